@@ -1,0 +1,203 @@
+//! The two tables of a Service Gateway, and the two actions that change them.
+
+use super::compose::{put, reference};
+use super::fields::{
+    BodyError, Object, flag, id_text, object, reference as read_reference, text, word,
+};
+use model::ResourceId;
+use model::gateway::{
+    Addresses, DefaultService, Direction, GatewayService, GatewayServiceUpdate, LocationUpdate,
+    Locations, LocationsUpdate, ServiceNames, ServicesUpdate, UpdateAction,
+};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const DIRECTIONS: [(&str, Direction); 3] = [
+    ("Inbound", Direction::Inbound),
+    ("Outbound", Direction::Outbound),
+    ("InboundOutbound", Direction::InboundOutbound),
+];
+
+/// Reads one entry of the gateway's services.
+///
+/// # Errors
+/// The entry is no object, has no name, or has a `serviceType` that is not known.
+pub fn read_gateway_service(body: &Value) -> Result<GatewayService, BodyError> {
+    let kind = "gateway service";
+    let fields = object(kind, body)?;
+    let name = fields.get("name").and_then(text);
+    let name = name.ok_or_else(|| BodyError::new(kind, "there is no name"))?;
+    let p = fields.get("properties");
+    let field = |key: &str| p.and_then(|p| p.get(key));
+    let direction = field("serviceType").and_then(word(&DIRECTIONS)).ok_or_else(|| {
+        BodyError::new(kind, format!("{name} has a serviceType that is not known"))
+    })?;
+    let default = field("isDefault").and_then(flag) == Some(true);
+    let pools = field("loadBalancerBackendPools").and_then(Value::as_array);
+    Ok(GatewayService {
+        name,
+        direction,
+        default: if default { DefaultService::Yes } else { DefaultService::No },
+        pools: pools.into_iter().flatten().filter_map(read_reference).collect(),
+        nat_gateway: field("publicNatGatewayId").and_then(id_text),
+    })
+}
+
+/// Reads all entries of the gateway's address table, and says which could not be read.
+///
+/// Addresses that belong to the same services share one set.
+#[must_use]
+pub fn read_locations(items: &[Value]) -> (Locations, Vec<BodyError>) {
+    let mut table = LocationTable::default();
+    for item in items {
+        table.add(item);
+    }
+    (table.locations, table.problems)
+}
+
+#[derive(Default)]
+struct LocationTable {
+    locations: Locations,
+    problems: Vec<BodyError>,
+    names: BTreeMap<String, Arc<str>>,
+    sets: BTreeMap<BTreeSet<Arc<str>>, ServiceNames>,
+}
+
+impl LocationTable {
+    fn add(&mut self, item: &Value) {
+        if item.is_null() {
+            return;
+        }
+        let Some(location) = ip(item, "addressLocation") else {
+            return self.complain("addressLocation", item);
+        };
+        let mut addresses = Addresses::new();
+        for entry in list(item, "addresses") {
+            match ip(entry, "address") {
+                Some(address) => {
+                    let services = self.services(entry);
+                    addresses.insert(address, services);
+                }
+                None => self.complain("address", entry),
+            }
+        }
+        Arc::make_mut(self.locations.entry(location).or_default()).append(&mut addresses);
+    }
+
+    fn services(&mut self, entry: &Value) -> ServiceNames {
+        let mut set = BTreeSet::new();
+        for name in list(entry, "services").filter_map(Value::as_str) {
+            let shared = match self.names.get(name) {
+                Some(shared) => Arc::clone(shared),
+                None => {
+                    let shared: Arc<str> = Arc::from(name);
+                    self.names.insert(name.to_owned(), Arc::clone(&shared));
+                    shared
+                }
+            };
+            set.insert(shared);
+        }
+        if let Some(shared) = self.sets.get(&set) {
+            return Arc::clone(shared);
+        }
+        let shared = Arc::new(set.clone());
+        self.sets.insert(set, Arc::clone(&shared));
+        shared
+    }
+
+    fn complain(&mut self, key: &str, item: &Value) {
+        let found = item.get(key).map_or_else(|| "absent".to_owned(), Value::to_string);
+        self.problems.push(BodyError::new("gateway location", format!("{key} is {found}")));
+    }
+}
+
+fn ip(item: &Value, key: &str) -> Option<IpAddr> {
+    item.get(key)?.as_str()?.trim().parse().ok()
+}
+
+fn list<'a>(item: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    item.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The body of `updateServices`: only what is listed changes.
+#[must_use]
+pub fn services_update(update: &ServicesUpdate) -> Value {
+    let ServicesUpdate { put, delete } = update;
+    let mut requests: Vec<Value> = put.iter().map(put_service).collect();
+    requests.extend(delete.iter().map(|(name, direction)| {
+        let p = json!({
+            "serviceType": direction_name(*direction),
+            "loadBalancerBackendPools": [],
+        });
+        json!({ "isDelete": true, "service": { "name": &**name, "properties": p } })
+    }));
+    json!({ "action": "PartialUpdate", "serviceRequests": requests })
+}
+
+/// No pools are written as an empty list and no NAT gateway as null: an absent field would leave
+/// in Azure what is there.
+fn put_service(update: &GatewayServiceUpdate) -> Value {
+    let GatewayServiceUpdate { service, network } = update;
+    let GatewayService { name, direction, default, pools, nat_gateway } = service;
+    let mut p = Object::new();
+    put(&mut p, "serviceType", direction_name(*direction));
+    if *default == DefaultService::Yes {
+        put(&mut p, "isDefault", true);
+    }
+    let pools: Vec<Value> = pools.iter().map(|pool| pool_entry(pool, network.as_ref())).collect();
+    put(&mut p, "loadBalancerBackendPools", pools);
+    if *direction != Direction::Inbound {
+        let nat = nat_gateway.as_ref().map_or(Value::Null, |id| id.as_str().into());
+        put(&mut p, "publicNatGatewayId", nat);
+    }
+    json!({ "isDelete": false, "service": { "name": &**name, "properties": p } })
+}
+
+fn pool_entry(pool: &ResourceId, network: Option<&ResourceId>) -> Value {
+    let mut p = Object::new();
+    if let Some(network) = network {
+        put(&mut p, "virtualNetwork", reference(network));
+    }
+    json!({ "id": pool.as_str(), "name": pool.name(), "properties": p })
+}
+
+fn direction_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Inbound => "Inbound",
+        Direction::Outbound => "Outbound",
+        Direction::InboundOutbound => "InboundOutbound",
+    }
+}
+
+fn action_name(action: UpdateAction) -> &'static str {
+    match action {
+        UpdateAction::FullUpdate => "FullUpdate",
+        UpdateAction::PartialUpdate => "PartialUpdate",
+    }
+}
+
+/// The body of `updateAddressLocations`.
+#[must_use]
+pub fn locations_update(update: &LocationsUpdate) -> Value {
+    let LocationsUpdate { action, locations } = update;
+    let items: Vec<Value> = locations.iter().map(location_entry).collect();
+    json!({ "action": action_name(*action), "addressLocations": items })
+}
+
+fn location_entry(update: &LocationUpdate) -> Value {
+    let LocationUpdate { location, action, addresses } = update;
+    let items: Vec<Value> = addresses
+        .iter()
+        .map(|(address, services)| {
+            let services: Vec<&str> = services.iter().map(AsRef::as_ref).collect();
+            json!({ "address": address.to_string(), "services": services })
+        })
+        .collect();
+    json!({
+        "addressLocation": location.to_string(),
+        "addressUpdateAction": action_name(*action),
+        "addresses": items,
+    })
+}

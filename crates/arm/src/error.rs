@@ -1,0 +1,310 @@
+//! What ARM says when it does not do something, classified once.
+
+use crate::exchange::{Method, Reply, TransportFault};
+use serde_json::Value;
+use thiserror::Error;
+
+/// What a failure means for what to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ErrorKind {
+    /// The resource has changed since it was read: read it and plan again.
+    Stale,
+    /// Too many requests: wait.
+    Throttled,
+    /// Something else is being done to the resource: wait and repeat.
+    Busy,
+    /// Somebody put a lock on the resource: nothing helps but taking it off.
+    Locked,
+    /// It does not exist.
+    Missing,
+    /// Our identity may not do it.
+    Forbidden,
+    /// The request is wrong, or exceeds a limit: repeating it does not help.
+    Refused,
+    /// Azure failed: repeat.
+    Transient,
+    /// The request was not sent: repeat.
+    Unreachable,
+    /// It may or may not have been done: read, then plan again.
+    Ambiguous,
+}
+
+impl ErrorKind {
+    /// In words, for messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Stale => "the resource changed meanwhile",
+            Self::Throttled => "too many requests",
+            Self::Busy => "another operation is in progress",
+            Self::Locked => "the resource is locked",
+            Self::Missing => "not found",
+            Self::Forbidden => "not allowed",
+            Self::Refused => "refused",
+            Self::Transient => "Azure failed",
+            Self::Unreachable => "not sent",
+            Self::Ambiguous => "outcome unknown",
+        }
+    }
+}
+
+/// A failed request or operation.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}{}: {code}: {message}", .kind.name(), http(.status))]
+pub struct ArmError {
+    /// What it means.
+    pub kind: ErrorKind,
+    /// HTTP status; 0 where there was no answer.
+    pub status: u16,
+    /// ARM's error code, or one of ours where ARM gave none.
+    pub code: String,
+    /// ARM's words, for people.
+    pub message: String,
+    /// How long ARM asks to wait.
+    pub retry_after_ms: Option<u64>,
+}
+
+fn http(status: &u16) -> String {
+    if *status == 0 { String::new() } else { format!(" (HTTP {status})") }
+}
+
+/// Codes with a meaning of their own, whatever the status: lower case.
+const BY_CODE: [(&str, ErrorKind); 25] = [
+    ("anotheroperationinprogress", ErrorKind::Busy),
+    ("canceledandsupersededduetoanotheroperation", ErrorKind::Busy),
+    ("operationpreempted", ErrorKind::Busy),
+    ("referencedresourcenotprovisioned", ErrorKind::Busy),
+    ("retryableerror", ErrorKind::Busy),
+    ("retryableerrorduetoanotheroperation", ErrorKind::Busy),
+    ("scopelocked", ErrorKind::Locked),
+    ("subscriptionrequeststhrottled", ErrorKind::Throttled),
+    ("toomanyrequests", ErrorKind::Throttled),
+    ("preconditionfailed", ErrorKind::Stale),
+    ("requestdisallowedbypolicy", ErrorKind::Refused),
+    ("publicipaddresscannotbedeleted", ErrorKind::Refused),
+    ("publicipaddressinuse", ErrorKind::Refused),
+    ("inusefrontendipconfigurationcannotbedeleted", ErrorKind::Refused),
+    ("loadbalancerinusebyvirtualmachinescaleset", ErrorKind::Refused),
+    ("servicewithoverlaymappingscannotbedeleted", ErrorKind::Refused),
+    ("operationnotallowed", ErrorKind::Refused),
+    ("missingsubscriptionregistration", ErrorKind::Refused),
+    ("internalservererror", ErrorKind::Transient),
+    ("internalerror", ErrorKind::Transient),
+    ("networkinginternaloperationerror", ErrorKind::Transient),
+    ("internalexecutionerror", ErrorKind::Transient),
+    ("servicetimeout", ErrorKind::Transient),
+    ("serviceunavailable", ErrorKind::Transient),
+    ("serverbusy", ErrorKind::Transient),
+];
+
+/// What a code means that comes without a status of its own, in an operation's result.
+const IN_RESULT: [(&str, ErrorKind); 9] = [
+    ("resourcenotfound", ErrorKind::Missing),
+    ("resourcegroupnotfound", ErrorKind::Missing),
+    ("notfound", ErrorKind::Missing),
+    ("authorizationfailed", ErrorKind::Forbidden),
+    ("linkedauthorizationfailed", ErrorKind::Forbidden),
+    ("conflict", ErrorKind::Busy),
+    ("canceled", ErrorKind::Busy),
+    ("operationcanceled", ErrorKind::Busy),
+    ("gatewaytimeout", ErrorKind::Transient),
+];
+
+impl ArmError {
+    /// Of an answer that is not what was asked for.
+    #[must_use]
+    pub fn of_reply(reply: &Reply) -> Self {
+        let found = Found::in_body(reply.body.as_ref());
+        let code = found.code.unwrap_or_else(|| format!("Http{}", reply.status));
+        let kind = kind_of_status(reply.status, &found.codes);
+        let hinted = || (reply.status == 429).then(|| hinted_wait_ms(&found.message)).flatten();
+        Self {
+            kind,
+            status: reply.status,
+            code,
+            retry_after_ms: reply.retry_after_ms.or_else(hinted),
+            message: found.message,
+        }
+    }
+
+    /// Of an operation's result, which comes with HTTP 200: only the code says what it means.
+    #[must_use]
+    pub fn of_operation(reply: &Reply) -> Self {
+        let found = Found::in_body(reply.body.as_ref());
+        let status = reply.body.as_ref().and_then(|b| b.get("status")).and_then(Value::as_str);
+        let code = found.code.or_else(|| status.map(str::to_owned));
+        let code = code.unwrap_or_else(|| "OperationFailed".to_owned());
+        let mut codes = found.codes;
+        codes.push(code.to_lowercase());
+        let kind = kind_by_code(&codes)
+            .or_else(|| codes.iter().find_map(|c| listed(&IN_RESULT, c)))
+            .unwrap_or(ErrorKind::Refused);
+        Self {
+            kind,
+            status: reply.status,
+            code,
+            message: found.message,
+            retry_after_ms: reply.retry_after_ms,
+        }
+    }
+
+    /// Of a request without an answer. A read that broke off is simply repeated.
+    #[must_use]
+    pub fn of_fault(method: Method, fault: &TransportFault) -> Self {
+        let (kind, code, message) = match fault {
+            TransportFault::NotSent(why) => (ErrorKind::Unreachable, "NotSent", why),
+            TransportFault::Ambiguous(why) if method.is_write() => {
+                (ErrorKind::Ambiguous, "NoAnswer", why)
+            }
+            TransportFault::Ambiguous(why) => (ErrorKind::Transient, "NoAnswer", why),
+        };
+        Self {
+            kind,
+            status: 0,
+            code: code.to_owned(),
+            message: message.clone(),
+            retry_after_ms: None,
+        }
+    }
+
+    /// One that no answer of ARM's stands behind.
+    pub(crate) fn own(
+        kind: ErrorKind,
+        status: u16,
+        code: &str,
+        message: impl Into<String>,
+    ) -> Self {
+        let message = message.into();
+        Self { kind, status, code: code.to_owned(), message, retry_after_ms: None }
+    }
+
+    /// Whether Azure refused because a quota or a limit is used up.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        let code = self.code.to_lowercase();
+        let ends = ["reached", "exceeded", "count"];
+        let limit = code.contains("limit") && ends.iter().any(|e| code.contains(e));
+        let quota = code.contains("quota") || code == "operationnotallowed";
+        self.kind == ErrorKind::Refused && (limit || quota)
+    }
+}
+
+fn listed(table: &[(&str, ErrorKind)], code: &str) -> Option<ErrorKind> {
+    table.iter().find(|(c, _)| *c == code).map(|(_, kind)| *kind)
+}
+
+fn kind_by_code(codes: &[String]) -> Option<ErrorKind> {
+    codes.iter().find_map(|c| listed(&BY_CODE, c)).or_else(|| {
+        let retryable = codes.iter().any(|c| c.starts_with("retryableerror"));
+        retryable.then_some(ErrorKind::Busy)
+    })
+}
+
+/// The status decides, but where it is too coarse the code does.
+fn kind_of_status(status: u16, codes: &[String]) -> ErrorKind {
+    let by_code = kind_by_code(codes);
+    match status {
+        412 => ErrorKind::Stale,
+        408 => ErrorKind::Transient,
+        500.. => ErrorKind::Transient,
+        429 if by_code == Some(ErrorKind::Busy) => ErrorKind::Busy,
+        429 => ErrorKind::Throttled,
+        404 | 410 => ErrorKind::Missing,
+        401 => ErrorKind::Forbidden,
+        403 => by_code.unwrap_or(ErrorKind::Forbidden),
+        409 => by_code.unwrap_or_else(|| conflict(codes)),
+        400..500 => by_code.unwrap_or(ErrorKind::Refused),
+        // An answer below 400 that nobody expected here.
+        _ => by_code.unwrap_or(ErrorKind::Transient),
+    }
+}
+
+/// A conflict passes, unless its code says that something is used or used up.
+fn conflict(codes: &[String]) -> ErrorKind {
+    let lasting = ["inuse", "cannotbe", "quota", "limit", "alreadyexists", "notsupported"];
+    let lasts = codes.iter().any(|c| lasting.iter().any(|l| c.contains(l)));
+    if lasts { ErrorKind::Refused } else { ErrorKind::Busy }
+}
+
+/// How deep errors are looked for inside errors; ARM nests two or three levels.
+const DEPTH: usize = 6;
+
+/// What a body says about an error.
+#[derive(Default)]
+struct Found {
+    /// The outermost code, as written.
+    code: Option<String>,
+    message: String,
+    /// All codes, outermost first, lower case.
+    codes: Vec<String>,
+}
+
+impl Found {
+    fn in_body(body: Option<&Value>) -> Self {
+        let mut found = Self::default();
+        if let Some(body) = body {
+            let error = ["error", "Error"].iter().find_map(|key| body.get(*key));
+            found.gather(error.filter(|e| !e.is_null()).unwrap_or(body), DEPTH);
+        }
+        found
+    }
+
+    fn gather(&mut self, error: &Value, depth: usize) {
+        if depth == 0 {
+            return;
+        }
+        let field = |keys: [&str; 2]| keys.iter().find_map(|key| error.get(*key));
+        let code = field(["code", "Code"]).and_then(Value::as_str).filter(|c| !c.is_empty());
+        let message = field(["message", "Message"]).and_then(Value::as_str);
+        if let Some(code) = code {
+            self.code.get_or_insert_with(|| code.to_owned());
+            self.codes.push(code.to_lowercase());
+        }
+        if let Some(message) = message {
+            if self.message.is_empty() {
+                self.message = message.to_owned();
+            }
+            self.gather_text(message, depth);
+        }
+        for inner in field(["details", "Details"]).and_then(Value::as_array).into_iter().flatten() {
+            self.gather(inner, depth - 1);
+        }
+        for key in ["error", "innererror", "innerError"] {
+            if let Some(inner) = error.get(key) {
+                self.gather(inner, depth - 1);
+            }
+        }
+    }
+
+    /// Some providers pass on another's whole answer as their message.
+    fn gather_text(&mut self, message: &str, depth: usize) {
+        let message = message.trim_start();
+        if !message.starts_with('{') {
+            return;
+        }
+        if let Ok(inner) = serde_json::from_str::<Value>(message) {
+            self.gather(&inner, depth - 1);
+        }
+    }
+}
+
+/// Whether a body that came with a success says that it is none.
+pub(crate) fn has_error_code(body: &Value) -> bool {
+    let code = body.get("error").and_then(|e| e.get("code"));
+    code.and_then(Value::as_str).is_some_and(|c| !c.is_empty())
+}
+
+/// The network provider tells the wait of some throttled calls only in its message: "can be
+/// retried in 17 seconds", "try again after 17 seconds".
+fn hinted_wait_ms(message: &str) -> Option<u64> {
+    let message = message.to_lowercase();
+    ["retried in ", "after "].iter().find_map(|before| {
+        message.match_indices(before).find_map(|(at, _)| {
+            let rest = &message[at + before.len()..];
+            let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+            let unit = rest[digits.len()..].trim_start();
+            let seconds: u64 = digits.parse().ok()?;
+            unit.starts_with("second").then(|| seconds.saturating_mul(1000))
+        })
+    })
+}

@@ -1,0 +1,99 @@
+//! One HTTP request to Azure Resource Manager and what came back.
+
+use model::Etag;
+use serde_json::Value;
+
+/// HTTP methods that ARM uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Method {
+    /// Read.
+    Get,
+    /// Create or replace.
+    Put,
+    /// Change some fields.
+    Patch,
+    /// Run an action.
+    Post,
+    /// Delete.
+    Delete,
+}
+
+impl Method {
+    /// The word on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Post => "POST",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// Whether a request of this method changes anything.
+    #[must_use]
+    pub fn is_write(self) -> bool {
+        self != Self::Get
+    }
+}
+
+/// Where a request goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Path and query below the ARM endpoint, `api-version` included.
+    Path(String),
+    /// A whole URL that ARM gave us: a next page or an operation to poll. The sender refuses one
+    /// that does not lead to the ARM endpoint's own origin.
+    Url(String),
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Method.
+    pub method: Method,
+    /// Where to.
+    pub target: Target,
+    /// `If-Match`.
+    pub if_match: Option<Etag>,
+    /// JSON body.
+    pub body: Option<Value>,
+    /// `x-ms-correlation-request-id`: the same for a write, its polls and its read-back.
+    pub correlation: String,
+}
+
+/// What ARM said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// HTTP status.
+    pub status: u16,
+    /// `Azure-AsyncOperation`.
+    pub async_operation: Option<String>,
+    /// `Location`.
+    pub location: Option<String>,
+    /// `Retry-After` in milliseconds (also from `Retry-After-Ms` and HTTP dates).
+    pub retry_after_ms: Option<u64>,
+    /// The smallest of the `x-ms-ratelimit-remaining-*` headers, with its header's name.
+    pub remaining: Option<(String, u64)>,
+    /// The body; `None` when empty or not JSON.
+    pub body: Option<Value>,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// ARM answered.
+    Reply(Box<Reply>),
+    /// It did not.
+    Fault(TransportFault),
+}
+
+/// Why there was no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransportFault {
+    /// The request was not sent: no connection, no token. Safe to repeat.
+    NotSent(String),
+    /// The request may have been carried out: the connection broke, or time ran out.
+    Ambiguous(String),
+}

@@ -1,0 +1,19 @@
+//! Azure's wire, without a socket: requests and answers ([`exchange`]), paths ([`path`]), resource
+//! bodies ([`body`]), long-running operations ([`operation`]), lists in pages ([`page`]) and error
+//! codes ([`error`]).
+//!
+//! # Guarantees
+//! No JSON makes anything here panic. What a body holds beyond what planning looks into goes back
+//! with the next write as it came.
+
+pub mod body;
+pub mod error;
+pub mod exchange;
+pub mod operation;
+pub mod page;
+pub mod path;
+
+pub use error::{ArmError, ErrorKind};
+pub use exchange::{Answer, Method, Reply, Request, Target, TransportFault};
+pub use operation::{Operation, Step};
+pub use page::{PageStep, Pages};

@@ -1,0 +1,139 @@
+//! Paths and queries below the ARM endpoint, `api-version` included.
+
+use model::{Group, ResourceId};
+use std::fmt::Write as _;
+
+/// API version of everything below `Microsoft.Network`.
+pub const NETWORK_API: &str = "2025-05-01";
+/// API version of everything below `Microsoft.Compute`.
+pub const COMPUTE_API: &str = "2025-04-01";
+/// API version of resource providers themselves.
+pub const PROVIDERS_API: &str = "2021-04-01";
+
+/// A kind of resource that is listed by resource group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Collection {
+    /// Load balancers.
+    LoadBalancers,
+    /// Public IPs.
+    PublicIps,
+    /// Private Link Services.
+    PrivateLinkServices,
+    /// NAT gateways.
+    NatGateways,
+    /// Security groups.
+    SecurityGroups,
+    /// NICs.
+    NetworkInterfaces,
+    /// Scale sets.
+    ScaleSets,
+    /// Virtual machines.
+    VirtualMachines,
+}
+
+impl Collection {
+    /// Namespace and type, as in an id.
+    #[must_use]
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::LoadBalancers => "Microsoft.Network/loadBalancers",
+            Self::PublicIps => "Microsoft.Network/publicIPAddresses",
+            Self::PrivateLinkServices => "Microsoft.Network/privateLinkServices",
+            Self::NatGateways => "Microsoft.Network/natGateways",
+            Self::SecurityGroups => "Microsoft.Network/networkSecurityGroups",
+            Self::NetworkInterfaces => "Microsoft.Network/networkInterfaces",
+            Self::ScaleSets => "Microsoft.Compute/virtualMachineScaleSets",
+            Self::VirtualMachines => "Microsoft.Compute/virtualMachines",
+        }
+    }
+}
+
+/// An action on a resource, or a list below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// POST on a Service Gateway: register and remove services.
+    UpdateServices,
+    /// POST on a Service Gateway: map addresses.
+    UpdateAddressLocations,
+    /// POST on a load balancer: pools of NICs become pools of addresses.
+    MigrateToIpBased,
+    /// GET on a Service Gateway: its services.
+    Services,
+    /// GET on a Service Gateway: its addresses.
+    AddressLocations,
+}
+
+impl Action {
+    fn segment(self) -> &'static str {
+        match self {
+            Self::UpdateServices => "updateServices",
+            Self::UpdateAddressLocations => "updateAddressLocations",
+            Self::MigrateToIpBased => "migrateToIpBased",
+            Self::Services => "services",
+            Self::AddressLocations => "addressLocations",
+        }
+    }
+}
+
+/// Of a resource, for GET, PUT and DELETE.
+#[must_use]
+pub fn resource_path(id: &ResourceId) -> String {
+    format!("{}?api-version={}", escaped(id.as_str()), api_version(id))
+}
+
+/// Of all resources of a kind in a group.
+#[must_use]
+pub fn list_path(subscription: &str, group: &Group, collection: Collection) -> String {
+    let kind = collection.kind();
+    let api = if kind.starts_with("Microsoft.Compute") { COMPUTE_API } else { NETWORK_API };
+    let path = format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/{kind}");
+    format!("{}?api-version={api}", escaped(&path))
+}
+
+/// Of all instances of a scale set, with what says whether they run.
+#[must_use]
+pub fn scale_set_vms_path(scale_set: &ResourceId) -> String {
+    let path = escaped(scale_set.as_str());
+    format!("{path}/virtualMachines?$expand=instanceView&api-version={COMPUTE_API}")
+}
+
+/// Of the compute provider, whose types say which zones a region has.
+#[must_use]
+pub fn zones_path(subscription: &str) -> String {
+    let path = format!("/subscriptions/{subscription}/providers/Microsoft.Compute");
+    format!("{}?api-version={PROVIDERS_API}", escaped(&path))
+}
+
+/// Of an action on a resource, or of a list below it.
+#[must_use]
+pub fn action_path(id: &ResourceId, action: Action) -> String {
+    let path = escaped(id.as_str());
+    format!("{path}/{}?api-version={}", action.segment(), api_version(id))
+}
+
+fn api_version(id: &ResourceId) -> &'static str {
+    let compute = id.folded().contains("/providers/microsoft.compute/")
+        && !id.folded().contains("/networkinterfaces/");
+    if compute { COMPUTE_API } else { NETWORK_API }
+}
+
+/// Names come from annotations, too: nothing in one may end the path or leave its segment.
+fn escaped(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for (i, segment) in path.split('/').enumerate() {
+        if i > 0 {
+            out.push('/');
+        }
+        let dots = segment == "." || segment == "..";
+        for byte in segment.bytes() {
+            let plain = byte.is_ascii_alphanumeric() || b"-_~()!'*,;=:@+".contains(&byte);
+            if plain || (byte == b'.' && !dots) {
+                out.push(char::from(byte));
+            } else {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}

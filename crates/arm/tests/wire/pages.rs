@@ -1,0 +1,52 @@
+//! Lists in pages.
+
+use crate::{answer, broken, request};
+use arm::{ErrorKind, Method, PageStep, Pages, Target};
+use serde_json::json;
+
+fn next(step: PageStep) -> Target {
+    match step {
+        PageStep::Next(request) => {
+            assert_eq!((request.method, request.correlation.as_str()), (Method::Get, "c"));
+            request.target
+        }
+        other => panic!("no next page: {other:?}"),
+    }
+}
+
+#[test]
+fn links_are_followed_whole_or_below_the_endpoint() {
+    let mut pages = Pages::start(&request(Method::Get));
+    let step = pages.advance(&answer(200, json!({"value": [1], "nextLink": "https://a/b?c"})));
+    assert_eq!(next(step), Target::Url("https://a/b?c".to_owned()));
+    let step = pages.advance(&answer(200, json!({"value": null, "nextLink": "/d?e"})));
+    assert_eq!(next(step), Target::Path("/d?e".to_owned()));
+    let step = pages.advance(&answer(200, json!({"value": [2, 3], "nextLink": ""})));
+    assert_eq!(step, PageStep::Done(vec![json!(1), json!(2), json!(3)]));
+}
+
+#[test]
+fn one_resource_is_a_list_of_one() {
+    let mut pages = Pages::start(&request(Method::Get));
+    let step = pages.advance(&answer(200, json!({"id": "x"})));
+    assert_eq!(step, PageStep::Done(vec![json!({"id": "x"})]));
+}
+
+#[test]
+fn a_page_that_fails_fails_the_list() {
+    let kind = |answer| match Pages::start(&request(Method::Get)).advance(&answer) {
+        PageStep::Failed(error) => error.kind,
+        other => panic!("did not fail: {other:?}"),
+    };
+    assert_eq!(kind(answer(404, json!(null))), ErrorKind::Missing);
+    assert_eq!(kind(answer(200, json!(null))), ErrorKind::Transient);
+    assert_eq!(kind(broken()), ErrorKind::Transient);
+}
+
+#[test]
+fn a_list_without_end_ends() {
+    let mut pages = Pages::start(&request(Method::Get));
+    let page = answer(200, json!({"value": [], "nextLink": "/again"}));
+    let last = (0..3_000).map(|_| pages.advance(&page)).find(|s| !matches!(s, PageStep::Next(_)));
+    assert!(matches!(last, Some(PageStep::Failed(e)) if e.code == "EndlessList"));
+}

@@ -1,0 +1,135 @@
+//! Ways in which the real answers are uneven: letter case, texts of addresses, empty lists,
+//! properties from the future.
+
+use std::net::Ipv6Addr;
+
+use serde_json::{Map, Value, json};
+
+use crate::json::text;
+use crate::options::{Empties, Options};
+
+/// Lists that Azure sometimes leaves out, sends as null, or sends empty.
+const LISTS: &[&str] = &[
+    "frontendIPConfigurations",
+    "backendAddressPools",
+    "loadBalancingRules",
+    "probes",
+    "inboundNatRules",
+    "inboundNatPools",
+    "outboundRules",
+    "securityRules",
+    "ipTags",
+];
+
+const ADDRESSES: &[&str] = &["ipAddress", "privateIPAddress", "address", "addressLocation"];
+
+/// Applies the quirks that are switched on.
+pub(crate) fn apply(options: &Options, body: &mut Value) {
+    let walks = options.shout_ids.is_on() || options.odd_ipv6.is_on();
+    if walks {
+        walk(options, body);
+    }
+    if options.empties == Empties::AsWritten && !options.unknown_fields.is_on() {
+        return;
+    }
+    match body.get_mut("value").and_then(Value::as_array_mut) {
+        Some(items) => items.iter_mut().for_each(|item| resource(options, item)),
+        None => resource(options, body),
+    }
+}
+
+fn walk(options: &Options, value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(options, item)),
+        Value::Object(map) => {
+            for (key, value) in map {
+                match value {
+                    Value::String(string) if key == "id" && options.shout_ids.is_on() => {
+                        shout(string);
+                    }
+                    Value::String(string)
+                        if options.odd_ipv6.is_on() && ADDRESSES.contains(&key.as_str()) =>
+                    {
+                        write_out(string);
+                    }
+                    other => walk(options, other),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn shout(id: &mut String) {
+    if id.starts_with("/subscriptions/") {
+        *id = id.to_uppercase();
+    }
+}
+
+fn write_out(address: &mut String) {
+    if let Ok(parsed) = address.parse::<Ipv6Addr>() {
+        let parts: Vec<String> = parsed.segments().iter().map(|part| format!("{part:X}")).collect();
+        *address = parts.join(":");
+    }
+}
+
+fn resource(options: &Options, value: &mut Value) {
+    let is_balancer =
+        text(value, &["type"]).eq_ignore_ascii_case("Microsoft.Network/loadBalancers");
+    let Some(properties) = value.get_mut("properties").and_then(Value::as_object_mut) else {
+        return;
+    };
+    empties(options, properties, is_balancer);
+    if options.unknown_fields.is_on() {
+        properties.insert("futureProperty".to_owned(), json!({"mode": "NotYetInvented"}));
+    }
+}
+
+fn empties(options: &Options, properties: &mut Map<String, Value>, is_balancer: bool) {
+    for key in LISTS {
+        let empty = properties
+            .get(*key)
+            .is_none_or(|found| found.is_null() || found.as_array().is_some_and(Vec::is_empty));
+        if !empty || (!is_balancer && !properties.contains_key(*key)) {
+            continue;
+        }
+        match options.empties {
+            Empties::AsWritten => {}
+            Empties::List => {
+                properties.insert((*key).to_owned(), json!([]));
+            }
+            Empties::Null => {
+                properties.insert((*key).to_owned(), Value::Null);
+            }
+            Empties::Absent => {
+                properties.shift_remove(*key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Switch;
+
+    #[test]
+    fn quirks_change_the_text_and_nothing_else() {
+        let mut options = Options::default();
+        let plain = json!({"id": "/subscriptions/s/a", "type": "Microsoft.Network/loadBalancers",
+            "properties": {"probes": [], "ipAddress": "2603:1000::1", "name": "x"}});
+        let mut body = plain.clone();
+        apply(&options, &mut body);
+        assert_eq!(body, plain);
+        options.shout_ids = Switch::On;
+        options.odd_ipv6 = Switch::On;
+        options.unknown_fields = Switch::On;
+        options.empties = Empties::Null;
+        apply(&options, &mut body);
+        assert_eq!(body["id"], "/SUBSCRIPTIONS/S/A");
+        assert_eq!(body["properties"]["ipAddress"], "2603:1000:0:0:0:0:0:1");
+        assert!(body["properties"].as_object().unwrap()["probes"].is_null());
+        assert!(body["properties"].as_object().unwrap().contains_key("outboundRules"));
+        assert_eq!(body["properties"]["futureProperty"]["mode"], "NotYetInvented");
+    }
+}

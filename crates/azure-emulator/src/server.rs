@@ -1,0 +1,185 @@
+//! The HTTP server: plain HTTP/1.1, one task a connection. It holds the clock and the lock; what
+//! is answered is the state machine's business.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::azure::{Azure, not_json};
+use crate::message::{Answer, Fate, Request};
+
+/// An Azure that several connections share.
+pub type Shared = Arc<Mutex<Azure>>;
+
+/// Serves until `shutdown` is ready; open connections are then closed. Absolute links point at
+/// the listener unless [`crate::Options::base_url`] says otherwise.
+///
+/// # Errors
+/// The listener has no address or accepting a connection failed.
+pub async fn serve(
+    listener: TcpListener,
+    azure: Shared,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    {
+        let mut azure = azure.lock().unwrap_or_else(PoisonError::into_inner);
+        let options = azure.options_mut();
+        if options.base_url.is_empty() {
+            options.base_url = format!("http://{address}");
+        }
+    }
+    let started = Instant::now();
+    let (stop, stopped) = watch::channel(());
+    tokio::pin!(shutdown);
+    loop {
+        let stream = tokio::select! {
+            () = &mut shutdown => break,
+            accepted = listener.accept() => accepted?.0,
+        };
+        let (azure, mut stopped) = (Arc::clone(&azure), stopped.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = connection(stream, azure, started) => {}
+                _ = stopped.changed() => {}
+            }
+        });
+    }
+    drop(stop);
+    Ok(())
+}
+
+async fn connection(stream: TcpStream, azure: Shared, started: Instant) {
+    // Small answers must not wait for the client's acknowledgement.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| answer(request, Arc::clone(&azure), started));
+    // A broken connection ends this task and nothing else.
+    let _ = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+async fn answer(
+    request: http::Request<Incoming>,
+    azure: Shared,
+    started: Instant,
+) -> Result<Response<Reply>, Broken> {
+    let (parts, body) = request.into_parts();
+    let bytes = body.collect().await.map_err(|_| Broken)?.to_bytes();
+    let header = |name: &str| text(&parts.headers, name);
+    let mut request = Request {
+        method: parts.method.as_str().to_uppercase(),
+        path: parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
+        if_match: header("if-match"),
+        if_none_match: header("if-none-match"),
+        body: None,
+        correlation_id: header("x-ms-correlation-request-id"),
+    };
+    let form = header("content-type").is_some_and(|kind| kind.contains("x-www-form-urlencoded"));
+    if !bytes.is_empty() {
+        match serde_json::from_slice(&bytes) {
+            Ok(body) => request.body = Some(body),
+            // Sign-in sends forms; some programs call JSON one.
+            Err(_) if form => {}
+            Err(_) => return Ok(response(not_json())),
+        }
+    }
+    let now_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let answer = azure.lock().unwrap_or_else(PoisonError::into_inner).handle(request, now_ms);
+    match answer.fate {
+        Fate::ResetBefore | Fate::ResetAfter => Err(Broken),
+        Fate::Hang => std::future::pending().await,
+        Fate::Delay(ms) => {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            Ok(response(answer))
+        }
+        Fate::Deliver | Fate::Truncated => Ok(response(answer)),
+    }
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(str::to_owned)
+}
+
+fn response(answer: Answer) -> Response<Reply> {
+    let bytes = answer.body.as_ref().map(|body| body.to_string().into_bytes()).unwrap_or_default();
+    let mut response = Response::new(Reply::Empty);
+    *response.status_mut() = http::StatusCode::from_u16(answer.status)
+        .unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    for (name, value) in &answer.headers {
+        let name = http::HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
+            headers.append(name, value);
+        }
+    }
+    if answer.status != 204 {
+        headers.insert("content-type", HeaderValue::from_static("application/json"));
+        headers.insert("content-length", HeaderValue::from(bytes.len()));
+        *response.body_mut() = match answer.fate {
+            Fate::Truncated => Reply::Half(Some(Bytes::from(bytes).slice(..answer_half(&answer)))),
+            _ => Reply::Whole(Some(Bytes::from(bytes))),
+        };
+    }
+    response
+}
+
+fn answer_half(answer: &Answer) -> usize {
+    answer.body.as_ref().map_or(0, |body| body.to_string().len() / 2)
+}
+
+/// The connection is to be closed without a word.
+#[derive(Debug)]
+struct Broken;
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the connection is broken on order")
+    }
+}
+
+impl std::error::Error for Broken {}
+
+impl From<Infallible> for Broken {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// A body that arrives whole, or breaks off.
+enum Reply {
+    Empty,
+    Whole(Option<Bytes>),
+    Half(Option<Bytes>),
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let taken = match self.get_mut() {
+            Reply::Empty => return Poll::Ready(None),
+            Reply::Whole(bytes) => bytes.take().map(|bytes| Ok(Frame::data(bytes))),
+            Reply::Half(bytes) => {
+                Some(bytes.take().map_or(Err(Broken), |bytes| Ok(Frame::data(bytes))))
+            }
+        };
+        Poll::Ready(taken)
+    }
+}

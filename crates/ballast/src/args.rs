@@ -1,0 +1,42 @@
+//! The command line.
+
+use crate::command::{azure_emulator, completions, kube_emulator, man, plan, run, status, up};
+use crate::exit;
+use crate::output::ColorChoice;
+use clap::{Parser, Subcommand};
+
+/// Gives Kubernetes Services of type LoadBalancer their Azure load balancers.
+///
+/// `ballast up` shows it at work without a cluster and without Azure: both are emulated.
+#[derive(Debug, Parser)]
+#[command(name = "ballast", version, after_help = exit::HELP)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// When to colour what is printed
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: ColorChoice,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start an emulated cluster, an emulated Azure and the controller, and show what happens
+    Up(up::Args),
+    /// Run the controller
+    Run(run::Args),
+    /// Show what would be written, without writing
+    Plan(plan::Args),
+    /// Show each Service: its addresses, its load balancer and what it waits on
+    Status(status::Args),
+    /// Serve an emulated Kubernetes API
+    KubeEmulator(kube_emulator::Args),
+    /// Serve an emulated Azure Resource Manager
+    AzureEmulator(azure_emulator::Args),
+    /// Print the completions of a shell
+    Completions(completions::Args),
+    /// Print the manual page, or write one for each command
+    Man(man::Args),
+}

@@ -1,0 +1,111 @@
+//! `ballast azure-emulator`.
+
+use crate::command::listening;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{estate, output, signal};
+use azure_emulator::{Azure, Options, SampleGateway, SampleOptions, Switch};
+use azure_emulator::{sample_cloud_config, sample_estate};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// Arguments of `azure-emulator`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to listen: plain HTTP without authentication, so keep it on loopback
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8002")]
+    pub listen: SocketAddr,
+    /// What there is in the beginning: `sample`, `empty`, or a JSON list of resources
+    #[arg(long, value_name = "sample|empty|FILE", default_value = "sample")]
+    pub estate: String,
+    /// Machines of the sample
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub nodes: u32,
+    /// Give the sample a Service Gateway, for the container load balancer
+    #[arg(long)]
+    pub service_gateway: bool,
+    /// Where to write a cloud config for the sample
+    #[arg(long, value_name = "FILE")]
+    pub write_cloud_config: Option<PathBuf>,
+    /// How it behaves.
+    #[command(flatten)]
+    pub manner: Manner,
+}
+
+/// How an emulated Azure behaves.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Manner {
+    /// How long operations run
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub lro_ms: u64,
+    /// How long each answer takes
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub latency_ms: u64,
+    /// `Retry-After` of operations under way, in seconds; 0: none
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub retry_after: u64,
+    /// Limit calls as Azure does
+    #[arg(long)]
+    pub throttle: bool,
+}
+
+impl Manner {
+    /// The emulator's options.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        Options {
+            lro_ms: self.lro_ms,
+            latency_ms: self.latency_ms,
+            retry_after_s: self.retry_after,
+            throttle: if self.throttle { Switch::On } else { Switch::Off },
+            ..Options::default()
+        }
+    }
+}
+
+/// The sample of a size.
+#[must_use]
+pub fn sample(nodes: u32, gateway: SampleGateway) -> SampleOptions {
+    SampleOptions { machines: nodes, gateway, ..SampleOptions::default() }
+}
+
+/// A cloud config for the sample, without keys that have no effect or do not go with its SKU.
+#[must_use]
+pub fn sample_config(url: &str, sample: &SampleOptions) -> Value {
+    let mut config = sample_cloud_config(url, sample);
+    if let Value::Object(keys) = &mut config {
+        keys.remove("cloudProviderBackoff");
+        if sample.gateway == SampleGateway::WithDefaultNat {
+            keys.remove("disableOutboundSNAT");
+        }
+    }
+    config
+}
+
+/// Serves until a signal.
+///
+/// # Errors
+/// The port is taken, the estate cannot be read, or the cloud config cannot be written.
+pub async fn run(args: Args) -> Outcome {
+    let stop = signal::stop();
+    let gateway =
+        if args.service_gateway { SampleGateway::WithDefaultNat } else { SampleGateway::None };
+    let sample = sample(args.nodes, gateway);
+    let mut azure = Azure::new(args.manner.options());
+    match args.estate.as_str() {
+        "sample" => azure.seed(sample_estate(&sample)),
+        "empty" => {}
+        file => azure.seed(estate::read_snapshot(file.as_ref())?),
+    }
+    let (socket, address) = listening(args.listen, "--listen").await?;
+    let url = format!("http://{address}");
+    if let Some(path) = &args.write_cloud_config {
+        output::write_file(path, &format!("{:#}\n", sample_config(&url, &sample)))?;
+    }
+    output::print(&format!("Azure Resource Manager on {url}\n"))?;
+    azure_emulator::serve(socket, Arc::new(Mutex::new(azure)), stop.cancelled_owned())
+        .await
+        .map_err(|e| Failure::new(Exit::Failed, format!("the emulated Azure ended: {e}")))?;
+    Ok(Exit::Done)
+}

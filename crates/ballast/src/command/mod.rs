@@ -1,0 +1,38 @@
+//! One module a command.
+
+pub mod azure_emulator;
+pub mod completions;
+pub mod kube_emulator;
+pub mod man;
+pub mod plan;
+pub mod run;
+pub mod status;
+pub mod up;
+
+use crate::exit::{Exit, Failure};
+use std::io;
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+
+/// Listens; `flag` is the option to name when that fails.
+///
+/// # Errors
+/// The port is taken, or the address is not this machine's.
+pub async fn listening(
+    address: SocketAddr,
+    flag: &str,
+) -> Result<(TcpListener, SocketAddr), Failure> {
+    let failed = |e: io::Error| {
+        let text = match e.kind() {
+            io::ErrorKind::AddrInUse => format!(
+                "cannot listen on {address}: the port is in use. Stop what listens there, or \
+                 choose another with {flag} (port 0 takes a free one)"
+            ),
+            _ => format!("cannot listen on {address}: {e}. Choose another with {flag}"),
+        };
+        Failure::new(Exit::Blocked, text)
+    };
+    let socket = TcpListener::bind(address).await.map_err(failed)?;
+    let address = socket.local_addr().map_err(failed)?;
+    Ok((socket, address))
+}

@@ -1,0 +1,240 @@
+//! `ballast run`.
+
+use crate::azure::AzureConnection;
+use crate::cloud_config::CloudConfigArgs;
+use crate::cluster::{self, ClusterArgs};
+use crate::command::listening;
+use crate::engine::{Engine, SharedController, options};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::pages::Pages;
+use crate::signal;
+use clap::{ArgAction, ValueEnum};
+use control::{Controller, Leadership};
+use edge::clock::Clock;
+use edge::kubernetes::ConnectFrom;
+use edge::lease::LeaseSettings;
+use edge::log::{self, LogFormat};
+use edge::notice::NoticeSink;
+use kube::Client;
+use model::Policy;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// The port of health and metrics.
+pub const PORT: u16 = 10_270;
+/// The longest pause between two tries to start.
+const LONGEST_PAUSE_S: u64 = 30;
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Which cluster; without --kubeconfig, the one whose pod this is.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Which Azure.
+    #[command(flatten)]
+    pub config: CloudConfigArgs,
+    /// The lease.
+    #[command(flatten)]
+    pub lease: LeaseArgs,
+    /// Where health, metrics and status are served
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub bind_address: IpAddr,
+    /// Their port: 10270, or a free one where that is taken
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// The log's level: error, warn, info, debug, trace, or target=level with commas
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: String,
+    /// How log lines look
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub log_format: Lines,
+    /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
+    #[arg(long, value_name = "CLASS")]
+    pub load_balancer_class: Vec<String>,
+    /// How often Azure is read anew to see what others changed, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub check_interval: u64,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Lines {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The lease that allows writing.
+#[derive(Debug, clap::Args)]
+pub struct LeaseArgs {
+    /// Write only while holding a Lease
+    #[arg(long, value_name = "BOOL", default_value_t = true)]
+    #[arg(action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    pub leader_elect: bool,
+    /// How long a silent holder keeps the lease, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds)]
+    pub leader_elect_lease_duration: u64,
+    /// How long the holder goes on without a renewal, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub leader_elect_renew_deadline: u64,
+    /// How long between two tries, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    pub leader_elect_retry_period: u64,
+    /// The Lease's namespace
+    #[arg(long, value_name = "NAMESPACE", default_value = "kube-system")]
+    pub leader_elect_resource_namespace: String,
+    /// The Lease's name
+    #[arg(long, value_name = "NAME", default_value = "ballast")]
+    pub leader_elect_resource_name: String,
+}
+
+/// Milliseconds from `15`, `15s`, `1m` or `500ms`.
+fn seconds(text: &str) -> Result<u64, String> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor = match unit {
+        "" | "s" => 1_000,
+        "ms" => 1,
+        "m" => 60_000,
+        _ => return Err("a whole number of seconds, or one with ms, s or m".into()),
+    };
+    let number: u64 = number.parse().map_err(|_| "it begins with no number".to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "it is too long".to_owned())
+}
+
+impl LeaseArgs {
+    fn settings(&self) -> Option<LeaseSettings> {
+        self.leader_elect.then(|| LeaseSettings {
+            namespace: self.leader_elect_resource_namespace.clone(),
+            name: self.leader_elect_resource_name.clone(),
+            lease_ms: self.leader_elect_lease_duration,
+            renew_deadline_ms: self.leader_elect_renew_deadline,
+            retry_ms: self.leader_elect_retry_period,
+            ..LeaseSettings::default()
+        })
+    }
+}
+
+/// Runs the controller until a signal.
+///
+/// # Errors
+/// Wrong flags or config, a rejected credential, a port in use. What only has to be waited for
+/// (the cluster, Azure) is waited for.
+pub async fn run(args: Args) -> Outcome {
+    let stop = signal::stop();
+    let format = match args.log_format {
+        Lines::Text => LogFormat::Text,
+        Lines::Json => LogFormat::Json,
+    };
+    log::start(format, &args.log_level).map_err(|e| Failure::new(Exit::Usage, e))?;
+    let clock = Clock::start();
+    let (socket, address) = bind(&args).await?;
+    tracing::info!("health, metrics and status on http://{address}");
+    let pages = Pages::new(clock);
+    tokio::spawn(pages.clone().serve(socket, stop.child_token()));
+    let Some(started) = start(&args, clock, &pages, &stop).await? else { return Ok(Exit::Done) };
+    let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
+    let lease = args.lease.settings();
+    let mut options = options(classes.clone());
+    options.check_interval_ms = args.check_interval.saturating_mul(1_000);
+    options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
+    let controller = SharedController::new(Controller::new(started.policy, options));
+    pages.show(controller.clone());
+    let Started { client, azure, .. } = started;
+    let engine = Engine { clock, client, azure, notices: NoticeSink::default() };
+    engine.run(controller, lease, &classes, stop).await?;
+    tracing::info!("stopped");
+    Ok(Exit::Done)
+}
+
+/// A port that was not asked for gives way: several controllers may run on one machine.
+async fn bind(args: &Args) -> Result<(TcpListener, SocketAddr), Failure> {
+    let address = |port| SocketAddr::new(args.bind_address, port);
+    match args.port {
+        Some(port) => listening(address(port), "--port").await,
+        None => match listening(address(PORT), "--port").await {
+            Ok(bound) => Ok(bound),
+            Err(taken) => {
+                tracing::warn!("{taken}; taking a free port");
+                listening(address(0), "--bind-address").await
+            }
+        },
+    }
+}
+
+struct Started {
+    policy: Policy,
+    client: Client,
+    azure: AzureConnection,
+}
+
+/// Connects; what cannot be reached yet is tried again. `None`: it was stopped meanwhile.
+async fn start(
+    args: &Args,
+    clock: Clock,
+    pages: &Pages,
+    stop: &CancellationToken,
+) -> Result<Option<Started>, Failure> {
+    let mut pause_s = 1;
+    loop {
+        let outcome = tokio::select! {
+            () = stop.cancelled() => return Ok(None),
+            outcome = connect(args, clock) => outcome,
+        };
+        match outcome {
+            Ok(started) => return Ok(Some(started)),
+            Err(failure) if failure.exit == Exit::Unavailable => {
+                tracing::warn!("not started yet, next try in {pause_s} s: {failure}");
+                pages.say_starting(&failure.text);
+            }
+            Err(failure) => return Err(failure),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(None),
+            () = tokio::time::sleep(Duration::from_secs(pause_s)) => {}
+        }
+        pause_s = (pause_s * 2).min(LONGEST_PAUSE_S);
+    }
+}
+
+async fn connect(args: &Args, clock: Clock) -> Result<Started, Failure> {
+    // The config first: a mistake in it is told even where there is no cluster.
+    let early = match args.config.is_in_cluster() {
+        true => None,
+        false => Some(args.config.load(None).await?),
+    };
+    let client = cluster::client(&args.cluster.origin(ConnectFrom::Cluster)).await?;
+    let config = match early {
+        Some(config) => config,
+        None => args.config.load(Some(&client)).await?,
+    };
+    for warning in &config.warnings {
+        tracing::warn!("cloud config: {warning}");
+    }
+    let azure = AzureConnection::open(&config.settings, clock).await?;
+    azure.check_credential().await?;
+    cluster::probe(&client).await?;
+    Ok(Started { policy: config.policy, client, azure })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn spans_are_read_with_and_without_a_unit() {
+        assert_eq!(seconds("15"), Ok(15_000));
+        assert_eq!(seconds("15s"), Ok(15_000));
+        assert_eq!(seconds("500ms"), Ok(500));
+        assert_eq!(seconds("2m"), Ok(120_000));
+        for wrong in ["", "s", "1h30", "-1", "18446744073709551615m"] {
+            assert!(seconds(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

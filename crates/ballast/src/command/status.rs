@@ -1,0 +1,134 @@
+//! `ballast status`.
+
+use crate::cloud_config::CloudConfigArgs;
+use crate::cluster::ClusterArgs;
+use crate::command::plan::read_once;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::{self, ColorChoice, Format, Paint};
+use crate::render::status::render;
+use crate::status::StatusDocument;
+use bytes::Bytes;
+use edge::web::Web;
+use http_body_util::Full;
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// Where a controller on this machine serves its status.
+const SERVER: &str = "http://127.0.0.1:10270";
+/// Between two looks of --watch at a controller.
+const PACE: Duration = Duration::from_secs(1);
+/// Between two looks of --watch that read the cluster and Azure, whose limits others need too.
+const SLOW_PACE: Duration = Duration::from_secs(15);
+
+/// Arguments of `status`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A running controller [default: http://127.0.0.1:10270, and where nobody answers there, the
+    /// cluster and Azure are read once]
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Which Azure.
+    #[command(flatten)]
+    pub config: CloudConfigArgs,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Format,
+    /// Look again and again
+    #[arg(short, long)]
+    pub watch: bool,
+    /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
+    #[arg(long, value_name = "CLASS")]
+    pub load_balancer_class: Vec<String>,
+    /// How long reading may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+}
+
+/// Prints each Service.
+///
+/// # Errors
+/// Neither a controller nor the cluster can be asked.
+pub async fn run(args: Args, color: ColorChoice) -> Outcome {
+    let paint = Paint::choose(color);
+    let mut last = String::new();
+    loop {
+        let document = look(&args).await?;
+        let text = match args.output {
+            Format::Json => {
+                serde_json::to_string_pretty(&document)
+                    .map_err(|e| Failure::new(Exit::Internal, e))?
+                    + "\n"
+            }
+            Format::Text => render(&document, paint),
+        };
+        if !args.watch {
+            output::print(&text)?;
+            return Ok(Exit::Done);
+        }
+        if text != last {
+            let clear = if std::io::stdout().is_terminal() { "\u{1b}[2J\u{1b}[H" } else { "" };
+            output::print(&format!("{clear}{text}"))?;
+            last = text;
+        }
+        // Only a controller counts its calls.
+        let pace = if document.writes.is_some() { PACE } else { SLOW_PACE };
+        tokio::time::sleep(pace).await;
+    }
+}
+
+async fn look(args: &Args) -> Result<StatusDocument, Failure> {
+    let asked = args.server.as_deref();
+    // Flags that name a cluster mean that cluster, and not whatever runs on this machine.
+    let names_cluster = args.cluster.kubeconfig.is_some() || args.config.cloud_config.is_some();
+    if asked.is_some() || !names_cluster {
+        let answer = ask(asked.unwrap_or(SERVER)).await;
+        match answer {
+            Ok(document) => return Ok(document),
+            Err(failure) if asked.is_some() => return Err(failure),
+            Err(failure) if !args.config.is_in_cluster() => {
+                return Err(Failure::new(
+                    failure.exit,
+                    format!(
+                        "{failure}; or give --kubeconfig and --cloud-config to read the cluster \
+                         and Azure directly"
+                    ),
+                ));
+            }
+            Err(_) => {}
+        }
+    }
+    let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
+    let limit = Duration::from_secs(args.timeout);
+    let (controller, clock) = read_once(&args.cluster, &args.config, &classes, limit).await?;
+    let (world, policy) = (controller.world(), controller.policy());
+    Ok(StatusDocument::of_report(world, policy, controller.report(), clock.now_ms()))
+}
+
+async fn ask(server: &str) -> Result<StatusDocument, Failure> {
+    let url = format!("{}/status", server.trim_end_matches('/'));
+    let failed = |exit: Exit, why: &str| {
+        let advice = "Check --server: it is where `ballast run` or `ballast up` serves health and \
+                      metrics";
+        Failure::new(exit, format!("no status from {url}: {why}. {advice}"))
+    };
+    let request = http::Request::get(&url)
+        .body(Full::new(Bytes::new()))
+        .map_err(|e| failed(Exit::Usage, &e.to_string()))?;
+    let web = if url.starts_with("https:") { Web::new() } else { Web::loopback() };
+    let web = web.map_err(|e| Failure::new(Exit::Usage, e))?;
+    let reply = web
+        .send(request, Duration::from_secs(10))
+        .await
+        .map_err(|e| failed(Exit::Unavailable, &e.to_string()))?;
+    if !reply.status.is_success() {
+        let text = String::from_utf8_lossy(&reply.body);
+        let why = format!("HTTP {}: {}", reply.status.as_u16(), text.trim());
+        return Err(failed(Exit::Unavailable, &why));
+    }
+    serde_json::from_slice(&reply.body)
+        .map_err(|e| failed(Exit::Unavailable, &format!("the answer is no status: {e}")))
+}

@@ -1,0 +1,22 @@
+//! Ballast's command line: what it starts, what it prints, and how it ends.
+//!
+//! # Guarantees
+//! Every failure is one clear message and an exit code ([`exit::Exit`]). No secret is printed.
+//! A reader that goes away (`| head`) ends the program quietly.
+
+pub mod args;
+pub mod azure;
+pub mod cloud_config;
+pub mod cluster;
+pub mod command;
+pub mod engine;
+pub mod estate;
+pub mod exit;
+pub mod manifest;
+pub mod once;
+pub mod output;
+pub mod pages;
+pub mod program;
+pub mod render;
+pub mod signal;
+pub mod status;

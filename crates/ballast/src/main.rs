@@ -1,0 +1,7 @@
+//! The `ballast` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ballast::program::main()
+}

@@ -1,0 +1,283 @@
+//! Kubernetes objects from files: a cluster as it would be if they were applied to an empty one.
+//!
+//! # Guarantees
+//! The objects go through the same defaulting and checks as at an API server, and what a server
+//! would make up (UIDs, node ports) is the same at every run. An object that has a UID, a status or
+//! a deletion timestamp (one that was read from a cluster) keeps it.
+
+use crate::exit::{Exit, Failure};
+use kube_emulator::{ObjectRef, Part, Patch, Store, StoreOptions};
+use model::Policy;
+use model::world::{Kind, Kubernetes};
+use observe::apply::Listing;
+use observe::{Interner, KubernetesFact};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Kinds that matter, in the order in which they are created.
+const PLURALS: [(&str, &str); 5] = [
+    ("Namespace", "namespaces"),
+    ("Node", "nodes"),
+    ("Pod", "pods"),
+    ("Service", "services"),
+    ("EndpointSlice", "endpointslices"),
+];
+/// Ends of names of files that a folder is searched for.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// An object and the file it is from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    /// The file.
+    pub path: PathBuf,
+    /// The object.
+    pub object: Value,
+}
+
+/// Reads files and folders; `-` is standard input.
+///
+/// # Errors
+/// One cannot be read, or is neither YAML nor JSON.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<Manifest>, Failure> {
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            for file in files(path)? {
+                read_file(&file, &mut found)?;
+            }
+        } else {
+            read_file(path, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+fn unreadable(path: &Path, why: impl std::fmt::Display, advice: &str) -> Failure {
+    let path = path.display();
+    Failure::new(Exit::Input, format!("cannot read the manifest {path}: {why}. {advice}"))
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries = std::fs::read_dir(folder);
+    let entries = entries.map_err(|e| unreadable(folder, e, "Check the path"))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+            path.is_file() && ENDINGS.contains(&ending)
+        })
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+fn read_file(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Failure> {
+    let text = if path.as_os_str() == "-" {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
+    let text = text.map_err(|e| unreadable(path, e, "Check the path"))?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|e| {
+        unreadable(path, e, "It has to be YAML or JSON, documents parted by lines of ---")
+    })?;
+    for document in documents {
+        flatten(document, path, found);
+    }
+    Ok(())
+}
+
+/// A `List` is its items.
+fn flatten(document: Value, path: &Path, found: &mut Vec<Manifest>) {
+    let kind = document.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let is_list = kind.ends_with("List");
+    match document {
+        Value::Object(mut object) if is_list => {
+            if let Some(Value::Array(items)) = object.remove("items") {
+                for item in items {
+                    flatten(item, path, found);
+                }
+            }
+        }
+        Value::Object(_) => found.push(Manifest { path: path.to_owned(), object: document }),
+        // An empty document between two lines of ---.
+        _ => {}
+    }
+}
+
+/// What is made up for Services that no cluster has seen yet.
+#[must_use]
+pub fn stand_ins(manifests: &[Manifest]) -> Option<String> {
+    let new = manifests.iter().filter(|m| {
+        text(&m.object, "/kind") == "Service" && text(&m.object, "/metadata/uid").is_empty()
+    });
+    let names: Vec<&str> = new.map(|m| text(&m.object, "/metadata/name")).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "No cluster has seen {} yet: its UID, which names are made from, and node ports that \
+             are not given stand in for those it will get.",
+            names.join(", ")
+        )
+    })
+}
+
+/// The cluster that the objects make; kinds that do not matter are left out.
+///
+/// # Errors
+/// An API server would refuse one.
+pub fn cluster(
+    manifests: &[Manifest],
+    policy: &Policy,
+    classes: &BTreeSet<String>,
+) -> Result<Kubernetes, Failure> {
+    let mut store = Store::new(StoreOptions { seed: 1, ..StoreOptions::default() });
+    let mut originals: BTreeMap<(&str, String, String), &Value> = BTreeMap::new();
+    for (kind, plural) in PLURALS {
+        for manifest in manifests.iter().filter(|m| text(&m.object, "/kind") == kind) {
+            let made = create(&mut store, plural, manifest)?;
+            originals.insert((plural, made.0, made.1), &manifest.object);
+        }
+    }
+    let mut held = Kubernetes::default();
+    let mut listing = Listing::default();
+    let mut interner = Interner::default();
+    for (kind, plural) in PLURALS {
+        let kind = kind_of(kind);
+        let mut apply = |fact| observe::apply(&mut held, &mut listing, fact);
+        apply(KubernetesFact::ListBegin(kind));
+        for object in store.list(plural, None) {
+            let mut object = Value::clone(&object);
+            let place = (text(&object, "/metadata/namespace"), text(&object, "/metadata/name"));
+            let original = originals.get(&(plural, place.0.to_owned(), place.1.to_owned()));
+            if let Some(original) = original {
+                keep_history(&mut object, original);
+            }
+            // What cannot be read was refused when it was created.
+            if let Some(fact) = fact(kind, &object, policy, classes, &mut interner) {
+                apply(fact);
+            }
+        }
+        apply(KubernetesFact::ListEnd(kind));
+    }
+    Ok(held)
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn kind_of(name: &str) -> Kind {
+    match name {
+        "Namespace" => Kind::Namespaces,
+        "Node" => Kind::Nodes,
+        "Pod" => Kind::Pods,
+        "Service" => Kind::Services,
+        _ => Kind::EndpointSlices,
+    }
+}
+
+fn create(
+    store: &mut Store,
+    plural: &str,
+    manifest: &Manifest,
+) -> Result<(String, String), Failure> {
+    let mut object = manifest.object.clone();
+    let namespaced = !matches!(plural, "namespaces" | "nodes");
+    let namespace = match text(&object, "/metadata/namespace") {
+        _ if !namespaced => String::new(),
+        "" => "default".to_owned(),
+        namespace => namespace.to_owned(),
+    };
+    let name = text(&object, "/metadata/name").to_owned();
+    if namespaced && store.get(ObjectRef::new("namespaces", "", &namespace)).is_err() {
+        let made = json!({"apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": namespace}});
+        store.create(made, 0).map_err(|e| refused(manifest, &e.to_string()))?;
+    }
+    let there = ObjectRef::new(plural, &namespace, &name);
+    if !name.is_empty() && store.get(there).is_ok() && is_given(plural, &namespace, &name) {
+        return Ok((namespace, name));
+    }
+    let status = forget_history(&mut object);
+    let made = store.create(object, 0).map_err(|e| refused(manifest, e.message()))?;
+    let name = text(&made, "/metadata/name").to_owned();
+    if let Some(status) = status {
+        let there = ObjectRef::new(plural, &namespace, &name);
+        let patch = Patch::Merge(json!({ "status": status }));
+        // An old status that a server would not take any more matters as little as none.
+        let _ = store.patch(there, Part::Status, &patch, 0);
+    }
+    Ok((namespace, name))
+}
+
+/// What every cluster has.
+fn is_given(plural: &str, namespace: &str, name: &str) -> bool {
+    plural == "namespaces" || (plural, namespace, name) == ("services", "default", "kubernetes")
+}
+
+fn refused(manifest: &Manifest, why: &str) -> Failure {
+    let (path, object) = (manifest.path.display(), &manifest.object);
+    let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+    Failure::new(
+        Exit::Input,
+        format!("{kind} {name:?} in {path} would be refused: {why}. Correct the manifest"),
+    )
+}
+
+/// Takes out what only a server writes; gives back the status.
+fn forget_history(object: &mut Value) -> Option<Value> {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        for key in ["resourceVersion", "deletionTimestamp", "managedFields"] {
+            metadata.remove(key);
+        }
+    }
+    if let Some(Value::Object(spec)) = object.get_mut("spec") {
+        // The other cluster's range need not be the one here.
+        let headless = spec.get("clusterIP").and_then(Value::as_str) == Some("None");
+        if !headless {
+            spec.remove("clusterIP");
+            spec.remove("clusterIPs");
+        }
+    }
+    object.as_object_mut().and_then(|o| o.remove("status"))
+}
+
+/// Puts back what an object that was read from a cluster has.
+fn keep_history(object: &mut Value, original: &Value) {
+    let metadata = |value: &Value| -> Map<String, Value> {
+        value.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default()
+    };
+    let old = metadata(original);
+    for key in ["uid", "deletionTimestamp", "finalizers"] {
+        if let Some(value) = old.get(key) {
+            object["metadata"][key] = value.clone();
+        }
+    }
+    if let Some(status) = original.get("status").filter(|s| s.is_object()) {
+        object["status"] = status.clone();
+    }
+}
+
+fn fact(
+    kind: Kind,
+    object: &Value,
+    policy: &Policy,
+    classes: &BTreeSet<String>,
+    interner: &mut Interner,
+) -> Option<KubernetesFact> {
+    use observe::kubernetes as read;
+    let fact = match kind {
+        Kind::Services => {
+            read::service_from_value(object, classes, interner).map(KubernetesFact::Service)
+        }
+        Kind::Nodes => {
+            read::node_from_value(object, &policy.group, interner).map(KubernetesFact::Node)
+        }
+        Kind::EndpointSlices => read::slice_from_value(object, interner).map(KubernetesFact::Slice),
+        Kind::Pods => read::pod_from_value(object, interner).map(KubernetesFact::Pod),
+        Kind::Namespaces => read::namespace_from_value(object, interner)
+            .map(|(name, labels)| KubernetesFact::Namespace(name, labels)),
+    };
+    fact.ok()
+}

@@ -1,0 +1,154 @@
+//! What a running controller shows over HTTP: health, metrics and the status document.
+
+use crate::engine::SharedController;
+use crate::status::StatusDocument;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use control::Controller;
+use edge::clock::Clock;
+use model::report::State;
+use model::world::Kind;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What the pages look at: nothing but a reason until the controller runs.
+#[derive(Clone)]
+pub struct Pages {
+    clock: Clock,
+    controller: Arc<OnceLock<SharedController>>,
+    starting: Arc<Mutex<String>>,
+}
+
+impl Pages {
+    /// Pages of a process that is about to start.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        let starting = Arc::new(Mutex::new("starting".to_owned()));
+        Self { clock, controller: Arc::default(), starting }
+    }
+
+    /// Says why the controller does not run yet.
+    pub fn say_starting(&self, why: &str) {
+        why.clone_into(&mut self.starting.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// From now on this controller is shown.
+    pub fn show(&self, controller: SharedController) {
+        // Only the first one counts; there is one a process.
+        let _ = self.controller.set(controller);
+    }
+
+    /// Answers until stopped.
+    pub async fn serve(self, socket: TcpListener, stop: CancellationToken) {
+        let (ready, metrics, status) = (self.clone(), self.clone(), self);
+        let app = Router::new()
+            .route("/healthz", get(async || "ok\n"))
+            .route("/livez", get(async || "ok\n"))
+            .route("/readyz", get(async move || ready.readiness()))
+            .route("/metrics", get(async move || metrics.metrics()))
+            .route("/status", get(async move || status.status()));
+        let served = axum::serve(socket, app)
+            .with_graceful_shutdown(async move { stop.cancelled().await })
+            .await;
+        if let Err(e) = served {
+            tracing::error!("health and metrics are served no more: {e}");
+        }
+    }
+
+    fn readiness(&self) -> Response {
+        let reasons = match self.controller.get() {
+            Some(controller) => controller.look(unready),
+            None => vec![self.starting.lock().unwrap_or_else(PoisonError::into_inner).clone()],
+        };
+        if reasons.is_empty() {
+            return "ok\n".into_response();
+        }
+        let text: String = reasons.iter().map(|r| format!("{r}\n")).collect();
+        (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+    }
+
+    fn metrics(&self) -> Response {
+        let text = self.controller.get().map_or_else(|| "# EOF\n".into(), |c| c.look(metrics));
+        ([(CONTENT_TYPE, METRICS_TYPE)], text).into_response()
+    }
+
+    fn status(&self) -> Response {
+        let Some(controller) = self.controller.get() else {
+            let why = self.starting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response();
+        };
+        let now_ms = self.clock.now_ms();
+        let document = controller.look(|c| StatusDocument::of_controller(c, now_ms));
+        let json = [(CONTENT_TYPE, "application/json")];
+        match serde_json::to_string(&document) {
+            Ok(text) => (json, text).into_response(),
+            Err(e) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{e}\n")).into_response(),
+        }
+    }
+}
+
+/// Why a controller is of no use yet, one line each.
+#[must_use]
+pub fn unready(controller: &Controller) -> Vec<String> {
+    let complete = &controller.world().kubernetes.complete;
+    let mut reasons: Vec<String> = crate::engine::kinds(controller.policy())
+        .iter()
+        .filter(|kind| !complete.contains(kind))
+        .map(|kind| format!("{} are not listed yet", plural(*kind)))
+        .collect();
+    let failed = controller.unread().filter(|(need, ..)| controller.report().needs.contains(need));
+    reasons.extend(failed.map(|(need, why, _)| format!("{need} cannot be read: {why}")));
+    reasons
+}
+
+/// The kind's name for people.
+#[must_use]
+pub fn plural(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Services => "Services",
+        Kind::Nodes => "Nodes",
+        Kind::EndpointSlices => "EndpointSlices",
+        Kind::Pods => "Pods",
+        Kind::Namespaces => "Namespaces",
+    }
+}
+
+fn metrics(controller: &Controller) -> String {
+    let counts = controller.counts();
+    let mut text = String::new();
+    let counters = [
+        ("azure_writes", "Azure writes sent", counts.writes),
+        ("azure_reads", "Azure reads sent, polls included", counts.reads),
+        ("azure_failures", "Azure writes that failed", counts.failures),
+        ("kubernetes_writes", "Kubernetes writes sent, Events not included", counts.kubernetes),
+        ("plans", "Plans made", counts.plans),
+    ];
+    for (name, help, value) in counters {
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "# TYPE ballast_{name} counter\n# HELP ballast_{name} {help}.\n\
+             ballast_{name}_total {value}\n"
+        );
+    }
+    text.push_str("# TYPE ballast_services gauge\n# HELP ballast_services Services by state.\n");
+    let services = &controller.report().services;
+    for (state, name) in [
+        (State::Programmed, "programmed"),
+        (State::Waiting, "waiting"),
+        (State::Refused, "refused"),
+        (State::Removing, "removing"),
+    ] {
+        let count = services.values().filter(|s| s.state == state).count();
+        let _ = writeln!(text, "ballast_services{{state=\"{name}\"}} {count}");
+    }
+    text.push_str("# EOF\n");
+    text
+}

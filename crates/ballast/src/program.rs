@@ -1,0 +1,96 @@
+//! From arguments to an exit code.
+
+use crate::args::{Cli, Command};
+use crate::command;
+use crate::exit::{Exit, Failure, Outcome};
+use clap::{CommandFactory, FromArgMatches};
+use std::ffi::OsString;
+use std::panic;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// The name under which kubectl finds plugins.
+const PLUGIN: &str = "kubectl-ballast";
+
+/// The whole program.
+#[must_use]
+pub fn main() -> ExitCode {
+    tame_panics();
+    let outcome = panic::catch_unwind(|| run(std::env::args_os().collect()));
+    let exit = match outcome {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(failure)) => {
+            if !failure.text.is_empty() {
+                eprintln!("error: {}", failure.text);
+            }
+            failure.exit
+        }
+        Err(_) => Exit::Internal,
+    };
+    ExitCode::from(exit.code())
+}
+
+/// The command line as clap knows it, under the name it was called by.
+#[must_use]
+pub fn command_line(called_as: &str) -> clap::Command {
+    let stem = Path::new(called_as).file_stem().and_then(|s| s.to_str()).unwrap_or("ballast");
+    let command = Cli::command();
+    if stem == PLUGIN {
+        command.name("kubectl ballast").bin_name("kubectl ballast").display_name("kubectl-ballast")
+    } else {
+        command
+    }
+}
+
+fn run(words: Vec<OsString>) -> Outcome {
+    let called_as = words.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
+    let parsed = command_line(&called_as)
+        .try_get_matches_from(words)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(e) => {
+            // A reader that is gone needs no help text.
+            let _ = e.print();
+            return Ok(if e.use_stderr() { Exit::Usage } else { Exit::Done });
+        }
+    };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| {
+            Failure::new(
+                Exit::Failed,
+                format!("cannot start threads: {e}. Raise the process limits"),
+            )
+        })?;
+    let outcome = runtime.block_on(dispatch(cli, &called_as));
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn dispatch(cli: Cli, called_as: &str) -> Outcome {
+    let color = cli.color;
+    match cli.command {
+        Command::Up(args) => command::up::run(args, color).await,
+        Command::Run(args) => command::run::run(args).await,
+        Command::Plan(args) => command::plan::run(args, color).await,
+        Command::Status(args) => command::status::run(args, color).await,
+        Command::KubeEmulator(args) => command::kube_emulator::run(args).await,
+        Command::AzureEmulator(args) => command::azure_emulator::run(args).await,
+        Command::Completions(args) => command::completions::run(&args, command_line(called_as)),
+        Command::Man(args) => command::man::run(&args, command_line(called_as)),
+    }
+}
+
+/// A panic is one line for the report, not a stack trace.
+fn tame_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let what = panic.payload();
+        let what = what
+            .downcast_ref::<&str>()
+            .map(|s| (*s).to_owned())
+            .or_else(|| what.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        eprintln!("error: Ballast made a mistake: {what} ({place}). Please report this line");
+    }));
+}

@@ -1,0 +1,9 @@
+//! How results look to people: pure functions from values to text.
+
+pub mod diff;
+pub mod known;
+pub mod notice;
+pub mod plan;
+pub mod status;
+pub mod table;
+pub mod tree;

@@ -1,0 +1,226 @@
+//! A forecast as a document, and the document as text.
+
+mod document;
+mod words;
+
+pub use document::{ChangeView, PlanDocument, ServiceView, Verb, WriteView, document};
+
+use crate::output::{Ink, Paint};
+use crate::render::diff::Field;
+use crate::render::tree;
+use serde_json::Value;
+
+/// The whole document.
+#[must_use]
+pub fn render(plan: &PlanDocument, paint: Paint) -> String {
+    let mut text = String::new();
+    for change in &plan.changes {
+        text.push_str(&render_change(change, paint, 0));
+        text.push('\n');
+    }
+    if !plan.writes.is_empty() {
+        text.push_str(&paint.ink(Ink::Bold, "Kubernetes:"));
+        text.push('\n');
+        for write in &plan.writes {
+            text.push_str(&render_write(write, paint));
+        }
+        text.push('\n');
+    }
+    text.push_str(&render_services(plan, paint));
+    text.push_str(&summary(plan, paint));
+    text
+}
+
+/// What would change for each Service that is there already.
+#[must_use]
+pub fn render_by_service(plan: &PlanDocument, paint: Paint) -> String {
+    let mut text = String::new();
+    for service in &plan.services {
+        let about = |names: &[String]| names.contains(&service.name);
+        let changes: Vec<&ChangeView> =
+            plan.changes.iter().filter(|c| about(&c.services)).collect();
+        let writes: Vec<&WriteView> =
+            plan.writes.iter().filter(|w| w.object == service.name).collect();
+        let name = paint.ink(Ink::Bold, &service.name);
+        if changes.is_empty() && writes.is_empty() && service.findings.is_empty() {
+            text.push_str(&format!("{name}: nothing would change\n"));
+            continue;
+        }
+        text.push_str(&format!("{name}:\n"));
+        for finding in &service.findings {
+            text.push_str(&paint.ink(Ink::Red, format!("  ! {finding}\n")));
+        }
+        for change in changes {
+            text.push_str(&render_change(change, paint, 2));
+        }
+        for write in writes {
+            text.push_str(&format!("  {}", render_write(write, paint)));
+        }
+    }
+    let nobodys: Vec<&ChangeView> = plan.changes.iter().filter(|c| c.services.is_empty()).collect();
+    if !nobodys.is_empty() {
+        text.push_str("On no Service's account:\n");
+        for change in nobodys {
+            text.push_str(&render_change(change, paint, 2));
+        }
+    }
+    text.push_str(&summary(plan, paint));
+    text
+}
+
+fn mark(verb: Verb) -> (&'static str, Ink) {
+    match verb {
+        Verb::Create => ("+", Ink::Green),
+        Verb::Change | Verb::Call => ("~", Ink::Yellow),
+        Verb::Delete => ("-", Ink::Red),
+    }
+}
+
+fn render_change(change: &ChangeView, paint: Paint, indent: usize) -> String {
+    let (sign, ink) = mark(change.verb);
+    let pad = " ".repeat(indent);
+    let what = format!("{sign} {} {} {}", change.verb.word(), change.kind, change.name);
+    let mut text = format!("{pad}{}", paint.ink(ink, what));
+    if let Some(group) = &change.group {
+        text.push_str(&paint.ink(Ink::Dim, format!(" in {group}")));
+    }
+    if !change.services.is_empty() {
+        text.push_str(&format!(" for {}", change.services.join(", ")));
+    }
+    text.push('\n');
+    if let Some(body) = &change.body {
+        let mut body = body.clone();
+        if let (Verb::Create, Value::Object(fields)) = (change.verb, &mut body) {
+            // They stand in the line above.
+            fields.retain(|key, _| key != "id" && key != "name");
+        }
+        tree::write(&mut text, &body, indent + 4);
+    }
+    for field in &change.fields {
+        text.push_str(&render_field(field, paint, indent + 2));
+    }
+    text
+}
+
+fn is_line(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => false,
+        Value::Array(list) => list.iter().all(|v| !v.is_object() && !v.is_array()),
+        _ => true,
+    }
+}
+
+fn on_line(value: &Value) -> String {
+    match value {
+        Value::Array(list) => {
+            format!("[{}]", list.iter().map(tree::scalar).collect::<Vec<_>>().join(", "))
+        }
+        value => tree::scalar(value),
+    }
+}
+
+fn render_field(field: &Field, paint: Paint, indent: usize) -> String {
+    let pad = " ".repeat(indent);
+    let path = field.path.strip_prefix("properties.").unwrap_or(&field.path);
+    match (&field.old, &field.new) {
+        (Some(old), Some(new)) if is_line(old) && is_line(new) => {
+            let what = format!("~ {path}: {} → {}", on_line(old), on_line(new));
+            format!("{pad}{}\n", paint.ink(Ink::Yellow, what))
+        }
+        (old, new) => {
+            let mut text = String::new();
+            let sides = [(old, "-", Ink::Red), (new, "+", Ink::Green)];
+            for (value, sign, ink) in sides {
+                let Some(value) = value else { continue };
+                if is_line(value) {
+                    let what = format!("{sign} {path}: {}", on_line(value));
+                    text.push_str(&format!("{pad}{}\n", paint.ink(ink, what)));
+                    continue;
+                }
+                text.push_str(&format!("{pad}{}\n", paint.ink(ink, format!("{sign} {path}:"))));
+                tree::write(&mut text, value, indent + 4);
+            }
+            text
+        }
+    }
+}
+
+fn render_write(write: &WriteView, paint: Paint) -> String {
+    let what = format!("~ {} {}: {}", write.kind, write.object, write.what);
+    format!("{}\n", paint.ink(Ink::Yellow, what))
+}
+
+fn render_services(plan: &PlanDocument, paint: Paint) -> String {
+    let mut text = String::new();
+    for service in &plan.services {
+        let quiet = service.findings.is_empty() && service.waits.is_empty();
+        if quiet && service.after == service.state {
+            continue;
+        }
+        let mut line = format!("{}: {}", paint.ink(Ink::Bold, &service.name), service.state);
+        if service.after != service.state {
+            line.push_str(&format!(" → {}", service.after));
+        }
+        if !service.addresses.is_empty() {
+            line.push_str(&format!(" at {}", service.addresses.join(", ")));
+        }
+        if let Some(balancer) = &service.balancer {
+            line.push_str(&format!(" on {balancer}"));
+        }
+        text.push_str(&line);
+        text.push('\n');
+        for finding in &service.findings {
+            text.push_str(&paint.ink(Ink::Red, format!("  ! {finding}")));
+            text.push('\n');
+        }
+        for wait in &service.waits {
+            text.push_str(&paint.ink(Ink::Dim, format!("  waits on {wait}")));
+            text.push('\n');
+        }
+    }
+    for finding in &plan.findings {
+        text.push_str(&paint.ink(Ink::Red, format!("! {finding}")));
+        text.push('\n');
+    }
+    for note in &plan.notes {
+        text.push_str(&paint.ink(Ink::Dim, note));
+        text.push('\n');
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn summary(plan: &PlanDocument, paint: Paint) -> String {
+    let refused = plan.services.iter().filter(|s| s.after == "refused").count();
+    if plan.is_empty() {
+        let asked = plan.services.len();
+        let mut text = match asked {
+            0 => "Nothing to do: no Service asks for a load balancer.".to_owned(),
+            1 => "Nothing to do for 1 Service.".to_owned(),
+            _ => format!("Nothing to do for {asked} Services."),
+        };
+        if refused > 0 {
+            text.push_str(&format!(" {refused} refused."));
+        }
+        return format!("{}\n", paint.ink(Ink::Bold, text));
+    }
+    let count = |verb: Verb| plan.changes.iter().filter(|c| c.verb == verb).count();
+    let mut text = format!(
+        "Azure: {} to create, {} to change, {} to delete",
+        count(Verb::Create),
+        count(Verb::Change),
+        count(Verb::Delete),
+    );
+    if count(Verb::Call) > 0 {
+        text.push_str(&format!(", {} to call", count(Verb::Call)));
+    }
+    let writes = |n: usize| format!("{n} write{}", if n == 1 { "" } else { "s" });
+    let (calls, edits) = (writes(plan.calls), writes(plan.writes.len()));
+    text.push_str(&format!(" ({calls}). Kubernetes: {edits}."));
+    if refused > 0 {
+        text.push_str(&format!(" {refused} refused."));
+    }
+    format!("{}\n", paint.ink(Ink::Bold, text))
+}

@@ -1,0 +1,249 @@
+//! What `plan -o json` prints.
+
+use super::words::{group_name, kind_name, shown_name};
+use crate::render::diff::{Field, diff};
+use crate::render::known;
+use crate::status::state;
+use model::plan::{Action, Change, Edit, FinalizerPurpose, KubernetesWrite, Object};
+use model::report::Wait;
+use model::{ServiceUid, World};
+use plan::forecast::Forecast;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A plan followed to its end.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanDocument {
+    /// Azure resources, in the order in which they are written.
+    pub changes: Vec<ChangeView>,
+    /// Kubernetes writes, in order.
+    pub writes: Vec<WriteView>,
+    /// Services, by namespace and name.
+    pub services: Vec<ServiceView>,
+    /// What is wrong with the whole.
+    pub findings: Vec<String>,
+    /// What to keep in mind when reading it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Azure writes it takes.
+    pub calls: usize,
+}
+
+impl PlanDocument {
+    /// Whether nothing would be written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.writes.is_empty()
+    }
+}
+
+/// What is done to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// It comes into being.
+    Create,
+    /// It changes.
+    Change,
+    /// It goes away.
+    Delete,
+    /// An action of it is called.
+    Call,
+}
+
+impl Verb {
+    /// The word for people.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::Delete => "delete",
+            Self::Call => "call",
+        }
+    }
+}
+
+/// One resource.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChangeView {
+    /// What is done.
+    pub verb: Verb,
+    /// What it is, for people.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its resource group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Its id.
+    pub id: String,
+    /// Services on whose account it is written.
+    pub services: Vec<String>,
+    /// The whole body of what is created or called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// What differs in what is changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Field>,
+}
+
+/// One Kubernetes write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WriteView {
+    /// Service or Pod.
+    pub kind: &'static str,
+    /// Namespace and name.
+    pub object: String,
+    /// What is written.
+    pub what: String,
+}
+
+/// One Service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServiceView {
+    /// Namespace and name.
+    pub name: String,
+    /// How far it is.
+    pub state: &'static str,
+    /// How far it will be.
+    pub after: &'static str,
+    /// Addresses it will have.
+    pub addresses: Vec<String>,
+    /// Its load balancer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub balancer: Option<String>,
+    /// What is wrong with it.
+    pub findings: Vec<String>,
+    /// What it waits on that the plan does not bring about.
+    pub waits: Vec<String>,
+}
+
+/// What a forecast comes to.
+#[must_use]
+pub fn document(forecast: &Forecast, world: &World) -> PlanDocument {
+    PlanDocument {
+        changes: forecast.changes.iter().map(|c| change(c, world)).collect(),
+        writes: writes(&forecast.writes, world),
+        services: services(forecast),
+        findings: forecast.last.findings.iter().map(ToString::to_string).collect(),
+        notes: Vec::new(),
+        calls: forecast.calls,
+    }
+}
+
+fn service_name(world: &World, uid: &ServiceUid) -> String {
+    let service = world.kubernetes.services.get(uid);
+    service.map_or_else(|| uid.to_string(), |s| s.name.to_string())
+}
+
+fn change(change: &Change, world: &World) -> ChangeView {
+    let id = &change.target;
+    let body = |value: Value| Some(known::value(&value));
+    let written = |r| known::value(&arm::body::write_resource(r));
+    let (verb, body, fields) = match &change.action {
+        Action::Put { before: None, after } => (Verb::Create, Some(written(after)), Vec::new()),
+        Action::Put { before: Some(before), after } => {
+            (Verb::Change, None, diff(&written(before), &written(after)))
+        }
+        Action::Delete { .. } | Action::DeleteChild => (Verb::Delete, None, Vec::new()),
+        Action::MigratePools { pools } => {
+            (Verb::Call, body(arm::body::migrate_pools(pools)), Vec::new())
+        }
+        Action::UpdateServices(update) => {
+            (Verb::Call, body(arm::body::services_update(update)), Vec::new())
+        }
+        Action::UpdateLocations(update) => {
+            (Verb::Call, body(arm::body::locations_update(update)), Vec::new())
+        }
+    };
+    let mut services: Vec<String> =
+        change.causes.iter().map(|uid| service_name(world, uid)).collect();
+    services.sort();
+    ChangeView {
+        verb,
+        kind: kind_name(id),
+        name: shown_name(id),
+        group: group_name(id),
+        id: id.to_string(),
+        services,
+        body,
+        fields,
+    }
+}
+
+fn writes(writes: &[KubernetesWrite], world: &World) -> Vec<WriteView> {
+    let services = world.kubernetes.services.values();
+    let mut finalizers: BTreeMap<String, Vec<Arc<str>>> =
+        services.map(|s| (s.name.to_string(), s.finalizers.clone())).collect();
+    let mut views = Vec::new();
+    for write in writes {
+        let (kind, object) = match &write.object {
+            Object::Service { name, .. } => ("Service", name.to_string()),
+            Object::Pod { name, .. } => ("Pod", name.to_string()),
+        };
+        let what = match &write.edit {
+            Edit::Finalizers { list, purpose, .. } => {
+                let before = finalizers.insert(object.clone(), list.clone()).unwrap_or_default();
+                finalizer_words(&before, list, *purpose)
+            }
+            Edit::Ingress { list } => {
+                let list = list.iter().filter_map(|i| i.ip.as_ref().or(i.hostname.as_ref()));
+                let list: Vec<String> = list.map(|text| known::text(text)).collect();
+                match list.is_empty() {
+                    true => "its status loses its addresses".to_owned(),
+                    false => format!("its status gets {}", list.join(", ")),
+                }
+            }
+        };
+        views.push(WriteView { kind, object, what });
+    }
+    views
+}
+
+fn finalizer_words(before: &[Arc<str>], after: &[Arc<str>], purpose: FinalizerPurpose) -> String {
+    let missing_in = |from: &[Arc<str>], there: &[Arc<str>]| {
+        let gone: Vec<String> =
+            from.iter().filter(|f| !there.contains(f)).map(ToString::to_string).collect();
+        gone.join(", ")
+    };
+    match purpose {
+        FinalizerPurpose::Claim => format!("gets finalizer {}", missing_in(after, before)),
+        FinalizerPurpose::Release => format!("loses finalizer {}", missing_in(before, after)),
+    }
+}
+
+fn services(forecast: &Forecast) -> Vec<ServiceView> {
+    let mut views: Vec<ServiceView> = forecast
+        .report
+        .services
+        .iter()
+        .map(|(uid, now)| {
+            let last = forecast.last.services.get(uid);
+            let end = last.unwrap_or(now);
+            let lasting = last.map(|l| l.waits.as_slice()).unwrap_or_default();
+            let findings: Vec<String> = end.findings.iter().map(ToString::to_string).collect();
+            ServiceView {
+                name: now.name.to_string(),
+                state: state(now.state),
+                after: last.map_or("gone", |l| state(l.state)),
+                addresses: end.addresses.iter().map(|a| known::text(a)).collect(),
+                balancer: end.balancer.as_ref().map(ToString::to_string),
+                findings,
+                waits: lasting.iter().map(Wait::to_string).collect(),
+            }
+        })
+        .collect();
+    views.sort_by(|a, b| a.name.cmp(&b.name));
+    views
+}
+
+/// The document as JSON.
+impl From<&PlanDocument> for Value {
+    fn from(plan: &PlanDocument) -> Self {
+        serde_json::to_value(plan).unwrap_or_else(|e| json!({ "error": e.to_string() }))
+    }
+}

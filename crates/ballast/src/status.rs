@@ -1,0 +1,130 @@
+//! The status document: each Service, how far it is and what it waits on.
+
+use control::Controller;
+use model::kubernetes::Service;
+use model::report::{ServiceReport, State, Wait};
+use model::{Policy, Report, ServiceUid, World};
+use serde::{Deserialize, Serialize};
+
+/// What `/status` of a running controller answers, and `ballast status -o json` prints.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusDocument {
+    /// The cluster's name.
+    pub cluster: String,
+    /// When it was made, in milliseconds since the Unix epoch.
+    pub now_ms: u64,
+    /// By namespace and name.
+    pub services: Vec<ServiceStatus>,
+    /// What holds up everything, one line each.
+    pub troubles: Vec<String>,
+    /// Azure writes sent since the start; absent where no controller was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<u64>,
+    /// Azure reads sent since the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads: Option<u64>,
+}
+
+/// One Service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceStatus {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// UID.
+    pub uid: String,
+    /// `programmed`, `waiting`, `refused` or `removing`.
+    pub state: String,
+    /// Since when it is so, in milliseconds since the Unix epoch, as far as known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<u64>,
+    /// Its load balancer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_balancer: Option<String>,
+    /// Its addresses.
+    pub addresses: Vec<String>,
+    /// What it waits on.
+    pub waits: Vec<String>,
+    /// What is wrong with it, the last first.
+    pub errors: Vec<String>,
+    /// When it is tried again after an error, in milliseconds since the Unix epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_ms: Option<u64>,
+}
+
+impl StatusDocument {
+    /// Of a running controller.
+    #[must_use]
+    pub fn of_controller(controller: &Controller, now_ms: u64) -> Self {
+        let report = controller.report();
+        let mut document = Self::of_report(controller.world(), controller.policy(), report, now_ms);
+        for service in &mut document.services {
+            service.since_ms = controller.since_ms(&ServiceUid::new(&service.uid));
+        }
+        document.troubles.splice(0..0, crate::pages::unready(controller));
+        document.writes = Some(controller.counts().writes);
+        document.reads = Some(controller.counts().reads);
+        document
+    }
+
+    /// Of what was read once.
+    #[must_use]
+    pub fn of_report(world: &World, policy: &Policy, report: &Report, now_ms: u64) -> Self {
+        let mut services: Vec<ServiceStatus> =
+            report.services.iter().map(|(uid, service)| status(world, uid, service)).collect();
+        services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        Self {
+            cluster: policy.cluster.to_string(),
+            now_ms,
+            services,
+            troubles: report.findings.iter().map(ToString::to_string).collect(),
+            writes: None,
+            reads: None,
+        }
+    }
+}
+
+fn status(world: &World, uid: &ServiceUid, report: &ServiceReport) -> ServiceStatus {
+    let hold = world.holds.get(uid);
+    let mut errors: Vec<String> = hold.map(|h| h.reason.to_string()).into_iter().collect();
+    errors.extend(report.findings.iter().map(ToString::to_string));
+    let said = world.kubernetes.services.get(uid).map(|s| standing(s)).unwrap_or_default();
+    let found: Vec<String> = report.addresses.iter().map(ToString::to_string).collect();
+    ServiceStatus {
+        namespace: report.name.namespace.to_string(),
+        name: report.name.name.to_string(),
+        uid: uid.to_string(),
+        state: state(report.state).to_owned(),
+        since_ms: None,
+        load_balancer: report.balancer.as_ref().map(ToString::to_string),
+        addresses: if found.is_empty() { said } else { found },
+        waits: report
+            .waits
+            .iter()
+            .filter(|w| !matches!(w, Wait::SetAside { .. }))
+            .map(ToString::to_string)
+            .collect(),
+        errors,
+        retry_ms: hold.and_then(|h| h.until_ms),
+    }
+}
+
+/// Addresses in a Service's status.
+fn standing(service: &Service) -> Vec<String> {
+    let texts = service.ingress.iter().filter_map(|i| i.ip.as_ref().or(i.hostname.as_ref()));
+    texts.map(ToString::to_string).collect()
+}
+
+/// A state's word.
+#[must_use]
+pub fn state(state: State) -> &'static str {
+    match state {
+        State::Programmed => "programmed",
+        State::Waiting => "waiting",
+        State::Refused => "refused",
+        State::Removing => "removing",
+    }
+}

@@ -1,0 +1,220 @@
+//! Starts the real binary and speaks HTTP to it.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// The binary, with nothing from the environment that could change what it does.
+pub fn ballast() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ballast"));
+    command.env_clear().env("NO_COLOR", "1");
+    command
+}
+
+/// Runs it to its end.
+pub fn run(words: &[&str]) -> (i32, String, String) {
+    outcome(ballast().args(words).output().unwrap())
+}
+
+pub fn outcome(output: Output) -> (i32, String, String) {
+    let code = output.status.code().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (code, text(output.stdout), text(output.stderr))
+}
+
+/// A process that is ended with the test.
+pub struct Process {
+    child: Child,
+    lines: BufReader<Box<dyn Read + Send>>,
+}
+
+impl Process {
+    pub fn start(words: &[&str]) -> Self {
+        let mut command = ballast();
+        let mut child =
+            command.args(words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let out = child.stdout.take().unwrap();
+        Self { child, lines: BufReader::new(Box::new(out)) }
+    }
+
+    /// With the log, which is on standard error.
+    pub fn start_logging(words: &[&str]) -> Self {
+        let mut command = ballast();
+        let mut child =
+            command.args(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let err = child.stderr.take().unwrap();
+        Self { child, lines: BufReader::new(Box::new(err)) }
+    }
+
+    /// The next line with this in it.
+    pub fn line_with(&mut self, part: &str) -> String {
+        let mut seen = String::new();
+        loop {
+            let mut line = String::new();
+            let read = self.lines.read_line(&mut line).unwrap();
+            assert!(read > 0, "no line with {part:?} before the end of:\n{seen}");
+            if line.contains(part) {
+                return line;
+            }
+            seen.push_str(&line);
+        }
+    }
+
+    /// What stands after `http://` in the next line that has it.
+    pub fn address(&mut self) -> String {
+        let line = self.line_with("http://");
+        let (_, rest) = line.split_once("http://").unwrap();
+        rest.split(|c: char| c.is_whitespace()).next().unwrap().to_owned()
+    }
+
+    /// Asks it to end, and gives its exit code.
+    pub fn terminate(mut self) -> i32 {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        // Whatever it still has to say must not fill the pipe.
+        let mut rest = Vec::new();
+        let _ = self.lines.read_to_end(&mut rest);
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One request; a body is JSON, or a merge patch where the method is PATCH.
+pub fn http(address: &str, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+    let (code, text) = http_text(address, method, path, body);
+    (code, serde_json::from_str(&text).unwrap_or(Value::Null))
+}
+
+pub fn http_text(address: &str, method: &str, path: &str, body: Option<&Value>) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let body = body.map(ToString::to_string).unwrap_or_default();
+    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         content-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let code = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (code, body.to_owned())
+}
+
+/// Looks until it finds something.
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1_500 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{what} did not come about");
+}
+
+/// An emulated cluster and an emulated Azure.
+pub struct Emulators {
+    pub kube: String,
+    pub azure: String,
+    folder: tempfile::TempDir,
+    processes: Vec<Process>,
+}
+
+impl Emulators {
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let mut kube = Process::start(&[
+            "kube-emulator",
+            "--listen",
+            "127.0.0.1:0",
+            "--write-kubeconfig",
+            &path("kubeconfig"),
+        ]);
+        let mut azure = Process::start(&[
+            "azure-emulator",
+            "--listen",
+            "127.0.0.1:0",
+            "--write-cloud-config",
+            &path("azure.json"),
+        ]);
+        let (kube_at, azure_at) = (kube.address(), azure.address());
+        let started = Self { kube: kube_at, azure: azure_at, folder, processes: vec![kube, azure] };
+        started.create_node();
+        started
+    }
+
+    fn create_node(&self) {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "vmss000000"},
+            "spec": {"providerID": "azure:///subscriptions/00000000-0000-0000-0000-000000000001/\
+             resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/vmss/\
+             virtualMachines/0"}});
+        assert_eq!(http(&self.kube, "POST", "/api/v1/nodes", Some(&node)).0, 201);
+        let status = json!({"status": {"addresses":
+            [{"type": "InternalIP", "address": "10.224.0.4"}]}});
+        let path = "/api/v1/nodes/vmss000000/status";
+        assert_eq!(http(&self.kube, "PATCH", path, Some(&status)).0, 200);
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A command with the flags that name both.
+    pub fn words(&self, words: &[&str]) -> Vec<String> {
+        let mut all: Vec<String> = words.iter().map(ToString::to_string).collect();
+        for (flag, name) in [("--kubeconfig", "kubeconfig"), ("--cloud-config", "azure.json")] {
+            all.extend([flag.to_owned(), self.path(name).display().to_string()]);
+        }
+        all
+    }
+
+    pub fn run(&self, words: &[&str]) -> (i32, String, String) {
+        outcome(ballast().args(self.words(words)).output().unwrap())
+    }
+
+    pub fn controller(&self) -> (Process, String) {
+        let words = self.words(&["run", "--leader-elect=false", "--port", "0"]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let mut process = Process::start_logging(&words);
+        let address = process.address();
+        (process, address)
+    }
+
+    pub fn create_service(&self, name: &str) {
+        let service = json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
+        let path = "/api/v1/namespaces/default/services";
+        assert_eq!(http(&self.kube, "POST", path, Some(&service)).0, 201);
+    }
+
+    pub fn patch_service(&self, name: &str, patch: &Value) {
+        let path = format!("/api/v1/namespaces/default/services/{name}");
+        assert_eq!(http(&self.kube, "PATCH", &path, Some(patch)).0, 200);
+    }
+
+    pub fn address_of(&self, name: &str) -> String {
+        let path = format!("/api/v1/namespaces/default/services/{name}");
+        wait_for("the Service's address", || {
+            let (_, service) = http(&self.kube, "GET", &path, None);
+            let ip = service.pointer("/status/loadBalancer/ingress/0/ip")?;
+            Some(ip.as_str()?.to_owned())
+        })
+    }
+}

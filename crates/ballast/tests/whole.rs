@@ -1,0 +1,136 @@
+//! The real binary against emulators in processes of their own.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Emulators, Process, http, http_text, run, wait_for};
+
+/// The part of the output that lies below a heading line.
+fn changed_lines(plan: &str) -> Vec<&str> {
+    plan.lines().map(str::trim).filter(|l| l.starts_with(['+', '-', '~'])).collect()
+}
+
+#[test]
+fn up_gives_two_services_their_addresses_and_ends_by_itself() {
+    let (code, out, err) = run(&["up", "--for", "3"]);
+    assert_eq!(code, 0, "{err}");
+    for part in [
+        "Service default/web is programmed at 20.",
+        "Service default/api is programmed at 10.",
+        "Stopped: 2 of 2 Services programmed",
+        "--kubeconfig",
+    ] {
+        assert!(out.contains(part), "{part:?} is missing in:\n{out}");
+    }
+    assert!(!out.contains('\u{1b}'), "no escape sequence where nobody sees colours");
+}
+
+#[test]
+fn up_ends_on_sigterm_and_removes_its_files() {
+    let mut up = Process::start(&["up"]);
+    let line = up.line_with("kubeconfig");
+    let path = line.split_whitespace().last().unwrap().to_owned();
+    up.line_with("is programmed at");
+    assert!(std::path::Path::new(&path).exists());
+    assert_eq!(up.terminate(), 0);
+    assert!(!std::path::Path::new(&path).exists(), "{path} is left over");
+}
+
+#[test]
+fn a_service_is_programmed_planned_shown_edited_and_deleted() {
+    let emulators = Emulators::start();
+    emulators.create_service("web");
+
+    let (code, out, err) = emulators.run(&["plan", "--exit-code"]);
+    assert_eq!(code, 2, "{out}{err}");
+    assert!(out.contains("+ create public IP"), "{out}");
+    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
+    let calls = calls.as_array().unwrap();
+    assert!(!calls.is_empty() && calls.iter().all(|c| c["method"] == "GET"), "plan never writes");
+
+    let (controller, pages) = emulators.controller();
+    let address = emulators.address_of("web");
+    let status = wait_for("the status", || {
+        let (code, status) = http(&pages, "GET", "/status", None);
+        let state = status.pointer("/services/0/state").and_then(Value::as_str);
+        (code == 200 && state == Some("programmed")).then_some(status)
+    });
+    assert_eq!(status.pointer("/services/0/addresses"), Some(&json!([address])));
+    assert_eq!(http_text(&pages, "GET", "/readyz", None), (200, "ok\n".to_owned()));
+    let metrics = http_text(&pages, "GET", "/metrics", None).1;
+    assert!(metrics.contains("ballast_services{state=\"programmed\"} 1"), "{metrics}");
+    let (code, out, _) = run(&["status", "--server", &format!("http://{pages}")]);
+    assert!(code == 0 && out.contains("default/web") && out.contains(&address), "{out}");
+    assert_eq!(controller.terminate(), 0);
+
+    let (code, out, err) = emulators.run(&["plan", "--exit-code"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(out, "Nothing to do for 1 Service.\n");
+    let (code, out, _) = emulators.run(&["plan", "--against-existing"]);
+    assert!(code == 0 && out.starts_with("default/web: nothing would change"), "{out}");
+    let (code, out, _) = emulators.run(&["status"]);
+    assert!(code == 0 && out.contains("programmed"), "{out}");
+
+    edit(&emulators);
+    delete(&emulators);
+}
+
+/// What `plan` shows after an edit is what `run` then writes.
+fn edit(emulators: &Emulators) {
+    let annotation = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
+    emulators.patch_service("web", &json!({"metadata": {"annotations": {annotation: "10"}}}));
+    let (code, out, _) = emulators.run(&["plan", "--exit-code"]);
+    assert_eq!(code, 2, "{out}");
+    let lines = changed_lines(&out);
+    assert_eq!(lines.len(), 2, "{out}");
+    assert!(lines[0].starts_with("~ change load balancer kubernetes in rg for default/web"));
+    assert!(lines[1].ends_with("-TCP-80].properties.idleTimeoutInMinutes: 4 → 10"), "{out}");
+    let (controller, _) = emulators.controller();
+    wait_for("the change", || {
+        let (code, _, _) = emulators.run(&["plan", "--exit-code"]);
+        (code == 0).then_some(())
+    });
+    assert_eq!(controller.terminate(), 0);
+}
+
+fn delete(emulators: &Emulators) {
+    let path = "/api/v1/namespaces/default/services/web";
+    assert_eq!(http(&emulators.kube, "DELETE", path, None).0, 200);
+    let (controller, _) = emulators.controller();
+    wait_for("the Service's end", || {
+        (http(&emulators.kube, "GET", path, None).0 == 404).then_some(())
+    });
+    assert_eq!(controller.terminate(), 0);
+    let (code, out, _) = emulators.run(&["plan", "--exit-code"]);
+    assert_eq!((code, out.as_str()), (0, "Nothing to do: no Service asks for a load balancer.\n"));
+}
+
+#[test]
+fn the_cloud_config_may_be_in_a_secret_and_a_second_process_waits_for_the_lease() {
+    let emulators = Emulators::start();
+    let text = std::fs::read_to_string(emulators.path("azure.json")).unwrap();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "azure", "namespace": "default"},
+        "stringData": {"cloud-config": text}});
+    let made = http(&emulators.kube, "POST", "/api/v1/namespaces/default/secrets", Some(&secret));
+    assert_eq!(made.0, 201, "{}", made.1);
+    emulators.create_service("web");
+    let kubeconfig = emulators.path("kubeconfig").display().to_string();
+    let words = [
+        "run",
+        "--kubeconfig",
+        &kubeconfig,
+        "--cloud-config-secret-namespace=default",
+        "--cloud-config-secret-name=azure",
+        "--leader-elect-resource-namespace=default",
+        "--port=0",
+    ];
+    let first = Process::start_logging(&words);
+    emulators.address_of("web");
+    let mut second = Process::start_logging(&words);
+    second.line_with("the lease is not ours");
+    assert_eq!(first.terminate(), 0);
+    second.line_with("the right to write changed");
+    assert_eq!(second.terminate(), 0);
+}

@@ -1,0 +1,210 @@
+//! Reads what planning needs, and reads it again at an interval to notice drift.
+
+use crate::backoff;
+use crate::controller::{Caller, Controller};
+use crate::effect::NoticeKind;
+use crate::keep::{self, Belief};
+use arm::Answer;
+use arm::error::ErrorKind;
+use arm::page::{PageStep, Pages};
+use model::world::Need;
+use model::{Group, ResourceId};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Lists may lack what was just made: for this long our own write is believed instead.
+const LIST_LAG_MS: u64 = 10_000;
+
+/// One list or resource that is read.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    /// Pages that have come, while it is under way.
+    under_way: Option<(Pages, u64)>,
+    /// When it was last read to its end.
+    read_ms: Option<u64>,
+    /// Failures in a row.
+    failures: u32,
+    /// Not before.
+    wait_until_ms: Option<u64>,
+    /// It has to be read again as soon as possible.
+    stale: Staleness,
+    /// Why the last try failed.
+    reason: Option<Arc<str>>,
+}
+
+/// Whether something has to be read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Staleness {
+    #[default]
+    Fresh,
+    Stale,
+}
+
+impl Read {
+    /// When this read needs attention without an answer.
+    pub fn wake_ms(&self, interval_ms: u64) -> Option<u64> {
+        if self.under_way.is_some() {
+            return None;
+        }
+        self.wait_until_ms.or_else(|| self.read_ms.map(|at| at + interval_ms))
+    }
+}
+
+impl Controller {
+    /// Sends the reads that planning asked for and those that are due.
+    pub(crate) fn read_needs(&mut self, now_ms: u64) {
+        if now_ms < self.reads_from_ms {
+            return;
+        }
+        let stale = self.reads.iter().filter(|(_, r)| r.stale == Staleness::Stale);
+        let mut wanted: BTreeSet<Need> = stale.map(|(need, _)| need.clone()).collect();
+        wanted.extend(self.report.needs.iter().cloned());
+        for need in wanted {
+            let read = self.reads.entry(need.clone()).or_default();
+            if read.under_way.is_none() && read.wait_until_ms.is_none_or(|at| at <= now_ms) {
+                self.read(need, now_ms);
+            }
+        }
+    }
+
+    fn read(&mut self, need: Need, now_ms: u64) {
+        let correlation = self.correlation();
+        let request = observe::need::request(&need, &self.policy, &correlation);
+        let pages = Pages::start(&request);
+        let read = self.reads.entry(need.clone()).or_default();
+        read.under_way = Some((pages, now_ms));
+        read.wait_until_ms = None;
+        read.stale = Staleness::Fresh;
+        self.request(Caller::Read(need), request);
+    }
+
+    /// Asks for a read as soon as possible.
+    pub(crate) fn read_now(&mut self, need: Need) {
+        let read = self.reads.entry(need).or_default();
+        read.stale = Staleness::Stale;
+        self.dirty = true;
+    }
+
+    /// Everything that was read is read again.
+    pub(crate) fn reread_everything(&mut self) {
+        for read in self.reads.values_mut().filter(|r| r.read_ms.is_some()) {
+            read.stale = Staleness::Stale;
+        }
+        self.dirty = true;
+    }
+
+    /// A write failed because something it refers to is not as we think: read what it may be.
+    pub(crate) fn forget_lists(&mut self, id: &ResourceId) {
+        if self.is_behind_gateway(id) {
+            self.doubt_tables();
+            return;
+        }
+        let group = id.group().unwrap_or_else(|| Group::new(self.policy.group.as_str()));
+        let related = |need: &Need| match need {
+            Need::Balancers => true,
+            Need::PublicIps(_) | Need::Subnet(_) => true,
+            Need::PrivateLinks(of) => *of == group,
+            _ => false,
+        };
+        for (_, read) in self.reads.iter_mut().filter(|(need, _)| related(need)) {
+            read.stale = Staleness::Stale;
+        }
+    }
+
+    /// Reads that are older than the check interval are read again, where planning uses them.
+    pub(crate) fn check_drift(&mut self, now_ms: u64) {
+        let interval = self.options.check_interval_ms;
+        let mut due = false;
+        for read in self.reads.values_mut() {
+            let waits = read.wait_until_ms.is_some_and(|at| at <= now_ms);
+            let old = read.read_ms.is_some_and(|at| at + interval <= now_ms);
+            if read.under_way.is_none() && (waits || (old && read.wait_until_ms.is_none())) {
+                read.stale = Staleness::Stale;
+                due = true;
+            }
+        }
+        self.dirty |= due;
+    }
+
+    /// An answer to a read.
+    pub(crate) fn advance_read(&mut self, need: &Need, answer: &Answer, now_ms: u64) {
+        let Some(read) = self.reads.get_mut(need) else { return };
+        let Some((mut pages, sent_ms)) = read.under_way.take() else { return };
+        self.dirty = true;
+        match pages.advance(answer) {
+            PageStep::Next(request) => {
+                read.under_way = Some((pages, sent_ms));
+                self.request(Caller::Read(need.clone()), request);
+            }
+            PageStep::Done(items) => {
+                read.read_ms = Some(now_ms);
+                read.failures = 0;
+                read.reason = None;
+                self.store_read(need, &items, sent_ms, now_ms);
+            }
+            PageStep::Failed(error) => {
+                let gone = error.kind == ErrorKind::Missing;
+                if gone {
+                    read.read_ms = Some(now_ms);
+                    read.failures = 0;
+                    observe::azure::apply_missing(&mut self.world.azure, need);
+                    return;
+                }
+                read.failures += 1;
+                let wait = backoff::after(read.failures, error.retry_after_ms);
+                read.wait_until_ms = Some(now_ms + wait);
+                read.reason = Some(Arc::from(format!("{}: {}", error.code, error.message)));
+                if error.kind == ErrorKind::Throttled {
+                    self.reads_from_ms = self.reads_from_ms.max(now_ms + wait);
+                }
+                if error.kind == ErrorKind::Forbidden {
+                    let why = format!("{}: {}", error.code, error.message);
+                    observe::azure::apply_unreadable(&mut self.world.azure, need, &why);
+                }
+                let text =
+                    format!("reading {need} failed, next try in {} s: {error}", wait / 1_000);
+                self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
+            }
+        }
+    }
+
+    /// Stores a list. What we have written since it was asked for, or shortly before, is kept: a
+    /// list may be older than our own write.
+    fn store_read(&mut self, need: &Need, items: &[serde_json::Value], sent_ms: u64, now_ms: u64) {
+        if matches!(need, Need::GatewayServices | Need::GatewayLocations) {
+            let from_ms = sent_ms.saturating_sub(LIST_LAG_MS);
+            match self.store_table(need, items, sent_ms, from_ms) {
+                Some(problems) => problems.iter().for_each(|p| self.say_unread(need, p, now_ms)),
+                None => self.read_now(need.clone()),
+            }
+            return;
+        }
+        let ids = self.lanes.iter().filter_map(|(id, lane)| {
+            let since = |from: u64| lane.ended_ms.is_some_and(|at| at >= from);
+            let belief = if lane.work.is_some() || since(sent_ms) {
+                Belief::Written
+            } else if since(now_ms.saturating_sub(LIST_LAG_MS)) {
+                Belief::Recent
+            } else {
+                return None;
+            };
+            Some((id.clone(), belief))
+        });
+        let held = keep::hold(&self.world.azure, need, ids);
+        let read = observe::azure::apply_list(&mut self.world.azure, &self.policy, need, items);
+        keep::restore(&mut self.world.azure, need, held);
+        for problem in read.problems {
+            self.say_unread(need, &problem.to_string(), now_ms);
+        }
+    }
+
+    fn say_unread(&mut self, need: &Need, problem: &str, now_ms: u64) {
+        let text = format!("an item of {need} cannot be read: {problem}");
+        self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
+    }
+
+    /// Why reads wait, and until when.
+    pub fn unread(&self) -> impl Iterator<Item = (&Need, &str, Option<u64>)> {
+        self.reads.iter().filter_map(|(n, r)| Some((n, r.reason.as_deref()?, r.wait_until_ms)))
+    }
+}

@@ -1,0 +1,330 @@
+//! The controller's state and its step.
+
+use crate::azure_reads::Read;
+use crate::effect::{CallId, Effect, Notice, NoticeKind};
+use crate::event::{Event, Leadership};
+use crate::kubernetes_writes::ObjectLane;
+use crate::lane::Lane;
+use crate::said::Said;
+use crate::search::Search;
+use model::plan::Object;
+use model::world::{InFlight, Need};
+use model::{Plan, Policy, Report, ResourceId, ServiceName, ServiceUid, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Choices that are the controller's own and not the cloud config's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Interval of the drift check: each list that is planned on is read again after it.
+    pub check_interval_ms: u64,
+    /// How long a write that could be sent waits for others that are about to join it.
+    pub gather_ms: u64,
+    /// Azure writes under way at a time.
+    pub writes_at_once: usize,
+    /// Kubernetes writes under way at a time.
+    pub kubernetes_writes_at_once: usize,
+    /// Prefix of correlation ids and Event names; differs between two processes.
+    pub instance: String,
+    /// Values of `spec.loadBalancerClass` that are ours, beside none.
+    pub classes: BTreeSet<String>,
+    /// Whether the right to write is held from the start.
+    pub leadership: Leadership,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            check_interval_ms: 120_000,
+            gather_ms: 2_000,
+            writes_at_once: 64,
+            kubernetes_writes_at_once: 64,
+            instance: "00000000".to_owned(),
+            classes: BTreeSet::new(),
+            leadership: Leadership::Held,
+        }
+    }
+}
+
+/// Who waits for an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// A lane.
+    Lane(ResourceId),
+    /// A read.
+    Read(Need),
+    /// A Kubernetes object's lane.
+    Object(Object),
+    /// An Event was posted; its answer does not matter.
+    Event,
+}
+
+/// The controller: a pure value that takes events and gives effects.
+///
+/// # Guarantees
+/// - One write at a time for each Azure resource and each Kubernetes object.
+/// - A wake-up is never lost: every event sets the same flag, and whatever has to be looked at
+///   later is in [`Controller::next_wake_ms`].
+/// - Nothing is written while the right to write is not held.
+#[derive(Debug)]
+pub struct Controller {
+    pub(crate) policy: Policy,
+    pub(crate) options: Options,
+    pub(crate) world: World,
+    pub(crate) planner: plan::Planner,
+    pub(crate) touched: crate::gateway::Touched,
+    /// Texts of findings that were said about Pods.
+    pub(crate) said_of_pods: BTreeMap<ServiceName, BTreeSet<Arc<str>>>,
+    pub(crate) listing: observe::apply::Listing,
+    pub(crate) interner: observe::intern::Interner,
+    pub(crate) plan: Plan,
+    pub(crate) report: Report,
+    pub(crate) lanes: BTreeMap<ResourceId, Lane>,
+    pub(crate) reads: BTreeMap<Need, Read>,
+    pub(crate) objects: BTreeMap<Object, ObjectLane>,
+    pub(crate) callers: BTreeMap<CallId, Caller>,
+    pub(crate) searches: BTreeMap<ResourceId, Search>,
+    /// Failures in a row of Services that were set aside.
+    pub(crate) strikes: BTreeMap<ServiceUid, u32>,
+    pub(crate) said: BTreeMap<ServiceUid, Said>,
+    pub(crate) leadership: Leadership,
+    pub(crate) dirty: bool,
+    pub(crate) next_call: u64,
+    pub(crate) next_event: u64,
+    /// No write is sent before: Azure asked so.
+    pub(crate) writes_from_ms: u64,
+    /// No read is sent before: Azure asked so.
+    pub(crate) reads_from_ms: u64,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) counts: Counts,
+}
+
+/// What has been counted since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Azure writes sent, by HTTP method.
+    pub writes: u64,
+    /// Azure reads sent, polls included.
+    pub reads: u64,
+    /// Kubernetes writes sent, Events not included.
+    pub kubernetes: u64,
+    /// Plans made.
+    pub plans: u64,
+    /// Azure writes that failed.
+    pub failures: u64,
+}
+
+impl Controller {
+    /// Starts with an empty World.
+    #[must_use]
+    pub fn new(policy: Policy, options: Options) -> Self {
+        Self {
+            leadership: options.leadership,
+            policy,
+            options,
+            world: World::default(),
+            planner: plan::Planner::default(),
+            touched: crate::gateway::Touched::default(),
+            said_of_pods: BTreeMap::new(),
+            listing: observe::apply::Listing::default(),
+            interner: observe::intern::Interner::default(),
+            plan: Plan::default(),
+            report: Report::default(),
+            lanes: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            callers: BTreeMap::new(),
+            searches: BTreeMap::new(),
+            strikes: BTreeMap::new(),
+            said: BTreeMap::new(),
+            dirty: true,
+            next_call: 0,
+            next_event: 0,
+            writes_from_ms: 0,
+            reads_from_ms: 0,
+            effects: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Everything known.
+    #[must_use]
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The cloud config.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The plan as it stands.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The report that belongs to the plan.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Takes in all that has happened, then plans once and says what to do.
+    pub fn step(&mut self, events: impl IntoIterator<Item = Event>, now_ms: u64) -> Vec<Effect> {
+        for event in events {
+            self.take(event, now_ms);
+        }
+        self.pass_time(now_ms);
+        // A search that goes on, or a hold that ends, makes another plan; each time fewer wait.
+        let mut rounds = 0;
+        while self.dirty && rounds < 64 {
+            self.dirty = false;
+            rounds += 1;
+            self.make_plan(now_ms);
+            self.read_needs(now_ms);
+            if self.leadership == Leadership::Held {
+                self.write_azure(now_ms);
+                self.write_kubernetes(now_ms);
+                self.go_on_searching();
+            }
+        }
+        self.say_changes(now_ms);
+        std::mem::take(&mut self.effects)
+    }
+
+    fn take(&mut self, event: Event, now_ms: u64) {
+        match event {
+            Event::Kubernetes(fact) => self.learn(fact, now_ms),
+            Event::Azure { call, answer } => match self.callers.remove(&call) {
+                Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
+                Some(Caller::Read(need)) => self.advance_read(&need, &answer, now_ms),
+                Some(Caller::Object(_) | Caller::Event) | None => {}
+            },
+            Event::KubernetesWritten { call, answer } => {
+                if let Some(Caller::Object(object)) = self.callers.remove(&call) {
+                    self.written(&object, answer, now_ms);
+                }
+            }
+            Event::Leadership(leadership) => {
+                if leadership == Leadership::Held && self.leadership == Leadership::Lost {
+                    // Somebody else may have written meanwhile.
+                    self.reread_everything();
+                }
+                self.leadership = leadership;
+                self.dirty = true;
+            }
+            Event::Tick => self.dirty = true,
+        }
+    }
+
+    fn pass_time(&mut self, now_ms: u64) {
+        let due: Vec<ResourceId> = self
+            .lanes
+            .iter()
+            .filter(|(_, lane)| lane.wake_ms().is_some_and(|at| at <= now_ms))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in due {
+            self.wake_lane(&id, now_ms);
+        }
+        let gathered = self.lanes.values().filter_map(|l| l.gathering_since_ms);
+        if gathered.min().is_some_and(|since| since + self.options.gather_ms <= now_ms) {
+            self.dirty = true;
+        }
+        let ended: Vec<ServiceUid> = self
+            .world
+            .holds
+            .iter()
+            .filter(|(_, hold)| hold.until_ms.is_some_and(|until| until <= now_ms))
+            .map(|(uid, _)| uid.clone())
+            .collect();
+        for uid in ended {
+            self.world.holds.remove(&uid);
+            self.dirty = true;
+        }
+        if self.objects.values().any(|o| o.wait_until_ms.is_some_and(|at| at <= now_ms)) {
+            self.objects
+                .retain(|_, o| o.call.is_some() || o.wait_until_ms.is_none_or(|at| at > now_ms));
+            self.dirty = true;
+        }
+        let gates = [self.writes_from_ms, self.reads_from_ms];
+        if gates.iter().any(|at| *at != 0 && *at <= now_ms) {
+            self.writes_from_ms =
+                if self.writes_from_ms <= now_ms { 0 } else { self.writes_from_ms };
+            self.reads_from_ms = if self.reads_from_ms <= now_ms { 0 } else { self.reads_from_ms };
+            self.dirty = true;
+        }
+        self.check_drift(now_ms);
+    }
+
+    fn make_plan(&mut self, _now_ms: u64) {
+        self.world.in_flight = self
+            .lanes
+            .iter()
+            .filter(|(_, lane)| lane.work.is_some() || lane.wait_until_ms.is_some())
+            .map(|(id, lane)| {
+                let causes = lane.work.as_ref().map(|work| work.change.causes.clone());
+                let attempt = lane.failures + 1;
+                (id.clone(), InFlight { attempt, causes: causes.unwrap_or_default() })
+            })
+            .collect();
+        let (plan, report) = self.planner.plan(&self.world, &self.policy);
+        self.counts.plans += 1;
+        self.plan = plan;
+        self.report = report;
+    }
+
+    /// When the controller wants to be stepped even if nothing happens.
+    #[must_use]
+    pub fn next_wake_ms(&self) -> Option<u64> {
+        let lanes = self.lanes.values().filter_map(Lane::wake_ms);
+        let gathered = self
+            .lanes
+            .values()
+            .filter_map(|l| l.gathering_since_ms)
+            .map(|since| since + self.options.gather_ms);
+        let reads = self.reads.values().filter_map(|r| r.wake_ms(self.options.check_interval_ms));
+        let holds = self.world.holds.values().filter_map(|h| h.until_ms);
+        let objects = self.objects.values().filter_map(|o| o.wait_until_ms);
+        let gates = [self.writes_from_ms, self.reads_from_ms].into_iter().filter(|at| *at != 0);
+        lanes.chain(gathered).chain(reads).chain(holds).chain(objects).chain(gates).min()
+    }
+
+    pub(crate) fn call(&mut self, caller: Caller) -> CallId {
+        self.next_call += 1;
+        let call = CallId(self.next_call);
+        self.callers.insert(call, caller);
+        call
+    }
+
+    /// A correlation id in the form of a UUID, from the instance and the number of the call.
+    pub(crate) fn correlation(&self) -> String {
+        let number = self.next_call + 1;
+        let instance = &self.options.instance;
+        format!("{instance:0>8}-0000-4000-8000-{number:012x}")
+    }
+
+    pub(crate) fn say(
+        &mut self,
+        now_ms: u64,
+        kind: NoticeKind,
+        services: &BTreeSet<ServiceUid>,
+        text: String,
+        correlation: Option<String>,
+    ) {
+        let services = services.iter().filter_map(|uid| {
+            let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
+            known.or_else(|| self.said.get(uid).map(|s| s.name.clone()))
+        });
+        let services = services.collect();
+        self.effects.push(Effect::Say(Notice { at_ms: now_ms, kind, services, text, correlation }));
+    }
+}

@@ -1,0 +1,166 @@
+//! The tables of the Service Gateway: they are written in parts and read as a whole, so a read may
+//! know less of some entries than we do.
+
+use crate::controller::Controller;
+use arm::error::ArmError;
+use model::gateway::{LocationsUpdate, ServicesUpdate};
+use model::plan::Action;
+use model::world::{Fact, Need};
+use model::{Group, ResourceId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// When entries of the tables were last written, in milliseconds of the controller's clock.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    services: BTreeMap<Arc<str>, u64>,
+    locations: BTreeMap<IpAddr, u64>,
+}
+
+/// Azure refuses to take away a service that addresses still list.
+const STILL_MAPPED: &str = "ServiceWithOverlayMappingsCannotBeDeleted";
+
+/// Whether a change writes one of the tables.
+pub(crate) fn is_table(action: &Action) -> bool {
+    matches!(action, Action::UpdateServices(_) | Action::UpdateLocations(_))
+}
+
+/// Whether Azure's table has addresses that we did not know of.
+pub(crate) fn is_still_mapped(error: &ArmError) -> bool {
+    error.code.eq_ignore_ascii_case(STILL_MAPPED) || error.message.contains(STILL_MAPPED)
+}
+
+fn names(update: &ServicesUpdate) -> impl Iterator<Item = Arc<str>> + '_ {
+    let put = update.put.iter().map(|put| &put.service.name);
+    put.chain(update.delete.iter().map(|(name, _)| name)).map(|n| Arc::from(n.to_lowercase()))
+}
+
+fn places(update: &LocationsUpdate) -> impl Iterator<Item = IpAddr> + '_ {
+    update.locations.iter().map(|location| location.location)
+}
+
+impl Controller {
+    /// Remembers which entries a write has reached.
+    pub(crate) fn touch(&mut self, action: &Action, now_ms: u64) {
+        match action {
+            Action::UpdateServices(update) => {
+                self.touched.services.extend(names(update).map(|name| (name, now_ms)));
+            }
+            Action::UpdateLocations(update) => {
+                self.touched.locations.extend(places(update).map(|place| (place, now_ms)));
+            }
+            _ => {}
+        }
+    }
+
+    /// After a write that may or may not have been carried out nobody knows the tables: nothing
+    /// is planned on them until they have been read.
+    pub(crate) fn forget_tables(&mut self) {
+        self.world.azure.gateway_services = Fact::Unknown;
+        self.world.azure.gateway_locations = Fact::Unknown;
+        self.read_now(Need::GatewayServices);
+        self.read_now(Need::GatewayLocations);
+    }
+
+    /// Stores a table that was asked for at `sent_ms`; entries that we have written since
+    /// `from_ms`, or are writing, stay as we know them. Nothing when it has to be read again.
+    pub(crate) fn store_table(
+        &mut self,
+        need: &Need,
+        items: &[serde_json::Value],
+        sent_ms: u64,
+        from_ms: u64,
+    ) -> Option<Vec<String>> {
+        let mut busy = Touched::default();
+        std::mem::swap(&mut busy, &mut self.touched);
+        for work in self.lanes.values().filter_map(|lane| lane.work.as_ref()) {
+            match &work.change.action {
+                Action::UpdateServices(u) => {
+                    busy.services.extend(names(u).map(|n| (n, u64::MAX)));
+                }
+                Action::UpdateLocations(u) => {
+                    busy.locations.extend(places(u).map(|p| (p, u64::MAX)));
+                }
+                _ => {}
+            }
+        }
+        let azure = &mut self.world.azure;
+        let (known, late) = match need {
+            Need::GatewayServices => {
+                (azure.gateway_services.known().is_some(), busy.services.values().max())
+            }
+            _ => (azure.gateway_locations.known().is_some(), busy.locations.values().max()),
+        };
+        if !known && late.is_some_and(|at| *at > sent_ms) {
+            self.settle(busy);
+            return None;
+        }
+        let services = azure.gateway_services.known().cloned();
+        let locations = azure.gateway_locations.known().map(Arc::clone);
+        let read = observe::azure::apply_list(azure, &self.policy, need, items);
+        match need {
+            Need::GatewayServices => {
+                if let (Some(old), Some(new)) = (services, azure.gateway_services.known_mut()) {
+                    keep(&old, new, &busy.services, from_ms);
+                }
+            }
+            _ => {
+                if let (Some(old), Some(new)) = (locations, azure.gateway_locations.known_mut()) {
+                    let recent = busy.locations.values().any(|at| *at >= from_ms);
+                    if recent {
+                        keep(&old, Arc::make_mut(new), &busy.locations, from_ms);
+                    }
+                }
+            }
+        }
+        self.settle(busy);
+        Some(read.problems.iter().map(ToString::to_string).collect())
+    }
+
+    /// Puts the notes back without those of writes under way.
+    fn settle(&mut self, mut busy: Touched) {
+        busy.services.retain(|_, at| *at != u64::MAX);
+        busy.locations.retain(|_, at| *at != u64::MAX);
+        self.touched = busy;
+    }
+
+    /// A write was refused: the tables are read again, and what they refer to.
+    pub(crate) fn doubt_tables(&mut self) {
+        let group = Group::new(self.policy.group.as_str());
+        let needs = BTreeSet::from([
+            Need::GatewayServices,
+            Need::GatewayLocations,
+            Need::Balancers,
+            Need::NatGateways,
+            Need::PublicIps(group),
+        ]);
+        for need in needs {
+            self.read_now(need);
+        }
+    }
+
+    /// Whether a resource is one of the tables or stands behind one.
+    pub(crate) fn is_behind_gateway(&self, id: &ResourceId) -> bool {
+        let gateway = self.policy.gateway_id();
+        let below = id.folded().strip_prefix(gateway.folded());
+        below.is_some_and(|rest| rest.starts_with('/')) || id.folded().contains("/natgateways/")
+    }
+}
+
+fn keep<K: Ord + Clone, V: Clone>(
+    old: &BTreeMap<K, V>,
+    new: &mut BTreeMap<K, V>,
+    written: &BTreeMap<K, u64>,
+    from_ms: u64,
+) {
+    for key in written.iter().filter(|(_, at)| **at >= from_ms).map(|(key, _)| key) {
+        match old.get(key) {
+            Some(value) => new.insert(key.clone(), value.clone()),
+            None => new.remove(key),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+use crate::{CallId, Controller, Effect, Event, KubernetesAnswer, Options};
+use arm::exchange::{Answer, Method, Reply, Request, Target, TransportFault};
+use model::kubernetes::{
+    Affinity, Deletion, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress, LoadBalancerType,
+    Membership, Node, NodeRole, Readiness, SERVICE_FINALIZER, Service, ServicePort, TargetPort,
+    TrafficPolicy, Wish,
+};
+use model::world::Kind;
+use model::{Family, NodeName, Protocol, ServiceName, ServiceUid};
+use observe::KubernetesFact as Fact;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const UID: &str = "00000001-1111-4222-8333-0123456789ab";
+
+fn policy() -> model::Policy {
+    let text = json!({
+        "subscriptionId": "s", "resourceGroup": "rg", "location": "eastus", "vnetName": "vnet",
+        "tenantId": "t", "aadClientId": "c", "aadClientSecret": "x", "vmType": "vmss",
+        "loadBalancerSku": "service", "loadBalancerBackendPoolConfigurationType": "podIP",
+        "serviceGatewayEnabled": true,
+    });
+    let environment = BTreeMap::new();
+    let text = text.to_string();
+    let sources = observe::config::Sources { text: &text, cluster: "k", environment: &environment };
+    observe::config::read(&sources).expect("it is a good config").policy
+}
+
+fn service(ingress: Option<&str>) -> Service {
+    Service {
+        uid: ServiceUid::new(UID),
+        name: ServiceName::new("default", "web"),
+        revision: "1".into(),
+        wish: Wish::LoadBalancer,
+        load_balancer_type: LoadBalancerType::Ours,
+        deletion: Deletion::None,
+        finalizers: vec![SERVICE_FINALIZER.into(), GATEWAY_FINALIZER.into()],
+        annotations: Arc::default(),
+        labels: Arc::default(),
+        ports: vec![ServicePort {
+            name: "".into(),
+            protocol: Protocol::Tcp,
+            port: 80,
+            target_port: TargetPort::Number(8080),
+            node_port: None,
+            app_protocol: None,
+        }],
+        families: vec![Family::V4],
+        affinity: Affinity::None,
+        traffic_policy: TrafficPolicy::Cluster,
+        health_check_node_port: None,
+        load_balancer_ip: None,
+        source_ranges: Vec::new(),
+        ingress: ingress
+            .map(|ip| Ingress { ip: Some(ip.into()), hostname: None })
+            .into_iter()
+            .collect(),
+    }
+}
+
+fn slice(revision: &str, pods: &[u8]) -> Fact {
+    let endpoint = |pod: &u8| Endpoint {
+        address: IpAddr::from([10, 244, 0, *pod]),
+        node: Some(NodeName::new("node")),
+        readiness: Readiness::Ready,
+    };
+    Fact::Slice(EndpointSlice {
+        name: ServiceName::new("default", "web-1"),
+        revision: revision.into(),
+        owner: Some(ServiceUid::new(UID)),
+        service: None,
+        endpoints: pods.iter().map(endpoint).collect(),
+    })
+}
+
+fn cluster() -> Vec<Fact> {
+    let kinds = [Kind::Services, Kind::Nodes, Kind::EndpointSlices, Kind::Pods];
+    let mut facts: Vec<Fact> = kinds.iter().map(|kind| Fact::ListBegin(*kind)).collect();
+    facts.push(Fact::Service(service(None)));
+    facts.push(Fact::Node(Node {
+        name: NodeName::new("node"),
+        revision: "1".into(),
+        addresses: vec![IpAddr::from([10, 224, 0, 1])],
+        provider_id: None,
+        labels: Arc::default(),
+        membership: Membership::Member,
+        role: NodeRole::Worker,
+    }));
+    facts.push(slice("1", &[1]));
+    facts.extend(kinds.iter().map(|kind| Fact::ListEnd(*kind)));
+    facts
+}
+
+/// As much of Azure as a container load balancer sees.
+#[derive(Default)]
+struct Cloud {
+    resources: BTreeMap<String, Value>,
+    services: BTreeMap<String, Value>,
+    table: BTreeMap<String, BTreeMap<String, Value>>,
+    writes: Vec<String>,
+    /// Answers to address calls that are lost; the calls are carried out.
+    lost: u32,
+}
+
+impl Cloud {
+    fn answer(&mut self, request: &Request) -> Answer {
+        let (Target::Path(text) | Target::Url(text)) = &request.target;
+        let path = text.split('?').next().unwrap_or("").to_lowercase();
+        let last = path.rsplit('/').next().unwrap_or("").to_owned();
+        if request.method.is_write() {
+            self.writes.push(format!("{} {last}", request.method.name()));
+        }
+        let body = match request.method {
+            Method::Get => self.read(&path, &last),
+            Method::Put => {
+                let mut body = request.body.clone().expect("a PUT has a body");
+                if path.contains("publicipaddresses") {
+                    body["properties"]["ipAddress"] = json!("20.0.0.1");
+                }
+                self.resources.insert(path, body.clone());
+                body
+            }
+            Method::Post if last == "updateservices" => {
+                let body = request.body.as_ref().expect("it has a body");
+                for entry in body["serviceRequests"].as_array().expect("a list") {
+                    let name = entry["service"]["name"].as_str().expect("a name").to_owned();
+                    self.services.insert(name, entry["service"].clone());
+                }
+                json!({})
+            }
+            Method::Post => {
+                self.update_table(request.body.as_ref().expect("it has a body"));
+                if self.lost > 0 {
+                    self.lost -= 1;
+                    return Answer::Fault(TransportFault::Ambiguous("timeout".to_owned()));
+                }
+                json!({})
+            }
+            Method::Delete | Method::Patch => panic!("nothing is deleted here"),
+        };
+        Answer::Reply(Box::new(Reply { status: 200, body: Some(body), ..Reply::default() }))
+    }
+
+    fn update_table(&mut self, body: &Value) {
+        for location in body["addressLocations"].as_array().expect("a list") {
+            let name = location["addressLocation"].as_str().expect("a text").to_owned();
+            let at = self.table.entry(name).or_default();
+            for address in location["addresses"].as_array().into_iter().flatten() {
+                let key = address["address"].as_str().expect("a text").to_owned();
+                if address["services"].as_array().is_some_and(Vec::is_empty) {
+                    at.remove(&key);
+                } else {
+                    at.insert(key, address["services"].clone());
+                }
+            }
+        }
+    }
+
+    fn read(&self, path: &str, last: &str) -> Value {
+        let items: Vec<Value> = match last {
+            "services" => self.services.values().cloned().collect(),
+            "addresslocations" => {
+                let entry = |(ip, services): (&String, &Value)| json!({ "address": ip, "services": services });
+                let location = |(ip, at): (&String, &BTreeMap<String, Value>)| {
+                    let addresses: Vec<Value> = at.iter().map(entry).collect();
+                    json!({ "addressLocation": ip, "addresses": addresses })
+                };
+                self.table.iter().map(location).collect()
+            }
+            _ => {
+                let below = self.resources.iter().filter(|(id, _)| id.starts_with(path));
+                below.map(|(_, body)| body.clone()).collect()
+            }
+        };
+        json!({ "value": items })
+    }
+}
+
+struct Run {
+    controller: Controller,
+    cloud: Cloud,
+    now_ms: u64,
+}
+
+impl Run {
+    fn new() -> Self {
+        let controller = Controller::new(policy(), Options::default());
+        Self { controller, cloud: Cloud::default(), now_ms: 0 }
+    }
+
+    fn answer(&mut self, effect: Effect) -> Vec<Event> {
+        match effect {
+            Effect::Azure { call, request } => {
+                vec![Event::Azure { call, answer: self.cloud.answer(&request) }]
+            }
+            Effect::Kubernetes { call, request } => {
+                let ingress = &request.body["status"]["loadBalancer"]["ingress"];
+                let ip = ingress[0]["ip"].as_str();
+                let mut events = vec![accepted(call)];
+                if request.path.ends_with("/status") {
+                    let told = Service { revision: "2".into(), ..service(ip) };
+                    events.push(Event::Kubernetes(Fact::Service(told)));
+                }
+                events
+            }
+            Effect::Say(_) => Vec::new(),
+        }
+    }
+
+    fn go(&mut self, facts: Vec<Fact>) {
+        let mut events: Vec<Event> = facts.into_iter().map(Event::Kubernetes).collect();
+        for _ in 0..200 {
+            let effects = self.controller.step(std::mem::take(&mut events), self.now_ms);
+            for effect in effects {
+                events.extend(self.answer(effect));
+            }
+            if events.is_empty() {
+                if self.controller.is_settled() {
+                    return;
+                }
+                self.now_ms = self.controller.next_wake_ms().unwrap_or(0).max(self.now_ms + 1);
+            }
+        }
+        panic!("it does not settle: {:#?}", self.controller.plan());
+    }
+}
+
+fn accepted(call: CallId) -> Event {
+    let answer = KubernetesAnswer::Reply { status: 200, retry_after_ms: None, body: None };
+    Event::KubernetesWritten { call, answer }
+}
+
+#[test]
+fn a_service_is_four_writes() {
+    let mut run = Run::new();
+    run.go(cluster());
+    let pip = format!("PUT {UID}-pip");
+    let balancer = format!("PUT {UID}");
+    let wanted = [&*pip, &*balancer, "POST updateservices", "POST updateaddresslocations"];
+    assert_eq!(run.cloud.writes, wanted);
+}
+
+#[test]
+fn after_a_lost_answer_the_tables_are_read_and_nothing_is_written_twice() {
+    let mut run = Run::new();
+    run.go(cluster());
+    run.cloud.writes.clear();
+    run.cloud.lost = 1;
+    run.go(vec![slice("2", &[1, 2])]);
+    assert_eq!(run.cloud.writes, ["POST updateaddresslocations"]);
+    // The Pod goes whose addition was never acknowledged: it is known to be there.
+    run.go(vec![slice("3", &[1])]);
+    let addresses: BTreeSet<&String> = run.cloud.table.values().flat_map(BTreeMap::keys).collect();
+    assert_eq!(addresses.len(), 1);
+}
+
+#[test]
+fn a_read_that_is_older_than_a_write_does_not_undo_it() {
+    let mut run = Run::new();
+    run.go(cluster());
+    let sent_ms = run.now_ms;
+    let old = [run.cloud.read("", "addresslocations")["value"][0].clone()];
+    run.now_ms += 5;
+    run.go(vec![slice("2", &[1, 2])]);
+    run.cloud.writes.clear();
+    let need = model::world::Need::GatewayLocations;
+    let read = run.controller.store_table(&need, &old, sent_ms, sent_ms);
+    assert_eq!(read, Some(Vec::new()));
+    run.go(vec![slice("3", &[1, 2])]);
+    assert!(run.cloud.writes.is_empty());
+}

@@ -1,0 +1,109 @@
+//! Sets Services aside that Azure refuses, and finds them in a batch.
+
+use crate::backoff;
+use crate::controller::Controller;
+use crate::gateway;
+use crate::search::Verdict;
+use arm::error::ArmError;
+use model::plan::Action;
+use model::world::Hold;
+use model::{ResourceId, ServiceUid};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl Controller {
+    /// Finds out whose part of a refused write is wrong. False when it is no Service's.
+    pub(crate) fn blame(
+        &mut self,
+        id: &ResourceId,
+        causes: &BTreeSet<ServiceUid>,
+        error: &ArmError,
+        now_ms: u64,
+    ) -> bool {
+        let batch = self.batch(causes);
+        match self.searches.entry(id.clone()).or_default().refused(&batch) {
+            Verdict::Nobody => false,
+            Verdict::Guilty(uid) => {
+                self.set_aside(&uid, id, error, now_ms);
+                true
+            }
+            Verdict::Hold(held) => {
+                for uid in held {
+                    let reason = format!("{} is refused with other Services in it", id.name());
+                    let attempt = self.strikes.get(&uid).copied().unwrap_or(0);
+                    let code = Arc::from(error.code.as_str());
+                    let reason = Arc::from(reason);
+                    let target = id.clone();
+                    let hold = Hold { target, reason, code, until_ms: None, attempt };
+                    self.world.holds.insert(uid, hold);
+                }
+                true
+            }
+        }
+    }
+
+    fn set_aside(&mut self, uid: &ServiceUid, id: &ResourceId, error: &ArmError, now_ms: u64) {
+        let strikes = self.strikes.entry(uid.clone()).or_insert(0);
+        *strikes += 1;
+        let attempt = *strikes;
+        // A refusal repeats until somebody changes something: not worth a call a second.
+        let wait = backoff::after(attempt + 2, error.retry_after_ms);
+        let hold = Hold {
+            target: id.clone(),
+            reason: Arc::from(format!("{} {}: {}", id.name(), error.code, error.message)),
+            code: Arc::from(error.code.as_str()),
+            until_ms: Some(now_ms + wait),
+            attempt,
+        };
+        self.world.holds.insert(uid.clone(), hold);
+    }
+
+    /// Where a lane with a search has nothing more to send, the next half has its turn.
+    pub(crate) fn go_on_searching(&mut self) {
+        let free: Vec<ResourceId> = self
+            .searches
+            .keys()
+            .filter(|id| {
+                self.lanes.get(*id).is_none_or(|l| l.work.is_none() && l.wait_until_ms.is_none())
+            })
+            .filter(|id| {
+                !self.plan.changes.iter().any(|c| c.target == **id && !c.causes.is_empty())
+            })
+            .cloned()
+            .collect();
+        for id in free {
+            self.take_next_half(&id);
+        }
+    }
+
+    /// A table is written all the time on somebody's account: the next half does not wait for its
+    /// lane to rest, but for a write without it that went through.
+    pub(crate) fn widen_table_search(&mut self, id: &ResourceId, action: &Action) {
+        if gateway::is_table(action) {
+            self.take_next_half(id);
+        }
+    }
+
+    fn take_next_half(&mut self, id: &ResourceId) {
+        let Some(search) = self.searches.get_mut(id) else { return };
+        if let Some(half) = search.take_half() {
+            for uid in half {
+                if self.world.holds.get(&uid).is_some_and(|h| h.until_ms.is_none()) {
+                    self.world.holds.remove(&uid);
+                }
+            }
+            self.dirty = true;
+        }
+        if self.searches.get(id).is_some_and(crate::search::Search::is_over) {
+            self.searches.remove(id);
+        }
+    }
+
+    /// A Service was changed by its owner: what was refused may be right now.
+    pub(crate) fn forgive(&mut self, uid: &ServiceUid) {
+        self.strikes.remove(uid);
+        if self.world.holds.remove(uid).is_some() {
+            self.dirty = true;
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Facts from Kubernetes come in; finalizers and addresses are written back.
+
+use crate::CallId;
+use crate::backoff;
+use crate::controller::{Caller, Controller};
+use crate::effect::{Effect, KubernetesCall, NoticeKind};
+use crate::event::KubernetesAnswer;
+use model::ServiceUid;
+use model::kubernetes::{Ingress, Service, Wish};
+use model::plan::{Edit, KubernetesWrite, Object};
+use observe::KubernetesFact;
+use observe::apply::Applied;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// The state of one object's writes.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectLane {
+    /// The write under way.
+    pub call: Option<CallId>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Nothing is sent before.
+    pub wait_until_ms: Option<u64>,
+}
+
+impl Controller {
+    /// A fact from a watch.
+    pub(crate) fn learn(&mut self, fact: KubernetesFact, now_ms: u64) {
+        match &fact {
+            KubernetesFact::Service(service) => self.notice_service(service, now_ms),
+            KubernetesFact::ServiceGone(uid) => self.notice_gone(uid),
+            _ => {}
+        }
+        if observe::apply::apply(&mut self.world.kubernetes, &mut self.listing, fact)
+            == Applied::Changed
+        {
+            self.dirty = true;
+        }
+    }
+
+    fn notice_service(&mut self, service: &Service, now_ms: u64) {
+        let old = self.world.kubernetes.services.get(&service.uid).cloned();
+        let changed = match &old {
+            Some(old) => asks(old) != asks(service),
+            None => service.wish == Wish::LoadBalancer,
+        };
+        self.world.abandoned.remove(service.name.to_string().to_lowercase().as_str());
+        if changed {
+            self.forgive(&service.uid);
+            let text = match (&old, service.wish) {
+                (None, _) => format!("Service {} asks for a load balancer", service.name),
+                (Some(_), Wish::LoadBalancer) => format!("Service {} was changed", service.name),
+                (Some(_), Wish::Nothing) => {
+                    format!("Service {} no longer wants a load balancer", service.name)
+                }
+            };
+            let about = BTreeSet::from([service.uid.clone()]);
+            self.note_name(service);
+            self.say(now_ms, NoticeKind::Asked, &about, text, None);
+        }
+    }
+
+    /// A Service vanished although its finalizer should have kept it: what it has is nobody's.
+    fn notice_gone(&mut self, uid: &ServiceUid) {
+        if let Some(service) = self.world.kubernetes.services.get(uid) {
+            let name = service.name.to_string().to_lowercase();
+            self.world.abandoned.insert(Arc::from(name));
+            self.world.abandoned.insert(Arc::from(uid.base_name().to_lowercase()));
+            self.world.abandoned.insert(Arc::from(uid.as_str().to_lowercase()));
+            self.forgive(&uid.clone());
+        }
+    }
+
+    /// Sends every Kubernetes write of the plan whose object is free.
+    pub(crate) fn write_kubernetes(&mut self, now_ms: u64) {
+        let writes = std::mem::take(&mut self.plan.writes);
+        for write in &writes {
+            let under_way = self.objects.values().filter(|o| o.call.is_some()).count();
+            let lane = self.objects.entry(write.object.clone()).or_default();
+            let waits = lane.wait_until_ms.is_some_and(|until| now_ms < until);
+            if under_way < self.options.kubernetes_writes_at_once && lane.call.is_none() && !waits {
+                self.write_object(write);
+            }
+        }
+        self.plan.writes = writes;
+    }
+
+    fn write_object(&mut self, write: &KubernetesWrite) {
+        let call = self.call(Caller::Object(write.object.clone()));
+        self.counts.kubernetes += 1;
+        if let Some(lane) = self.objects.get_mut(&write.object) {
+            lane.call = Some(call);
+        }
+        let request = request(write);
+        self.effects.push(Effect::Kubernetes { call, request });
+    }
+
+    /// The answer to a Kubernetes write.
+    pub(crate) fn written(&mut self, object: &Object, answer: KubernetesAnswer, now_ms: u64) {
+        self.dirty = true;
+        match answer {
+            KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. } => {
+                self.objects.remove(object);
+                // Our own write is seen before the watch brings it.
+                self.overlay(object, &body, now_ms);
+            }
+            KubernetesAnswer::Reply { status: 200..300, .. } => {
+                self.objects.remove(object);
+            }
+            KubernetesAnswer::Reply { status: 404, .. } => {
+                self.objects.remove(object);
+                match object {
+                    Object::Service { uid, .. } => {
+                        self.learn(KubernetesFact::ServiceGone(uid.clone()), now_ms);
+                    }
+                    Object::Pod { name, .. } => {
+                        self.learn(KubernetesFact::PodGone(name.clone()), now_ms);
+                    }
+                }
+            }
+            KubernetesAnswer::Reply { status, retry_after_ms, body } => {
+                let message = body.as_ref().and_then(|b| b.get("message")).and_then(Value::as_str);
+                let why = message.unwrap_or("no message").to_owned();
+                self.delay(object, retry_after_ms, &format!("{status}: {why}"), now_ms);
+            }
+            KubernetesAnswer::Fault(why) => self.delay(object, None, &why, now_ms),
+        }
+    }
+
+    fn overlay(&mut self, object: &Object, body: &Value, now_ms: u64) {
+        let classes = &self.options.classes;
+        let interner = &mut self.interner;
+        let fact = match object {
+            Object::Service { .. } => {
+                observe::kubernetes::service_from_value(body, classes, interner)
+                    .map(KubernetesFact::Service)
+            }
+            Object::Pod { .. } => {
+                observe::kubernetes::pod_from_value(body, interner).map(KubernetesFact::Pod)
+            }
+        };
+        if let Ok(fact) = fact {
+            self.learn(fact, now_ms);
+        }
+    }
+
+    fn delay(&mut self, object: &Object, asked_ms: Option<u64>, why: &str, now_ms: u64) {
+        let lane = self.objects.entry(object.clone()).or_default();
+        lane.call = None;
+        lane.failures += 1;
+        // A conflict is gone as soon as the watch has caught up: the first wait is short.
+        let wait =
+            if lane.failures == 1 { 100 } else { backoff::after(lane.failures - 1, asked_ms) };
+        lane.wait_until_ms = Some(now_ms + wait);
+        let (name, about) = match object {
+            Object::Service { name, uid } => (name, BTreeSet::from([uid.clone()])),
+            Object::Pod { name, .. } => (name, BTreeSet::new()),
+        };
+        let text = format!("writing {name} failed, next try in {wait} ms: {why}");
+        self.say(now_ms, NoticeKind::Failed, &about, text, None);
+    }
+}
+
+/// What of a Service its owner decides on.
+fn asks(service: &Service) -> Service {
+    Service {
+        revision: Arc::from(""),
+        finalizers: Vec::new(),
+        ingress: Vec::new(),
+        ..service.clone()
+    }
+}
+
+fn request(write: &KubernetesWrite) -> KubernetesCall {
+    let (path, uid) = match &write.object {
+        Object::Service { name, uid } => {
+            (format!("/api/v1/namespaces/{}/services/{}", name.namespace, name.name), uid.as_str())
+        }
+        Object::Pod { name, uid } => {
+            (format!("/api/v1/namespaces/{}/pods/{}", name.namespace, name.name), &**uid)
+        }
+    };
+    let (path, body) = match &write.edit {
+        Edit::Finalizers { list, revision, .. } => {
+            let list: Vec<&str> = list.iter().map(AsRef::as_ref).collect();
+            let list = if list.is_empty() { Value::Null } else { json!(list) };
+            let metadata =
+                json!({ "uid": uid, "resourceVersion": &**revision, "finalizers": list });
+            (path, json!({ "metadata": metadata }))
+        }
+        Edit::Ingress { list } => {
+            let list: Vec<Value> = list.iter().map(ingress).collect();
+            let list = if list.is_empty() { Value::Null } else { Value::Array(list) };
+            let status = json!({ "loadBalancer": { "ingress": list } });
+            (format!("{path}/status"), json!({ "metadata": { "uid": uid }, "status": status }))
+        }
+    };
+    KubernetesCall { method: "PATCH", path, content_type: MERGE_PATCH, body }
+}
+
+fn ingress(entry: &Ingress) -> Value {
+    let mut object = serde_json::Map::new();
+    if let Some(ip) = &entry.ip {
+        object.insert("ip".to_owned(), json!(&**ip));
+    }
+    if let Some(hostname) = &entry.hostname {
+        object.insert("hostname".to_owned(), json!(&**hostname));
+    }
+    Value::Object(object)
+}

@@ -1,0 +1,81 @@
+//! One lane a resource: idle, or one write under way.
+
+use arm::Request;
+use arm::operation::Operation;
+use model::plan::{Action, Change};
+use std::sync::Arc;
+
+/// The state of one resource's writes.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    /// The write under way.
+    pub work: Option<Work>,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Nothing is sent before.
+    pub wait_until_ms: Option<u64>,
+    /// Why nothing is sent, or why the last write failed.
+    pub reason: Option<Arc<str>>,
+    /// Since when a write waits for others to join it.
+    pub gathering_since_ms: Option<u64>,
+    /// When the last write ended.
+    pub ended_ms: Option<u64>,
+    /// The last write that succeeded, to notice one that Azure acknowledges and loses.
+    pub last: Option<Action>,
+}
+
+/// A write under way.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// What is carried out.
+    pub change: Change,
+    /// Correlation id of all its calls.
+    pub correlation: String,
+    /// How far it is.
+    pub stage: Stage,
+    /// What is awaited.
+    pub pending: Pending,
+    /// When it was sent.
+    pub sent_ms: u64,
+}
+
+/// How far a write is.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// The operation runs.
+    Operating(Operation),
+    /// It has succeeded; the resource is read to see what it has come to.
+    Verifying,
+    /// It failed in a way that leaves the resource's state open; the resource is read.
+    Rereading,
+}
+
+/// What a write awaits.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// The answer to a call.
+    Answer,
+    /// The time of the next poll.
+    Poll {
+        /// What is sent then.
+        request: Request,
+        /// When.
+        at_ms: u64,
+    },
+}
+
+impl Lane {
+    /// Whether a write may be sent now.
+    pub fn is_free(&self, now_ms: u64) -> bool {
+        self.work.is_none() && self.wait_until_ms.is_none_or(|until| until <= now_ms)
+    }
+
+    /// When this lane needs attention again without an answer.
+    pub fn wake_ms(&self) -> Option<u64> {
+        match &self.work {
+            Some(Work { pending: Pending::Poll { at_ms, .. }, .. }) => Some(*at_ms),
+            Some(_) => None,
+            None => self.wait_until_ms,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The controller as one pure step function: events in, effects out. Time is an argument.
+//!
+//! # Guarantees
+//! Production, tests and simulation run the same [`Controller::step`]. It reads no clock, opens no
+//! socket and draws no random number: the same events at the same times give the same effects.
+
+pub mod backoff;
+pub mod effect;
+pub mod event;
+pub mod request;
+pub mod search;
+
+mod azure_reads;
+mod azure_writes;
+mod controller;
+mod gateway;
+mod holds;
+mod keep;
+mod kubernetes_writes;
+mod lane;
+mod said;
+
+pub use controller::{Controller, Counts, Options};
+pub use effect::{CallId, Effect, KubernetesCall, Notice, NoticeKind};
+pub use event::{Event, KubernetesAnswer, Leadership};

@@ -1,0 +1,47 @@
+//! Changes become requests.
+
+use arm::path::{Action as Verb, action_path, resource_path};
+use arm::{Method, Request, Target, body};
+use model::ResourceId;
+use model::plan::{Action, Change};
+
+/// The request that carries out a change.
+#[must_use]
+pub fn of_change(change: &Change, correlation: String) -> Request {
+    let target = &change.target;
+    let (method, path, body) = match &change.action {
+        Action::Put { after, .. } => {
+            (Method::Put, resource_path(target), Some(body::write_resource(after)))
+        }
+        Action::Delete { .. } | Action::DeleteChild => {
+            (Method::Delete, resource_path(target), None)
+        }
+        Action::MigratePools { pools } => {
+            let path = action_path(target, Verb::MigrateToIpBased);
+            (Method::Post, path, Some(body::migrate_pools(pools)))
+        }
+        Action::UpdateServices(update) => {
+            let path = action_path(&owner(target), Verb::UpdateServices);
+            (Method::Post, path, Some(body::services_update(update)))
+        }
+        Action::UpdateLocations(update) => {
+            let path = action_path(&owner(target), Verb::UpdateAddressLocations);
+            (Method::Post, path, Some(body::locations_update(update)))
+        }
+    };
+    let if_match = change.guard.clone().filter(|_| method != Method::Post);
+    Request { method, target: Target::Path(path), if_match, body, correlation }
+}
+
+/// Reads one resource.
+#[must_use]
+pub fn of_read(id: &ResourceId, correlation: String) -> Request {
+    let target = Target::Path(resource_path(id));
+    Request { method: Method::Get, target, if_match: None, body: None, correlation }
+}
+
+/// The Service Gateway whose table a target names.
+fn owner(table: &ResourceId) -> ResourceId {
+    let text = table.as_str();
+    ResourceId::new(text.rsplit_once('/').map_or(text, |(owner, _)| owner))
+}

@@ -1,0 +1,245 @@
+//! Tells a Service's owner, by Events, what became of it; each thing once.
+
+use crate::controller::{Caller, Controller};
+use crate::effect::{Effect, KubernetesCall, NoticeKind};
+use model::kubernetes::Service;
+use model::policy::Layout;
+use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
+use model::{ServiceName, ServiceUid};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What was last said about a Service.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    /// Its name, for when it is gone.
+    pub name: ServiceName,
+    /// How far it was.
+    pub state: Option<State>,
+    /// Since when it is so, in milliseconds of the controller's clock.
+    pub since_ms: u64,
+    /// Texts of findings and refusals that were said.
+    pub texts: BTreeSet<Arc<str>>,
+}
+
+/// One Event.
+struct Word {
+    kind: &'static str,
+    reason: String,
+    message: String,
+}
+
+impl Controller {
+    /// Remembers a Service's name.
+    pub(crate) fn note_name(&mut self, service: &Service) {
+        let name = service.name.clone();
+        self.said.entry(service.uid.clone()).or_insert(Said {
+            name,
+            state: None,
+            since_ms: 0,
+            texts: BTreeSet::new(),
+        });
+    }
+
+    /// Since when a Service is as it is.
+    #[must_use]
+    pub fn since_ms(&self, uid: &ServiceUid) -> Option<u64> {
+        self.said.get(uid).map(|s| s.since_ms)
+    }
+
+    /// Compares the report with what was said.
+    pub(crate) fn say_changes(&mut self, now_ms: u64) {
+        let report = std::mem::take(&mut self.report);
+        for (uid, service) in &report.services {
+            self.say_service(uid, service, now_ms);
+        }
+        let gone: Vec<ServiceUid> =
+            self.said.keys().filter(|uid| !report.services.contains_key(*uid)).cloned().collect();
+        for uid in gone {
+            self.say_gone(&uid, now_ms);
+        }
+        self.say_pods(&report, now_ms);
+        self.report = report;
+    }
+
+    /// What is wrong with egress Pods, each thing once.
+    fn say_pods(&mut self, report: &Report, now_ms: u64) {
+        if self.leadership == crate::Leadership::Lost {
+            return;
+        }
+        self.said_of_pods.retain(|pod, _| report.pods.contains_key(pod));
+        for (name, findings) in &report.pods {
+            let Some(pod) = self.world.kubernetes.pods.get(name).cloned() else { continue };
+            let texts: BTreeSet<Arc<str>> =
+                findings.iter().map(|f| Arc::from(f.to_string())).collect();
+            let known = self.said_of_pods.insert(name.clone(), texts).unwrap_or_default();
+            for finding in findings {
+                let message = finding.to_string();
+                if !known.contains(message.as_str()) {
+                    let word = warning(finding.rule, &message);
+                    self.post_about("Pod", name, &pod.uid, &word, now_ms);
+                }
+            }
+        }
+    }
+
+    fn say_service(&mut self, uid: &ServiceUid, now: &ServiceReport, now_ms: u64) {
+        let held = self.world.holds.contains_key(uid);
+        let said = self.said.entry(uid.clone()).or_insert_with(|| Said {
+            name: now.name.clone(),
+            state: None,
+            since_ms: now_ms,
+            texts: BTreeSet::new(),
+        });
+        let was = said.state;
+        let mut words = Vec::new();
+        let mut programmed = false;
+        if was != Some(now.state) {
+            said.state = Some(now.state);
+            said.since_ms = now_ms;
+            match (was, now.state) {
+                (None | Some(State::Programmed | State::Refused), State::Waiting) if !held => {
+                    words.push(normal("EnsuringLoadBalancer", "Ensuring load balancer"));
+                }
+                (Some(_), State::Programmed) => {
+                    programmed = true;
+                    words.push(normal("EnsuredLoadBalancer", "Ensured load balancer"));
+                }
+                (Some(_), State::Removing) => {
+                    words.push(normal("DeletingLoadBalancer", "Deleting load balancer"));
+                }
+                _ => {}
+            }
+        }
+        let texts = texts(now, &self.policy.layout);
+        let known: BTreeSet<Arc<str>> = texts.iter().map(|t| Arc::clone(&t.0)).collect();
+        let new: Vec<(Arc<str>, Word)> =
+            texts.into_iter().filter(|(text, _)| !said.texts.contains(text)).collect();
+        // A refusal that is being tried again at this moment is not forgotten.
+        if now.state == State::Programmed || now.state == State::Refused {
+            said.texts.clone_from(&known);
+        } else {
+            said.texts.extend(known);
+        }
+        let name = said.name.clone();
+        let about = BTreeSet::from([uid.clone()]);
+        for (text, word) in new {
+            let refused = word.kind == "Warning";
+            if refused {
+                let text = format!("Service {name}: {text}");
+                self.say(now_ms, NoticeKind::Refused, &about, text, None);
+            }
+            words.push(word);
+        }
+        if programmed {
+            let at = now.addresses.join(", ");
+            let text = format!("Service {name} is programmed at {at}");
+            self.say(now_ms, NoticeKind::Programmed, &about, text, None);
+        }
+        for word in words {
+            self.post(&name, uid, &word, now_ms);
+        }
+    }
+
+    fn say_gone(&mut self, uid: &ServiceUid, now_ms: u64) {
+        let Some(said) = self.said.remove(uid) else { return };
+        if said.state == Some(State::Removing) {
+            let word = normal("DeletedLoadBalancer", "Deleted load balancer");
+            self.post(&said.name, uid, &word, now_ms);
+            let text = format!("Service {} has nothing left in Azure", said.name);
+            self.say(now_ms, NoticeKind::Programmed, &BTreeSet::new(), text, None);
+        }
+    }
+
+    fn post(&mut self, name: &ServiceName, uid: &ServiceUid, word: &Word, now_ms: u64) {
+        self.post_about("Service", name, uid.as_str(), word, now_ms);
+    }
+
+    fn post_about(&mut self, kind: &str, name: &ServiceName, uid: &str, word: &Word, now_ms: u64) {
+        if self.leadership == crate::Leadership::Lost {
+            return;
+        }
+        self.next_event += 1;
+        let number = self.next_event;
+        let at = timestamp(now_ms);
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "namespace": &*name.namespace,
+                "name": format!("{}.{}{number:08x}", name.name, self.options.instance),
+            },
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": kind,
+                "namespace": &*name.namespace,
+                "name": &*name.name,
+                "uid": uid,
+            },
+            "type": word.kind,
+            "reason": word.reason,
+            "message": word.message,
+            "source": { "component": "ballast" },
+            "reportingComponent": "ballast",
+            "reportingInstance": self.options.instance,
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
+        });
+        let call = self.call(Caller::Event);
+        let path = format!("/api/v1/namespaces/{}/events", name.namespace);
+        let content_type = "application/json";
+        let request = KubernetesCall { method: "POST", path, content_type, body };
+        self.effects.push(Effect::Kubernetes { call, request });
+    }
+}
+
+fn normal(reason: &str, message: &str) -> Word {
+    Word { kind: "Normal", reason: reason.to_owned(), message: message.to_owned() }
+}
+
+/// What is wrong with a Service: each text once, with the Event that tells it.
+fn texts(report: &ServiceReport, layout: &Layout) -> Vec<(Arc<str>, Word)> {
+    let mut texts = Vec::new();
+    for finding in &report.findings {
+        let text: Arc<str> = Arc::from(finding.to_string());
+        texts.push((Arc::clone(&text), finding_word(finding, &text)));
+        // On container load balancers users look for the rule, too.
+        if *layout == Layout::PerService && finding.severity == Severity::Refusal {
+            texts.push((Arc::clone(&text), warning(finding.rule, &text)));
+        }
+    }
+    for wait in &report.waits {
+        if let Wait::SetAside { reason, until_ms: Some(_) } = wait {
+            texts.push((Arc::clone(reason), failed(reason)));
+        }
+    }
+    texts
+}
+
+fn finding_word(finding: &Finding, text: &str) -> Word {
+    match finding.severity {
+        Severity::Refusal => failed(text),
+        Severity::Note => warning(finding.rule, text),
+    }
+}
+
+fn warning(rule: &str, text: &str) -> Word {
+    Word { kind: "Warning", reason: rule.to_owned(), message: text.to_owned() }
+}
+
+/// The reason is the one that operators' alerts match.
+fn failed(text: &str) -> Word {
+    Word {
+        kind: "Warning",
+        reason: "SyncLoadBalancerFailed".to_owned(),
+        message: format!("Error syncing load balancer: {text}"),
+    }
+}
+
+/// RFC 3339, seconds, UTC.
+fn timestamp(at_ms: u64) -> String {
+    let seconds = i64::try_from(at_ms / 1_000).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(seconds).map(|t| t.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,78 @@
+//! Reads ARM's answer: the headers that matter, and the body.
+
+use crate::retry_after::{retry_after_ms, text};
+use crate::web::WebReply;
+use arm::Reply;
+use http::HeaderMap;
+use serde_json::Value;
+use std::time::SystemTime;
+
+/// The reply as the controller sees it. `now` is for `Retry-After` dates.
+#[must_use]
+pub fn reply(web: &WebReply, now: SystemTime) -> Reply {
+    let headers = &web.headers;
+    Reply {
+        status: web.status.as_u16(),
+        async_operation: text(headers, "azure-asyncoperation"),
+        location: text(headers, "location"),
+        retry_after_ms: retry_after_ms(headers, now),
+        remaining: remaining(headers),
+        body: body(&web.body),
+    }
+}
+
+fn body(bytes: &[u8]) -> Option<Value> {
+    // A proxy or a gateway may put a byte order mark before it.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    serde_json::from_slice(bytes).ok()
+}
+
+fn remaining(headers: &HeaderMap) -> Option<(String, u64)> {
+    let limits =
+        headers.iter().filter(|(name, _)| name.as_str().starts_with("x-ms-ratelimit-remaining-"));
+    limits
+        .filter_map(|(name, value)| {
+            Some((name.as_str().to_string(), smallest(value.to_str().ok()?)?))
+        })
+        .min_by_key(|(_, left)| *left)
+}
+
+/// A number, or as Compute has it: `Microsoft.Compute/LowCostGet3Min;107,…/LowCostGet30Min;807`.
+fn smallest(value: &str) -> Option<u64> {
+    value.split(',').filter_map(|part| part.rsplit(';').next()?.trim().parse::<u64>().ok()).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            map.append(*name, value.parse().unwrap());
+        }
+        map
+    }
+
+    #[test]
+    fn the_smallest_remaining_limit_is_named() {
+        let map = headers(&[
+            ("x-ms-ratelimit-remaining-subscription-reads", "11999"),
+            (
+                "x-ms-ratelimit-remaining-resource",
+                "Microsoft.Compute/A3Min;107,Microsoft.Compute/B;80",
+            ),
+            ("x-ms-ratelimit-remaining-subscription-writes", "many"),
+        ]);
+        let expected = ("x-ms-ratelimit-remaining-resource".to_string(), 80);
+        assert_eq!(remaining(&map), Some(expected));
+        assert_eq!(remaining(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_body_that_is_no_json_is_none() {
+        assert_eq!(body(b"<html>"), None);
+        assert_eq!(body(b""), None);
+        assert_eq!(body(b"\xef\xbb\xbf{}"), Some(serde_json::json!({})));
+    }
+}

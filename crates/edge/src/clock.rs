@@ -1,0 +1,53 @@
+//! The process's clock: Unix time that never goes back.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since the Unix epoch, read from the wall clock once and counted on from there by
+/// the monotonic clock: a corrected wall clock does not disturb the controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    anchor_ms: u64,
+    anchor: Instant,
+}
+
+impl Clock {
+    /// Reads the wall clock.
+    #[must_use]
+    pub fn start() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let anchor_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX / 2);
+        Self { anchor_ms, anchor: Instant::now() }
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
+        let gone = u64::try_from(self.anchor.elapsed().as_millis()).unwrap_or(u64::MAX / 2);
+        self.anchor_ms.saturating_add(gone)
+    }
+}
+
+/// A timestamp as Kubernetes writes `MicroTime`.
+pub(crate) fn micro_time(now_ms: u64) -> String {
+    let millis = i64::try_from(now_ms).unwrap_or(i64::MAX);
+    let stamp = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
+    stamp.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn micro_time_has_six_digits_and_a_zone() {
+        assert_eq!(micro_time(1_700_000_000_123), "2023-11-14T22:13:20.123000Z");
+    }
+
+    #[test]
+    fn the_clock_does_not_go_back() {
+        let clock = Clock::start();
+        let first = clock.now_ms();
+        assert!(first > 1_600_000_000_000);
+        assert!(clock.now_ms() >= first);
+    }
+}

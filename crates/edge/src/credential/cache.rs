@@ -1,0 +1,180 @@
+//! Keeps a token until it had better be replaced.
+
+use super::{CredentialError, Token, TokenSource};
+use crate::clock::Clock;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A token is replaced this long before it expires, or at half its life if that is shorter.
+const EARLY_MS: u64 = 5 * 60 * 1000;
+/// A token this close to its end is not given any more: the request has yet to travel.
+const MARGIN_MS: u64 = 30 * 1000;
+/// After a failure the same answer is given for this long, so that many callers make one request.
+const FAILURE_MS: u64 = 2 * 1000;
+/// While the old token is still good, a failed refresh is tried again after this long.
+const REFRESH_AGAIN_MS: u64 = 30 * 1000;
+
+/// A source that remembers. Many callers at a time make one request.
+#[derive(Debug)]
+pub struct Cached {
+    inner: Arc<dyn TokenSource>,
+    clock: Clock,
+    known: Mutex<Known>,
+    flight: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    token: Option<Token>,
+    refresh_ms: u64,
+    failure: Option<(u64, CredentialError)>,
+}
+
+impl Cached {
+    /// Remembers what `inner` gives.
+    #[must_use]
+    pub fn new(inner: Arc<dyn TokenSource>, clock: Clock) -> Self {
+        Self { inner, clock, known: Mutex::default(), flight: tokio::sync::Mutex::new(()) }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ready(&self) -> Option<Result<Token, CredentialError>> {
+        self.known().ready(self.clock.now_ms())
+    }
+
+    async fn fetch(&self) -> Result<Token, CredentialError> {
+        if let Some(ready) = self.ready() {
+            return ready;
+        }
+        let _one_at_a_time = self.flight.lock().await;
+        if let Some(ready) = self.ready() {
+            return ready;
+        }
+        let outcome = self.inner.token().await;
+        self.known().take_in(outcome, self.clock.now_ms())
+    }
+}
+
+impl Known {
+    fn ready(&self, now_ms: u64) -> Option<Result<Token, CredentialError>> {
+        let good = self.token.as_ref().filter(|t| now_ms + MARGIN_MS < t.expires_ms);
+        if let Some(token) = good
+            && now_ms < self.refresh_ms
+        {
+            return Some(Ok(token.clone()));
+        }
+        let (at_ms, error) = self.failure.as_ref()?;
+        (good.is_none() && now_ms < at_ms + FAILURE_MS).then(|| Err(error.clone()))
+    }
+
+    fn take_in(
+        &mut self,
+        outcome: Result<Token, CredentialError>,
+        now_ms: u64,
+    ) -> Result<Token, CredentialError> {
+        match outcome {
+            Ok(token) => {
+                self.refresh_ms = refresh_ms(&token, now_ms);
+                self.failure = None;
+                self.token = Some(token.clone());
+                Ok(token)
+            }
+            Err(error) => {
+                let good = self.token.clone().filter(|t| now_ms + MARGIN_MS < t.expires_ms);
+                if let Some(token) = good {
+                    tracing::warn!("the old access token is used on: {error}");
+                    self.refresh_ms = now_ms + REFRESH_AGAIN_MS;
+                    return Ok(token);
+                }
+                self.token = None;
+                self.failure = Some((now_ms, error.clone()));
+                Err(error)
+            }
+        }
+    }
+}
+
+fn refresh_ms(token: &Token, now_ms: u64) -> u64 {
+    let life = token.expires_ms.saturating_sub(now_ms);
+    let early = now_ms + (life / 2).max(life.saturating_sub(EARLY_MS));
+    token.refresh_ms.map_or(early, |asked| asked.min(early))
+}
+
+impl TokenSource for Cached {
+    fn token(&self) -> BoxFuture<'_, Result<Token, CredentialError>> {
+        self.fetch().boxed()
+    }
+
+    fn forget(&self, token: &Token) {
+        let mut known = self.known();
+        // Another caller may have replaced it already.
+        if known.token.as_ref().is_some_and(|t| t.secret == token.secret) {
+            known.token = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Secret;
+    use super::*;
+
+    const HOUR: u64 = 3_600_000;
+
+    fn token(name: &str, expires_ms: u64) -> Token {
+        Token { secret: Secret::new(name), expires_ms, refresh_ms: None }
+    }
+
+    fn error() -> CredentialError {
+        CredentialError {
+            attempt: "asking".into(),
+            endpoint: "there".into(),
+            reason: "no".into(),
+            code: None,
+            advice: "Wait".into(),
+        }
+    }
+
+    #[test]
+    fn a_token_is_kept_until_shortly_before_its_end() {
+        let mut known = Known::default();
+        known.take_in(Ok(token("a", HOUR)), 0).unwrap();
+        assert!(known.ready(HOUR - EARLY_MS - 1).is_some());
+        assert!(known.ready(HOUR - EARLY_MS).is_none());
+    }
+
+    #[test]
+    fn a_failed_refresh_keeps_the_old_token_while_it_is_good() {
+        let mut known = Known::default();
+        known.take_in(Ok(token("a", HOUR)), 0).unwrap();
+        let soon = HOUR - EARLY_MS;
+        assert_eq!(known.take_in(Err(error()), soon).unwrap().secret.expose(), "a");
+        assert!(known.ready(soon + 1).unwrap().is_ok());
+        assert!(known.ready(soon + REFRESH_AGAIN_MS).is_none());
+        assert!(known.take_in(Err(error()), HOUR - MARGIN_MS).is_err());
+    }
+
+    #[test]
+    fn a_failure_is_told_to_all_who_ask_at_once_and_then_tried_again() {
+        let mut known = Known::default();
+        assert!(known.take_in(Err(error()), 1_000).is_err());
+        assert_eq!(known.ready(1_000 + FAILURE_MS - 1), Some(Err(error())));
+        assert_eq!(known.ready(1_000 + FAILURE_MS), None);
+    }
+
+    #[test]
+    fn a_short_life_is_halved_and_the_issuer_may_ask_for_earlier() {
+        assert_eq!(refresh_ms(&token("a", 60_000), 0), 30_000);
+        let asked = Token { refresh_ms: Some(HOUR / 2), ..token("a", HOUR) };
+        assert_eq!(refresh_ms(&asked, 0), HOUR / 2);
+    }
+
+    #[test]
+    fn secrets_do_not_show() {
+        assert!(!format!("{:?}", token("hush", 1)).contains("hush"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Finds the API server.
+
+use crate::origin::{Origin, Scheme};
+use crate::web::chain;
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use std::path::PathBuf;
+
+/// Where the cluster's address and credentials come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ConnectFrom {
+    /// `KUBECONFIG` or `~/.kube/config`, else the pod's service account.
+    #[default]
+    Environment,
+    /// The pod's service account.
+    Cluster,
+    /// A kubeconfig file.
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// A context other than the current one.
+        context: Option<String>,
+    },
+    /// A server without credentials: an emulator on loopback.
+    Address(String),
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Nothing says where the cluster is.
+    #[error(
+        "no Kubernetes cluster is configured: {0}. Give --kubeconfig, set \
+         KUBECONFIG, or run in a pod"
+    )]
+    Nowhere(String),
+    /// The file is of no use.
+    #[error("cannot use the kubeconfig {path}: {why}. Check --kubeconfig and its current context")]
+    Kubeconfig {
+        /// The file.
+        path: String,
+        /// Why.
+        why: String,
+    },
+    /// The address is no URL.
+    #[error("the API server's address is refused: {0}")]
+    Address(#[from] crate::origin::OriginError),
+    /// The client cannot be built.
+    #[error(
+        "cannot build a client for the API server {server}: {why}. \
+         Check its certificates and credentials in the kubeconfig"
+    )]
+    Client {
+        /// The server.
+        server: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A client. It does not retry by itself: retries are the controller's business.
+///
+/// # Errors
+/// See [`ConnectError`]. The server is not asked for anything yet.
+pub async fn connect(from: &ConnectFrom, user_agent: &str) -> Result<Client, ConnectError> {
+    let mut config = match from {
+        ConnectFrom::Environment => {
+            Config::infer().await.map_err(|e| ConnectError::Nowhere(chain(&e)))?
+        }
+        ConnectFrom::Cluster => {
+            Config::incluster().map_err(|e| ConnectError::Nowhere(chain(&e)))?
+        }
+        ConnectFrom::Kubeconfig { path, context } => {
+            let unusable =
+                |why: String| ConnectError::Kubeconfig { path: path.display().to_string(), why };
+            let file = Kubeconfig::read_from(path).map_err(|e| unusable(chain(&e)))?;
+            let options = KubeConfigOptions { context: context.clone(), ..Default::default() };
+            let config = Config::from_custom_kubeconfig(file, &options).await;
+            config.map_err(|e| unusable(chain(&e)))?
+        }
+        ConnectFrom::Address(url) => {
+            let origin = Origin::parse("the API server", url)?;
+            let unusable = |_| ConnectError::Nowhere(format!("{origin} is no URL"));
+            let mut config = Config::new(origin.to_string().parse().map_err(unusable)?);
+            if origin.scheme() == Scheme::LoopbackHttp {
+                // No TLS, so no need for this machine to have certificate authorities.
+                config.root_cert = Some(Vec::new());
+            }
+            config
+        }
+    };
+    config.default_retry = false;
+    if let Ok(value) = HeaderValue::from_str(user_agent) {
+        config.headers.push((USER_AGENT, value));
+    }
+    let server = config.cluster_url.to_string();
+    Client::try_from(config).map_err(|e| ConnectError::Client { server, why: chain(&e) })
+}

@@ -1,0 +1,13 @@
+//! Talks to the Kubernetes API server: one client, a sender for the controller's calls, and a
+//! watch a kind.
+
+pub mod connect;
+pub mod lines;
+pub mod sender;
+pub mod sources;
+pub mod watch;
+
+pub use connect::{ConnectError, ConnectFrom, connect};
+pub use sender::Sender;
+pub use sources::{SourceSettings, sources};
+pub use watch::{Change, Pace, Source, Watch, watch_all};

@@ -1,0 +1,367 @@
+//! Lists and watches one kind: LIST in pages, then WATCH with bookmarks, for ever.
+//!
+//! # Guarantees
+//! Every list is framed by `ListBegin` and `ListEnd`; a list that breaks off is begun anew. After a
+//! cut the watch goes on from the last revision seen; when the server no longer knows it (410), the
+//! kind is listed again. An object that cannot be read is logged and left out: one odd object never
+//! stops the others.
+//!
+//! # Errors
+//! Nothing ends a watch but its stop: failures are logged and tried again with growing pauses.
+
+use super::lines::Lines;
+use super::sender::{exchange, status_text};
+use crate::credential::entra::form;
+use crate::random::Pause;
+use crate::retry_after::retry_after_ms;
+use control::Event;
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::{Request, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use model::world::Kind;
+use observe::KubernetesFact;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Objects a page.
+const PAGE: &str = "500";
+/// How long a page may take.
+const PAGE_LIMIT: Duration = Duration::from_secs(60);
+/// How long the server keeps one watch, and how long we wait beyond that for its next line.
+const WATCH_S: u64 = 240;
+const WATCH_GRACE: Duration = Duration::from_secs(20);
+/// A watch that ends sooner without a word is taken for a failure.
+const TOO_SHORT: Duration = Duration::from_secs(5);
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It exists like this.
+    Present,
+    /// It is gone; this is its last state.
+    Gone,
+}
+
+/// Reads an object's JSON; the error says what is wrong with it.
+pub type Read = Arc<dyn Fn(Change, &str) -> Result<KubernetesFact, String> + Send + Sync>;
+
+/// What is watched.
+#[derive(Clone)]
+pub struct Source {
+    /// Kind.
+    pub kind: Kind,
+    /// Path of the collection: `/api/v1/services`.
+    pub path: String,
+    /// Label selector, for the server.
+    pub selector: Option<String>,
+    /// Makes facts.
+    pub read: Read,
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source").field("kind", &self.kind).field("path", &self.path).finish()
+    }
+}
+
+/// Pauses between tries.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The first.
+    pub first_ms: u64,
+    /// The longest.
+    pub cap_ms: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { first_ms: 500, cap_ms: 30_000 }
+    }
+}
+
+/// A watch of one kind.
+pub struct Watch {
+    client: Client,
+    source: Source,
+    events: mpsc::Sender<Event>,
+    pause: Pause,
+}
+
+/// Names and values of a query.
+type Query<'a> = Vec<(&'a str, &'a str)>;
+
+/// Why a list or a watch came to an end.
+enum End {
+    /// The server closed it in good order; the revision to go on from.
+    Closed(String),
+    /// It broke; go on from there.
+    Broken { revision: String, why: String, wait_ms: u64 },
+    /// The server has forgotten the revision: list again.
+    Expired,
+    /// Nobody listens any more.
+    Deaf,
+}
+
+/// Why a list failed.
+enum ListFailure {
+    Failed { why: String, wait_ms: u64 },
+    Deaf,
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(default)]
+    metadata: PageMeta,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PageMeta {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Frame<'a> {
+    #[serde(rename = "type", borrow)]
+    change: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Object {
+    metadata: PageMeta,
+    code: Option<u16>,
+    message: Option<String>,
+}
+
+impl Watch {
+    /// A watch that sends what it sees to `events`.
+    #[must_use]
+    pub fn new(client: Client, source: Source, events: mpsc::Sender<Event>, pace: Pace) -> Self {
+        Self { client, source, events, pause: Pause::new(pace.first_ms, pace.cap_ms) }
+    }
+
+    /// Lists and watches until stopped, or until nobody listens.
+    pub async fn run(mut self, stop: CancellationToken) {
+        let work = self.go_on();
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = work => {}
+        }
+    }
+
+    async fn go_on(&mut self) {
+        let mut revision: Option<String> = None;
+        loop {
+            let from = match revision.take() {
+                Some(from) => from,
+                None => match self.list().await {
+                    Ok(listed) => listed,
+                    Err(ListFailure::Deaf) => return,
+                    Err(ListFailure::Failed { why, wait_ms }) => {
+                        self.wait(&format!("listing failed: {why}"), wait_ms).await;
+                        continue;
+                    }
+                },
+            };
+            match self.watch(from).await {
+                End::Closed(seen) => revision = Some(seen),
+                End::Broken { revision: seen, why, wait_ms } => {
+                    self.wait(&format!("the watch ended: {why}"), wait_ms).await;
+                    revision = Some(seen);
+                }
+                End::Expired => self.wait("the revision is too old; listing again", 0).await,
+                End::Deaf => return,
+            }
+        }
+    }
+
+    async fn wait(&mut self, why: &str, floor_ms: u64) {
+        let ms = self.pause.next_ms(floor_ms);
+        tracing::warn!(kind = ?self.source.kind, path = %self.source.path, wait_ms = ms, "{why}");
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+
+    async fn list(&mut self) -> Result<String, ListFailure> {
+        let mut next: Option<String> = None;
+        loop {
+            let mut query = vec![("limit", PAGE)];
+            if let Some(next) = &next {
+                query.push(("continue", next));
+            }
+            let body = self.page(query).await?;
+            let page: Page<'_> = serde_json::from_slice(&body).map_err(|e| {
+                ListFailure::Failed { why: format!("the page is no list: {e}"), wait_ms: 0 }
+            })?;
+            if next.is_none() {
+                self.tell(KubernetesFact::ListBegin(self.source.kind)).await?;
+            }
+            for item in page.items.unwrap_or_default() {
+                if let Some(fact) = self.read(Change::Present, item) {
+                    self.tell(fact).await?;
+                }
+            }
+            next = page.metadata.next.filter(|n| !n.is_empty());
+            if next.is_none() {
+                self.tell(KubernetesFact::ListEnd(self.source.kind)).await?;
+                return Ok(page.metadata.resource_version);
+            }
+        }
+    }
+
+    async fn page<'a>(&'a self, query: Query<'a>) -> Result<bytes::Bytes, ListFailure> {
+        let failed = |why: String| ListFailure::Failed { why, wait_ms: 0 };
+        let request = self.request(query).map_err(|e| failed(e.to_string()))?;
+        let reply = exchange(&self.client, request, PAGE_LIMIT).await.map_err(failed)?;
+        if reply.status.is_success() {
+            return Ok(reply.body);
+        }
+        let wait_ms = retry_after_ms(&reply.headers, SystemTime::now()).unwrap_or(0);
+        Err(ListFailure::Failed { why: status_text(reply.status, &reply.body), wait_ms })
+    }
+
+    async fn watch(&mut self, from: String) -> End {
+        let broken = |revision: String, why: String| End::Broken { revision, why, wait_ms: 0 };
+        let seconds = WATCH_S.to_string();
+        let query = vec![
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", &from),
+            ("timeoutSeconds", &seconds),
+        ];
+        let request = match self.request(query) {
+            Ok(request) => request,
+            Err(e) => return broken(from, e.to_string()),
+        };
+        let reply = match tokio::time::timeout(PAGE_LIMIT, self.client.send(request)).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(e)) => return broken(from, crate::web::chain(&e)),
+            Err(_) => return broken(from, "no answer".into()),
+        };
+        match reply.status() {
+            StatusCode::GONE => End::Expired,
+            status if status.is_success() => self.follow(from, Lines::new(reply.into_body())).await,
+            status => {
+                let wait_ms = retry_after_ms(reply.headers(), SystemTime::now()).unwrap_or(0);
+                let body = reply.into_body().collect_bytes();
+                let body = tokio::time::timeout(PAGE_LIMIT, body).await;
+                let body = body.ok().and_then(Result::ok).unwrap_or_default();
+                End::Broken { revision: from, why: status_text(status, &body), wait_ms }
+            }
+        }
+    }
+
+    async fn follow(&mut self, mut revision: String, mut lines: Lines) -> End {
+        let patience = Duration::from_secs(WATCH_S) + WATCH_GRACE;
+        let began = Instant::now();
+        let mut quiet = true;
+        loop {
+            let line = match tokio::time::timeout(patience, lines.next()).await {
+                Ok(Ok(Some(line))) => line,
+                // A server that closes at once without a word would otherwise be asked in a loop.
+                Ok(Ok(None)) if quiet && began.elapsed() < TOO_SHORT => {
+                    let why = "it was closed before anything came".to_string();
+                    return End::Broken { revision, why, wait_ms: 0 };
+                }
+                Ok(Ok(None)) => return End::Closed(revision),
+                Ok(Err(why)) => return End::Broken { revision, why, wait_ms: 0 },
+                Err(_) => {
+                    let why = format!("nothing came for {} s", patience.as_secs());
+                    return End::Broken { revision, why, wait_ms: 0 };
+                }
+            };
+            let frame: Frame<'_> = match serde_json::from_slice(&line) {
+                Ok(frame) => frame,
+                Err(e) => {
+                    let why = format!("a line is no watch event: {e}");
+                    return End::Broken { revision, why, wait_ms: 0 };
+                }
+            };
+            let object: Object = serde_json::from_str(frame.object.get()).unwrap_or_default();
+            if frame.change == "ERROR" {
+                return ended_by(&object, revision);
+            }
+            let change = if frame.change == "DELETED" { Change::Gone } else { Change::Present };
+            if frame.change != "BOOKMARK"
+                && let Some(fact) = self.read(change, frame.object)
+                && self.tell(fact).await.is_err()
+            {
+                return End::Deaf;
+            }
+            if !object.metadata.resource_version.is_empty() {
+                revision = object.metadata.resource_version;
+            }
+            quiet = false;
+            self.pause.reset();
+        }
+    }
+
+    fn request<'a>(&'a self, mut query: Query<'a>) -> Result<Request<Body>, http::Error> {
+        if let Some(selector) = &self.source.selector {
+            query.push(("labelSelector", selector));
+        }
+        // A compressed stream holds events back.
+        Request::get(format!("{}?{}", self.source.path, form(&query)))
+            .header(ACCEPT, "application/json")
+            .header(ACCEPT_ENCODING, "identity")
+            .body(Body::empty())
+    }
+
+    fn read(&self, change: Change, object: &RawValue) -> Option<KubernetesFact> {
+        match (self.source.read)(change, object.get()) {
+            Ok(fact) => Some(fact),
+            Err(e) => {
+                let kind = self.source.kind;
+                tracing::warn!(?kind, "an object cannot be read and is left out: {e}");
+                None
+            }
+        }
+    }
+
+    async fn tell(&self, fact: KubernetesFact) -> Result<(), ListFailure> {
+        self.events.send(Event::Kubernetes(fact)).await.map_err(|_| ListFailure::Deaf)
+    }
+}
+
+/// Starts a watch a source. The tasks end when stopped; should one panic, the set says so.
+#[must_use]
+pub fn watch_all(
+    client: &Client,
+    sources: Vec<Source>,
+    events: &mpsc::Sender<Event>,
+    stop: &CancellationToken,
+) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    for source in sources {
+        let watch = Watch::new(client.clone(), source, events.clone(), Pace::default());
+        tasks.spawn(watch.run(stop.clone()));
+    }
+    tasks
+}
+
+fn ended_by(status: &Object, revision: String) -> End {
+    let code = status.code.unwrap_or(500);
+    if code == StatusCode::GONE.as_u16() {
+        return End::Expired;
+    }
+    let message = status.message.as_deref().unwrap_or("no explanation");
+    End::Broken { revision, why: format!("HTTP {code}: {message}"), wait_ms: 0 }
+}
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;

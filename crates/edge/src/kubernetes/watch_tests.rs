@@ -1,0 +1,143 @@
+use super::*;
+use crate::fake::{Act, Fake, Seen, Then, json};
+use crate::kubernetes::{ConnectFrom, SourceSettings, connect, sources};
+use model::Group;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+fn object(name: &str, revision: &str) -> Value {
+    json!({"metadata": {"name": name, "resourceVersion": revision, "labels": {"r": revision}}})
+}
+
+fn line(change: &str, object: &Value) -> String {
+    format!("{}\n", json!({"type": change, "object": object}))
+}
+
+fn page(revision: &str, next: &str, items: &[Value]) -> Act {
+    json(200, &json!({"metadata": {"resourceVersion": revision, "continue": next}, "items": items}))
+}
+
+fn field<'a>(seen: &'a Seen, name: &str) -> &'a str {
+    let (_, query) = seen.path.split_once('?').unwrap_or_default();
+    query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or("")
+}
+
+/// A fact in one word.
+fn word(event: Event) -> String {
+    match event {
+        Event::Kubernetes(KubernetesFact::ListBegin(_)) => "begin".into(),
+        Event::Kubernetes(KubernetesFact::ListEnd(_)) => "end".into(),
+        Event::Kubernetes(KubernetesFact::Namespace(name, labels)) => {
+            format!("{name}@{}", labels.get("r").map_or("", AsRef::as_ref))
+        }
+        Event::Kubernetes(KubernetesFact::NamespaceGone(name)) => format!("-{name}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Watches namespaces at a scripted server until so many events have come.
+async fn watch(
+    count: usize,
+    script: impl Fn(&Seen, usize) -> Act + Send + Sync + 'static,
+) -> (Vec<String>, Vec<Seen>) {
+    let fake = Fake::start(script).await;
+    let client = connect(&ConnectFrom::Address(fake.url.clone()), "t").await.unwrap();
+    let settings = SourceSettings { classes: BTreeSet::new(), group: Group::new("rg") };
+    let source = sources(&[Kind::Namespaces], &settings).remove(0);
+    let (sender, mut receiver) = mpsc::channel(4);
+    let stop = CancellationToken::new();
+    let pace = Pace { first_ms: 1, cap_ms: 5 };
+    let task = tokio::spawn(Watch::new(client, source, sender, pace).run(stop.clone()));
+    let mut words = Vec::new();
+    while words.len() < count {
+        words.push(word(receiver.recv().await.expect("the watch goes on")));
+    }
+    stop.cancel();
+    task.await.unwrap();
+    (words, fake.seen())
+}
+
+#[tokio::test]
+async fn a_list_comes_in_pages_and_the_watch_goes_on_from_it() {
+    let (words, seen) = watch(6, |seen, _| match (field(seen, "watch"), field(seen, "continue")) {
+        ("", "") => page("7", "p2", &[object("a", "1")]),
+        ("", _) => page("7", "", &[object("b", "2")]),
+        _ => Act::Stream(
+            vec![line("ADDED", &object("c", "8")), line("DELETED", &object("a", "9"))],
+            Then::Hang,
+        ),
+    })
+    .await;
+    assert_eq!(words, ["begin", "a@1", "b@2", "end", "c@8", "-a"]);
+    assert_eq!(seen.len(), 3);
+    assert_eq!(field(&seen[0], "limit"), "500");
+    assert_eq!(field(&seen[1], "continue"), "p2");
+    assert_eq!(field(&seen[2], "resourceVersion"), "7");
+    assert_eq!(field(&seen[2], "allowWatchBookmarks"), "true");
+}
+
+#[tokio::test]
+async fn after_a_cut_it_goes_on_from_the_last_bookmark_without_listing() {
+    let (words, seen) = watch(4, |_, before| match before {
+        0 => page("1", "", &[]),
+        1 => {
+            let first = line("ADDED", &object("a", "2"));
+            let (left, right) = first.split_at(20);
+            let pieces = [left, right, &line("BOOKMARK", &object("", "30")), "{\"type\":\"ADD"];
+            Act::Stream(pieces.map(String::from).to_vec(), Then::Cut)
+        }
+        2 => Act::Drop,
+        3 => Act::Stream(vec![], Then::Close),
+        _ => Act::Stream(vec![line("MODIFIED", &object("a", "31"))], Then::Hang),
+    })
+    .await;
+    assert_eq!(words, ["begin", "end", "a@2", "a@31"]);
+    let revisions: Vec<&str> = seen[1..].iter().map(|s| field(s, "resourceVersion")).collect();
+    assert_eq!(revisions, ["1", "30", "30", "30"]);
+}
+
+#[tokio::test]
+async fn a_forgotten_revision_makes_a_new_list() {
+    let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
+    let (words, seen) = watch(8, move |_, before| match before {
+        0 => page("1", "", &[object("a", "1")]),
+        1 => Act::Stream(vec![line("ERROR", &gone)], Then::Close),
+        2 => page("50", "", &[object("b", "40")]),
+        3 => json(410, &gone),
+        4 => page("60", "", &[]),
+        _ => Act::Stream(vec![], Then::Hang),
+    })
+    .await;
+    assert_eq!(words, ["begin", "a@1", "end", "begin", "b@40", "end", "begin", "end"]);
+    let watched: Vec<&str> = seen
+        .iter()
+        .filter(|s| field(s, "watch") == "true")
+        .map(|s| field(s, "resourceVersion"))
+        .collect();
+    assert_eq!(watched[..2], ["1", "50"]);
+}
+
+#[tokio::test]
+async fn a_list_that_breaks_off_is_begun_anew() {
+    let (words, seen) = watch(5, |_, before| match before {
+        0 => json(503, &json!({"message": "starting"})),
+        1 => page("1", "p2", &[object("a", "1")]),
+        2 => json(410, &json!({"message": "the continue token is too old"})),
+        3 => page("2", "", &[object("a", "1")]),
+        _ => Act::Hang,
+    })
+    .await;
+    assert_eq!(words, ["begin", "a@1", "begin", "a@1", "end"]);
+    assert_eq!(field(&seen[3], "continue"), "");
+}
+
+#[tokio::test]
+async fn one_odd_object_does_not_stop_the_others() {
+    let odd = json!({"metadata": {"name": 7, "resourceVersion": "3"}});
+    let (words, _) = watch(4, move |_, before| match before {
+        0 => page("1", "", &[odd.clone(), object("a", "2")]),
+        _ => Act::Stream(vec![line("ADDED", &odd), line("ADDED", &object("b", "4"))], Then::Hang),
+    })
+    .await;
+    assert_eq!(words, ["begin", "a@2", "end", "b@4"]);
+}

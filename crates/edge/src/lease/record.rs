@@ -1,0 +1,174 @@
+//! A Lease object and what may be done to it.
+
+use serde_json::{Value, json};
+
+/// A Lease, with every field it came with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    object: Value,
+}
+
+/// What a holder writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim<'a> {
+    /// Who.
+    pub holder: &'a str,
+    /// For how long, in seconds.
+    pub seconds: u64,
+    /// The time, as `MicroTime`.
+    pub now: &'a str,
+}
+
+impl Record {
+    /// A Lease that does not exist yet.
+    #[must_use]
+    pub fn absent(namespace: &str, name: &str) -> Self {
+        let object = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {},
+        });
+        Self { object }
+    }
+
+    /// Reads a Lease.
+    #[must_use]
+    pub fn parse(body: &[u8]) -> Option<Self> {
+        let object: Value = serde_json::from_slice(body).ok()?;
+        object.pointer("/metadata/resourceVersion")?.as_str()?;
+        Some(Self { object })
+    }
+
+    /// Whether it does not exist yet.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.object.pointer("/metadata/resourceVersion").is_none()
+    }
+
+    /// As JSON.
+    #[must_use]
+    pub fn body(&self) -> String {
+        self.object.to_string()
+    }
+
+    /// The holder; empty if there is none.
+    #[must_use]
+    pub fn holder(&self) -> &str {
+        self.text("/spec/holderIdentity")
+    }
+
+    /// The record with this holder. Taking it over counts as a transition.
+    #[must_use]
+    pub fn claimed(&self, claim: &Claim<'_>) -> Self {
+        let mut next = self.clone();
+        let is_ours = self.holder() == claim.holder;
+        let transitions = self.object.pointer("/spec/leaseTransitions").and_then(Value::as_u64);
+        if !is_ours {
+            next.set("acquireTime", json!(claim.now));
+            let grown = if self.is_new() { 0 } else { transitions.unwrap_or(0) + 1 };
+            next.set("leaseTransitions", json!(grown));
+        }
+        next.set("holderIdentity", json!(claim.holder));
+        next.set("leaseDurationSeconds", json!(claim.seconds.max(1)));
+        next.set("renewTime", json!(claim.now));
+        next
+    }
+
+    /// The record without a holder.
+    #[must_use]
+    pub fn released(&self, now: &str) -> Self {
+        let mut next = self.clone();
+        next.set("holderIdentity", json!(""));
+        next.set("leaseDurationSeconds", json!(1));
+        next.set("renewTime", json!(now));
+        next
+    }
+
+    fn set(&mut self, field: &str, value: Value) {
+        if !self.object["spec"].is_object() {
+            self.object["spec"] = json!({});
+        }
+        self.object["spec"][field] = value;
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+    }
+}
+
+/// When we first saw the record as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    revision: String,
+    at_ms: u64,
+}
+
+impl Sighting {
+    /// Keeps the time of the earlier sighting as long as the record has not changed.
+    #[must_use]
+    pub fn of(record: &Record, earlier: Option<Self>, now_ms: u64) -> Self {
+        let revision = record.text("/metadata/resourceVersion");
+        match earlier {
+            Some(earlier) if earlier.revision == revision => earlier,
+            _ => Self { revision: revision.to_string(), at_ms: now_ms },
+        }
+    }
+
+    /// When the holder has been silent for too long: by its own duration, at least by ours.
+    #[must_use]
+    pub fn ends_ms(&self, record: &Record, lease_ms: u64) -> u64 {
+        let theirs = record.object.pointer("/spec/leaseDurationSeconds").and_then(Value::as_u64);
+        self.at_ms + theirs.unwrap_or(0).saturating_mul(1000).max(lease_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim<'a>(holder: &'a str, now: &'a str) -> Claim<'a> {
+        Claim { holder, seconds: 15, now }
+    }
+
+    fn stored(record: &Record, revision: &str) -> Record {
+        let mut object = record.object.clone();
+        object["metadata"]["resourceVersion"] = json!(revision);
+        Record::parse(object.to_string().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn taking_over_counts_and_renewing_does_not() {
+        let first = Record::absent("n", "l").claimed(&claim("a", "t1"));
+        assert_eq!(first.object["spec"]["leaseTransitions"], 0);
+        let first = stored(&first, "1");
+        let renewed = first.claimed(&claim("a", "t2"));
+        assert_eq!(renewed.object["spec"]["acquireTime"], "t1");
+        assert_eq!(renewed.object["spec"]["renewTime"], "t2");
+        let taken = renewed.claimed(&claim("b", "t3"));
+        assert_eq!(taken.object["spec"]["leaseTransitions"], 1);
+        assert_eq!(taken.object["spec"]["acquireTime"], "t3");
+        let free = taken.released("t4");
+        assert_eq!((free.holder(), free.is_new()), ("", false));
+    }
+
+    #[test]
+    fn fields_of_others_stay() {
+        let body = br#"{"metadata":{"resourceVersion":"4","labels":{"x":"y"}},
+            "spec":{"preferredHolder":"c"}}"#;
+        let next = Record::parse(body).unwrap().claimed(&claim("a", "t"));
+        assert_eq!(next.object["spec"]["preferredHolder"], "c");
+        assert_eq!(next.object["metadata"]["labels"]["x"], "y");
+    }
+
+    #[test]
+    fn silence_is_counted_from_the_last_change_seen() {
+        let record = stored(&Record::absent("n", "l").claimed(&claim("a", "t")), "1");
+        let seen = Sighting::of(&record, None, 100);
+        let again = Sighting::of(&record, Some(seen), 5_000);
+        assert_eq!(again.ends_ms(&record, 10_000), 15_100);
+        assert_eq!(again.ends_ms(&record, 20_000), 20_100);
+        let changed = Sighting::of(&stored(&record, "2"), Some(again), 6_000);
+        assert_eq!(changed.ends_ms(&record, 10_000), 21_000);
+    }
+}

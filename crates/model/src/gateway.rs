@@ -1,0 +1,106 @@
+//! The two tables of a Service Gateway: services, and addresses below locations.
+
+use crate::id::ResourceId;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Name of the default egress service, its NAT gateway and (with `-pip`) public IP: never ours.
+pub const DEFAULT_EGRESS: &str = "default-natgw";
+
+/// Name of the Service Gateway resource.
+pub const GATEWAY_NAME: &str = "servicegateway";
+
+/// Direction of a gateway service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Direction {
+    /// Traffic to pods.
+    Inbound,
+    /// Traffic from pods.
+    Outbound,
+    /// Both.
+    InboundOutbound,
+}
+
+/// A service registered in the gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GatewayService {
+    /// Name: a Service's UID, or an egress label's value.
+    pub name: Arc<str>,
+    /// Direction.
+    pub direction: Direction,
+    /// Whether it is the default of its direction: never ours.
+    pub default: DefaultService,
+    /// Backend pools of an inbound service.
+    pub pools: BTreeSet<ResourceId>,
+    /// NAT gateway of an outbound service.
+    pub nat_gateway: Option<ResourceId>,
+}
+
+/// Whether a gateway service is its direction's default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum DefaultService {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+}
+
+/// Names of the gateway services an address belongs to; shared, because most addresses of a
+/// Service have the same set.
+pub type ServiceNames = Arc<BTreeSet<Arc<str>>>;
+
+/// Address (a pod's) → services.
+pub type Addresses = BTreeMap<IpAddr, ServiceNames>;
+
+/// Location (a node's address) → its addresses; those of one location are one value, so that a
+/// change of the table costs what it touches.
+pub type Locations = BTreeMap<IpAddr, Arc<Addresses>>;
+
+/// Replace everything listed, or only what is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum UpdateAction {
+    /// What is not listed goes.
+    FullUpdate,
+    /// What is not listed stays.
+    PartialUpdate,
+}
+
+/// One call of `updateServices`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ServicesUpdate {
+    /// Services to register or change.
+    pub put: Vec<GatewayServiceUpdate>,
+    /// Names to remove, with their direction.
+    pub delete: Vec<(Arc<str>, Direction)>,
+}
+
+/// One service in an update.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GatewayServiceUpdate {
+    /// What is registered; pools empty or NAT gateway `None` detaches.
+    pub service: GatewayService,
+    /// Virtual network of the pools.
+    pub network: Option<ResourceId>,
+}
+
+/// One call of `updateAddressLocations`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LocationsUpdate {
+    /// Whether locations that are not listed go.
+    pub action: UpdateAction,
+    /// Locations, sorted, each once.
+    pub locations: Vec<LocationUpdate>,
+}
+
+/// One location in an update.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LocationUpdate {
+    /// The location.
+    pub location: IpAddr,
+    /// Whether addresses that are not listed go.
+    pub action: UpdateAction,
+    /// Addresses; an empty set of services removes the address; no address removes the location.
+    pub addresses: Vec<(IpAddr, ServiceNames)>,
+}

@@ -1,0 +1,258 @@
+//! Identities. Azure compares names and ids ignoring letter case, Kubernetes does not.
+
+use serde::{Serialize, Serializer};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Takes the text as it stands.
+            #[must_use]
+            pub fn new(text: impl AsRef<str>) -> Self {
+                Self(Arc::from(text.as_ref()))
+            }
+
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+
+text_id! {
+    /// `metadata.uid` of a Service: what makes a Service the same one.
+    ServiceUid
+}
+text_id! {
+    /// `metadata.name` of a Node.
+    NodeName
+}
+text_id! {
+    /// An Azure ETag, quotes and all, as it came.
+    Etag
+}
+
+impl ServiceUid {
+    /// The base of every name that the Service has in Azure: `a` and the UID without dashes, cut to
+    /// 32 characters, which loses the UID's last hexadecimal digit.
+    #[must_use]
+    pub fn base_name(&self) -> String {
+        let mut name = String::with_capacity(33);
+        name.push('a');
+        name.extend(self.0.chars().filter(|c| *c != '-'));
+        name.truncate(32);
+        name
+    }
+}
+
+/// Namespace and name of a Service, printed as `namespace/name`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServiceName {
+    /// Namespace.
+    pub namespace: Arc<str>,
+    /// Name within the namespace.
+    pub name: Arc<str>,
+}
+
+impl ServiceName {
+    /// Puts the two together.
+    #[must_use]
+    pub fn new(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
+        Self { namespace: Arc::from(namespace.as_ref()), name: Arc::from(name.as_ref()) }
+    }
+}
+
+impl fmt::Display for ServiceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+impl Serialize for ServiceName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The name of a resource group, compared ignoring case.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Group(Arc<str>);
+
+impl Group {
+    /// Folds the name to lower case.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(Arc::from(name.trim().to_lowercase()))
+    }
+
+    /// The folded name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An Azure resource id. Keeps the letters it came with; compares, orders and hashes folded.
+#[derive(Clone)]
+pub struct ResourceId {
+    text: Arc<str>,
+    folded: Arc<str>,
+}
+
+impl ResourceId {
+    /// Folds the case once. The text is not checked: what Azure sent is carried as it came.
+    #[must_use]
+    pub fn new(text: impl AsRef<str>) -> Self {
+        let text = text.as_ref().trim_end_matches('/');
+        let folded = text.to_lowercase();
+        let text: Arc<str> = Arc::from(text);
+        let folded = if folded == *text { Arc::clone(&text) } else { Arc::from(folded) };
+        Self { text, folded }
+    }
+
+    /// `/subscriptions/{subscription}/resourceGroups/{group}/providers/{kind}/{name}`; `kind` has
+    /// its namespace: `Microsoft.Network/loadBalancers`.
+    #[must_use]
+    pub fn of(subscription: &str, group: &Group, kind: &str, name: &str) -> Self {
+        Self::new(format!(
+            "/subscriptions/{subscription}/resourceGroups/{group}/providers/{kind}/{name}"
+        ))
+    }
+
+    /// The id of a child: `{self}/{kind}/{name}`.
+    #[must_use]
+    pub fn child(&self, kind: &str, name: &str) -> Self {
+        Self::new(format!("{}/{kind}/{name}", self.text))
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// In lower case: what comparisons use.
+    #[must_use]
+    pub fn folded(&self) -> &str {
+        &self.folded
+    }
+
+    /// The last segment, as it was written.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text.rsplit('/').next().unwrap_or("")
+    }
+
+    /// The resource two segments up; `None` for an id with fewer than three segments.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        let (head, _) = self.text.rsplit_once('/')?;
+        let (head, _) = head.rsplit_once('/')?;
+        (!head.is_empty()).then(|| Self::new(head))
+    }
+
+    /// The resource group in the id, if it has one.
+    #[must_use]
+    pub fn group(&self) -> Option<Group> {
+        self.segment_after("resourcegroups").map(Group::new)
+    }
+
+    /// The subscription in the id, if it has one.
+    #[must_use]
+    pub fn subscription(&self) -> Option<&str> {
+        self.segment_after("subscriptions")
+    }
+
+    fn segment_after(&self, key: &str) -> Option<&str> {
+        let mut segments = self.folded.split('/');
+        segments.find(|s| *s == key)?;
+        segments.next()
+    }
+}
+
+impl PartialEq for ResourceId {
+    fn eq(&self, other: &Self) -> bool {
+        self.folded == other.folded
+    }
+}
+impl Eq for ResourceId {}
+impl PartialOrd for ResourceId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for ResourceId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.folded.cmp(&other.folded)
+    }
+}
+impl Hash for ResourceId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.folded.hash(state);
+    }
+}
+impl fmt::Debug for ResourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.text)
+    }
+}
+impl fmt::Display for ResourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+impl Serialize for ResourceId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_name_loses_the_last_digit_of_the_uid() {
+        let uid = ServiceUid::new("00000001-1111-4222-8333-0123456789ab");
+        assert_eq!(uid.base_name(), "a000000011111422283330123456789a");
+    }
+
+    #[test]
+    fn resource_ids_compare_folded_and_print_as_written() {
+        let a = ResourceId::new("/subscriptions/S/resourceGroups/RG/providers/X/y/Z/");
+        let b = ResourceId::new("/SUBSCRIPTIONS/s/resourcegroups/rg/providers/x/Y/z");
+        assert_eq!(a, b);
+        assert_eq!(a.as_str(), "/subscriptions/S/resourceGroups/RG/providers/X/y/Z");
+        assert_eq!(a.group(), Some(Group::new("rg")));
+        assert_eq!(a.subscription(), Some("s"));
+        assert_eq!(a.name(), "Z");
+    }
+}

@@ -1,0 +1,275 @@
+//! Facts from Kubernetes, as slim as planning needs them.
+
+use crate::family::{Family, Protocol};
+use crate::id::{NodeName, ServiceName, ServiceUid};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The finalizer every LoadBalancer Service carries while it has anything in Azure.
+pub const SERVICE_FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
+/// The further finalizer of Services on the container load balancer.
+pub const GATEWAY_FINALIZER: &str = "servicegateway.azure.com/service-cleanup";
+/// The finalizer of Pods that leave through an egress gateway.
+pub const POD_FINALIZER: &str = "servicegateway.azure.com/pod-cleanup";
+
+/// What a Service is to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Wish {
+    /// `type: LoadBalancer`, not being deleted, and of a class that is ours.
+    LoadBalancer,
+    /// Of another type or class, or being deleted: it must have nothing (more) in Azure.
+    Nothing,
+}
+
+/// `spec.externalTrafficPolicy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum TrafficPolicy {
+    /// Every node takes traffic.
+    Cluster,
+    /// Only nodes with an endpoint do; the health check node port says which.
+    Local,
+}
+
+/// `spec.sessionAffinity`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Affinity {
+    /// None: hashed over the five-tuple.
+    None,
+    /// By the client's address.
+    ClientIp,
+}
+
+/// A target port of a Service port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum TargetPort {
+    /// A number; 0 stands for "same as the port".
+    Number(u16),
+    /// A name, looked up in each Pod.
+    Name(Arc<str>),
+}
+
+/// One entry of `spec.ports`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServicePort {
+    /// Name; empty if it has none.
+    pub name: Arc<str>,
+    /// Protocol.
+    pub protocol: Protocol,
+    /// The port clients connect to.
+    pub port: u16,
+    /// The port on the Pods.
+    pub target_port: TargetPort,
+    /// The port on the nodes; `None` when none is allocated.
+    pub node_port: Option<u16>,
+    /// `appProtocol` as written.
+    pub app_protocol: Option<Arc<str>>,
+}
+
+/// One entry of `status.loadBalancer.ingress`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Ingress {
+    /// The address, as text: what is there is carried as it came.
+    pub ip: Option<Arc<str>>,
+    /// A host name somebody else put there.
+    pub hostname: Option<Arc<str>>,
+}
+
+/// A Service that is, or was, of type LoadBalancer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Service {
+    /// `metadata.uid`.
+    pub uid: ServiceUid,
+    /// Namespace and name.
+    pub name: ServiceName,
+    /// `metadata.resourceVersion`.
+    pub revision: Arc<str>,
+    /// What it is to us.
+    pub wish: Wish,
+    /// Whether `spec.type` is LoadBalancer and the class is ours, being deleted or not.
+    pub load_balancer_type: LoadBalancerType,
+    /// Whether `metadata.deletionTimestamp` is set.
+    pub deletion: Deletion,
+    /// `metadata.finalizers`.
+    pub finalizers: Vec<Arc<str>>,
+    /// `metadata.annotations`.
+    pub annotations: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    /// `metadata.labels`.
+    pub labels: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    /// `spec.ports`.
+    pub ports: Vec<ServicePort>,
+    /// `spec.ipFamilies`; never empty: IPv4 when the field is.
+    pub families: Vec<Family>,
+    /// `spec.sessionAffinity`.
+    pub affinity: Affinity,
+    /// `spec.externalTrafficPolicy`.
+    pub traffic_policy: TrafficPolicy,
+    /// `spec.healthCheckNodePort`.
+    pub health_check_node_port: Option<u16>,
+    /// `spec.loadBalancerIP`, as text.
+    pub load_balancer_ip: Option<Arc<str>>,
+    /// `spec.loadBalancerSourceRanges`, as text.
+    pub source_ranges: Vec<Arc<str>>,
+    /// `status.loadBalancer.ingress`.
+    pub ingress: Vec<Ingress>,
+}
+
+/// Whether an object is being deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Deletion {
+    /// It lives.
+    None,
+    /// It has a deletion timestamp.
+    Requested,
+}
+
+/// Whether `spec.type` is LoadBalancer with a class that is ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum LoadBalancerType {
+    /// It is.
+    Ours,
+    /// Another type, or another controller's class.
+    Other,
+}
+
+impl Service {
+    /// Whether the Service carries this finalizer.
+    #[must_use]
+    pub fn has_finalizer(&self, finalizer: &str) -> bool {
+        self.finalizers.iter().any(|f| **f == *finalizer)
+    }
+
+    /// An annotation's value, by the part of its key after `service.beta.kubernetes.io/`.
+    #[must_use]
+    pub fn annotation(&self, suffix: &str) -> Option<&str> {
+        let key = format!("service.beta.kubernetes.io/{suffix}");
+        self.annotations.get(key.as_str()).map(AsRef::as_ref)
+    }
+}
+
+/// Whether a node takes load-balancer traffic, and if not, why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Membership {
+    /// It does.
+    Member,
+    /// Label `node.kubernetes.io/exclude-from-external-load-balancers` or
+    /// `kubernetes.azure.com/managed=false`, or in another resource group.
+    Excluded,
+    /// It is going away (deletion timestamp, taint `ToBeDeletedByClusterAutoscaler`).
+    Draining,
+}
+
+/// A Node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// Name.
+    pub name: NodeName,
+    /// `metadata.resourceVersion`.
+    pub revision: Arc<str>,
+    /// Every `InternalIP` that parses, in the order written.
+    pub addresses: Vec<IpAddr>,
+    /// `spec.providerID`.
+    pub provider_id: Option<Arc<str>>,
+    /// Labels.
+    pub labels: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    /// Whether it takes traffic.
+    pub membership: Membership,
+    /// Whether it carries a control-plane role label.
+    pub role: NodeRole,
+}
+
+/// What a node is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum NodeRole {
+    /// Runs workloads.
+    Worker,
+    /// Label `node-role.kubernetes.io/control-plane` or `…/master`.
+    ControlPlane,
+}
+
+impl Node {
+    /// The first internal address of a family: the one in load-balancer pools.
+    #[must_use]
+    pub fn address(&self, family: Family) -> Option<IpAddr> {
+        self.addresses.iter().copied().find(|a| Family::of(*a) == family)
+    }
+
+    /// The lexicographically smallest internal address of a family: the node's location in a
+    /// Service Gateway.
+    #[must_use]
+    pub fn location(&self, family: Family) -> Option<IpAddr> {
+        self.addresses
+            .iter()
+            .copied()
+            .filter(|a| Family::of(*a) == family)
+            .min_by_key(ToString::to_string)
+    }
+}
+
+/// Whether an endpoint takes traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Readiness {
+    /// `conditions.ready` is true or absent.
+    Ready,
+    /// It is false.
+    NotReady,
+}
+
+/// One address of an EndpointSlice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Endpoint {
+    /// The Pod's address.
+    pub address: IpAddr,
+    /// The node it runs on.
+    pub node: Option<NodeName>,
+    /// Whether it is ready.
+    pub readiness: Readiness,
+}
+
+/// An EndpointSlice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EndpointSlice {
+    /// Namespace and name of the slice.
+    pub name: ServiceName,
+    /// `metadata.resourceVersion`.
+    pub revision: Arc<str>,
+    /// UID of the Service that owns it, from its owner references.
+    pub owner: Option<ServiceUid>,
+    /// The Service's name, from label `kubernetes.io/service-name`.
+    pub service: Option<ServiceName>,
+    /// The endpoints, in the order written; addresses that are no IPs are left out.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// A Pod with the egress label, the egress finalizer or our readiness gate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pod {
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
+    /// Namespace and name.
+    pub name: ServiceName,
+    /// `metadata.resourceVersion`.
+    pub revision: Arc<str>,
+    /// The egress label's value, lower-cased; `None` where there is no label.
+    pub egress: Option<Arc<str>>,
+    /// Whether it is being deleted.
+    pub deletion: Deletion,
+    /// Whether `status.phase` is Pending or Running.
+    pub phase: PodPhase,
+    /// Whether it carries our finalizer.
+    pub finalizers: BTreeSet<Arc<str>>,
+    /// `status.podIPs`.
+    pub addresses: Vec<IpAddr>,
+    /// `status.hostIPs`, or `status.hostIP`.
+    pub hosts: Vec<IpAddr>,
+}
+
+/// The two phases that matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum PodPhase {
+    /// Pending or Running.
+    Alive,
+    /// Succeeded, Failed or unknown.
+    Ended,
+}

@@ -1,0 +1,26 @@
+//! The nouns of Ballast.
+//!
+//! Facts from Kubernetes ([`kubernetes`]) and from Azure ([`azure`]) together are the [`World`].
+//! The validated cloud config is the [`Policy`]. What the planner makes of both is a [`Plan`] (what
+//! to write) and a [`Report`] (who waits on what, and what is wrong with whom).
+//!
+//! # Guarantees
+//! Everything here is a plain value: it compares, orders and prints the same on every machine.
+//! Nothing reads a clock, a socket or a random number.
+
+pub mod azure;
+pub mod family;
+pub mod gateway;
+pub mod id;
+pub mod kubernetes;
+pub mod plan;
+pub mod policy;
+pub mod report;
+pub mod world;
+
+pub use family::{Exposure, Family, Protocol};
+pub use id::{Etag, Group, NodeName, ResourceId, ServiceName, ServiceUid};
+pub use plan::Plan;
+pub use policy::Policy;
+pub use report::Report;
+pub use world::World;

@@ -1,0 +1,167 @@
+//! What to write, exactly.
+
+use crate::azure::{
+    LoadBalancer, NatGateway, PoolMember, PrivateLinkService, PublicIp, SecurityGroup, Subnet,
+};
+use crate::gateway::{LocationsUpdate, ServicesUpdate};
+use crate::id::{Etag, ResourceId, ServiceName, ServiceUid};
+use crate::kubernetes::Ingress;
+use crate::report::Wait;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Everything to write, in order: Azure's changes by resource id, then Kubernetes'.
+///
+/// # Guarantees
+/// Each change holds the exact request; carrying it out may only wait, retry or stop. No two
+/// changes of a plan have the same target.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// Changes of Azure resources.
+    pub changes: Vec<Change>,
+    /// Changes of Kubernetes objects.
+    pub writes: Vec<KubernetesWrite>,
+}
+
+impl Plan {
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.writes.is_empty()
+    }
+}
+
+/// One Azure write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The resource that is written: one write at a time each.
+    pub target: ResourceId,
+    /// What is done.
+    pub action: Action,
+    /// ETag the plan was made on, where Azure checks it.
+    pub guard: Option<Etag>,
+    /// Services on whose account something changes.
+    pub causes: BTreeSet<ServiceUid>,
+    /// What has to happen first; nothing: it can be sent now.
+    pub waits: Vec<Wait>,
+}
+
+/// What is done to a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Action {
+    /// PUT of the whole resource.
+    Put {
+        /// As it is; `None` when it does not exist.
+        before: Option<Resource>,
+        /// As it is to be.
+        after: Resource,
+    },
+    /// DELETE.
+    Delete {
+        /// As it is.
+        before: Resource,
+    },
+    /// DELETE of something that only its parent knows (a private endpoint connection).
+    DeleteChild,
+    /// POST `migrateToIpBased` of pools.
+    MigratePools {
+        /// Names of pools.
+        pools: Vec<Arc<str>>,
+    },
+    /// POST `updateServices`.
+    UpdateServices(ServicesUpdate),
+    /// POST `updateAddressLocations`.
+    UpdateLocations(LocationsUpdate),
+}
+
+/// An Azure resource of any kind that is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Resource {
+    /// A public IP.
+    PublicIp(Arc<PublicIp>),
+    /// A load balancer.
+    LoadBalancer(Arc<LoadBalancer>),
+    /// A security group.
+    SecurityGroup(Arc<SecurityGroup>),
+    /// A subnet.
+    Subnet(Arc<Subnet>),
+    /// A Private Link Service.
+    PrivateLinkService(Arc<PrivateLinkService>),
+    /// A NAT gateway.
+    NatGateway(Arc<NatGateway>),
+    /// A scale set, an instance or a NIC.
+    PoolMember(Arc<PoolMember>),
+}
+
+impl Resource {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &ResourceId {
+        match self {
+            Self::PublicIp(r) => &r.id,
+            Self::LoadBalancer(r) => &r.id,
+            Self::SecurityGroup(r) => &r.id,
+            Self::Subnet(r) => &r.id,
+            Self::PrivateLinkService(r) => &r.id,
+            Self::NatGateway(r) => &r.id,
+            Self::PoolMember(r) => &r.id,
+        }
+    }
+}
+
+/// One write of a Kubernetes object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KubernetesWrite {
+    /// Which object.
+    pub object: Object,
+    /// What is written.
+    pub edit: Edit,
+}
+
+/// The object of a Kubernetes write.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Object {
+    /// A Service.
+    Service {
+        /// Namespace and name.
+        name: ServiceName,
+        /// UID: another Service of the same name is not written.
+        uid: ServiceUid,
+    },
+    /// A Pod.
+    Pod {
+        /// Namespace and name.
+        name: ServiceName,
+        /// UID.
+        uid: Arc<str>,
+    },
+}
+
+/// What is written to a Kubernetes object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Edit {
+    /// The list of finalizers becomes this one; guarded by the resource version it was made on.
+    Finalizers {
+        /// The whole list.
+        list: Vec<Arc<str>>,
+        /// `metadata.resourceVersion` it was made on.
+        revision: Arc<str>,
+        /// Whether ours come or go.
+        purpose: FinalizerPurpose,
+    },
+    /// `status.loadBalancer.ingress` becomes this list.
+    Ingress {
+        /// The whole list.
+        list: Vec<Ingress>,
+    },
+}
+
+/// Why finalizers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum FinalizerPurpose {
+    /// Before the first Azure write.
+    Claim,
+    /// Nothing is left in Azure.
+    Release,
+}

@@ -1,0 +1,181 @@
+//! Who waits on what, and what is wrong with whom.
+
+use crate::id::{ResourceId, ServiceName, ServiceUid};
+use crate::world::Need;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// What planning has to say beside the plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// By Service.
+    pub services: BTreeMap<ServiceUid, ServiceReport>,
+    /// What is wrong with egress Pods, by namespace and name.
+    pub pods: BTreeMap<ServiceName, Vec<Finding>>,
+    /// What has to be read before planning can go on.
+    pub needs: BTreeSet<Need>,
+    /// What is wrong with the whole, not with one Service.
+    pub findings: Vec<Finding>,
+}
+
+/// What planning says about one Service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServiceReport {
+    /// Namespace and name.
+    pub name: ServiceName,
+    /// Name of its load balancer, where it is placed.
+    pub balancer: Option<Arc<str>>,
+    /// Addresses it has in Azure, in the order of its status.
+    pub addresses: Vec<Arc<str>>,
+    /// How far it is.
+    pub state: State,
+    /// What it waits on.
+    pub waits: Vec<Wait>,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+}
+
+/// How far a Service is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum State {
+    /// Azure is as it asks, and its status says so.
+    Programmed,
+    /// Something is still to be written or read.
+    Waiting,
+    /// It asks for something impossible; what it had stays.
+    Refused,
+    /// It is being taken out of Azure.
+    Removing,
+}
+
+/// What something waits on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Wait {
+    /// Azure has to be read.
+    Reading(Need),
+    /// Kubernetes has to be read.
+    Listing,
+    /// The finalizer has to be on the Service first.
+    Finalizer,
+    /// Another resource has to be written first.
+    Resource {
+        /// Which.
+        id: ResourceId,
+        /// What must be true of it.
+        until: Until,
+    },
+    /// Other Services are about to join the same write; it goes without them if they take long.
+    Gathering {
+        /// How many.
+        others: usize,
+    },
+    /// It is set aside after a refusal.
+    SetAside {
+        /// Why.
+        reason: Arc<str>,
+        /// When it is tried again, in milliseconds of the controller's clock.
+        until_ms: Option<u64>,
+    },
+    /// This resource is being written.
+    Writing(ResourceId),
+    /// Its status is being written.
+    Status,
+}
+
+/// What must become true of a resource that something waits on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Until {
+    /// It exists and has an address.
+    Ready,
+    /// It no longer refers to what is to be changed.
+    Released,
+    /// It is as desired.
+    Written,
+    /// It is gone.
+    Gone,
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reading(need) => write!(f, "reading {need}"),
+            Self::Listing => f.write_str("listing Kubernetes objects"),
+            Self::Finalizer => f.write_str("the finalizer to be written"),
+            Self::Resource { id, until } => write!(f, "{} {until}", short(id)),
+            Self::Gathering { others } => write!(f, "{others} more to join the same write"),
+            Self::SetAside { reason, .. } => write!(f, "the next try after: {reason}"),
+            Self::Writing(id) => write!(f, "the write of {}", short(id)),
+            Self::Status => f.write_str("its status to be written"),
+        }
+    }
+}
+
+fn short(id: &ResourceId) -> String {
+    let text = id.as_str();
+    let from = text.rfind("/providers/").map_or(0, |at| at + "/providers/".len());
+    let rest = &text[from..];
+    rest.split_once('/').map_or(rest, |(_, name)| name).to_owned()
+}
+
+impl fmt::Display for Until {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ready => "to be ready",
+            Self::Released => "to let go",
+            Self::Written => "to be written",
+            Self::Gone => "to be gone",
+        })
+    }
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Balancers => f.write_str("load balancers"),
+            Self::PublicIps(group) => write!(f, "public IPs of {group}"),
+            Self::SecurityGroup => f.write_str("the security group"),
+            Self::Subnet(id) => write!(f, "subnet {}", id.name()),
+            Self::Zones => f.write_str("availability zones"),
+            Self::PrivateLinks(group) => write!(f, "Private Link Services of {group}"),
+            Self::ScaleSets => f.write_str("scale sets"),
+            Self::ScaleSetVms(id) => write!(f, "instances of scale set {}", id.name()),
+            Self::NetworkInterfaces => f.write_str("network interfaces"),
+            Self::VirtualMachines => f.write_str("virtual machines"),
+            Self::NatGateways => f.write_str("NAT gateways"),
+            Self::GatewayServices => f.write_str("services of the Service Gateway"),
+            Self::GatewayLocations => f.write_str("addresses of the Service Gateway"),
+        }
+    }
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Severity {
+    /// The Service is planned; its owner should know.
+    Note,
+    /// The Service is not planned until it changes.
+    Refusal,
+}
+
+/// Something wrong with a Service (or with the whole), for its owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A stable short name of the rule that was broken, as in `InvalidIdleTimeout`.
+    pub rule: &'static str,
+    /// The annotation, field or config key.
+    pub key: Arc<str>,
+    /// Its value.
+    pub value: Arc<str>,
+    /// What is allowed, as in "a whole number from 4 to 100".
+    pub allowed: Arc<str>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?} is not allowed: {}", self.key, self.value, self.allowed)
+    }
+}

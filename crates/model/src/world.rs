@@ -1,0 +1,203 @@
+//! Everything known now.
+
+use crate::azure::{
+    LoadBalancer, NatGateway, PoolMember, PrivateLinkService, PublicIp, SecurityGroup, Subnet,
+};
+use crate::gateway::{GatewayService, Locations};
+use crate::id::{Group, NodeName, ResourceId, ServiceName, ServiceUid};
+use crate::kubernetes::{EndpointSlice, Node, Pod, Service};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Something that has to be read before it can be planned on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Fact<T> {
+    /// Not read yet.
+    #[default]
+    Unknown,
+    /// Read.
+    Known(T),
+    /// It cannot be read, and reading again will not help until somebody does something.
+    Unreadable(Arc<str>),
+}
+
+impl<T> Fact<T> {
+    /// The value, where it is known.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Unknown | Self::Unreadable(_) => None,
+        }
+    }
+
+    /// The value to change, where it is known.
+    pub fn known_mut(&mut self) -> Option<&mut T> {
+        match self {
+            Self::Known(value) => Some(value),
+            Self::Unknown | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+/// Resources of one type by id.
+pub type ById<T> = BTreeMap<ResourceId, Arc<T>>;
+
+/// One read of Azure that fills in a [`Fact`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Need {
+    /// All load balancers of the load balancers' group.
+    Balancers,
+    /// All public IPs of a group.
+    PublicIps(Group),
+    /// The security group.
+    SecurityGroup,
+    /// One subnet.
+    Subnet(ResourceId),
+    /// The region's availability zones.
+    Zones,
+    /// All Private Link Services of a group.
+    PrivateLinks(Group),
+    /// All scale sets of the cluster's group.
+    ScaleSets,
+    /// All instances of a scale set.
+    ScaleSetVms(ResourceId),
+    /// All NICs of the cluster's group, with the VMs they belong to.
+    NetworkInterfaces,
+    /// All VMs of the cluster's group.
+    VirtualMachines,
+    /// All NAT gateways of the cluster's group.
+    NatGateways,
+    /// The services of the Service Gateway.
+    GatewayServices,
+    /// The address locations of the Service Gateway.
+    GatewayLocations,
+}
+
+/// Labels of an object, shared.
+pub type Labels = Arc<BTreeMap<Arc<str>, Arc<str>>>;
+
+/// What Kubernetes says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kubernetes {
+    /// Services that are, or were, load balancers.
+    pub services: BTreeMap<ServiceUid, Arc<Service>>,
+    /// Nodes.
+    pub nodes: BTreeMap<NodeName, Arc<Node>>,
+    /// EndpointSlices, where the layout needs them.
+    pub slices: BTreeMap<ServiceName, Arc<EndpointSlice>>,
+    /// Egress Pods, by namespace and name.
+    pub pods: BTreeMap<ServiceName, Arc<Pod>>,
+    /// Labels of namespaces, where the layout needs them.
+    pub namespaces: BTreeMap<Arc<str>, Labels>,
+    /// Kinds whose first list is complete.
+    pub complete: BTreeSet<Kind>,
+}
+
+/// A watched kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Kind {
+    /// Services.
+    Services,
+    /// Nodes.
+    Nodes,
+    /// EndpointSlices.
+    EndpointSlices,
+    /// Pods.
+    Pods,
+    /// Namespaces.
+    Namespaces,
+}
+
+/// What Azure says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Azure {
+    /// Load balancers.
+    pub balancers: Fact<ById<LoadBalancer>>,
+    /// Public IPs by group.
+    pub public_ips: BTreeMap<Group, Fact<ById<PublicIp>>>,
+    /// The security group; `None` when it does not exist.
+    pub security_group: Fact<Option<Arc<SecurityGroup>>>,
+    /// Subnets; `None` for one that does not exist.
+    pub subnets: BTreeMap<ResourceId, Fact<Option<Arc<Subnet>>>>,
+    /// Availability zones of the region, in the order reported.
+    pub zones: Fact<Vec<Arc<str>>>,
+    /// Private Link Services by group.
+    pub private_links: BTreeMap<Group, Fact<ById<PrivateLinkService>>>,
+    /// Models of scale sets.
+    pub scale_sets: Fact<ById<PoolMember>>,
+    /// Instances by scale set.
+    pub scale_set_vms: BTreeMap<ResourceId, Fact<ById<PoolMember>>>,
+    /// NICs of VMs.
+    pub network_interfaces: Fact<ById<PoolMember>>,
+    /// Node names (VM computer names) to the NIC's owner VM, and the VM's availability set.
+    pub virtual_machines: Fact<BTreeMap<ResourceId, Arc<VirtualMachine>>>,
+    /// NAT gateways.
+    pub nat_gateways: Fact<ById<NatGateway>>,
+    /// Services of the Service Gateway by lower-case name.
+    pub gateway_services: Fact<BTreeMap<Arc<str>, GatewayService>>,
+    /// Address table of the Service Gateway.
+    pub gateway_locations: Fact<Arc<Locations>>,
+}
+
+/// A VM, as far as placement looks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VirtualMachine {
+    /// Id.
+    pub id: ResourceId,
+    /// `osProfile.computerName`.
+    pub host: Option<Arc<str>>,
+    /// Its availability set or flexible scale set.
+    pub set: Option<ResourceId>,
+    /// Its primary NIC.
+    pub nic: Option<ResourceId>,
+}
+
+/// A call that has been sent and not been answered to the end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InFlight {
+    /// How often it has been tried, this one included.
+    pub attempt: u32,
+    /// On whose account it is made; empty while it waits for another try.
+    pub causes: BTreeSet<ServiceUid>,
+}
+
+/// A Service set aside: its parts in Azure stay as they are until it changes or the hold ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hold {
+    /// The resource whose write was refused.
+    pub target: ResourceId,
+    /// Why, in words for its owner.
+    pub reason: Arc<str>,
+    /// The Azure error code or the like.
+    pub code: Arc<str>,
+    /// When it is tried again, in milliseconds of the controller's clock; `None` while the
+    /// search for the Service at fault goes on.
+    pub until_ms: Option<u64>,
+    /// How often it has failed.
+    pub attempt: u32,
+}
+
+/// Everything known now: what a plan is made from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct World {
+    /// Facts from Kubernetes.
+    pub kubernetes: Kubernetes,
+    /// Facts from Azure.
+    pub azure: Azure,
+    /// Azure calls under way, by the resource they write.
+    pub in_flight: BTreeMap<ResourceId, InFlight>,
+    /// Services set aside.
+    pub holds: BTreeMap<ServiceUid, Hold>,
+    /// Frontend names (base names) that were seen without a Service in two complete lists in a
+    /// row: their Service is gone without having been waited for.
+    pub abandoned: BTreeSet<Arc<str>>,
+}
+
+impl World {
+    /// Whether everything of these kinds has been listed once.
+    #[must_use]
+    pub fn is_complete(&self, kinds: &[Kind]) -> bool {
+        kinds.iter().all(|k| self.kubernetes.complete.contains(k))
+    }
+}

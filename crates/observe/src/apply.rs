@@ -1,0 +1,253 @@
+//! Facts from Kubernetes enter the World.
+
+use crate::fact::KubernetesFact;
+use model::kubernetes::{
+    EndpointSlice, GATEWAY_FINALIZER, LoadBalancerType, Node, POD_FINALIZER, Pod,
+    SERVICE_FINALIZER, Service, Wish,
+};
+use model::world::{Kind, Kubernetes};
+use model::{NodeName, ServiceName, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Whether a fact changed anything that planning looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// It did.
+    Changed,
+    /// It did not.
+    Unchanged,
+}
+
+impl Applied {
+    /// Changed if either did.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        if self == Self::Changed { self } else { other }
+    }
+}
+
+/// What is remembered between facts and is none itself: what lists under way have named, and
+/// which UID a Service's name stands for.
+///
+/// # Assumptions
+/// One `Listing` goes with one [`Kubernetes`], both empty in the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    services: Option<BTreeSet<ServiceUid>>,
+    nodes: Option<BTreeSet<NodeName>>,
+    slices: Option<BTreeSet<ServiceName>>,
+    pods: Option<BTreeSet<ServiceName>>,
+    namespaces: Option<BTreeSet<Arc<str>>>,
+    names: BTreeMap<ServiceName, ServiceUid>,
+}
+
+/// Takes one fact.
+///
+/// # Guarantees
+/// - A fact older than what is held of the same object is ignored.
+/// - Facts of different objects may come in any order: the end is the same. So may those of one
+///   object while it matters to us.
+/// - A fact that differs only in its revision is `Unchanged`; the revision is kept.
+pub fn apply(held: &mut Kubernetes, listing: &mut Listing, fact: KubernetesFact) -> Applied {
+    match fact {
+        KubernetesFact::Service(service) => apply_service(held, listing, service),
+        KubernetesFact::ServiceGone(uid) => {
+            if let Some(named) = &mut listing.services {
+                named.remove(&uid);
+            }
+            drop_service(held, listing, &uid)
+        }
+        KubernetesFact::Node(node) => {
+            name_in(&mut listing.nodes, &node.name);
+            put(&mut held.nodes, node.name.clone(), node)
+        }
+        KubernetesFact::NodeGone(name) => gone(&mut held.nodes, &mut listing.nodes, &name),
+        KubernetesFact::Slice(slice) => {
+            name_in(&mut listing.slices, &slice.name);
+            put(&mut held.slices, slice.name.clone(), slice)
+        }
+        KubernetesFact::SliceGone(name) => gone(&mut held.slices, &mut listing.slices, &name),
+        KubernetesFact::Pod(pod) => {
+            name_in(&mut listing.pods, &pod.name);
+            apply_pod(held, pod)
+        }
+        KubernetesFact::PodGone(name) => gone(&mut held.pods, &mut listing.pods, &name),
+        KubernetesFact::Namespace(name, labels) => {
+            name_in(&mut listing.namespaces, &name);
+            if held.namespaces.get(&name) == Some(&labels) {
+                return Applied::Unchanged;
+            }
+            held.namespaces.insert(name, labels);
+            Applied::Changed
+        }
+        KubernetesFact::NamespaceGone(name) => {
+            gone(&mut held.namespaces, &mut listing.namespaces, &name)
+        }
+        KubernetesFact::ListBegin(kind) => begin(listing, kind),
+        KubernetesFact::ListEnd(kind) => end(held, listing, kind),
+    }
+}
+
+/// An object with a revision.
+trait Revised: PartialEq + Clone {
+    fn revision(&self) -> &Arc<str>;
+    fn set_revision(&mut self, revision: Arc<str>);
+}
+
+macro_rules! revised {
+    ($($kind:ty),*) => {
+        $(impl Revised for $kind {
+            fn revision(&self) -> &Arc<str> {
+                &self.revision
+            }
+            fn set_revision(&mut self, revision: Arc<str>) {
+                self.revision = revision;
+            }
+        })*
+    };
+}
+revised!(Service, Node, EndpointSlice, Pod);
+
+/// Whether the first revision is older; revisions that are no numbers cannot be told apart.
+fn is_older(new: &str, held: &str) -> bool {
+    match (new.parse::<u128>(), held.parse::<u128>()) {
+        (Ok(new), Ok(held)) => new < held,
+        _ => false,
+    }
+}
+
+fn put<K: Ord, T: Revised>(held: &mut BTreeMap<K, Arc<T>>, key: K, mut new: T) -> Applied {
+    let Some(old) = held.get_mut(&key) else {
+        held.insert(key, Arc::new(new));
+        return Applied::Changed;
+    };
+    if is_older(new.revision(), old.revision()) {
+        return Applied::Unchanged;
+    }
+    let revision = Arc::clone(new.revision());
+    if revision == *old.revision() && new == **old {
+        return Applied::Unchanged;
+    }
+    new.set_revision(Arc::clone(old.revision()));
+    let same = new == **old;
+    if same {
+        Arc::make_mut(old).set_revision(revision);
+        return Applied::Unchanged;
+    }
+    new.set_revision(revision);
+    *old = Arc::new(new);
+    Applied::Changed
+}
+
+fn name_in<K: Ord + Clone>(named: &mut Option<BTreeSet<K>>, key: &K) {
+    if let Some(named) = named {
+        named.insert(key.clone());
+    }
+}
+
+fn gone<K: Ord, T>(held: &mut BTreeMap<K, T>, named: &mut Option<BTreeSet<K>>, key: &K) -> Applied {
+    if let Some(named) = named {
+        named.remove(key);
+    }
+    match held.remove(key) {
+        Some(_) => Applied::Changed,
+        None => Applied::Unchanged,
+    }
+}
+
+/// Whether a Service has, or may have, anything in Azure.
+fn matters(service: &Service) -> bool {
+    service.wish == Wish::LoadBalancer
+        || service.load_balancer_type == LoadBalancerType::Ours
+        || service.has_finalizer(SERVICE_FINALIZER)
+        || service.has_finalizer(GATEWAY_FINALIZER)
+}
+
+fn apply_service(held: &mut Kubernetes, listing: &mut Listing, service: Service) -> Applied {
+    name_in(&mut listing.services, &service.uid);
+    let mut applied = Applied::Unchanged;
+    // Another UID under the name: one of the two Services is gone, and it is the older one.
+    if let Some(other) = listing.names.get(&service.name).filter(|uid| **uid != service.uid) {
+        let other = other.clone();
+        let newer = held.services.get(&other);
+        if newer.is_some_and(|o| is_older(&service.revision, &o.revision)) {
+            return Applied::Unchanged;
+        }
+        applied = drop_service(held, listing, &other);
+    }
+    if matters(&service) {
+        listing.names.insert(service.name.clone(), service.uid.clone());
+        return applied.or(put(&mut held.services, service.uid.clone(), service));
+    }
+    match held.services.get(&service.uid) {
+        Some(old) if !is_older(&service.revision, &old.revision) => {
+            applied.or(drop_service(held, listing, &service.uid))
+        }
+        _ => applied,
+    }
+}
+
+fn drop_service(held: &mut Kubernetes, listing: &mut Listing, uid: &ServiceUid) -> Applied {
+    let Some(service) = held.services.remove(uid) else { return Applied::Unchanged };
+    if listing.names.get(&service.name) == Some(uid) {
+        listing.names.remove(&service.name);
+    }
+    Applied::Changed
+}
+
+/// A Pod without egress label and without our finalizer is none of our business.
+fn apply_pod(held: &mut Kubernetes, pod: Pod) -> Applied {
+    if pod.egress.is_some() || pod.finalizers.contains(POD_FINALIZER) {
+        return put(&mut held.pods, pod.name.clone(), pod);
+    }
+    match held.pods.get(&pod.name) {
+        Some(old) if !is_older(&pod.revision, &old.revision) => {
+            held.pods.remove(&pod.name);
+            Applied::Changed
+        }
+        _ => Applied::Unchanged,
+    }
+}
+
+fn begin(listing: &mut Listing, kind: Kind) -> Applied {
+    match kind {
+        Kind::Services => listing.services = Some(BTreeSet::new()),
+        Kind::Nodes => listing.nodes = Some(BTreeSet::new()),
+        Kind::EndpointSlices => listing.slices = Some(BTreeSet::new()),
+        Kind::Pods => listing.pods = Some(BTreeSet::new()),
+        Kind::Namespaces => listing.namespaces = Some(BTreeSet::new()),
+    }
+    Applied::Unchanged
+}
+
+/// What the list did not name is gone. An end without a beginning completes nothing.
+fn end(held: &mut Kubernetes, listing: &mut Listing, kind: Kind) -> Applied {
+    let kept = match kind {
+        Kind::Services => match listing.services.take() {
+            Some(named) => {
+                let kept = keep(&mut held.services, Some(&named));
+                let services = &held.services;
+                listing.names.retain(|_, uid| services.contains_key(uid));
+                kept
+            }
+            None => None,
+        },
+        Kind::Nodes => keep(&mut held.nodes, listing.nodes.take().as_ref()),
+        Kind::EndpointSlices => keep(&mut held.slices, listing.slices.take().as_ref()),
+        Kind::Pods => keep(&mut held.pods, listing.pods.take().as_ref()),
+        Kind::Namespaces => keep(&mut held.namespaces, listing.namespaces.take().as_ref()),
+    };
+    match kept {
+        None => Applied::Unchanged,
+        Some(_) if held.complete.insert(kind) => Applied::Changed,
+        Some(applied) => applied,
+    }
+}
+
+fn keep<K: Ord, T>(held: &mut BTreeMap<K, T>, named: Option<&BTreeSet<K>>) -> Option<Applied> {
+    let named = named?;
+    let before = held.len();
+    held.retain(|key, _| named.contains(key));
+    Some(if held.len() == before { Applied::Unchanged } else { Applied::Changed })
+}

@@ -1,0 +1,79 @@
+//! The Service Gateway's tables: as read, and as they are after an update that succeeded.
+
+use crate::apply::Applied;
+use arm::body::{self, BodyError};
+use model::gateway::{
+    GatewayService, LocationUpdate, Locations, LocationsUpdate, ServicesUpdate, UpdateAction,
+};
+use model::world::{Azure, Fact};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(super) fn services(
+    items: &[Value],
+    problems: &mut Vec<BodyError>,
+) -> BTreeMap<Arc<str>, GatewayService> {
+    let mut found = BTreeMap::new();
+    for item in items.iter().filter(|item| !item.is_null()) {
+        match body::read_gateway_service(item) {
+            Ok(service) => {
+                found.insert(Arc::from(service.name.to_lowercase()), service);
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    found
+}
+
+/// Takes an `updateServices` that succeeded.
+pub fn apply_services_update(azure: &mut Azure, update: &ServicesUpdate) -> Applied {
+    let Fact::Known(services) = &mut azure.gateway_services else { return Applied::Unchanged };
+    let before = services.clone();
+    for put in &update.put {
+        services.insert(Arc::from(put.service.name.to_lowercase()), put.service.clone());
+    }
+    for (name, _) in &update.delete {
+        services.remove(name.to_lowercase().as_str());
+    }
+    if *services == before { Applied::Unchanged } else { Applied::Changed }
+}
+
+/// Takes an `updateAddressLocations` that succeeded.
+pub fn apply_locations_update(azure: &mut Azure, update: &LocationsUpdate) -> Applied {
+    let Fact::Known(held) = &mut azure.gateway_locations else { return Applied::Unchanged };
+    let mut locations = Locations::clone(held);
+    if update.action == UpdateAction::FullUpdate {
+        locations.retain(|ip, _| update.locations.iter().any(|l| l.location == *ip));
+    }
+    for location in &update.locations {
+        update_location(&mut locations, location);
+    }
+    if locations == **held {
+        return Applied::Unchanged;
+    }
+    *held = Arc::new(locations);
+    Applied::Changed
+}
+
+/// No addresses remove the location, no services an address.
+fn update_location(locations: &mut Locations, update: &LocationUpdate) {
+    if update.addresses.is_empty() {
+        locations.remove(&update.location);
+        return;
+    }
+    let table = Arc::make_mut(locations.entry(update.location).or_default());
+    if update.action == UpdateAction::FullUpdate {
+        table.clear();
+    }
+    for (address, services) in &update.addresses {
+        if services.is_empty() {
+            table.remove(address);
+        } else {
+            table.insert(*address, Arc::clone(services));
+        }
+    }
+    if table.is_empty() {
+        locations.remove(&update.location);
+    }
+}

@@ -1,0 +1,39 @@
+//! What a watch brings, as values.
+
+use model::kubernetes::{EndpointSlice, Node, Pod, Service};
+use model::world::Kind;
+use model::{NodeName, ServiceName, ServiceUid};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Labels of an object.
+pub type Labels = Arc<BTreeMap<Arc<str>, Arc<str>>>;
+
+/// One change of what Kubernetes says. Facts may come twice or out of order between kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KubernetesFact {
+    /// A Service exists like this (of any type; the World keeps those that matter).
+    Service(Service),
+    /// A Service is gone.
+    ServiceGone(ServiceUid),
+    /// A Node exists like this.
+    Node(Node),
+    /// A Node is gone.
+    NodeGone(NodeName),
+    /// An EndpointSlice exists like this.
+    Slice(EndpointSlice),
+    /// An EndpointSlice is gone.
+    SliceGone(ServiceName),
+    /// A Pod exists like this.
+    Pod(Pod),
+    /// A Pod is gone.
+    PodGone(ServiceName),
+    /// A namespace has these labels.
+    Namespace(Arc<str>, Labels),
+    /// A namespace is gone.
+    NamespaceGone(Arc<str>),
+    /// A list of this kind begins: what is not named until its end is gone.
+    ListBegin(Kind),
+    /// The list of this kind is complete.
+    ListEnd(Kind),
+}

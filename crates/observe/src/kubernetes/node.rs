@@ -1,0 +1,76 @@
+//! Nodes.
+
+use super::raw::RawNode;
+use super::{ObjectError, addresses, deletion, filled, parse};
+use crate::intern::Interner;
+use model::Group;
+use model::kubernetes::{Deletion, Membership, Node, NodeRole};
+use serde_json::Value;
+use std::sync::Arc;
+
+const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+const MANAGED_LABEL: &str = "kubernetes.azure.com/managed";
+const GROUP_LABEL: &str = "kubernetes.azure.com/resource-group";
+const CONTROL_PLANE_LABELS: [&str; 2] =
+    ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+/// The old label that says a node's role in its value.
+const ROLE_LABEL: &str = "kubernetes.io/role";
+const DELETION_TAINT: &str = "ToBeDeletedByClusterAutoscaler";
+
+/// Reads a Node; `group` is the cluster's resource group.
+///
+/// # Errors
+/// It has no name.
+pub fn node(raw: &RawNode, group: &Group, interner: &mut Interner) -> Result<Node, ObjectError> {
+    let metadata = &raw.metadata;
+    if metadata.name.is_empty() {
+        return Err(ObjectError::new("Node", metadata, "it has no name"));
+    }
+    let internal = raw.status.addresses.iter().filter(|a| a.kind == "InternalIP");
+    let labels = &metadata.labels;
+    let control_plane = CONTROL_PLANE_LABELS.iter().any(|l| labels.contains_key(*l))
+        || labels.get(ROLE_LABEL).is_some_and(|r| r == "master");
+    Ok(Node {
+        name: interner.node(&metadata.name),
+        revision: Arc::from(metadata.revision.as_str()),
+        addresses: addresses(internal.map(|a| a.address.as_str())),
+        provider_id: filled(raw.spec.provider_id.as_ref()),
+        labels: interner.labels(labels),
+        membership: membership(raw, group),
+        role: if control_plane { NodeRole::ControlPlane } else { NodeRole::Worker },
+    })
+}
+
+/// The same from parsed JSON.
+///
+/// # Errors
+/// It is no Node, or has no name.
+pub fn node_from_value(
+    value: &Value,
+    group: &Group,
+    interner: &mut Interner,
+) -> Result<Node, ObjectError> {
+    node(&parse("Node", value)?, group, interner)
+}
+
+/// A node that is both left out and going away is left out: it never drains what it never had.
+fn membership(raw: &RawNode, group: &Group) -> Membership {
+    let label = |key: &str| raw.metadata.labels.get(key).map(String::as_str);
+    let excluded = label(EXCLUDE_LABEL).is_some_and(|v| !is_false(v));
+    let unmanaged = label(MANAGED_LABEL).is_some_and(|v| v.eq_ignore_ascii_case("false"));
+    let elsewhere = label(GROUP_LABEL).is_some_and(|v| Group::new(v) != *group);
+    let draining = deletion(&raw.metadata) == Deletion::Requested
+        || raw.spec.taints.iter().any(|t| t.key == DELETION_TAINT);
+    if excluded || unmanaged || elsewhere {
+        Membership::Excluded
+    } else if draining {
+        Membership::Draining
+    } else {
+        Membership::Member
+    }
+}
+
+/// The texts that Go takes for false; anything else, nonsense too, leaves the node out.
+fn is_false(text: &str) -> bool {
+    ["0", "f", "F", "false", "False", "FALSE"].contains(&text)
+}

@@ -1,0 +1,236 @@
+//! The fields of Kubernetes objects that are used. Every one may be absent or null.
+
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+
+/// Takes null as absent.
+fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
+macro_rules! raw {
+    ($($(#[$doc:meta])* $name:ident {
+        $($(#[$field_doc:meta])* $field:ident: $kind:ty = $key:literal),* $(,)?
+    })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug, Default, Deserialize)]
+            #[serde(default)]
+            pub struct $name {
+                $(
+                    $(#[$field_doc])*
+                    #[serde(rename = $key, deserialize_with = "nullable")]
+                    pub $field: $kind,
+                )*
+            }
+        )*
+    };
+}
+
+raw! {
+    /// `metadata`.
+    Metadata {
+        /// `name`.
+        name: String = "name",
+        /// `namespace`.
+        namespace: String = "namespace",
+        /// `uid`.
+        uid: String = "uid",
+        /// `resourceVersion`.
+        revision: String = "resourceVersion",
+        /// `deletionTimestamp`.
+        deletion_timestamp: Option<String> = "deletionTimestamp",
+        /// `finalizers`.
+        finalizers: Vec<String> = "finalizers",
+        /// `labels`.
+        labels: BTreeMap<String, String> = "labels",
+        /// `annotations`.
+        annotations: BTreeMap<String, String> = "annotations",
+        /// `ownerReferences`.
+        owners: Vec<Owner> = "ownerReferences",
+    }
+
+    /// An owner reference.
+    Owner {
+        /// `kind`.
+        kind: String = "kind",
+        /// `uid`.
+        uid: String = "uid",
+    }
+
+    /// A Service.
+    RawService {
+        /// `metadata`.
+        metadata: Metadata = "metadata",
+        /// `spec`.
+        spec: ServiceSpec = "spec",
+        /// `status`.
+        status: ServiceStatus = "status",
+    }
+
+    /// `spec` of a Service.
+    ServiceSpec {
+        /// `type`.
+        kind: String = "type",
+        /// `loadBalancerClass`.
+        class: Option<String> = "loadBalancerClass",
+        /// `ports`.
+        ports: Vec<Port> = "ports",
+        /// `ipFamilies`.
+        families: Vec<String> = "ipFamilies",
+        /// `sessionAffinity`.
+        affinity: String = "sessionAffinity",
+        /// `externalTrafficPolicy`.
+        traffic_policy: String = "externalTrafficPolicy",
+        /// `healthCheckNodePort`.
+        health_check_node_port: i64 = "healthCheckNodePort",
+        /// `loadBalancerIP`.
+        load_balancer_ip: Option<String> = "loadBalancerIP",
+        /// `loadBalancerSourceRanges`.
+        source_ranges: Vec<String> = "loadBalancerSourceRanges",
+    }
+
+    /// A port of a Service.
+    Port {
+        /// `name`.
+        name: String = "name",
+        /// `protocol`.
+        protocol: String = "protocol",
+        /// `port`.
+        port: i64 = "port",
+        /// `targetPort`.
+        target_port: Option<IntOrText> = "targetPort",
+        /// `nodePort`.
+        node_port: i64 = "nodePort",
+        /// `appProtocol`.
+        app_protocol: Option<String> = "appProtocol",
+    }
+
+    /// `status` of a Service.
+    ServiceStatus {
+        /// `loadBalancer`.
+        load_balancer: LoadBalancerStatus = "loadBalancer",
+    }
+
+    /// `status.loadBalancer` of a Service.
+    LoadBalancerStatus {
+        /// `ingress`.
+        ingress: Vec<RawIngress> = "ingress",
+    }
+
+    /// An ingress of a Service's status.
+    RawIngress {
+        /// `ip`.
+        ip: Option<String> = "ip",
+        /// `hostname`.
+        hostname: Option<String> = "hostname",
+    }
+
+    /// A Node.
+    RawNode {
+        /// `metadata`.
+        metadata: Metadata = "metadata",
+        /// `spec`.
+        spec: NodeSpec = "spec",
+        /// `status`.
+        status: NodeStatus = "status",
+    }
+
+    /// `spec` of a Node.
+    NodeSpec {
+        /// `providerID`.
+        provider_id: Option<String> = "providerID",
+        /// `taints`.
+        taints: Vec<Taint> = "taints",
+    }
+
+    /// A taint.
+    Taint {
+        /// `key`.
+        key: String = "key",
+    }
+
+    /// `status` of a Node.
+    NodeStatus {
+        /// `addresses`.
+        addresses: Vec<NodeAddress> = "addresses",
+    }
+
+    /// An address of a Node.
+    NodeAddress {
+        /// `type`.
+        kind: String = "type",
+        /// `address`.
+        address: String = "address",
+    }
+
+    /// An EndpointSlice.
+    RawEndpointSlice {
+        /// `metadata`.
+        metadata: Metadata = "metadata",
+        /// `endpoints`.
+        endpoints: Vec<RawEndpoint> = "endpoints",
+    }
+
+    /// An endpoint of a slice.
+    RawEndpoint {
+        /// `addresses`.
+        addresses: Vec<String> = "addresses",
+        /// `nodeName`.
+        node: Option<String> = "nodeName",
+        /// `conditions`.
+        conditions: Conditions = "conditions",
+    }
+
+    /// Conditions of an endpoint.
+    Conditions {
+        /// `ready`.
+        ready: Option<bool> = "ready",
+    }
+
+    /// A Pod.
+    RawPod {
+        /// `metadata`.
+        metadata: Metadata = "metadata",
+        /// `status`.
+        status: PodStatus = "status",
+    }
+
+    /// `status` of a Pod.
+    PodStatus {
+        /// `phase`.
+        phase: String = "phase",
+        /// `podIP`.
+        pod_ip: String = "podIP",
+        /// `podIPs`.
+        pod_ips: Vec<Ip> = "podIPs",
+        /// `hostIP`.
+        host_ip: String = "hostIP",
+        /// `hostIPs`.
+        host_ips: Vec<Ip> = "hostIPs",
+    }
+
+    /// An address of a Pod.
+    Ip {
+        /// `ip`.
+        ip: String = "ip",
+    }
+
+    /// A namespace.
+    RawNamespace {
+        /// `metadata`.
+        metadata: Metadata = "metadata",
+    }
+}
+
+/// A number or a text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum IntOrText {
+    /// A number.
+    Int(i64),
+    /// A text.
+    Text(String),
+}

@@ -1,0 +1,127 @@
+//! Services.
+
+use super::raw::{IntOrText, Port, RawIngress, RawService};
+use super::{ObjectError, deletion, filled, full_name, parse};
+use crate::fact::Labels;
+use crate::intern::Interner;
+use model::kubernetes::{
+    Affinity, Deletion, Ingress, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy,
+    Wish,
+};
+use model::{Family, Protocol};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Reads a Service; `classes` are the values of `spec.loadBalancerClass` that are ours, beside
+/// none at all.
+///
+/// # Errors
+/// It has no name or no UID.
+pub fn service(
+    raw: &RawService,
+    classes: &BTreeSet<String>,
+    interner: &mut Interner,
+) -> Result<Service, ObjectError> {
+    let metadata = &raw.metadata;
+    let spec = &raw.spec;
+    let name = full_name("Service", metadata, interner)?;
+    if metadata.uid.is_empty() {
+        return Err(ObjectError::new("Service", metadata, "it has no uid"));
+    }
+    let class_is_ours = match spec.class.as_deref() {
+        None | Some("") => true,
+        Some(class) => classes.contains(class),
+    };
+    let ours = spec.kind == "LoadBalancer" && class_is_ours;
+    let deletion = deletion(metadata);
+    let wanted = ours && deletion == Deletion::None;
+    Ok(Service {
+        uid: interner.uid(&metadata.uid),
+        name,
+        revision: Arc::from(metadata.revision.as_str()),
+        wish: if wanted { Wish::LoadBalancer } else { Wish::Nothing },
+        load_balancer_type: if ours { LoadBalancerType::Ours } else { LoadBalancerType::Other },
+        deletion,
+        finalizers: metadata.finalizers.iter().map(|f| interner.text(f)).collect(),
+        annotations: annotations(&metadata.annotations, interner),
+        labels: interner.labels(&metadata.labels),
+        ports: spec.ports.iter().filter_map(|p| port(p, interner)).collect(),
+        families: families(&spec.families),
+        affinity: match spec.affinity.as_str() {
+            "ClientIP" => Affinity::ClientIp,
+            _ => Affinity::None,
+        },
+        traffic_policy: match spec.traffic_policy.as_str() {
+            "Local" => TrafficPolicy::Local,
+            _ => TrafficPolicy::Cluster,
+        },
+        health_check_node_port: number(spec.health_check_node_port),
+        load_balancer_ip: filled(spec.load_balancer_ip.as_ref()),
+        source_ranges: spec.source_ranges.iter().map(|r| Arc::from(r.as_str())).collect(),
+        ingress: raw.status.load_balancer.ingress.iter().map(ingress).collect(),
+    })
+}
+
+/// The same from parsed JSON.
+///
+/// # Errors
+/// It is no Service, or has no name or no UID.
+pub fn service_from_value(
+    value: &Value,
+    classes: &BTreeSet<String>,
+    interner: &mut Interner,
+) -> Result<Service, ObjectError> {
+    service(&parse("Service", value)?, classes, interner)
+}
+
+/// All but kubectl's copy of the whole object, which nobody looks at and which is long.
+fn annotations(raw: &BTreeMap<String, String>, interner: &mut Interner) -> Labels {
+    let kept = raw.iter().filter(|(key, _)| *key != LAST_APPLIED);
+    interner.labels(kept)
+}
+
+/// A port with a protocol or number that no API server lets through is left out.
+fn port(raw: &Port, interner: &mut Interner) -> Option<ServicePort> {
+    let protocol = match raw.protocol.as_str() {
+        "" | "TCP" => Protocol::Tcp,
+        "UDP" => Protocol::Udp,
+        "SCTP" => Protocol::Sctp,
+        _ => return None,
+    };
+    let target_port = match &raw.target_port {
+        None => TargetPort::Number(0),
+        Some(IntOrText::Int(number)) => TargetPort::Number(u16::try_from(*number).ok()?),
+        Some(IntOrText::Text(name)) => TargetPort::Name(interner.text(name)),
+    };
+    Some(ServicePort {
+        name: interner.text(&raw.name),
+        protocol,
+        port: number(raw.port)?,
+        target_port,
+        node_port: number(raw.node_port),
+        app_protocol: raw.app_protocol.as_ref().map(|p| interner.text(p)),
+    })
+}
+
+fn number(raw: i64) -> Option<u16> {
+    u16::try_from(raw).ok().filter(|n| *n != 0)
+}
+
+fn families(raw: &[String]) -> Vec<Family> {
+    let mut found = Vec::new();
+    for text in raw {
+        let family = Family::ALL.into_iter().find(|f| f.name() == text);
+        found.extend(family.filter(|f| !found.contains(f)));
+    }
+    if found.is_empty() {
+        found.push(Family::V4);
+    }
+    found
+}
+
+fn ingress(raw: &RawIngress) -> Ingress {
+    Ingress { ip: filled(raw.ip.as_ref()), hostname: filled(raw.hostname.as_ref()) }
+}

@@ -1,0 +1,91 @@
+//! EndpointSlices and namespaces.
+
+use super::raw::{RawEndpoint, RawEndpointSlice, RawNamespace};
+use super::{ObjectError, deletion, full_name, parse};
+use crate::fact::Labels;
+use crate::intern::Interner;
+use model::ServiceName;
+use model::kubernetes::{Deletion, Endpoint, EndpointSlice, Readiness};
+use serde_json::Value;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
+
+/// Reads an EndpointSlice. One that is being deleted has no endpoints.
+///
+/// # Errors
+/// It has no name.
+pub fn slice(
+    raw: &RawEndpointSlice,
+    interner: &mut Interner,
+) -> Result<EndpointSlice, ObjectError> {
+    let metadata = &raw.metadata;
+    let name = full_name("EndpointSlice", metadata, interner)?;
+    let owner = metadata.owners.iter().find(|o| o.kind == "Service" && !o.uid.is_empty());
+    let service = metadata.labels.get(SERVICE_LABEL).filter(|s| !s.is_empty());
+    let mut endpoints = Vec::new();
+    if deletion(metadata) == Deletion::None {
+        for raw in &raw.endpoints {
+            read_endpoint(raw, interner, &mut endpoints);
+        }
+    }
+    Ok(EndpointSlice {
+        owner: owner.map(|o| interner.uid(&o.uid)),
+        service: service.map(|s| ServiceName {
+            namespace: Arc::clone(&name.namespace),
+            name: interner.text(s),
+        }),
+        name,
+        revision: Arc::from(metadata.revision.as_str()),
+        endpoints,
+    })
+}
+
+/// The same from parsed JSON.
+///
+/// # Errors
+/// It is no EndpointSlice, or has no name.
+pub fn slice_from_value(
+    value: &Value,
+    interner: &mut Interner,
+) -> Result<EndpointSlice, ObjectError> {
+    slice(&parse("EndpointSlice", value)?, interner)
+}
+
+fn read_endpoint(raw: &RawEndpoint, interner: &mut Interner, endpoints: &mut Vec<Endpoint>) {
+    let readiness = match raw.conditions.ready {
+        Some(false) => Readiness::NotReady,
+        Some(true) | None => Readiness::Ready,
+    };
+    let node = raw.node.as_ref().filter(|n| !n.is_empty());
+    let node = node.map(|n| interner.node(n));
+    let found = raw.addresses.iter().filter_map(|a| a.trim().parse::<IpAddr>().ok());
+    endpoints.extend(found.map(|address| Endpoint { address, node: node.clone(), readiness }));
+}
+
+/// Reads a namespace's name and labels.
+///
+/// # Errors
+/// It has no name.
+pub fn namespace(
+    raw: &RawNamespace,
+    interner: &mut Interner,
+) -> Result<(Arc<str>, Labels), ObjectError> {
+    let metadata = &raw.metadata;
+    if metadata.name.is_empty() {
+        return Err(ObjectError::new("Namespace", metadata, "it has no name"));
+    }
+    Ok((interner.text(&metadata.name), interner.labels(&metadata.labels)))
+}
+
+/// The same from parsed JSON.
+///
+/// # Errors
+/// It is no namespace, or has no name.
+pub fn namespace_from_value(
+    value: &Value,
+    interner: &mut Interner,
+) -> Result<(Arc<str>, Labels), ObjectError> {
+    namespace(&parse("Namespace", value)?, interner)
+}

@@ -1,0 +1,274 @@
+//! How long planning takes on a large cluster of container load balancers that is settled:
+//! `cargo run --release -p plan --example container_scale`.
+
+use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
+use model::gateway::{DefaultService, Direction, GatewayService, Locations};
+use model::kubernetes::GATEWAY_FINALIZER;
+use model::kubernetes::{
+    Affinity, Deletion, Endpoint, EndpointSlice, LoadBalancerType, Membership, Node, NodeRole,
+    Readiness, SERVICE_FINALIZER, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
+};
+use model::plan::{Action, Edit, Plan, Resource};
+use model::policy::{
+    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, MigrateApi,
+    OutboundSnat, PoolKind, Preconfigured, VmKind,
+};
+use model::world::{Fact, Kind};
+use model::{Family, Group, NodeName, Policy, Protocol, ServiceName, ServiceUid, World};
+use plan::Planner;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+const NODES: u16 = 5_000;
+const SERVICES: u32 = 10_000;
+const PODS_EACH: u32 = 15;
+
+fn main() {
+    let policy = policy();
+    let mut world = world(&policy);
+    let mut planner = Planner::default();
+    let before = resident_kib();
+    let (plan, _) = timed("the first plan", || planner.plan(&world, &policy));
+    assert!(plan.changes.len() == 1, "only addresses are missing");
+    settle(&mut world, &plan);
+    let mut calls = 1;
+    loop {
+        let (plan, _) = planner.plan(&world, &policy);
+        if plan.is_empty() {
+            break;
+        }
+        settle(&mut world, &plan);
+        calls += 1;
+    }
+    println!("{calls} calls fill the address table");
+    println!("{} KiB more in memory", resident_kib() - before);
+    timed("a plan with nothing new", || planner.plan(&world, &policy));
+    for n in 0..3 {
+        let key = ServiceName::new("default", format!("slice-{n}"));
+        let mut slice = EndpointSlice::clone(&world.kubernetes.slices[&key]);
+        slice.endpoints.pop();
+        world.kubernetes.slices.insert(key, Arc::new(slice));
+        let (plan, _) = timed("a plan after one Pod", || planner.plan(&world, &policy));
+        assert_eq!(plan.changes.len(), 1);
+        timed("storing its address call", || settle(&mut world, &plan));
+        let (plan, _) = timed("the plan after that", || planner.plan(&world, &policy));
+        assert!(plan.is_empty());
+    }
+    timed("a plan from nothing", || plan::plan(&world, &policy));
+}
+
+fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let from = Instant::now();
+    let result = work();
+    println!("{what}: {:.2} ms", from.elapsed().as_secs_f64() * 1e3);
+    result
+}
+
+fn resident_kib() -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with("VmRSS:")).unwrap_or("");
+    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+fn settle(world: &mut World, plan: &Plan) {
+    for change in &plan.changes {
+        if let Action::UpdateLocations(update) = &change.action {
+            observe_locations(world, update);
+        }
+        if let Action::Put { after: Resource::LoadBalancer(b), .. } = &change.action {
+            world.azure.balancers.known_mut().map(|all| all.insert(b.id.clone(), Arc::clone(b)));
+        }
+    }
+    for write in &plan.writes {
+        assert!(!matches!(write.edit, Edit::Finalizers { .. }));
+    }
+}
+
+fn observe_locations(world: &mut World, update: &model::gateway::LocationsUpdate) {
+    let Some(table) = world.azure.gateway_locations.known_mut() else { return };
+    let table = Arc::make_mut(table);
+    for location in &update.locations {
+        let at = Arc::make_mut(table.entry(location.location).or_default());
+        if location.addresses.is_empty() {
+            at.clear();
+        }
+        for (address, services) in &location.addresses {
+            if services.is_empty() {
+                at.remove(address);
+            } else {
+                at.insert(*address, Arc::clone(services));
+            }
+        }
+        if at.is_empty() {
+            table.remove(&location.location);
+        }
+    }
+}
+
+fn world(policy: &Policy) -> World {
+    let mut world = World::default();
+    world.kubernetes.complete =
+        [Kind::Services, Kind::Nodes, Kind::EndpointSlices, Kind::Pods].into_iter().collect();
+    for n in 0..NODES {
+        let node = node(n);
+        world.kubernetes.nodes.insert(node.name.clone(), Arc::new(node));
+    }
+    let mut services = BTreeMap::new();
+    let mut ips = BTreeMap::new();
+    for n in 0..SERVICES {
+        let service = service(n);
+        let name: Arc<str> = Arc::from(service.uid.as_str());
+        let ip = public_ip(policy, &name, n);
+        let pool = policy.balancer_id(&name).child("backendAddressPools", &name);
+        let entry = GatewayService {
+            name: Arc::clone(&name),
+            direction: Direction::Inbound,
+            default: DefaultService::No,
+            pools: BTreeSet::from([pool]),
+            nat_gateway: None,
+        };
+        services.insert(name, entry);
+        ips.insert(ip.id.clone(), Arc::new(ip));
+        let slice = slice(n, &service.uid);
+        world.kubernetes.slices.insert(slice.name.clone(), Arc::new(slice));
+        world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
+    }
+    world.azure.public_ips.insert(policy.group.clone(), Fact::Known(ips));
+    world.azure.nat_gateways = Fact::Known(BTreeMap::new());
+    world.azure.gateway_services = Fact::Known(services);
+    world.azure.gateway_locations = Fact::Known(Arc::new(Locations::new()));
+    world.azure.balancers = Fact::Known(BTreeMap::new());
+    // The load balancers are those that planning asks for.
+    let (plan, _) = plan::plan(&world, policy);
+    let only = Plan {
+        changes: plan
+            .changes
+            .into_iter()
+            .filter(|c| !matches!(c.action, Action::UpdateLocations(_)))
+            .collect(),
+        writes: Vec::new(),
+    };
+    settle(&mut world, &only);
+    world
+}
+
+fn node(n: u16) -> Node {
+    let [high, low] = n.to_be_bytes();
+    Node {
+        name: NodeName::new(format!("node-{n}")),
+        revision: "1".into(),
+        addresses: vec![IpAddr::from([10, 1, high, low])],
+        provider_id: None,
+        labels: Arc::default(),
+        membership: Membership::Member,
+        role: NodeRole::Worker,
+    }
+}
+
+fn service(n: u32) -> Service {
+    let address = format!("20.0.{}.{}", n / 256, n % 256);
+    Service {
+        uid: ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab")),
+        name: ServiceName::new("default", format!("web-{n}")),
+        revision: "1".into(),
+        wish: Wish::LoadBalancer,
+        load_balancer_type: LoadBalancerType::Ours,
+        deletion: Deletion::None,
+        finalizers: vec![SERVICE_FINALIZER.into(), GATEWAY_FINALIZER.into()],
+        annotations: Arc::default(),
+        labels: Arc::default(),
+        ports: vec![ServicePort {
+            name: "".into(),
+            protocol: Protocol::Tcp,
+            port: 80,
+            target_port: TargetPort::Number(8080),
+            node_port: None,
+            app_protocol: None,
+        }],
+        families: vec![Family::V4],
+        affinity: Affinity::None,
+        traffic_policy: TrafficPolicy::Cluster,
+        health_check_node_port: None,
+        load_balancer_ip: None,
+        source_ranges: Vec::new(),
+        ingress: vec![model::kubernetes::Ingress { ip: Some(address.into()), hostname: None }],
+    }
+}
+
+fn public_ip(policy: &Policy, name: &str, n: u32) -> PublicIp {
+    let [_, _, high, low] = n.to_be_bytes();
+    PublicIp {
+        id: policy.public_ip_id(&policy.group, &format!("{name}-pip")),
+        etag: None,
+        location: "eastus".into(),
+        edge_zone: None,
+        tags: None,
+        sku: Sku::StandardV2,
+        zones: Vec::new(),
+        family: Family::V4,
+        allocation: Allocation::Static,
+        address: Some(IpAddr::from([20, 0, high, low])),
+        ip_tags: BTreeMap::new(),
+        dns_label: None,
+        prefix: None,
+        user: None,
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    }
+}
+
+fn slice(n: u32, uid: &ServiceUid) -> EndpointSlice {
+    let endpoints = (0..PODS_EACH).map(|k| {
+        let pod = n * PODS_EACH + k;
+        let [_, a, b, c] = pod.to_be_bytes();
+        Endpoint {
+            address: IpAddr::from([11, a, b, c]),
+            node: Some(NodeName::new(format!("node-{}", pod % u32::from(NODES)))),
+            readiness: Readiness::Ready,
+        }
+    });
+    EndpointSlice {
+        name: ServiceName::new("default", format!("slice-{n}")),
+        revision: "1".into(),
+        owner: Some(uid.clone()),
+        service: None,
+        endpoints: endpoints.collect(),
+    }
+}
+
+fn policy() -> Policy {
+    let group = Group::new("rg");
+    Policy {
+        cluster: "kubernetes".into(),
+        subscription: "s".into(),
+        network_subscription: "s".into(),
+        group: group.clone(),
+        balancer_group: group.clone(),
+        security_group_group: group.clone(),
+        network_group: group.clone(),
+        private_link_group: group,
+        location: "eastus".into(),
+        edge_zone: None,
+        network_name: "vnet".into(),
+        subnet_name: "nodes".into(),
+        security_group_name: "".into(),
+        balancer_name: None,
+        tags: BTreeMap::new(),
+        system_tags: None,
+        sku: BalancerSku::Service,
+        layout: Layout::PerService,
+        pools: PoolKind::PodIp,
+        vm_kind: VmKind::ScaleSet,
+        primary_set: "vmss".into(),
+        exclude_control_plane: ControlPlane::Excluded,
+        outbound_snat: OutboundSnat::Enabled,
+        maximum_rules: 250,
+        preconfigured: Preconfigured::None,
+        migrate_api: MigrateApi::Unused,
+        ip_tag_change: IpTagChange::Recreate,
+        cluster_probe: ClusterProbe::NodePort,
+        drift: DriftPolicy::Repair,
+    }
+}

@@ -1,0 +1,218 @@
+//! The one table of all annotations of a Service that mean something to us.
+//!
+//! What reads annotations, what explains them and what documents them all go by [`TABLE`].
+
+mod reference;
+mod table;
+
+pub use reference::reference;
+pub use table::TABLE;
+
+use model::Exposure;
+use model::policy::BalancerSku;
+
+/// What every key begins with; [`Annotation::key`] goes on from there.
+pub const PREFIX: &str = "service.beta.kubernetes.io/";
+
+/// The place of a port number in [`Annotation::key`].
+pub const PORT: &str = "{port}";
+
+/// An annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Annotation {
+    /// Key without [`PREFIX`]; `{port}` stands for a port number.
+    pub key: &'static str,
+    /// What kind of value it has.
+    pub kind: Kind,
+    /// Values, in words.
+    pub values: &'static str,
+    /// What holds without it.
+    pub default: &'static str,
+    /// First version of Ballast that reads it.
+    pub since: &'static str,
+    /// What it does.
+    pub effect: &'static str,
+    /// What happens on another value.
+    pub error: &'static str,
+    /// Load balancers it counts on.
+    pub reach: Reach,
+    /// SKUs it counts on.
+    pub skus: &'static [BalancerSku],
+}
+
+/// What kind of value an annotation has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `true` or `false`, in any letter case.
+    Flag,
+    /// Anything else.
+    Text,
+}
+
+/// Load balancers that an annotation counts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Public and internal ones.
+    Any,
+    /// Only one of the two.
+    Only(Exposure),
+}
+
+impl Reach {
+    /// Whether it counts on such a load balancer.
+    #[must_use]
+    pub fn covers(self, exposure: Exposure) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(only) => only == exposure,
+        }
+    }
+}
+
+impl Annotation {
+    /// The whole key, with `{port}` where a port number goes.
+    #[must_use]
+    pub fn full_key(&self) -> String {
+        format!("{PREFIX}{}", self.key)
+    }
+
+    /// Whether it counts with this SKU.
+    #[must_use]
+    pub fn works_on(&self, sku: BalancerSku) -> bool {
+        self.skus.contains(&sku)
+    }
+
+    /// Where it counts, in words.
+    #[must_use]
+    pub fn scope(&self) -> String {
+        let reach = match self.reach {
+            Reach::Any => "",
+            Reach::Only(Exposure::Public) => "public ",
+            Reach::Only(Exposure::Internal) => "internal ",
+        };
+        let skus: Vec<&str> = self.skus.iter().map(|sku| sku_name(*sku)).collect();
+        if skus.is_empty() {
+            return "none".to_owned();
+        }
+        format!("{reach}{} load balancers", skus.join(", "))
+    }
+}
+
+fn sku_name(sku: BalancerSku) -> &'static str {
+    match sku {
+        BalancerSku::Basic => "basic",
+        BalancerSku::Standard => "standard",
+        BalancerSku::Service => "container",
+    }
+}
+
+/// A key found in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The entry.
+    pub annotation: &'static Annotation,
+    /// The port in the key, for keys that have one.
+    pub port: Option<u16>,
+}
+
+/// Looks up a key without [`PREFIX`].
+#[must_use]
+pub fn find(key: &str) -> Option<Match> {
+    let (pattern, port) = match split_port(key) {
+        Some((port, rest)) => (format!("port_{PORT}_{rest}"), Some(port)),
+        None => (key.to_owned(), None),
+    };
+    let annotation = TABLE.iter().find(|a| {
+        a.key == pattern
+            || (a.key == CONFIGURATIONS && a.key.eq_ignore_ascii_case(&pattern) && port.is_none())
+    })?;
+    Some(Match { annotation, port })
+}
+
+/// The one key whose letter case has never mattered.
+pub const CONFIGURATIONS: &str = "azure-load-balancer-configurations";
+
+/// Splits `port_80_rest` into 80 and `rest`.
+fn split_port(key: &str) -> Option<(u16, &str)> {
+    let (port, rest) = key.strip_prefix("port_")?.split_once('_')?;
+    let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    Some((port.parse().ok().filter(|_| digits)?, rest))
+}
+
+/// Whether a key without [`PREFIX`] looks like one of ours, right or wrong.
+#[must_use]
+pub fn is_ours(key: &str) -> bool {
+    key.starts_with("azure-") || key.starts_with("port_")
+}
+
+/// The key that was probably meant, for one that is not in the table; without [`PREFIX`].
+#[must_use]
+pub fn suggestion(key: &str) -> Option<String> {
+    let port = key.strip_prefix("port_").and_then(|rest| rest.split('_').next());
+    let room = 2 + key.len() / 12;
+    TABLE
+        .iter()
+        .map(|a| match port {
+            Some(port) => a.key.replace(PORT, port),
+            None => a.key.to_owned(),
+        })
+        .map(|candidate| (distance(&key.to_lowercase(), &candidate), candidate))
+        .filter(|(far, _)| *far <= room)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many letters have to be put in, left out or changed to make one text the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = changed.min(corner + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn keys_are_unique_and_found_again() {
+        let keys: BTreeSet<&str> = TABLE.iter().map(|a| a.key).collect();
+        assert_eq!(keys.len(), TABLE.len());
+        for entry in TABLE {
+            let found = find(&entry.key.replace(PORT, "80")).expect(entry.key);
+            assert_eq!(found.annotation.key, entry.key);
+            assert_eq!(found.port.is_some(), entry.key.contains(PORT), "{}", entry.key);
+        }
+        assert_eq!(find("port_x_no_lb_rule"), None);
+        assert_eq!(find("port_99999_no_lb_rule"), None);
+        assert!(find("azure-Load-balancer-Configurations").is_some());
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_is_recognised() {
+        let meant = |key| suggestion(key).unwrap_or_default();
+        assert_eq!(meant("azure-load-balancer-intern"), "azure-load-balancer-internal");
+        assert_eq!(meant("azure-dns-label-names"), "azure-dns-label-name");
+        assert_eq!(meant("port_80_health-probe-interval"), "port_80_health-probe_interval");
+        assert_eq!(meant("azure-Pls-Create"), "azure-pls-create");
+        assert_eq!(suggestion("azure-something-else"), None);
+    }
+
+    #[test]
+    fn the_reference_names_every_key() {
+        let text = reference();
+        for entry in TABLE {
+            assert!(text.contains(&format!("`{}`", entry.key)), "{}", entry.key);
+        }
+        assert!(text.lines().all(|line| !line.contains("  |")), "cells are not padded");
+    }
+}

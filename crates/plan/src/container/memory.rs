@@ -1,0 +1,167 @@
+//! What is remembered between two plans: Services that were looked at, found to be settled, and
+//! whose facts are the same values in memory still.
+
+use super::names;
+use crate::difftracker::{DiffTracker, changed};
+use crate::draft::{Draft, Stance};
+use crate::kubernetes;
+use model::azure::{LoadBalancer, PublicIp};
+use model::gateway::GatewayService;
+use model::kubernetes::Service;
+use model::report::{Report, ServiceReport};
+use model::world::ById;
+use model::{Policy, ResourceId, ServiceUid, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What is remembered between two plans.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// UIDs by the names of their load balancers.
+    pub uids: BTreeMap<Arc<str>, ServiceUid>,
+    /// The address table.
+    pub tracker: DiffTracker,
+    services: BTreeMap<ServiceUid, Arc<Service>>,
+    balancers: ById<LoadBalancer>,
+    ips: ById<PublicIp>,
+    registered: BTreeMap<Arc<str>, GatewayService>,
+    settled: BTreeMap<ServiceUid, ServiceReport>,
+    /// Names that have to be looked at.
+    open: BTreeSet<Arc<str>>,
+}
+
+impl Memory {
+    /// Takes in what has changed; gives the names that have to be looked at.
+    pub fn update(&mut self, world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
+        let moved = self.take_services(world);
+        let shifted = self.take_registered(world);
+        self.take_resources(world, policy);
+        self.open.extend(moved.iter().chain(&shifted).cloned());
+        self.open.extend(world.holds.keys().map(names::of_service));
+        let abandoned = world.abandoned.iter().filter(|name| names::is_uid(name));
+        self.open.extend(abandoned.cloned());
+        for name in &self.open {
+            if let Some(uid) = self.uids.get(name) {
+                self.settled.remove(uid);
+            }
+        }
+        let names = moved.union(&shifted).cloned().collect();
+        self.tracker.update(world, &names, &self.uids);
+        self.open.clone()
+    }
+
+    fn take_services(&mut self, world: &World) -> BTreeSet<Arc<str>> {
+        let current = &world.kubernetes.services;
+        let mut moved = BTreeSet::new();
+        for uid in changed(&self.services, current, Arc::ptr_eq) {
+            let name = names::of_service(&uid);
+            match current.get(&uid) {
+                Some(service) => {
+                    self.uids.insert(Arc::clone(&name), uid.clone());
+                    self.services.insert(uid, Arc::clone(service));
+                }
+                None => {
+                    self.uids.remove(&name);
+                    self.settled.remove(&uid);
+                    self.services.remove(&uid);
+                }
+            }
+            moved.insert(name);
+        }
+        moved
+    }
+
+    fn take_registered(&mut self, world: &World) -> BTreeSet<Arc<str>> {
+        let Some(current) = world.azure.gateway_services.known() else { return BTreeSet::new() };
+        let mut moved = BTreeSet::new();
+        for name in changed(&self.registered, current, |a, b| a == b) {
+            match current.get(&name) {
+                Some(service) => self.registered.insert(Arc::clone(&name), service.clone()),
+                None => self.registered.remove(&name),
+            };
+            moved.insert(name);
+        }
+        moved
+    }
+
+    fn take_resources(&mut self, world: &World, policy: &Policy) {
+        let of_balancer = |id: &ResourceId| Some(id.name().to_lowercase());
+        let of_ip = |id: &ResourceId| {
+            id.name().to_lowercase().strip_suffix(names::PUBLIC_IP).map(str::to_owned)
+        };
+        let azure = &world.azure;
+        let mut open = Vec::new();
+        if let Some(current) = azure.balancers.known() {
+            open.extend(take(&mut self.balancers, current).iter().filter_map(of_balancer));
+        }
+        if let Some(current) = azure.public_ips.get(&policy.group).and_then(|f| f.known()) {
+            open.extend(take(&mut self.ips, current).iter().filter_map(of_ip));
+        }
+        let ours = open.into_iter().filter(|name| names::is_uid(name));
+        self.open.extend(ours.map(Arc::from));
+    }
+
+    /// Whether a name has to be looked at although no Service has it.
+    pub fn is_orphan(&self, draft: &Draft<'_>, name: &str) -> bool {
+        use model::gateway::Direction;
+        let registered = self.registered.get(name).is_some_and(|service| {
+            names::is_uid(name)
+                && !names::is_foreign(service)
+                && service.direction == Direction::Inbound
+        });
+        let abandoned = draft.world.abandoned.contains(name)
+            && (draft.container(name).is_some() || draft.container_ip(name).is_some());
+        !self.uids.contains_key(name) && (registered || abandoned)
+    }
+
+    /// Notes which of the Services that were looked at need not be looked at again.
+    pub fn close(&mut self, draft: &Draft<'_>) -> Vec<ServiceUid> {
+        let mut done = Vec::new();
+        let open = std::mem::take(&mut self.open);
+        self.open = open
+            .into_iter()
+            .filter(|name| match self.uids.get(name).and_then(|uid| draft.cases.get(uid)) {
+                None => self.is_orphan(draft, name),
+                Some(case) => {
+                    let over = match case.stance {
+                        Stance::Container(_) => {
+                            case.waits.is_empty()
+                                && kubernetes::is_claimed(draft.policy, case.service)
+                        }
+                        Stance::Kept => true,
+                        Stance::Wanted(_) | Stance::Leaving => false,
+                    };
+                    if over {
+                        done.push(case.service.uid.clone());
+                    }
+                    !over
+                }
+            })
+            .collect();
+        done
+    }
+
+    /// Adds what was not looked at to the report, and remembers what is done.
+    pub fn complete(&mut self, report: &mut Report, done: Vec<ServiceUid>) {
+        let mut services = self.settled.clone();
+        for uid in done {
+            if let Some(service) = report.services.get(&uid) {
+                self.settled.insert(uid, service.clone());
+            }
+        }
+        services.extend(std::mem::take(&mut report.services));
+        report.services = services;
+    }
+}
+
+/// Brings a remembered list up to date; gives the ids that changed.
+fn take<T>(held: &mut ById<T>, current: &ById<T>) -> Vec<ResourceId> {
+    let ids = changed(held, current, Arc::ptr_eq);
+    for id in &ids {
+        match current.get(id) {
+            Some(resource) => held.insert(id.clone(), Arc::clone(resource)),
+            None => held.remove(id),
+        };
+    }
+    ids
+}

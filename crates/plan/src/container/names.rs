@@ -1,0 +1,102 @@
+//! Names of everything a container load balancer or an egress gateway has in Azure, and which
+//! names are ours.
+
+use model::gateway::{DEFAULT_EGRESS, DefaultService, Direction, GatewayService};
+use model::{Policy, ResourceId, ServiceUid};
+use std::sync::Arc;
+
+/// The frontend of a container load balancer.
+pub(crate) const FRONTEND: &str = "frontend";
+
+/// Suffix of public IPs.
+pub(crate) const PUBLIC_IP: &str = "-pip";
+
+/// The gateway service, load balancer and pool of a Service.
+pub(crate) fn of_service(uid: &ServiceUid) -> Arc<str> {
+    let text = uid.as_str();
+    if text.bytes().any(|b| b.is_ascii_uppercase()) {
+        Arc::from(text.to_lowercase())
+    } else {
+        Arc::from(text)
+    }
+}
+
+/// The public IP of a load balancer, and the IPv4 one of an egress gateway.
+pub(crate) fn public_ip(name: &str) -> String {
+    format!("{name}{PUBLIC_IP}")
+}
+
+/// The IPv6 public IP of an egress gateway.
+pub(crate) fn public_ip_v6(name: &str) -> String {
+    format!("{name}-pip-v6")
+}
+
+/// The table of gateway services, as the target of writes.
+pub(crate) fn services_table(policy: &Policy) -> ResourceId {
+    ResourceId::new(format!("{}/services", policy.gateway_id()))
+}
+
+/// The table of addresses, as the target of writes.
+pub(crate) fn locations_table(policy: &Policy) -> ResourceId {
+    ResourceId::new(format!("{}/addressLocations", policy.gateway_id()))
+}
+
+/// Whether a name has the form of a UID: 8-4-4-4-12 hexadecimal digits.
+pub(crate) fn is_uid(name: &str) -> bool {
+    name.len() == 36
+        && name.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Whether Azure takes a name for an egress gateway: up to 73 characters, so that the public IPs'
+/// suffix fits into 80.
+pub(crate) fn is_egress(name: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
+    let first = name.bytes().next();
+    let last = name.bytes().next_back();
+    (1..=73).contains(&name.len())
+        && name.bytes().all(inner)
+        && first.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        && last.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        && (name.len() > 1 || name != "_")
+}
+
+/// Whether a name stands for the cluster's own way out.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    name.eq_ignore_ascii_case(DEFAULT_EGRESS)
+}
+
+/// Whether a gateway service is not ours: a default, or one of a form that we never register.
+pub(crate) fn is_foreign(service: &GatewayService) -> bool {
+    service.default == DefaultService::Yes
+        || is_reserved(&service.name)
+        || match service.direction {
+            Direction::Inbound => !is_uid(&service.name),
+            Direction::Outbound => !is_egress(&service.name.to_lowercase()),
+            Direction::InboundOutbound => true,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn egress_names_are_those_that_azure_takes() {
+        for name in ["a", "team-a", "9", "a_", "a.b-c_d", &"a".repeat(73)] {
+            assert!(is_egress(name), "{name}");
+        }
+        for name in ["", "-a", "a-", "a.", "A", "a/b", "_", &"a".repeat(74)] {
+            assert!(!is_egress(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn uids_are_told_by_their_form() {
+        assert!(is_uid("00000001-1111-4222-8333-0123456789ab"));
+        assert!(!is_uid("00000001-1111-4222-8333-0123456789ag"));
+        assert!(!is_uid("team-a"));
+    }
+}

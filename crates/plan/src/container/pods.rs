@@ -1,0 +1,122 @@
+//! What is written to egress Pods: our finalizer, on before they are published and off after they
+//! are drained. And what is wrong with them.
+
+use super::egress::{self, Groups};
+use super::names;
+use crate::difftracker::{DiffTracker, hosted, is_alive};
+use crate::draft::Draft;
+use model::kubernetes::{POD_FINALIZER, Pod};
+use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
+use model::report::{Finding, Severity};
+use model::{ServiceName, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const LABEL: &str = "metadata.labels[kubernetes.azure.com/service-egress-gateway]";
+
+pub(super) fn conclude(
+    draft: &mut Draft<'_>,
+    tracker: &DiffTracker,
+    receding: &BTreeSet<Arc<str>>,
+    groups: &Groups,
+    uids: &BTreeMap<Arc<str>, ServiceUid>,
+) {
+    let table = names::locations_table(draft.policy);
+    let mut findings: BTreeMap<ServiceName, Vec<Finding>> = BTreeMap::new();
+    for pod in draft.world.kubernetes.pods.values() {
+        let claimed = pod.finalizers.contains(POD_FINALIZER);
+        let label = pod.egress.as_ref().filter(|label| !label.is_empty());
+        let valid = label.filter(|label| egress::is_valid(label, uids));
+        let stays = is_alive(pod);
+        if stays {
+            let found = complaints(pod, valid.is_some(), groups);
+            if !found.is_empty() {
+                findings.insert(pod.name.clone(), found);
+            }
+        }
+        let usable = stays && valid.is_some_and(|name| !groups.taken.contains(name));
+        // While the table is being written for its gateway nobody knows what it lists.
+        let writing = match label {
+            Some(label) => draft.is_written_for(&table, &ServiceUid::new(label)),
+            None => draft.is_in_flight(&table),
+        };
+        if usable && !claimed && egress::is_addressed(pod) {
+            draft.writes.push(write(pod, FinalizerPurpose::Claim));
+        } else if !usable && claimed && !writing && is_drained(pod, tracker, receding, groups) {
+            draft.writes.push(write(pod, FinalizerPurpose::Release));
+        }
+    }
+    draft.pods = findings;
+}
+
+/// Whether nothing in Azure waits for this Pod to be let go any more.
+fn is_drained(
+    pod: &Pod,
+    tracker: &DiffTracker,
+    receding: &BTreeSet<Arc<str>>,
+    groups: &Groups,
+) -> bool {
+    let label = pod.egress.as_ref();
+    if label.is_some_and(|label| groups.leaving.contains(label)) {
+        // It was the last one: the gateway is on its way out.
+        return false;
+    }
+    if pod.addresses.is_empty() {
+        // Which addresses were its own nobody knows: none of the gateway's may be left over.
+        return !label.is_some_and(|label| receding.contains(label));
+    }
+    !pod.addresses.iter().any(|address| tracker.is_leftover(*address))
+}
+
+fn write(pod: &Pod, purpose: FinalizerPurpose) -> KubernetesWrite {
+    let mut list: Vec<Arc<str>> = pod.finalizers.iter().cloned().collect();
+    list.retain(|finalizer| **finalizer != *POD_FINALIZER);
+    if purpose == FinalizerPurpose::Claim {
+        list.push(Arc::from(POD_FINALIZER));
+    }
+    KubernetesWrite {
+        object: Object::Pod { name: pod.name.clone(), uid: Arc::clone(&pod.uid) },
+        edit: Edit::Finalizers { list, revision: Arc::clone(&pod.revision), purpose },
+    }
+}
+
+fn complaints(pod: &Pod, valid: bool, groups: &Groups) -> Vec<Finding> {
+    let Some(label) = pod.egress.as_ref().filter(|label| !label.is_empty()) else {
+        return Vec::new();
+    };
+    if names::is_reserved(label) {
+        let allowed = "another name: this one is the cluster's own way out";
+        return vec![finding("ServiceGatewayReservedEgressLabel", LABEL, label, allowed)];
+    }
+    if !valid {
+        let allowed = "1 to 73 characters of a-z, 0-9, dot, dash and underscore, beginning with \
+                       a letter or digit, ending with one or an underscore, and no Service's UID";
+        return vec![finding("ServiceGatewayInvalidEgressLabel", LABEL, label, allowed)];
+    }
+    if groups.taken.contains(label) {
+        let allowed = "a name that no other NAT gateway or public IP has";
+        return vec![finding("ServiceGatewayEgressNameTaken", LABEL, label, allowed)];
+    }
+    if pod.hosts.is_empty() {
+        return Vec::new();
+    }
+    let hosted: BTreeSet<_> = hosted(pod).map(|(address, _)| address).collect();
+    let homeless = pod.addresses.iter().filter(|address| !hosted.contains(*address));
+    homeless
+        .map(|address| {
+            let allowed = "an address whose family one of status.hostIPs has";
+            let value = address.to_string();
+            finding("ServiceGatewayNoNodeLocation", "status.podIPs", &value, allowed)
+        })
+        .collect()
+}
+
+fn finding(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from(key),
+        value: Arc::from(value),
+        allowed: Arc::from(allowed),
+    }
+}

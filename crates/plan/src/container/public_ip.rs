@@ -1,0 +1,84 @@
+//! Public IPs of load balancers and egress gateways.
+
+use crate::draft::Draft;
+use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
+use model::plan::{Action, Change, Resource};
+use model::report::Wait;
+use model::{Family, ResourceId, ServiceUid};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn fresh(draft: &Draft<'_>, id: &ResourceId, family: Family) -> PublicIp {
+    PublicIp {
+        id: id.clone(),
+        etag: None,
+        location: Arc::clone(&draft.policy.location),
+        edge_zone: None,
+        tags: None,
+        sku: Sku::StandardV2,
+        zones: Vec::new(),
+        family,
+        allocation: Allocation::Static,
+        address: None,
+        ip_tags: std::collections::BTreeMap::new(),
+        dns_label: None,
+        prefix: None,
+        user: None,
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    }
+}
+
+/// Whether a public IP stands, has an address, and nothing is being done to it.
+pub(super) fn is_ready(draft: &Draft<'_>, id: &ResourceId) -> bool {
+    let ready =
+        |ip: &Arc<PublicIp>| ip.address.is_some() && ip.provisioning != Provisioning::Failed;
+    draft.public_ip(id).is_some_and(ready) && !draft.is_in_flight(id)
+}
+
+/// Makes a public IP that is not there, and mends one that failed.
+pub(super) fn ensure(
+    draft: &mut Draft<'_>,
+    cause: &ServiceUid,
+    id: &ResourceId,
+    family: Family,
+    waits: Vec<Wait>,
+) {
+    let before = draft.public_ip(id).cloned();
+    let after = match &before {
+        None => Arc::new(fresh(draft, id, family)),
+        Some(ip) if ip.provisioning == Provisioning::Failed => Arc::clone(ip),
+        Some(_) => return,
+    };
+    draft.change(Change {
+        target: id.clone(),
+        guard: before.as_ref().and_then(|ip| ip.etag.clone()),
+        action: Action::Put {
+            before: before.map(Resource::PublicIp),
+            after: Resource::PublicIp(after),
+        },
+        causes: BTreeSet::from([cause.clone()]),
+        waits,
+    });
+}
+
+/// Deletes a public IP of ours; says whether there was one.
+pub(super) fn release(
+    draft: &mut Draft<'_>,
+    cause: &ServiceUid,
+    id: &ResourceId,
+    waits: Vec<Wait>,
+) -> bool {
+    // Another SKU is somebody else's, whatever its name.
+    let Some(ip) = draft.public_ip(id).filter(|ip| ip.sku == Sku::StandardV2) else {
+        return false;
+    };
+    draft.change(Change {
+        target: id.clone(),
+        action: Action::Delete { before: Resource::PublicIp(Arc::clone(ip)) },
+        guard: None,
+        causes: BTreeSet::from([cause.clone()]),
+        waits,
+    });
+    true
+}

@@ -1,0 +1,5 @@
+//! Plans are carried out on a stage that refuses what Azure refuses.
+
+mod cases;
+mod chaos;
+mod stage;

@@ -1,0 +1,449 @@
+//! Load balancers of nodes: every Service's parts on one become one body.
+
+use super::frontend::{self, Wanted};
+use super::public_ip::Chosen;
+use super::{pool, rule, tags};
+use crate::draft::{Draft, Stance, Traces};
+use crate::intent::{Intent, SHARED_PROBE};
+use crate::name;
+use crate::placement::Seats;
+use model::azure::{ForeignCollection, Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
+use model::plan::{Action, Change, Resource};
+use model::policy::BalancerSku;
+use model::report::{Finding, Severity, Until, Wait};
+use model::{Family, ResourceId, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Rules a Standard load balancer takes.
+const RULES: usize = 1_500;
+/// Frontends a Standard load balancer takes.
+const FRONTENDS: usize = 600;
+
+/// A load balancer while it is edited.
+struct Build<'a> {
+    seats: &'a Seats,
+    after: LoadBalancer,
+    /// Services that are about to be ready to join.
+    coming: BTreeSet<ServiceUid>,
+}
+
+/// Edits one load balancer and drafts the change, if any.
+pub(crate) fn plan(
+    draft: &mut Draft<'_>,
+    id: &ResourceId,
+    seats: &Seats,
+    chosen: &Chosen,
+    open: &BTreeSet<IpAddr>,
+) {
+    let before = draft.balancers().and_then(|all| all.get(id)).cloned();
+    let after = before.as_deref().cloned().unwrap_or_else(|| fresh(draft, id));
+    let mut build = Build { seats, after, coming: BTreeSet::new() };
+    clear(draft, &mut build, open);
+    let mut seated = Vec::new();
+    for uid in &seats.services {
+        if seat(draft, &mut build, uid, chosen, before.as_deref()) {
+            seated.push(uid.clone());
+        }
+    }
+    drop_unused_shared_probe(&mut build.after);
+    let families: BTreeSet<Family> = seated
+        .iter()
+        .filter_map(|uid| draft.cases[uid].intent())
+        .flat_map(|intent| intent.families.iter().copied())
+        .collect();
+    let families: Vec<Family> = families.into_iter().collect();
+    let ours = !seated.is_empty() || before.as_deref().is_some_and(|b| has_owned(draft, b));
+    if ours {
+        let nodes = pool::candidates(draft);
+        pool::ensure(draft, &mut build.after, seats.exposure, &families, &nodes);
+        let none = BTreeMap::new();
+        build.after.tags = tags::merged(build.after.tags.as_ref(), draft.policy, &none, &[]);
+    }
+    conclude(draft, before, build);
+}
+
+fn has_owned(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
+    balancer.frontends.iter().any(|f| draft.owner_of(&f.name).is_some())
+}
+
+fn fresh(draft: &Draft<'_>, id: &ResourceId) -> LoadBalancer {
+    let policy = draft.policy;
+    let sku = if policy.sku == BalancerSku::Basic { Sku::Basic } else { Sku::Standard };
+    LoadBalancer {
+        id: id.clone(),
+        etag: None,
+        location: Arc::clone(&policy.location),
+        edge_zone: policy.edge_zone.clone(),
+        tags: None,
+        sku,
+        scope: None,
+        frontends: Vec::new(),
+        pools: Vec::new(),
+        rules: Vec::new(),
+        probes: Vec::new(),
+        foreign: Vec::new(),
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    }
+}
+
+/// What is to become of a part, by its name.
+enum Fate {
+    /// It stays as it is, or its Service's seat decides.
+    Stays,
+    /// It goes.
+    Goes(Option<ServiceUid>),
+}
+
+fn fate(draft: &Draft<'_>, seats: &Seats, part: &str) -> Fate {
+    let Some(base) = name::base_of(part) else { return Fate::Stays };
+    let Some(uid) = draft.owner_of(part) else {
+        return if draft.is_abandoned(base) { Fate::Goes(None) } else { Fate::Stays };
+    };
+    match draft.cases[uid].stance {
+        Stance::Kept | Stance::Container(_) => Fate::Stays,
+        Stance::Wanted(_) if seats.services.contains(uid) => Fate::Stays,
+        Stance::Wanted(_) | Stance::Leaving => Fate::Goes(Some(uid.clone())),
+    }
+}
+
+/// Takes out what belongs to Services that leave; a frontend whose address is still open in the
+/// security group stays until it is closed.
+fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) {
+    let mut leaving: BTreeMap<String, Option<ServiceUid>> = BTreeMap::new();
+    let balancer = &build.after;
+    let names = balancer.frontends.iter().map(|f| &f.name);
+    let names = names.chain(balancer.rules.iter().map(|r| &r.name));
+    for part in names.chain(balancer.probes.iter().map(|p| &p.name)) {
+        if let Fate::Goes(uid) = fate(draft, build.seats, part)
+            && let Some(base) = name::base_of(part)
+        {
+            leaving.insert(base.to_lowercase(), uid);
+        }
+    }
+    let mut gone = BTreeSet::new();
+    for (base, uid) in leaving {
+        let own = |name: &str| is_of(name, &base);
+        let held = build
+            .after
+            .frontends
+            .iter()
+            .filter(|f| own(&f.name))
+            .find_map(|f| frontend::address(draft, f).filter(|address| open.contains(address)));
+        if let Some(case) = uid.as_ref().and_then(|uid| draft.cases.get_mut(uid)) {
+            case.traces = Traces::Some;
+        }
+        if held.is_some() {
+            let id = draft.policy.security_group_id();
+            let wait = Wait::Resource { id, until: Until::Released };
+            if let Some(uid) = &uid {
+                draft.wait(uid, wait);
+            }
+        } else {
+            gone.insert(base);
+        }
+    }
+    let of_gone =
+        |name: &str| name::base_of(name).is_some_and(|base| gone.contains(&base.to_lowercase()));
+    build.after.rules.retain(|r| !of_gone(&r.name));
+    build.after.probes.retain(|p| !of_gone(&p.name));
+    let used: Vec<bool> =
+        build.after.frontends.iter().map(|f| is_used(&build.after, &f.name)).collect();
+    let mut used = used.into_iter();
+    build.after.frontends.retain(|f| used.next().unwrap_or(true) || !of_gone(&f.name));
+}
+
+/// Whether a part's name is a Service's, by the folded base name.
+fn is_of(part: &str, base: &str) -> bool {
+    name::base_of(part).is_some_and(|b| b.eq_ignore_ascii_case(base))
+}
+
+/// Whether any rule left on the load balancer refers to this frontend.
+fn is_used(balancer: &LoadBalancer, frontend: &str) -> bool {
+    let id = balancer.id.child("frontendIPConfigurations", frontend);
+    balancer.rules.iter().any(|r| r.frontend.as_ref() == Some(&id))
+        || balancer.foreign.iter().any(|f| f.frontends.contains(&id))
+}
+
+/// Gives one Service its frontends, rules and probes. Whether it has any now.
+fn seat(
+    draft: &mut Draft<'_>,
+    build: &mut Build<'_>,
+    uid: &ServiceUid,
+    chosen: &Chosen,
+    before: Option<&LoadBalancer>,
+) -> bool {
+    let Some(intent) = draft.cases[uid].intent().cloned() else { return false };
+    if !crate::kubernetes::is_claimed(draft.policy, draft.cases[uid].service) {
+        draft.wait(uid, Wait::Finalizer);
+        build.coming.insert(uid.clone());
+        return false;
+    }
+    let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
+    let mut waiting = false;
+    for &family in &intent.families {
+        match frontend::wanted(draft, &intent, family, chosen, &build.after) {
+            Wanted::Own(own) => {
+                let name = Arc::clone(&own.name);
+                ready.push((family, Some(own), name));
+            }
+            Wanted::Shared(name) => ready.push((family, None, name)),
+            Wanted::Wait(wait) => {
+                if let Wait::Resource { id, until: Until::Ready } = &wait
+                    && draft.world.in_flight.get(id).is_none_or(|f| f.attempt <= 1)
+                {
+                    build.coming.insert(uid.clone());
+                }
+                draft.wait(uid, wait);
+                waiting = true;
+            }
+            Wanted::Refuse(finding) => {
+                draft.refuse(uid, *finding);
+                return false;
+            }
+        }
+    }
+    if let Some(finding) = obstacle(build, &intent, &ready, before) {
+        draft.refuse(uid, finding);
+        return false;
+    }
+    let any = !ready.is_empty();
+    place(draft, build, &intent, ready, waiting);
+    any
+}
+
+/// What keeps a Service from being written: its ports are taken on a shared frontend, or the load
+/// balancer is full.
+fn obstacle(
+    build: &Build<'_>,
+    intent: &Intent,
+    ready: &[(Family, Option<Frontend>, Arc<str>)],
+    before: Option<&LoadBalancer>,
+) -> Option<Finding> {
+    let balancer = &build.after;
+    for (family, _, name) in ready {
+        let id = balancer.id.child("frontendIPConfigurations", name);
+        let pool = balancer.id.clone();
+        let policyless =
+            intent.rules.iter().map(|r| (&r.kind, name::rule(intent, &r.kind, *family)));
+        for (kind, _) in policyless {
+            let (protocol, port) = rule::signature(kind);
+            let clash = balancer.rules.iter().find(|r| {
+                !is_of(&r.name, &intent.base)
+                    && r.frontend.as_ref() == Some(&id)
+                    && rule::overlaps(r, protocol, port)
+            });
+            let nat = balancer.foreign.iter().find(|f| {
+                f.collection != ForeignCollection::Outbound
+                    && f.frontends.contains(&id)
+                    && f.ports
+                        .is_some_and(|(p, from, to)| p == protocol && (from..=to).contains(&port))
+            });
+            let taken = clash.map(|r| r.name.to_string());
+            let taken = taken.or_else(|| nat.map(|_| "an inbound NAT rule".to_owned()));
+            if let Some(taken) = taken {
+                return Some(refusal(
+                    "PortTaken",
+                    "spec.ports",
+                    &port.to_string(),
+                    &format!(
+                        "a port that is free on frontend {name} of {}: {taken} has it",
+                        pool.name()
+                    ),
+                ));
+            }
+        }
+    }
+    let new = before.is_none_or(|b| !b.frontends.iter().any(|f| is_of(&f.name, &intent.base)));
+    let rules = intent.rules.len() * ready.len();
+    let frontends = ready.iter().filter(|(_, own, _)| own.is_some()).count();
+    if new && balancer.rules.len() + rules > RULES {
+        let value = format!("{rules} more rules");
+        let allowed = format!(
+            "at most {RULES} rules a load balancer; {} has {}",
+            balancer.id.name(),
+            balancer.rules.len()
+        );
+        return Some(refusal("LoadBalancerRuleLimit", "spec.ports", &value, &allowed));
+    }
+    if new && balancer.frontends.len() + frontends > FRONTENDS {
+        let value = format!("{frontends} more frontends");
+        let allowed = format!(
+            "at most {FRONTENDS} frontends a load balancer; {} has {}",
+            balancer.id.name(),
+            balancer.frontends.len()
+        );
+        return Some(refusal("LoadBalancerFrontendLimit", "spec.type", &value, &allowed));
+    }
+    None
+}
+
+fn refusal(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from(key),
+        value: Arc::from(value),
+        allowed: Arc::from(allowed),
+    }
+}
+
+/// Puts a Service's parts into the body.
+fn place(
+    draft: &Draft<'_>,
+    build: &mut Build<'_>,
+    intent: &Intent,
+    ready: Vec<(Family, Option<Frontend>, Arc<str>)>,
+    waiting: bool,
+) {
+    let balancer = &mut build.after;
+    let mut rules: Vec<Rule> = Vec::new();
+    let mut probes = Vec::new();
+    let mut frontends: BTreeSet<String> = BTreeSet::new();
+    for (family, own, name) in ready {
+        frontends.insert(name.to_lowercase());
+        if let Some(own) = own {
+            match balancer.frontends.iter_mut().find(|f| f.name == own.name) {
+                Some(there) => *there = own,
+                None => balancer.frontends.push(own),
+            }
+        }
+        let frontend = balancer.id.child("frontendIPConfigurations", &name);
+        let pool_name = name::pool(&draft.policy.cluster, family);
+        let pool = balancer.id.child("backendAddressPools", &pool_name);
+        let (r, p) = rule::wanted(draft.policy, intent, family, &frontend, &pool, &balancer.id);
+        rules.extend(r);
+        probes.extend(p);
+    }
+    // While one family's frontend is not known yet, its parts stay as they are.
+    if !waiting {
+        let own = |name: &str| is_of(name, &intent.base);
+        balancer.rules.retain(|r| !own(&r.name) || rules.iter().any(|w| same(&w.name, &r.name)));
+        balancer.probes.retain(|p| !own(&p.name) || probes.iter().any(|w| same(&w.name, &p.name)));
+        let kept: Vec<bool> = balancer
+            .frontends
+            .iter()
+            .map(|f| {
+                !own(&f.name)
+                    || frontends.contains(&f.name.to_lowercase())
+                    || is_used(balancer, &f.name)
+            })
+            .collect();
+        let mut kept = kept.into_iter();
+        balancer.frontends.retain(|_| kept.next().unwrap_or(true));
+    }
+    for rule in rules {
+        rule::ensure_rule(&mut balancer.rules, rule);
+    }
+    for probe in probes {
+        rule::ensure_probe(&mut balancer.probes, probe);
+    }
+}
+
+fn same(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+}
+
+fn drop_unused_shared_probe(balancer: &mut LoadBalancer) {
+    let id = balancer.id.child("probes", SHARED_PROBE);
+    if !balancer.rules.iter().any(|r| r.probe.as_ref() == Some(&id)) {
+        balancer.probes.retain(|p| !same(&p.name, SHARED_PROBE));
+    }
+}
+
+/// Whether nothing but our own pools is left on a load balancer: a write that was cut short.
+fn is_shell(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
+    let ours = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+    !balancer.pools.is_empty()
+        && balancer.pools.iter().all(|p| ours.iter().any(|name| same(name, &p.name)))
+        && balancer.foreign.is_empty()
+}
+
+/// Services whose parts differ between two bodies.
+fn causes(
+    draft: &Draft<'_>,
+    before: Option<&LoadBalancer>,
+    after: &LoadBalancer,
+) -> BTreeSet<ServiceUid> {
+    let before = before.map(parts).unwrap_or_default();
+    let after = parts(after);
+    let bases: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    bases
+        .into_iter()
+        .filter(|base| before.get(*base) != after.get(*base))
+        .filter_map(|base| draft.by_base.get(base).cloned())
+        .collect()
+}
+
+type Parts<'a> = (Vec<&'a Frontend>, Vec<&'a Rule>, Vec<&'a model::azure::Probe>);
+
+fn parts(balancer: &LoadBalancer) -> BTreeMap<String, Parts<'_>> {
+    let mut parts: BTreeMap<String, Parts<'_>> = BTreeMap::new();
+    let base = |name: &str| name::base_of(name).map(str::to_lowercase);
+    for frontend in &balancer.frontends {
+        if let Some(base) = base(&frontend.name) {
+            parts.entry(base).or_default().0.push(frontend);
+        }
+    }
+    for rule in &balancer.rules {
+        if let Some(base) = base(&rule.name) {
+            parts.entry(base).or_default().1.push(rule);
+        }
+    }
+    for probe in &balancer.probes {
+        if let Some(base) = base(&probe.name) {
+            parts.entry(base).or_default().2.push(probe);
+        }
+    }
+    parts
+}
+
+/// Drafts the change from the body as it is to the body as it is to be now.
+fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Build<'_>) {
+    let Build { seats, after, coming } = build;
+    let causes = causes(draft, before.as_deref(), &after);
+    // A Service that is about to join joins this write rather than asking for one of its own.
+    let others = coming.iter().filter(|uid| !causes.contains(*uid)).count();
+    let mut waits = Vec::new();
+    if others > 0 {
+        waits.push(Wait::Gathering { others });
+    }
+    let Some(before) = before else {
+        if !after.frontends.is_empty() {
+            put(draft, None, after, causes, waits);
+        }
+        return;
+    };
+    let emptied =
+        after.frontends.is_empty() && (!before.frontends.is_empty() || is_shell(draft, &before));
+    let keeps = pool::is_preconfigured(draft, seats.exposure) || !after.foreign.is_empty();
+    if emptied && !keeps && coming.is_empty() {
+        let before = Resource::LoadBalancer(before);
+        let target = before.id().clone();
+        let action = Action::Delete { before };
+        draft.change(Change { target, action, guard: None, causes, waits });
+    } else if *before != after || before.provisioning == Provisioning::Failed {
+        put(draft, Some(before), after, causes, waits);
+    }
+}
+
+fn put(
+    draft: &mut Draft<'_>,
+    before: Option<Arc<LoadBalancer>>,
+    after: LoadBalancer,
+    causes: BTreeSet<ServiceUid>,
+    waits: Vec<Wait>,
+) {
+    draft.change(Change {
+        target: after.id.clone(),
+        guard: before.as_ref().and_then(|b| b.etag.clone()),
+        action: Action::Put {
+            before: before.map(Resource::LoadBalancer),
+            after: Resource::LoadBalancer(Arc::new(after)),
+        },
+        causes,
+        waits,
+    });
+}

@@ -1,0 +1,181 @@
+//! Frontend IP configurations.
+
+use super::public_ip::{self, Chosen};
+use crate::draft::Draft;
+use crate::intent::Intent;
+use crate::name;
+use model::azure::{Allocation, Frontend, FrontendAddress, LoadBalancer, Rest};
+use model::policy::BalancerSku;
+use model::report::{Finding, Severity, Until, Wait};
+use model::world::{Fact, Need};
+use model::{Exposure, Family, ResourceId};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What a Service's frontend of one family is to be.
+pub(crate) enum Wanted {
+    /// This one, of the Service's own.
+    Own(Frontend),
+    /// The one of this name, which another Service or somebody else has made.
+    Shared(Arc<str>),
+    /// Not yet known.
+    Wait(Wait),
+    /// Impossible.
+    Refuse(Box<Finding>),
+}
+
+/// Works out the frontend of one family on a load balancer.
+pub(crate) fn wanted(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    chosen: &Chosen,
+    balancer: &LoadBalancer,
+) -> Wanted {
+    match intent.exposure {
+        Exposure::Public => public(draft, intent, family, chosen, balancer),
+        Exposure::Internal => internal(draft, intent, family, balancer),
+    }
+}
+
+fn public(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    chosen: &Chosen,
+    balancer: &LoadBalancer,
+) -> Wanted {
+    let name = name::frontend(intent, family);
+    let Some(id) = chosen.get(&(intent.uid.clone(), family)) else {
+        return Wanted::Wait(Wait::Reading(Need::PublicIps(intent.public_ip_group.clone())));
+    };
+    if public_ip::ready(draft, id).is_none() {
+        return Wanted::Wait(Wait::Resource { id: id.clone(), until: Until::Ready });
+    }
+    let address = FrontendAddress::Public(id.clone());
+    let own = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&name));
+    if own.is_none_or(|f| f.address != address)
+        && let Some(other) = balancer
+            .frontends
+            .iter()
+            .find(|f| f.address == address && !f.name.eq_ignore_ascii_case(&name))
+    {
+        return Wanted::Shared(Arc::clone(&other.name));
+    }
+    if let Some(id) = held_elsewhere(draft, &balancer.id, |f| f.address == address) {
+        return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+    }
+    Wanted::Own(Frontend {
+        name: own.map_or_else(|| Arc::from(name), |f| Arc::clone(&f.name)),
+        zones: own.map(|f| f.zones.clone()).unwrap_or_default(),
+        address,
+        rest: own.map(|f| f.rest.clone()).unwrap_or_default(),
+    })
+}
+
+/// Another load balancer that has such a frontend: an address is on one of them at a time.
+fn held_elsewhere(
+    draft: &Draft<'_>,
+    here: &ResourceId,
+    is_it: impl Fn(&Frontend) -> bool,
+) -> Option<ResourceId> {
+    let mut others = draft.balancers()?.values().filter(|b| b.id != *here);
+    others.find(|b| b.frontends.iter().any(&is_it)).map(|b| b.id.clone())
+}
+
+fn internal(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    balancer: &LoadBalancer,
+) -> Wanted {
+    let name = name::frontend(intent, family);
+    let pinned = intent.pinned.get(&family).copied();
+    let own = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&name));
+    if own.is_none()
+        && let Some(pinned) = pinned
+        && let Some(other) = balancer.frontends.iter().find(|f| private(f) == Some(pinned))
+    {
+        return Wanted::Shared(Arc::clone(&other.name));
+    }
+    let subnet_name = intent.subnet.clone().unwrap_or_else(|| draft.policy.subnet_name.clone());
+    let subnet = draft.policy.subnet_id(&subnet_name);
+    if let Some(own) = own
+        && let FrontendAddress::Private { subnet: there, address, .. } = &own.address
+        && (intent.subnet.is_none() || *there == subnet)
+        && pinned.is_none_or(|p| *address == Some(p))
+    {
+        return Wanted::Own(own.clone());
+    }
+    let prefixes = match draft.world.azure.subnets.get(&subnet) {
+        Some(Fact::Known(Some(subnet))) => subnet.prefixes.clone(),
+        Some(Fact::Known(None)) => {
+            return Wanted::Refuse(Box::new(no_subnet(draft, intent, &subnet_name)));
+        }
+        Some(Fact::Unreadable(_)) => Vec::new(),
+        Some(Fact::Unknown) | None => {
+            let need = Need::Subnet(subnet);
+            draft.needs.insert(need.clone());
+            return Wanted::Wait(Wait::Reading(need));
+        }
+    };
+    let address = pinned.or_else(|| {
+        let had = own.and_then(private).or_else(|| status(draft, intent, family));
+        had.filter(|a| prefixes.iter().any(|p| p.contains(a)))
+    });
+    if let Some(address) = address
+        && let Some(id) = held_elsewhere(draft, &balancer.id, |f| private(f) == Some(address))
+    {
+        return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+    }
+    let zoned = draft.policy.sku != BalancerSku::Basic && draft.policy.edge_zone.is_none();
+    let zones = match own {
+        Some(own) => own.zones.clone(),
+        None if zoned => draft.world.azure.zones.known().cloned().unwrap_or_default(),
+        None => Vec::new(),
+    };
+    let allocation = if address.is_some() { Allocation::Static } else { Allocation::Dynamic };
+    Wanted::Own(Frontend {
+        name: own.map_or_else(|| Arc::from(name), |f| Arc::clone(&f.name)),
+        zones,
+        address: FrontendAddress::Private { subnet, family, allocation, address },
+        rest: own.map(|f| f.rest.clone()).unwrap_or_else(Rest::default),
+    })
+}
+
+fn no_subnet(draft: &Draft<'_>, intent: &Intent, subnet: &str) -> Finding {
+    let key = match intent.subnet {
+        Some(_) => "service.beta.kubernetes.io/azure-load-balancer-internal-subnet",
+        None => "subnetName",
+    };
+    Finding {
+        severity: Severity::Refusal,
+        rule: "SubnetNotFound",
+        key: Arc::from(key),
+        value: Arc::from(subnet),
+        allowed: format!("a subnet of virtual network {}", draft.policy.network_name).into(),
+    }
+}
+
+/// The private address of a frontend.
+pub(crate) fn private(frontend: &Frontend) -> Option<IpAddr> {
+    match frontend.address {
+        FrontendAddress::Private { address, .. } => address,
+        FrontendAddress::Public(_) | FrontendAddress::Other => None,
+    }
+}
+
+fn status(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
+    let ingress = &draft.cases.get(&intent.uid)?.service.ingress;
+    let addresses = ingress.iter().filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok());
+    addresses.into_iter().find(|a| Family::of(*a) == family)
+}
+
+/// The address that clients of a frontend use, where Azure has allocated it.
+pub(crate) fn address(draft: &Draft<'_>, frontend: &Frontend) -> Option<IpAddr> {
+    match &frontend.address {
+        FrontendAddress::Public(id) => draft.public_ip(id)?.address,
+        FrontendAddress::Private { address, .. } => *address,
+        FrontendAddress::Other => None,
+    }
+}

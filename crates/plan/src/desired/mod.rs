@@ -1,0 +1,9 @@
+//! What each kind of Azure resource is to be, one file a kind.
+
+pub(crate) mod balancer;
+pub(crate) mod frontend;
+pub(crate) mod pool;
+pub(crate) mod public_ip;
+pub(crate) mod rule;
+pub(crate) mod security_group;
+pub(crate) mod tags;

@@ -1,0 +1,435 @@
+//! The security group: our rules are a set that follows from the Services' addresses.
+//!
+//! A destination in a rule of ours is *known* when it is an address of this cluster's public IPs,
+//! frontends, nodes or Services. Known destinations are kept exactly as long as a Service wants
+//! them; others (another cluster's, say) stay where they are.
+
+use super::{frontend, tags};
+use crate::draft::{Draft, Stance};
+use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
+use crate::name::{self, SECURITY_RULE};
+use crate::placement::Placement;
+use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
+use model::kubernetes::{Membership, NodeRole};
+use model::plan::{Action, Change, Resource};
+use model::report::{Finding, Severity};
+use model::world::{Fact, Need};
+use model::{Family, Protocol, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Priorities of our rules: allow rules from below, deny rules from above.
+const PRIORITIES: std::ops::RangeInclusive<u16> = 500..=4095;
+/// The highest priority at which a rule with our prefix is still ours.
+const LAST_PRIORITY: u16 = 4096;
+/// Rules a security group takes.
+const RULES: usize = 1_000;
+
+/// What makes two rules the same rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Shape {
+    access: Access,
+    family: Family,
+    protocol: &'static str,
+    sources: BTreeSet<Arc<str>>,
+    ports: BTreeSet<Arc<str>>,
+}
+
+impl Shape {
+    fn name(&self) -> String {
+        match self.access {
+            Access::Allow => {
+                let sources = self.sources.iter().map(AsRef::as_ref);
+                name::allow_rule(self.family, self.protocol, sources, &self.ports)
+            }
+            Access::Deny => name::deny_rule(self.family),
+        }
+    }
+}
+
+/// A rule that is wanted: who goes where, on whose account.
+#[derive(Debug)]
+struct WantedRule {
+    shape: Shape,
+    destinations: BTreeSet<Arc<str>>,
+    causes: BTreeSet<ServiceUid>,
+}
+
+/// What the security group is about to be.
+#[derive(Debug, Default)]
+pub(crate) struct Opening {
+    /// Addresses that are open in Azure and are to be closed: their frontends wait.
+    pub closing: BTreeSet<IpAddr>,
+}
+
+/// Drafts the security group.
+pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> Opening {
+    if draft.policy.security_group_name.is_empty() || draft.cases.is_empty() {
+        return Opening::default();
+    }
+    let group = match &draft.world.azure.security_group {
+        Fact::Known(Some(group)) => Arc::clone(group),
+        Fact::Known(None) => {
+            draft.findings.push(missing(draft));
+            return Opening::default();
+        }
+        Fact::Unreadable(_) => return Opening::default(),
+        Fact::Unknown => {
+            draft.needs.insert(Need::SecurityGroup);
+            return Opening::default();
+        }
+    };
+    let wanted = wanted(draft, placement);
+    let known = known(draft, placement);
+    let kept = kept(draft, placement);
+    let mut after = SecurityGroup::clone(&group);
+    let none = BTreeMap::new();
+    if draft.cases.values().any(|c| c.intent().is_some()) {
+        after.tags = tags::merged(after.tags.as_ref(), draft.policy, &none, &[]);
+    }
+    let mut causes = close(&mut after, &wanted, &known, &kept, draft);
+    causes.extend(open(draft, &mut after, wanted));
+    let closing = closing(&group, &after);
+    if *group != after {
+        draft.change(Change {
+            target: group.id.clone(),
+            guard: group.etag.clone(),
+            action: Action::Put {
+                before: Some(Resource::SecurityGroup(group)),
+                after: Resource::SecurityGroup(Arc::new(after)),
+            },
+            causes,
+            waits: Vec::new(),
+        });
+    }
+    Opening { closing }
+}
+
+fn missing(draft: &Draft<'_>) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule: "SecurityGroupNotFound",
+        key: Arc::from("securityGroupName"),
+        value: Arc::clone(&draft.policy.security_group_name),
+        allowed: format!(
+            "a security group of resource group {}",
+            draft.policy.security_group_group
+        )
+        .into(),
+    }
+}
+
+/// Whether a rule is one that this kind of controller makes.
+fn is_managed(rule: &SecurityRule) -> bool {
+    let prefix = rule.name.get(..SECURITY_RULE.len());
+    prefix.is_some_and(|p| p.eq_ignore_ascii_case(SECURITY_RULE))
+        && (*PRIORITIES.start()..=LAST_PRIORITY).contains(&rule.priority)
+}
+
+fn addresses(rules: &[SecurityRule]) -> BTreeSet<IpAddr> {
+    let managed = rules.iter().filter(|r| is_managed(r) && r.access == Access::Allow);
+    managed.flat_map(|r| &r.destinations).filter_map(|d| d.parse().ok()).collect()
+}
+
+fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
+    let after = addresses(&after.rules);
+    addresses(&before.rules).into_iter().filter(|a| !after.contains(a)).collect()
+}
+
+/// Addresses of a Service's frontends as they are in Azure now.
+pub(crate) fn frontends(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+) -> BTreeMap<Family, IpAddr> {
+    let mut found = BTreeMap::new();
+    let uid = &intent.uid;
+    let seats = placement.balancers.iter().filter(|(_, s)| s.services.contains(uid));
+    for (id, _) in seats {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        for &family in &intent.families {
+            let own = name::frontend(intent, family);
+            let rule = intent.rules.first().map(|r| name::rule(intent, &r.kind, family));
+            // A shared frontend has another's name; the Service's own rules lead to it.
+            let shared = rule.and_then(|name| {
+                let rule = balancer.rules.iter().find(|r| r.name.eq_ignore_ascii_case(&name))?;
+                Some(rule.frontend.as_ref()?.name().to_owned())
+            });
+            let name = shared.unwrap_or(own);
+            let frontend = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&name));
+            if let Some(address) = frontend.and_then(|f| frontend::address(draft, f)) {
+                found.insert(family, address);
+            }
+        }
+    }
+    found
+}
+
+/// Addresses of nodes in pools, of one family.
+fn node_addresses(draft: &Draft<'_>, family: Family) -> impl Iterator<Item = IpAddr> {
+    let nodes = draft.world.kubernetes.nodes.values();
+    nodes
+        .filter(|n| n.role == NodeRole::Worker && n.membership != Membership::Excluded)
+        .filter_map(move |n| n.address(family))
+}
+
+fn wanted(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
+    let mut wanted: BTreeMap<String, WantedRule> = BTreeMap::new();
+    let mut order: Vec<String> = Vec::new();
+    for uid in draft.by_name.values() {
+        let Some(intent) = draft.cases[uid].intent() else { continue };
+        for (shape, destinations) in rules(draft, placement, intent) {
+            let name = shape.name();
+            let rule = wanted.entry(name.clone()).or_insert_with(|| {
+                order.push(name);
+                WantedRule { shape, destinations: BTreeSet::new(), causes: BTreeSet::new() }
+            });
+            rule.destinations.extend(destinations);
+            rule.causes.insert(uid.clone());
+        }
+    }
+    order.into_iter().filter_map(|name| wanted.remove(&name)).collect()
+}
+
+fn rules(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+) -> Vec<(Shape, BTreeSet<Arc<str>>)> {
+    let mut rules = Vec::new();
+    let standing = frontends(draft, placement, intent);
+    if intent.access.rules == SecurityRules::Disabled || standing.is_empty() {
+        return rules;
+    }
+    for protocol in Protocol::ALL {
+        let ports = ports(intent, protocol);
+        if ports.is_empty() {
+            continue;
+        }
+        for family in Family::ALL {
+            let destinations = destinations(draft, intent, &standing, family);
+            if destinations.is_empty() {
+                continue;
+            }
+            let mut sets: Vec<BTreeSet<Arc<str>>> =
+                intent.access.tags.iter().map(|t| BTreeSet::from([Arc::clone(t)])).collect();
+            let ranges = intent.access.ranges.get(&family).into_iter().flatten();
+            let ranges: BTreeSet<Arc<str>> = ranges.map(|r| Arc::from(r.to_string())).collect();
+            if !ranges.is_empty() {
+                sets.push(ranges);
+            }
+            for sources in sets {
+                let ports = ports.clone();
+                let protocol = wire(protocol);
+                let shape = Shape { access: Access::Allow, family, protocol, sources, ports };
+                rules.push((shape, destinations.clone()));
+            }
+        }
+    }
+    if intent.access.deny_all == DenyAll::Yes {
+        for family in Family::ALL {
+            let destinations = destinations(draft, intent, &standing, family);
+            if !destinations.is_empty() {
+                rules.push((deny(family), destinations));
+            }
+        }
+    }
+    rules
+}
+
+fn deny(family: Family) -> Shape {
+    let any = || BTreeSet::from([Arc::from("*")]);
+    Shape { access: Access::Deny, family, protocol: "*", sources: any(), ports: any() }
+}
+
+/// The word for a protocol in security rules; there is none for SCTP.
+fn wire(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Tcp => "Tcp",
+        Protocol::Udp => "Udp",
+        Protocol::Sctp => "*",
+    }
+}
+
+fn ports(intent: &Intent, protocol: Protocol) -> BTreeSet<Arc<str>> {
+    let translated = intent.rule_options.floating_ip == FloatingIp::Disabled;
+    intent
+        .access
+        .ports
+        .iter()
+        .filter(|p| p.protocol == protocol)
+        .map(|p| if translated { p.node_port.unwrap_or(p.port) } else { p.port })
+        .map(|port| Arc::from(port.to_string()))
+        .collect()
+}
+
+fn destinations(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    standing: &BTreeMap<Family, IpAddr>,
+    family: Family,
+) -> BTreeSet<Arc<str>> {
+    let text = |a: IpAddr| -> Arc<str> { Arc::from(a.to_string()) };
+    let additional = intent.additional.iter().copied().filter(|a| Family::of(*a) == family);
+    let mut destinations: BTreeSet<Arc<str>> = additional.map(text).collect();
+    match intent.rule_options.floating_ip {
+        FloatingIp::Enabled => destinations.extend(standing.get(&family).copied().map(text)),
+        FloatingIp::Disabled if standing.contains_key(&family) => {
+            destinations.extend(node_addresses(draft, family).map(text));
+        }
+        FloatingIp::Disabled => {}
+    }
+    destinations
+}
+
+/// Every destination that we know to be this cluster's.
+fn known(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
+    let mut known: BTreeSet<IpAddr> = BTreeSet::new();
+    for facts in draft.world.azure.public_ips.values().filter_map(Fact::known) {
+        for ip in facts.values() {
+            let tags = ip.tags.as_ref();
+            let cluster = tags.and_then(|t| tags::ours(t, tags::CLUSTER)).unwrap_or("");
+            let service = tags.and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
+            let ours = cluster.eq_ignore_ascii_case(&draft.policy.cluster) || cluster.is_empty();
+            if !service.is_empty() && ours {
+                known.extend(ip.address);
+            }
+        }
+    }
+    for id in placement.balancers.keys() {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        known.extend(balancer.frontends.iter().filter_map(|f| frontend::address(draft, f)));
+        known.extend(balancer.pools.iter().flat_map(|p| &p.addresses).map(|a| a.address));
+    }
+    for node in draft.world.kubernetes.nodes.values() {
+        known.extend(&node.addresses);
+    }
+    for case in draft.cases.values() {
+        let ingress = case.service.ingress.iter().filter_map(|i| i.ip.as_ref());
+        known.extend(ingress.filter_map(|ip| ip.parse::<IpAddr>().ok()));
+    }
+    known.into_iter().map(|a| Arc::from(a.to_string())).collect()
+}
+
+/// Destinations of Services that keep what they have.
+fn kept(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
+    let mut kept: BTreeSet<Arc<str>> = BTreeSet::new();
+    for case in draft.cases.values().filter(|c| matches!(c.stance, Stance::Kept)) {
+        kept.extend(case.service.ingress.iter().filter_map(|i| i.ip.clone()));
+        for id in placement.balancers.keys() {
+            let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+            let own = balancer.frontends.iter().filter(|f| {
+                name::base_of(&f.name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base))
+            });
+            let addresses = own.filter_map(|f| frontend::address(draft, f));
+            kept.extend(addresses.map(|a| Arc::from(a.to_string())));
+        }
+    }
+    kept
+}
+
+/// Takes known destinations that nobody wants out of our rules, and rules that have none left
+/// out of the group. Returns the Services on whose account that is.
+fn close(
+    after: &mut SecurityGroup,
+    wanted: &[WantedRule],
+    known: &BTreeSet<Arc<str>>,
+    kept: &BTreeSet<Arc<str>>,
+    draft: &Draft<'_>,
+) -> BTreeSet<ServiceUid> {
+    let by_name: BTreeMap<String, &WantedRule> =
+        wanted.iter().map(|w| (w.shape.name().to_lowercase(), w)).collect();
+    let mut closed: BTreeSet<Arc<str>> = BTreeSet::new();
+    after.rules.retain_mut(|rule| {
+        if !is_managed(rule) || rule.destinations.is_empty() {
+            return true;
+        }
+        let wanted = by_name.get(&rule.name.to_lowercase());
+        rule.destinations.retain(|d| {
+            let stays = !known.contains(d)
+                || kept.contains(d)
+                || wanted.is_some_and(|w| w.destinations.contains(d));
+            if !stays {
+                closed.insert(Arc::clone(d));
+            }
+            stays
+        });
+        !rule.destinations.is_empty()
+    });
+    let had = |case: &&crate::draft::Case<'_>| {
+        case.service.ingress.iter().any(|i| i.ip.as_ref().is_some_and(|ip| closed.contains(ip)))
+    };
+    draft.cases.values().filter(had).map(|case| case.service.uid.clone()).collect()
+}
+
+/// Adds what is wanted. Returns the Services on whose account rules changed.
+fn open(
+    draft: &mut Draft<'_>,
+    after: &mut SecurityGroup,
+    wanted: Vec<WantedRule>,
+) -> BTreeSet<ServiceUid> {
+    let mut causes = BTreeSet::new();
+    for WantedRule { shape, destinations, causes: on_account } in wanted {
+        let name = shape.name();
+        let at = after.rules.iter().position(|r| r.name.eq_ignore_ascii_case(&name));
+        let past = at.map(|at| after.rules[at].clone());
+        if at.is_none() && after.rules.len() >= RULES {
+            for uid in on_account {
+                draft.refuse(&uid, full(&after.id));
+            }
+            continue;
+        }
+        let Some(priority) = past
+            .as_ref()
+            .filter(|r| is_managed(r))
+            .map(|r| r.priority)
+            .or_else(|| free_priority(after, shape.access))
+        else {
+            continue;
+        };
+        let mut all = destinations;
+        all.extend(past.iter().flat_map(|r| r.destinations.iter().cloned()));
+        let rule = SecurityRule {
+            name: past.as_ref().map_or_else(|| Arc::from(name), |r| Arc::clone(&r.name)),
+            access: shape.access,
+            direction: Arc::from("Inbound"),
+            priority,
+            protocol: Arc::from(shape.protocol),
+            sources: shape.sources,
+            source_ports: BTreeSet::from([Arc::from("*")]),
+            destinations: all,
+            ports: shape.ports,
+            rest: past.as_ref().map(|r| r.rest.clone()).unwrap_or_else(Rest::default),
+        };
+        if past.as_ref() != Some(&rule) {
+            causes.extend(on_account);
+            match at {
+                Some(at) => after.rules[at] = rule,
+                None => after.rules.push(rule),
+            }
+        }
+    }
+    causes
+}
+
+fn full(id: &model::ResourceId) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule: "SecurityRuleLimit",
+        key: Arc::from("spec.ports"),
+        value: Arc::from("one more security rule"),
+        allowed: format!("at most {RULES} rules in security group {}", id.name()).into(),
+    }
+}
+
+/// The lowest free priority for an allow rule, the highest for a deny rule.
+fn free_priority(group: &SecurityGroup, access: Access) -> Option<u16> {
+    let inbound = group.rules.iter().filter(|r| r.direction.eq_ignore_ascii_case("Inbound"));
+    let taken: BTreeSet<u16> = inbound.map(|r| r.priority).collect();
+    let mut all = PRIORITIES;
+    match access {
+        Access::Allow => all.find(|p| !taken.contains(p)),
+        Access::Deny => all.rev().find(|p| !taken.contains(p)),
+    }
+}

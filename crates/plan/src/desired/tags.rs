@@ -1,0 +1,65 @@
+//! Tags: ours are set, others' stay.
+
+use model::Policy;
+use model::azure::Tags;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Names of the Services that use a public IP, comma-separated.
+pub(crate) const SERVICE: &str = "k8s-azure-service";
+/// The cluster that made a resource.
+pub(crate) const CLUSTER: &str = "k8s-azure-cluster-name";
+/// The Service that set a public IP's DNS label.
+pub(crate) const DNS: &str = "k8s-azure-dns-label-service";
+/// What older releases wrote instead of [`SERVICE`], [`CLUSTER`] and [`DNS`].
+const LEGACY: [(&str, &str); 3] = [
+    (SERVICE, "service"),
+    (CLUSTER, "kubernetes-cluster-name"),
+    (DNS, "kubernetes-dns-label-service"),
+];
+
+/// A tag of ours by its key or the key that older releases used.
+pub(crate) fn ours<'a>(tags: &'a Tags, key: &str) -> Option<&'a str> {
+    model::azure::tag(tags, key).or_else(|| {
+        let (_, legacy) = LEGACY.iter().find(|(current, _)| *current == key)?;
+        model::azure::tag(tags, legacy)
+    })
+}
+
+/// Sets a tag, keeping the letters of the key that is there.
+pub(crate) fn set(tags: &mut Tags, key: &str, value: &str) {
+    let there = tags.keys().find(|k| k.eq_ignore_ascii_case(key)).cloned();
+    tags.insert(there.unwrap_or_else(|| Arc::from(key)), Arc::from(value));
+}
+
+/// Removes a tag, by its key or the key that older releases used.
+pub(crate) fn clear(tags: &mut Tags, key: &str) {
+    let legacy = LEGACY.iter().find(|(current, _)| *current == key).map(|(_, legacy)| *legacy);
+    tags.retain(|k, _| {
+        !k.eq_ignore_ascii_case(key) && !legacy.is_some_and(|l| k.eq_ignore_ascii_case(l))
+    });
+}
+
+/// The tags of a resource after ours are set: those of the config, then `more`. Where
+/// `systemTags` is configured, tags that are neither wanted nor protected by it go.
+pub(crate) fn merged(
+    present: Option<&Tags>,
+    policy: &Policy,
+    more: &BTreeMap<Arc<str>, Arc<str>>,
+    own: &[&str],
+) -> Option<Tags> {
+    let mut tags = present.cloned().unwrap_or_default();
+    let wanted = || policy.tags.iter().chain(more);
+    for (key, value) in wanted() {
+        set(&mut tags, key, value);
+    }
+    if let Some(prefixes) = &policy.system_tags {
+        tags.retain(|key, _| {
+            let key = key.to_lowercase();
+            wanted().any(|(k, _)| k.eq_ignore_ascii_case(&key))
+                || own.iter().any(|k| k.eq_ignore_ascii_case(&key))
+                || prefixes.iter().any(|p| key.starts_with(&p.to_lowercase()))
+        });
+    }
+    (present.is_some() || !tags.is_empty()).then_some(tags)
+}

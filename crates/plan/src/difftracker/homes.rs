@@ -1,0 +1,70 @@
+//! Where nodes are in the address table.
+
+use model::kubernetes::Node;
+use model::{Family, NodeName};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Locations of nodes, and numbers for them.
+#[derive(Debug, Default)]
+pub(super) struct Homes {
+    nodes: BTreeMap<NodeName, Arc<Node>>,
+    /// By any internal address of a node: its location of that family.
+    by_host: BTreeMap<IpAddr, IpAddr>,
+    numbers: BTreeMap<IpAddr, u32>,
+    locations: Vec<IpAddr>,
+}
+
+impl Homes {
+    /// Learns the nodes; says whether any of them is elsewhere now.
+    pub fn update(&mut self, nodes: &BTreeMap<NodeName, Arc<Node>>) -> bool {
+        let changed = super::changed(&self.nodes, nodes, Arc::ptr_eq);
+        let places = |node: Option<&Arc<Node>>| node.map(|n| n.addresses.clone());
+        let mut moved = false;
+        for name in changed {
+            moved |= places(self.nodes.get(&name)) != places(nodes.get(&name));
+            match nodes.get(&name) {
+                Some(node) => self.nodes.insert(name, Arc::clone(node)),
+                None => self.nodes.remove(&name),
+            };
+        }
+        if moved {
+            self.by_host.clear();
+            for node in self.nodes.values() {
+                for host in &node.addresses {
+                    let location = node.location(Family::of(*host)).unwrap_or(*host);
+                    self.by_host.insert(*host, location);
+                }
+            }
+        }
+        moved
+    }
+
+    /// The location of a node, as a number.
+    pub fn of_node(&mut self, name: &NodeName, family: Family) -> Option<u32> {
+        let location = self.nodes.get(name)?.location(family)?;
+        Some(self.number(location))
+    }
+
+    /// The location of the node with this address; of no node's, the address itself.
+    pub fn of_host(&mut self, host: IpAddr) -> u32 {
+        let location = self.by_host.get(&host).copied().unwrap_or(host);
+        self.number(location)
+    }
+
+    /// The location with a number.
+    pub fn address(&self, number: u32) -> IpAddr {
+        self.locations[number as usize]
+    }
+
+    fn number(&mut self, location: IpAddr) -> u32 {
+        if let Some(number) = self.numbers.get(&location) {
+            return *number;
+        }
+        let number = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
+        self.locations.push(location);
+        self.numbers.insert(location, number);
+        number
+    }
+}

@@ -1,0 +1,391 @@
+//! The address table of the Service Gateway: as Kubernetes wants it, as it is, and the difference.
+//!
+//! What is remembered between plans is remembered by its inputs: a fact that is the same value in
+//! memory is not looked at again. After one Pod has changed only its slice is walked.
+//!
+//! # Guarantees
+//! - A tracker that was brought up to date holds what a fresh one would hold.
+//! - The difference is kept address by address; nothing walks the whole table to find it.
+//!
+//! # Assumptions
+//! Facts are replaced, never changed in place while a tracker holds them.
+
+mod claims;
+mod homes;
+mod seen;
+
+pub(crate) use seen::Spot;
+
+use crate::container::names;
+use claims::{Claim, Claims, Sources};
+use homes::Homes;
+use model::gateway::{Direction, GatewayService, Locations};
+use model::kubernetes::{Deletion, EndpointSlice, POD_FINALIZER, Pod, PodPhase, Readiness, Wish};
+use model::world::Fact;
+use model::{Family, ServiceName, ServiceUid, World};
+use seen::Seen;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Both sides of the address table and their difference.
+#[derive(Debug, Default)]
+pub(crate) struct DiffTracker {
+    homes: Homes,
+    /// Gateway services that addresses may be published for.
+    published: BTreeMap<Arc<str>, Direction>,
+    /// Gateway services that are not ours: what they list stays.
+    foreign: BTreeSet<Arc<str>>,
+    slices: BTreeMap<ServiceName, Held<EndpointSlice>>,
+    slices_of: BTreeMap<Arc<str>, BTreeSet<ServiceName>>,
+    pods: BTreeMap<ServiceName, Held<Pod>>,
+    sources: Sources,
+    addresses: BTreeMap<IpAddr, Sides>,
+    observed: Option<Arc<Locations>>,
+    difference: BTreeSet<IpAddr>,
+    /// Those of them that a gateway service is to lose.
+    departing: BTreeSet<IpAddr>,
+    /// Addresses to compare again before the update is over.
+    dirty: BTreeSet<IpAddr>,
+}
+
+/// A fact that was taken in, and the number of what it claims.
+#[derive(Debug)]
+struct Held<T> {
+    fact: Arc<T>,
+    source: u32,
+}
+
+/// One address on both sides.
+#[derive(Debug, Default)]
+struct Sides {
+    wanted: Claims,
+    seen: Seen,
+}
+
+/// What an address is to become at one location.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Edit {
+    /// The location.
+    pub location: IpAddr,
+    /// The address.
+    pub address: IpAddr,
+    /// Gateway services that list it there now.
+    pub before: BTreeSet<Arc<str>>,
+    /// Those that are to; empty: it goes.
+    pub after: BTreeSet<Arc<str>>,
+}
+
+/// Keys whose values are not the same.
+pub(crate) fn changed<K: Ord + Clone, T, U>(
+    old: &BTreeMap<K, T>,
+    new: &BTreeMap<K, U>,
+    same: impl Fn(&T, &U) -> bool,
+) -> Vec<K> {
+    let mut changed = Vec::new();
+    let (mut olds, mut news) = (old.iter().peekable(), new.iter().peekable());
+    loop {
+        let order = match (olds.peek(), news.peek()) {
+            (None, None) => return changed,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((a, _)), Some((b, _))) => a.cmp(b),
+        };
+        let old = if order.is_le() { olds.next() } else { None };
+        let new = if order.is_ge() { news.next() } else { None };
+        match (old, new) {
+            (Some((_, a)), Some((_, b))) if same(a, b) => {}
+            (Some((key, _)), _) | (None, Some((key, _))) => changed.push(key.clone()),
+            (None, None) => {}
+        }
+    }
+}
+
+impl DiffTracker {
+    /// Takes in what has changed: `names` are the gateway services that were registered, changed
+    /// or removed, and those whose Services were.
+    pub fn update(
+        &mut self,
+        world: &World,
+        names: &BTreeSet<Arc<str>>,
+        uids: &BTreeMap<Arc<str>, ServiceUid>,
+    ) {
+        if self.homes.update(&world.kubernetes.nodes) {
+            self.withdraw_all();
+        }
+        let moved = self.publish(world, names, uids);
+        self.take_slices(world, &moved);
+        self.take_pods(world, &moved);
+        if let Fact::Known(table) = &world.azure.gateway_locations {
+            self.see(table);
+        }
+        for address in std::mem::take(&mut self.dirty) {
+            self.compare(address);
+        }
+    }
+
+    /// Addresses that are not as they are to be.
+    pub fn difference(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.difference.iter().copied()
+    }
+
+    /// Addresses that a gateway service is to lose at some location.
+    pub fn departing(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.departing.iter().copied()
+    }
+
+    /// What is to be done about an address, one edit a location.
+    pub fn edits(&self, address: IpAddr) -> Vec<Edit> {
+        let Some(sides) = self.addresses.get(&address) else { return Vec::new() };
+        let home = sides.wanted.home(&self.sources, &self.homes);
+        let mut edits = Vec::new();
+        let mut at_home = false;
+        for spot in self.spots(address, sides) {
+            let mut after: BTreeSet<Arc<str>> =
+                spot.services.iter().filter(|n| self.foreign.contains(*n)).cloned().collect();
+            if home == Some(spot.location) {
+                at_home = true;
+                after.extend(self.owners(sides, spot.location));
+            }
+            if after != **spot.services {
+                let (location, before) = (spot.location, BTreeSet::clone(spot.services));
+                edits.push(Edit { location, address, before, after });
+            }
+        }
+        if let Some(location) = home.filter(|_| !at_home) {
+            let after = self.owners(sides, location).collect();
+            edits.push(Edit { location, address, before: BTreeSet::new(), after });
+        }
+        edits
+    }
+
+    /// Whether the table has a location.
+    pub fn has_location(&self, location: IpAddr) -> bool {
+        self.observed.as_ref().is_some_and(|table| table.contains_key(&location))
+    }
+
+    /// How many addresses the table has at a location.
+    pub fn population(&self, location: IpAddr) -> usize {
+        let table = self.observed.as_ref();
+        table.and_then(|table| table.get(&location)).map_or(0, |at| at.len())
+    }
+
+    /// Gateway services that the table lists addresses for which they are not to have.
+    pub fn receding(&self) -> BTreeSet<Arc<str>> {
+        let edits = self.departing.iter().flat_map(|address| self.edits(*address));
+        edits.flat_map(|e| e.before.difference(&e.after).cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// Whether the table lists anything for an address that it is not to have.
+    pub fn is_leftover(&self, address: IpAddr) -> bool {
+        self.departing.contains(&address)
+    }
+
+    fn spots<'a>(&'a self, address: IpAddr, sides: &'a Sides) -> impl Iterator<Item = Spot<'a>> {
+        let table = self.observed.as_deref();
+        sides.seen.locations().filter_map(move |location| {
+            let services = table?.get(&location)?.get(&address)?;
+            Some(Spot { location, services })
+        })
+    }
+
+    fn owners<'a>(
+        &'a self,
+        sides: &'a Sides,
+        location: IpAddr,
+    ) -> impl Iterator<Item = Arc<str>> + 'a {
+        let at = move |claim: &&Claim| self.homes.address(claim.home) == location;
+        sides.wanted.iter().filter(at).map(|claim| self.sources.owner(claim.source))
+    }
+
+    fn compare(&mut self, address: IpAddr) {
+        let bare = self.addresses.get(&address).is_some_and(|s| {
+            s.wanted.iter().next().is_none() && s.seen.locations().next().is_none()
+        });
+        if bare {
+            self.addresses.remove(&address);
+        }
+        let edits = self.edits(address);
+        keep(&mut self.difference, address, !edits.is_empty());
+        let departs = edits.iter().any(|e| !e.before.is_subset(&e.after));
+        keep(&mut self.departing, address, departs);
+    }
+
+    /// Learns which gateway services addresses may be published for; gives those that changed.
+    fn publish(
+        &mut self,
+        world: &World,
+        names: &BTreeSet<Arc<str>>,
+        uids: &BTreeMap<Arc<str>, ServiceUid>,
+    ) -> BTreeSet<Arc<str>> {
+        let mut moved = BTreeSet::new();
+        for name in names {
+            let service = world.azure.gateway_services.known().and_then(|all| all.get(name));
+            let foreign = service.is_some_and(names::is_foreign);
+            let stranger = if foreign {
+                self.foreign.insert(Arc::clone(name))
+            } else {
+                self.foreign.remove(name)
+            };
+            if stranger {
+                self.dirty.extend(self.addresses.keys());
+            }
+            let wanted = || {
+                let service = uids.get(name).and_then(|uid| world.kubernetes.services.get(uid));
+                service.is_some_and(|s| s.wish == Wish::LoadBalancer)
+            };
+            let direction = service
+                .filter(|s| !foreign && is_connected(s))
+                .map(|s| s.direction)
+                .filter(|direction| *direction == Direction::Outbound || wanted());
+            let before = match direction {
+                Some(direction) => self.published.insert(Arc::clone(name), direction),
+                None => self.published.remove(name),
+            };
+            if before != direction {
+                moved.insert(Arc::clone(name));
+            }
+        }
+        moved
+    }
+
+    fn withdraw_all(&mut self) {
+        self.dirty.extend(self.addresses.keys());
+        for sides in self.addresses.values_mut() {
+            sides.wanted = Claims::default();
+        }
+        for held in self.slices.values() {
+            self.sources.free(held.source);
+        }
+        for held in self.pods.values() {
+            self.sources.free(held.source);
+        }
+        self.slices.clear();
+        self.slices_of.clear();
+        self.pods.clear();
+    }
+
+    fn take_slices(&mut self, world: &World, moved: &BTreeSet<Arc<str>>) {
+        let slices = &world.kubernetes.slices;
+        let mut names: BTreeSet<ServiceName> =
+            changed(&self.slices, slices, |a, b| Arc::ptr_eq(&a.fact, b)).into_iter().collect();
+        for owner in moved {
+            names.extend(self.slices_of.get(owner).into_iter().flatten().cloned());
+        }
+        for name in names {
+            if let Some(held) = self.slices.remove(&name) {
+                self.withdraw(held.source, held.fact.endpoints.iter().map(|e| e.address));
+                let owner = owner(&held.fact);
+                if let Some(of) = self.slices_of.get_mut(&*owner) {
+                    of.remove(&name);
+                    if of.is_empty() {
+                        self.slices_of.remove(&*owner);
+                    }
+                }
+            }
+            if let Some(slice) = slices.get(&name) {
+                self.take_slice(name, slice);
+            }
+        }
+    }
+
+    fn take_slice(&mut self, name: ServiceName, slice: &Arc<EndpointSlice>) {
+        let owner = owner(slice);
+        let source = self.sources.open(Arc::clone(&owner), &slice.revision);
+        if self.published.get(&owner) == Some(&Direction::Inbound) {
+            for endpoint in slice.endpoints.iter().filter(|e| e.readiness == Readiness::Ready) {
+                let node = endpoint.node.as_ref();
+                let home = node.and_then(|n| self.homes.of_node(n, Family::of(endpoint.address)));
+                if let Some(home) = home {
+                    self.claim(endpoint.address, Claim { source, home });
+                }
+            }
+        }
+        self.slices_of.entry(owner).or_default().insert(name.clone());
+        self.slices.insert(name, Held { fact: Arc::clone(slice), source });
+    }
+
+    fn take_pods(&mut self, world: &World, moved: &BTreeSet<Arc<str>>) {
+        let pods = &world.kubernetes.pods;
+        let mut names: BTreeSet<ServiceName> =
+            changed(&self.pods, pods, |a, b| Arc::ptr_eq(&a.fact, b)).into_iter().collect();
+        if !moved.is_empty() {
+            let label = |held: &Held<Pod>| {
+                held.fact.egress.as_ref().is_some_and(|egress| moved.contains(egress))
+            };
+            names.extend(self.pods.iter().filter(|(_, h)| label(h)).map(|(n, _)| n.clone()));
+        }
+        for name in names {
+            if let Some(held) = self.pods.remove(&name) {
+                self.withdraw(held.source, held.fact.addresses.iter().copied());
+            }
+            if let Some(pod) = pods.get(&name) {
+                self.take_pod(name, pod);
+            }
+        }
+    }
+
+    fn take_pod(&mut self, name: ServiceName, pod: &Arc<Pod>) {
+        let label = pod.egress.clone().unwrap_or_else(|| Arc::from(""));
+        let outbound = self.published.get(&label) == Some(&Direction::Outbound);
+        let source = self.sources.open(label, &pod.revision);
+        if outbound && is_alive(pod) && pod.finalizers.contains(POD_FINALIZER) {
+            for (address, host) in hosted(pod) {
+                let home = self.homes.of_host(host);
+                self.claim(address, Claim { source, home });
+            }
+        }
+        self.pods.insert(name, Held { fact: Arc::clone(pod), source });
+    }
+
+    fn claim(&mut self, address: IpAddr, claim: Claim) {
+        self.addresses.entry(address).or_default().wanted.add(claim);
+        self.dirty.insert(address);
+    }
+
+    fn withdraw(&mut self, source: u32, addresses: impl Iterator<Item = IpAddr>) {
+        for address in addresses {
+            if let Some(sides) = self.addresses.get_mut(&address) {
+                sides.wanted.remove(source);
+                self.dirty.insert(address);
+            }
+        }
+        self.sources.free(source);
+    }
+}
+
+fn keep(set: &mut BTreeSet<IpAddr>, address: IpAddr, belongs: bool) {
+    if belongs {
+        set.insert(address);
+    } else {
+        set.remove(&address);
+    }
+}
+
+/// The gateway service whose addresses a slice brings: empty for a slice that no Service owns.
+fn owner(slice: &EndpointSlice) -> Arc<str> {
+    slice.owner.as_ref().map_or_else(|| Arc::from(""), names::of_service)
+}
+
+/// Whether a gateway service leads somewhere.
+fn is_connected(service: &GatewayService) -> bool {
+    match service.direction {
+        Direction::Inbound => !service.pools.is_empty(),
+        Direction::Outbound => service.nat_gateway.is_some(),
+        Direction::InboundOutbound => false,
+    }
+}
+
+/// Whether a Pod is alive and stays, whatever gateway it asks for.
+pub(crate) fn is_alive(pod: &Pod) -> bool {
+    pod.deletion == Deletion::None && pod.phase == PodPhase::Alive
+}
+
+/// The addresses of a Pod, each with the first host address of its family.
+pub(crate) fn hosted(pod: &Pod) -> impl Iterator<Item = (IpAddr, IpAddr)> + '_ {
+    pod.addresses.iter().filter_map(|address| {
+        let host = pod.hosts.iter().find(|h| Family::of(**h) == Family::of(*address))?;
+        Some((*address, *host))
+    })
+}

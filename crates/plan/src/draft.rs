@@ -1,0 +1,257 @@
+//! What planning builds up: a stance to every Service, changes, waits and findings.
+
+use crate::intent::container::{self, ContainerIntent};
+use crate::intent::{self, Intent};
+use model::azure::{LoadBalancer, PublicIp};
+use model::kubernetes::{Service, Wish};
+use model::plan::{Change, KubernetesWrite, Plan};
+use model::policy::Layout;
+use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
+use model::world::{ById, Need};
+use model::{Group, Policy, ResourceId, ServiceName, ServiceUid, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What is to become of a Service.
+#[derive(Clone, Debug)]
+pub(crate) enum Stance {
+    /// It gets what it asks.
+    Wanted(Box<Intent>),
+    /// It gets the container load balancer that it asks.
+    Container(Box<ContainerIntent>),
+    /// It keeps what it has: it is refused or set aside.
+    Kept,
+    /// It loses what it has.
+    Leaving,
+}
+
+/// One Service while planning.
+#[derive(Debug)]
+pub(crate) struct Case<'w> {
+    /// The Service.
+    pub service: &'w Service,
+    /// Base of its names.
+    pub base: Arc<str>,
+    /// What is to become of it.
+    pub stance: Stance,
+    /// What it waits on.
+    pub waits: BTreeSet<Wait>,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+    /// Name of its load balancer.
+    pub balancer: Option<Arc<str>>,
+    /// Addresses it has in Azure, in the order of its status.
+    pub addresses: Vec<Arc<str>>,
+    /// Whether anything of it is still in Azure, as far as planning saw.
+    pub traces: Traces,
+}
+
+/// Whether anything of a Service is in Azure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Traces {
+    /// Nothing was found.
+    None,
+    /// Something was.
+    Some,
+}
+
+impl Case<'_> {
+    /// The intent of a Service that gets what it asks.
+    pub fn intent(&self) -> Option<&Intent> {
+        match &self.stance {
+            Stance::Wanted(intent) => Some(intent),
+            Stance::Container(_) | Stance::Kept | Stance::Leaving => None,
+        }
+    }
+
+    /// Refuses the Service: what it has stays.
+    pub fn refuse(&mut self, finding: Finding) {
+        self.findings.push(finding);
+        self.stance = Stance::Kept;
+    }
+}
+
+/// Planning's work in progress.
+#[derive(Debug)]
+pub(crate) struct Draft<'w> {
+    /// Facts.
+    pub world: &'w World,
+    /// Choices.
+    pub policy: &'w Policy,
+    /// Services by UID.
+    pub cases: BTreeMap<ServiceUid, Case<'w>>,
+    /// UIDs by base name, folded.
+    pub by_base: BTreeMap<String, ServiceUid>,
+    /// UIDs by namespace and name.
+    pub by_name: BTreeMap<ServiceName, ServiceUid>,
+    /// Changes by target.
+    pub changes: BTreeMap<ResourceId, Change>,
+    /// Kubernetes writes.
+    pub writes: Vec<KubernetesWrite>,
+    /// What has to be read.
+    pub needs: BTreeSet<Need>,
+    /// What is wrong with the whole.
+    pub findings: Vec<Finding>,
+    /// What is wrong with egress Pods.
+    pub pods: BTreeMap<ServiceName, Vec<Finding>>,
+}
+
+impl<'w> Draft<'w> {
+    /// Takes a stance to every Service.
+    pub fn new(world: &'w World, policy: &'w Policy) -> Self {
+        let mut draft = Self::bare(world, policy);
+        draft.admit_all();
+        draft
+    }
+
+    /// Knows no Service yet.
+    pub fn bare(world: &'w World, policy: &'w Policy) -> Self {
+        Self {
+            world,
+            policy,
+            cases: BTreeMap::new(),
+            by_base: BTreeMap::new(),
+            by_name: BTreeMap::new(),
+            changes: BTreeMap::new(),
+            writes: Vec::new(),
+            needs: BTreeSet::new(),
+            findings: Vec::new(),
+            pods: BTreeMap::new(),
+        }
+    }
+
+    /// Takes a stance to every Service.
+    pub fn admit_all(&mut self) {
+        self.world.kubernetes.services.values().for_each(|service| self.admit(service));
+    }
+
+    /// Takes a stance to one Service.
+    pub fn admit(&mut self, service: &'w Service) {
+        let case = self.case(service);
+        self.by_base.insert(case.base.to_lowercase(), service.uid.clone());
+        self.by_name.insert(service.name.clone(), service.uid.clone());
+        self.cases.insert(service.uid.clone(), case);
+    }
+
+    fn case(&self, service: &'w Service) -> Case<'w> {
+        let mut case = Case {
+            service,
+            base: Arc::from(service.uid.base_name()),
+            stance: Stance::Leaving,
+            waits: BTreeSet::new(),
+            findings: Vec::new(),
+            balancer: None,
+            addresses: Vec::new(),
+            traces: Traces::None,
+        };
+        if self.policy.layout == Layout::PerService {
+            // A container load balancer shares nothing: each of its parts is held by itself.
+            if service.wish == Wish::LoadBalancer {
+                let reading = container::read(service, self.policy);
+                case.findings = reading.findings;
+                case.stance = match reading.intent {
+                    Some(intent) => Stance::Container(Box::new(intent)),
+                    None => Stance::Kept,
+                };
+            }
+            return case;
+        }
+        if service.wish == Wish::LoadBalancer {
+            let reading = intent::read(service, self.policy);
+            case.findings = reading.findings;
+            case.stance = match reading.intent {
+                Some(intent) => Stance::Wanted(Box::new(intent)),
+                None => Stance::Kept,
+            };
+        }
+        if let Some(hold) = self.world.holds.get(&service.uid) {
+            case.stance = Stance::Kept;
+            let reason = Arc::clone(&hold.reason);
+            case.waits.insert(Wait::SetAside { reason, until_ms: hold.until_ms });
+        }
+        case
+    }
+
+    /// The Service whose base name this part's name begins with.
+    pub fn owner_of(&self, part: &str) -> Option<&ServiceUid> {
+        let base = crate::name::base_of(part)?;
+        self.by_base.get(&base.to_lowercase())
+    }
+
+    /// Whether a part named like a Service's may be taken away although no such Service is known.
+    pub fn is_abandoned(&self, name: &str) -> bool {
+        self.world.abandoned.contains(name.to_lowercase().as_str())
+    }
+
+    /// Notes that a Service waits.
+    pub fn wait(&mut self, uid: &ServiceUid, wait: Wait) {
+        if let Some(case) = self.cases.get_mut(uid) {
+            case.waits.insert(wait);
+        }
+    }
+
+    /// Refuses a Service.
+    pub fn refuse(&mut self, uid: &ServiceUid, finding: Finding) {
+        if let Some(case) = self.cases.get_mut(uid) {
+            case.refuse(finding);
+        }
+    }
+
+    /// Load balancers, where they are known.
+    pub fn balancers(&self) -> Option<&'w ById<LoadBalancer>> {
+        self.world.azure.balancers.known()
+    }
+
+    /// Public IPs of a group, where they are known.
+    pub fn public_ips(&self, group: &Group) -> Option<&'w ById<PublicIp>> {
+        self.world.azure.public_ips.get(group)?.known()
+    }
+
+    /// One public IP, where it is known to exist.
+    pub fn public_ip(&self, id: &ResourceId) -> Option<&'w Arc<PublicIp>> {
+        self.public_ips(&id.group()?)?.get(id)
+    }
+
+    /// Adds a change; its waits become those of the Services on whose account it is made.
+    pub fn change(&mut self, change: Change) {
+        for uid in &change.causes {
+            if let Some(case) = self.cases.get_mut(uid) {
+                case.waits.extend(change.waits.iter().cloned());
+                let id = change.target.clone();
+                if change.waits.is_empty() {
+                    case.waits.insert(Wait::Writing(id));
+                }
+            }
+        }
+        self.changes.insert(change.target.clone(), change);
+    }
+
+    /// Turns what was drafted into the plan and the report.
+    pub fn finish(self) -> (Plan, Report) {
+        let Self { needs, findings, pods, .. } = self;
+        let mut report = Report { needs, findings, pods, services: BTreeMap::new() };
+        for (uid, case) in self.cases {
+            let refused = case.findings.iter().any(|f| f.severity == Severity::Refusal);
+            let state = match case.stance {
+                Stance::Leaving => State::Removing,
+                _ if refused => State::Refused,
+                Stance::Kept => State::Waiting,
+                Stance::Wanted(_) | Stance::Container(_) if case.waits.is_empty() => {
+                    State::Programmed
+                }
+                Stance::Wanted(_) | Stance::Container(_) => State::Waiting,
+            };
+            let service = ServiceReport {
+                name: case.service.name.clone(),
+                balancer: case.balancer,
+                addresses: case.addresses,
+                state,
+                waits: case.waits.into_iter().collect(),
+                findings: case.findings,
+            };
+            report.services.insert(uid, service);
+        }
+        let changes = self.changes.into_values().collect();
+        (Plan { changes, writes: self.writes }, report)
+    }
+}

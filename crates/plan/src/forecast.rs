@@ -1,0 +1,292 @@
+//! What carrying out plans would come to, step by step, without Azure.
+//!
+//! A plan holds what can be written now and what still waits. To show the whole way, the plan's
+//! ready changes are applied to a copy of the World, and planning goes on from there until nothing
+//! is left. What only Azure can know (an address it will choose) gets a placeholder.
+
+use crate::plan;
+use model::azure::{FrontendAddress, LoadBalancer, PublicIp};
+use model::gateway::UpdateAction;
+use model::kubernetes::Service;
+use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
+use model::report::Wait;
+use model::world::{Azure, Fact};
+use model::{Etag, Family, Policy, Report, ResourceId, ServiceUid, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+/// Rounds after which a plan that never ends is reported instead of followed.
+const ROUNDS: usize = 100;
+
+/// The whole way from the World as it is to the World as it is to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forecast {
+    /// Azure changes, one a resource, in the order of their last write.
+    pub changes: Vec<Change>,
+    /// Kubernetes writes, in order.
+    pub writes: Vec<KubernetesWrite>,
+    /// The report of the first plan: what waits and what is wrong now.
+    pub report: Report,
+    /// The report of the last plan: what is still wrong or unknown then.
+    pub last: Report,
+    /// Calls it takes.
+    pub calls: usize,
+}
+
+impl Forecast {
+    /// Whether nothing would be written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.writes.is_empty()
+    }
+}
+
+/// Whether an address stands for one that Azure will choose.
+#[must_use]
+pub fn is_placeholder(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(a) => a.octets()[0] == 0,
+        IpAddr::V6(a) => a.segments()[..6].iter().all(|s| *s == 0),
+    }
+}
+
+/// Follows plans to their end.
+#[must_use]
+pub fn forecast(world: &World, policy: &Policy) -> Forecast {
+    let mut path = Path { world: world.clone(), placeholders: 0 };
+    let mut merged: BTreeMap<ResourceId, (usize, Change)> = BTreeMap::new();
+    let mut forecast = Forecast::default();
+    for round in 0..ROUNDS {
+        let (plan, report) = plan(&path.world, policy);
+        if round == 0 {
+            forecast.report.clone_from(&report);
+        }
+        forecast.last = report;
+        let ready: Vec<&Change> = plan.changes.iter().filter(|c| is_ready(c)).collect();
+        let alone = ready.iter().all(|c| c.waits.is_empty());
+        let mut moved = false;
+        for change in &ready {
+            // What gathers goes once nothing else can join it.
+            if !alone && !change.waits.is_empty() {
+                continue;
+            }
+            path.apply(change);
+            moved = true;
+            forecast.calls += 1;
+            let order = forecast.calls;
+            merge(&mut merged, change, order);
+        }
+        for write in &plan.writes {
+            path.write(write);
+            moved = true;
+        }
+        forecast.writes.extend(plan.writes);
+        if !moved {
+            break;
+        }
+    }
+    let mut changes: Vec<(usize, Change)> = merged.into_values().collect();
+    changes.retain(|(_, change)| !is_void(change));
+    changes.sort_by_key(|(order, _)| *order);
+    forecast.changes = changes.into_iter().map(|(_, change)| change).collect();
+    forecast
+}
+
+fn is_ready(change: &Change) -> bool {
+    change.waits.iter().all(|w| matches!(w, Wait::Gathering { .. }))
+}
+
+/// Several writes of one resource show as one: from its first state to its last.
+fn merge(merged: &mut BTreeMap<ResourceId, (usize, Change)>, change: &Change, order: usize) {
+    let Some((at, earlier)) = merged.get_mut(&change.target) else {
+        merged.insert(change.target.clone(), (order, change.clone()));
+        return;
+    };
+    *at = order;
+    earlier.causes.extend(change.causes.iter().cloned());
+    let first = match &earlier.action {
+        Action::Put { before, .. } => before.clone(),
+        Action::Delete { before } => Some(before.clone()),
+        _ => None,
+    };
+    earlier.action = match (&change.action, first) {
+        (Action::Put { after, .. }, before) => Action::Put { before, after: after.clone() },
+        (Action::Delete { .. }, Some(before)) => Action::Delete { before },
+        (other, _) => other.clone(),
+    };
+}
+
+/// Made and taken away again, or back as it was.
+fn is_void(change: &Change) -> bool {
+    matches!(&change.action, Action::Put { before: Some(before), after } if before == after)
+}
+
+struct Path {
+    world: World,
+    placeholders: u16,
+}
+
+impl Path {
+    fn placeholder(&mut self, family: Family) -> IpAddr {
+        self.placeholders += 1;
+        let n = self.placeholders;
+        match family {
+            Family::V4 => {
+                let [high, low] = n.to_be_bytes();
+                IpAddr::V4(Ipv4Addr::new(0, 1, high, low))
+            }
+            Family::V6 => IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0, 1, n)),
+        }
+    }
+
+    fn apply(&mut self, change: &Change) {
+        match &change.action {
+            Action::Put { after, .. } => self.put(after),
+            Action::Delete { before } => remove(&mut self.world.azure, before.id()),
+            Action::DeleteChild | Action::MigratePools { .. } => {}
+            Action::UpdateServices(update) => {
+                if let Some(services) = self.world.azure.gateway_services.known_mut() {
+                    for put in &update.put {
+                        let key = Arc::from(put.service.name.to_lowercase());
+                        services.insert(key, put.service.clone());
+                    }
+                    for (name, _) in &update.delete {
+                        services.remove(name.to_lowercase().as_str());
+                    }
+                }
+            }
+            Action::UpdateLocations(update) => {
+                let Some(table) = self.world.azure.gateway_locations.known_mut() else { return };
+                let table = Arc::make_mut(table);
+                for location in &update.locations {
+                    let at = Arc::make_mut(table.entry(location.location).or_default());
+                    if location.action == UpdateAction::FullUpdate || location.addresses.is_empty()
+                    {
+                        at.clear();
+                    }
+                    for (address, services) in &location.addresses {
+                        if services.is_empty() {
+                            at.remove(address);
+                        } else {
+                            at.insert(*address, Arc::clone(services));
+                        }
+                    }
+                    if at.is_empty() {
+                        table.remove(&location.location);
+                    }
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, resource: &Resource) {
+        let etag = Some(Etag::new("placeholder"));
+        match resource {
+            Resource::PublicIp(ip) => {
+                let mut ip = PublicIp::clone(ip);
+                ip.address = Some(ip.address.unwrap_or_else(|| self.placeholder(ip.family)));
+                ip.etag = etag;
+                if let Some(group) = ip.id.group() {
+                    let facts = self.world.azure.public_ips.entry(group).or_default();
+                    insert(facts, ip.id.clone(), ip);
+                }
+            }
+            Resource::LoadBalancer(balancer) => {
+                let mut balancer = LoadBalancer::clone(balancer);
+                balancer.etag = etag;
+                for frontend in &mut balancer.frontends {
+                    if let FrontendAddress::Private { address, family, .. } = &mut frontend.address
+                        && address.is_none()
+                    {
+                        *address = Some(self.placeholder(*family));
+                    }
+                }
+                insert(&mut self.world.azure.balancers, balancer.id.clone(), balancer);
+            }
+            Resource::SecurityGroup(group) => {
+                self.world.azure.security_group = Fact::Known(Some(Arc::clone(group)));
+            }
+            Resource::Subnet(subnet) => {
+                let fact = Fact::Known(Some(Arc::clone(subnet)));
+                self.world.azure.subnets.insert(subnet.id.clone(), fact);
+            }
+            Resource::PrivateLinkService(service) => {
+                if let Some(group) = service.id.group() {
+                    let facts = self.world.azure.private_links.entry(group).or_default();
+                    facts
+                        .known_mut()
+                        .map(|all| all.insert(service.id.clone(), Arc::clone(service)));
+                }
+            }
+            Resource::NatGateway(gateway) => {
+                let all = self.world.azure.nat_gateways.known_mut();
+                all.map(|all| all.insert(gateway.id.clone(), Arc::clone(gateway)));
+            }
+            Resource::PoolMember(member) => self.put_member(member),
+        }
+    }
+
+    fn put_member(&mut self, member: &Arc<model::azure::PoolMember>) {
+        use model::azure::MemberKind;
+        let azure = &mut self.world.azure;
+        let facts = match member.kind {
+            MemberKind::ScaleSet | MemberKind::FlexibleScaleSet => Some(&mut azure.scale_sets),
+            MemberKind::NetworkInterface => Some(&mut azure.network_interfaces),
+            MemberKind::ScaleSetVm => {
+                member.owner.as_ref().and_then(|owner| azure.scale_set_vms.get_mut(owner))
+            }
+        };
+        if let Some(all) = facts.and_then(Fact::known_mut) {
+            all.insert(member.id.clone(), Arc::clone(member));
+        }
+    }
+
+    fn write(&mut self, write: &KubernetesWrite) {
+        match &write.object {
+            Object::Service { uid, .. } => self.write_service(uid, &write.edit),
+            Object::Pod { name, .. } => {
+                let Some(pod) = self.world.kubernetes.pods.get_mut(name) else { return };
+                if let Edit::Finalizers { list, .. } = &write.edit {
+                    Arc::make_mut(pod).finalizers = list.iter().cloned().collect::<BTreeSet<_>>();
+                }
+            }
+        }
+    }
+
+    fn write_service(&mut self, uid: &ServiceUid, edit: &Edit) {
+        let services = &mut self.world.kubernetes.services;
+        let Some(service) = services.get_mut(uid) else { return };
+        let service: &mut Service = Arc::make_mut(service);
+        match edit {
+            Edit::Finalizers { list, purpose, .. } => {
+                service.finalizers.clone_from(list);
+                if *purpose == model::plan::FinalizerPurpose::Release {
+                    services.remove(uid);
+                }
+            }
+            Edit::Ingress { list } => service.ingress.clone_from(list),
+        }
+    }
+}
+
+fn insert<T>(facts: &mut Fact<BTreeMap<ResourceId, Arc<T>>>, id: ResourceId, resource: T) {
+    if let Some(all) = facts.known_mut() {
+        all.insert(id, Arc::new(resource));
+    }
+}
+
+fn remove(azure: &mut Azure, id: &ResourceId) {
+    if let Some(all) = azure.balancers.known_mut() {
+        all.remove(id);
+    }
+    for facts in azure.public_ips.values_mut().filter_map(Fact::known_mut) {
+        facts.remove(id);
+    }
+    for facts in azure.private_links.values_mut().filter_map(Fact::known_mut) {
+        facts.remove(id);
+    }
+    if let Some(all) = azure.nat_gateways.known_mut() {
+        all.remove(id);
+    }
+}

@@ -1,0 +1,257 @@
+//! Load-balancing rules and their probes.
+
+use super::reader::Reader;
+use super::rules::{
+    INVALID_PROBE_COUNT, INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT, INVALID_PROBE_PROTOCOL,
+    INVALID_REQUEST_PATH, NODE_PORTS_REQUIRED, PROBE_TOO_SLOW, UNSUPPORTED_SCTP,
+};
+use super::{FloatingIp, ProbeIntent, ProbeName, ProxyProtocol, RuleIntent, RuleKind};
+use model::azure::ProbeProtocol;
+use model::kubernetes::{ServicePort, TrafficPolicy};
+use model::policy::{BalancerSku, ClusterProbe};
+use model::{Exposure, Family, Protocol};
+use std::sync::Arc;
+
+/// Where kube-proxy answers for its node.
+const KUBE_PROXY_PORT: u16 = 10256;
+const HEALTHZ: &str = "/healthz";
+/// Seconds between two probes and answers that change the health, unless annotated.
+const TIMING: (u16, u16) = (5, 2);
+/// Interval times count stays below this many seconds.
+const PATIENCE_S: u64 = 120;
+
+const INTERVAL: &str = "azure-load-balancer-health-probe-interval";
+const COUNT: &str = "azure-load-balancer-health-probe-num-of-probe";
+const PATH: &str = "azure-load-balancer-health-probe-request-path";
+const PROTOCOL: &str = "azure-load-balancer-health-probe-protocol";
+
+/// What else decides rules and probes.
+pub(super) struct Setting<'a> {
+    /// Public or internal.
+    pub exposure: Exposure,
+    /// Whether backends see the frontend's address.
+    pub floating: FloatingIp,
+    /// Of the Private Link Service, if there is one.
+    pub proxy: Option<ProxyProtocol>,
+    /// Families.
+    pub families: &'a [Family],
+}
+
+/// What probes a Service's ports.
+enum Source {
+    /// One probe for all.
+    Common(ProbeIntent),
+    /// The health check node port, but for ports with a probe port of their own.
+    HealthCheck(ProbeIntent),
+    /// Each its own.
+    Own,
+}
+
+/// Reads the rules with their probes.
+pub(super) fn rules(r: &mut Reader<'_>, setting: &Setting<'_>) -> Vec<RuleIntent> {
+    let service = r.service;
+    let source = source(r, setting);
+    let high_availability = r.is_set("azure-load-balancer-enable-high-availability-ports")
+        && setting.exposure == Exposure::Internal
+        && r.policy.sku == BalancerSku::Standard;
+    if high_availability {
+        return all_ports(r, &source).into_iter().collect();
+    }
+    let mut rules = Vec::new();
+    for port in &service.ports {
+        if r.is_set(&format!("port_{}_no_lb_rule", port.port)) {
+            continue;
+        }
+        check(r, setting, port);
+        let silent = r.is_set(&format!("port_{}_no_probe_rule", port.port));
+        let probe = if silent { None } else { probe(r, &source, port) };
+        let ServicePort { protocol, port, node_port, .. } = *port;
+        rules.push(RuleIntent { kind: RuleKind::Port { protocol, port, node_port }, probe });
+    }
+    rules
+}
+
+fn source(r: &mut Reader<'_>, setting: &Setting<'_>) -> Source {
+    if r.service.traffic_policy == TrafficPolicy::Local {
+        return match r.service.health_check_node_port {
+            // Behind the PROXY protocol the health check server understands nothing.
+            Some(port) if setting.proxy != Some(ProxyProtocol::Enabled) => {
+                Source::HealthCheck(health_check(r, port))
+            }
+            Some(_) | None => Source::Own,
+        };
+    }
+    match &r.policy.cluster_probe {
+        ClusterProbe::Shared { port, path } => Source::Common(shared(*port, Arc::clone(path))),
+        ClusterProbe::NodePort => Source::Own,
+    }
+}
+
+fn shared(port: u16, path: Arc<str>) -> ProbeIntent {
+    let (interval_s, threshold) = TIMING;
+    let (name, protocol) = (ProbeName::Shared, ProbeProtocol::Http);
+    ProbeIntent { name, protocol, port, path: Some(path), interval_s, threshold }
+}
+
+fn health_check(r: &mut Reader<'_>, port: u16) -> ProbeIntent {
+    let (interval_s, threshold) = timing(r, port);
+    let (name, protocol) = (ProbeName::HealthCheck(port), ProbeProtocol::Http);
+    ProbeIntent { name, protocol, port, path: Some(Arc::from(HEALTHZ)), interval_s, threshold }
+}
+
+/// The rule for everything, named after the first port; its probe is the first that there is.
+fn all_ports(r: &mut Reader<'_>, source: &Source) -> Option<RuleIntent> {
+    let service = r.service;
+    let first = service.ports.first()?;
+    let probe = match source {
+        Source::Common(probe) | Source::HealthCheck(probe) => Some(probe.clone()),
+        Source::Own => service.ports.iter().find_map(|port| own(r, port)),
+    };
+    let kind = RuleKind::AllPorts { protocol: first.protocol, port: first.port };
+    Some(RuleIntent { kind, probe })
+}
+
+/// Refuses ports that Azure has no rule for.
+fn check(r: &mut Reader<'_>, setting: &Setting<'_>, port: &ServicePort) {
+    let internal = setting.exposure == Exposure::Internal;
+    if port.protocol == Protocol::Sctp && (!internal || r.policy.sku != BalancerSku::Standard) {
+        let value = format!("{}/{}", port.protocol.name(), port.port);
+        r.find_field(&UNSUPPORTED_SCTP, "spec.ports", &value);
+    }
+    // Internal IPv6 frontends have no floating IP.
+    let translated = setting.floating == FloatingIp::Disabled
+        || (internal && setting.families.contains(&Family::V6));
+    if translated && port.node_port.is_none() {
+        r.find_field(&NODE_PORTS_REQUIRED, "spec.allocateLoadBalancerNodePorts", "false");
+    }
+}
+
+fn probe(r: &mut Reader<'_>, source: &Source, port: &ServicePort) -> Option<ProbeIntent> {
+    match source {
+        Source::Common(probe) => Some(probe.clone()),
+        Source::HealthCheck(probe) => {
+            let elsewhere = r.text(&format!("port_{}_health-probe_port", port.port)).is_some();
+            if elsewhere && port.protocol == Protocol::Tcp {
+                own(r, port)
+            } else {
+                Some(probe.clone())
+            }
+        }
+        Source::Own => own(r, port),
+    }
+}
+
+/// The probe of a TCP port. Without a node port the node as a whole is probed.
+fn own(r: &mut Reader<'_>, port: &ServicePort) -> Option<ProbeIntent> {
+    if port.protocol != Protocol::Tcp {
+        return None;
+    }
+    let key = format!("port_{}_health-probe_port", port.port);
+    let target = match r.text(&key) {
+        Some(text) => target(r, &key, text)?,
+        None => match port.node_port {
+            Some(node_port) => node_port,
+            None => return Some(shared(KUBE_PROXY_PORT, Arc::from(HEALTHZ))),
+        },
+    };
+    let protocol = protocol(r, port);
+    let path = match protocol {
+        ProbeProtocol::Tcp => None,
+        ProbeProtocol::Http | ProbeProtocol::Https => Some(path(r, port.port)),
+    };
+    let (interval_s, threshold) = timing(r, port.port);
+    Some(ProbeIntent { name: ProbeName::Rule, protocol, port: target, path, interval_s, threshold })
+}
+
+/// The port that an annotation names: the node port of a port of the Service, or any number.
+fn target(r: &mut Reader<'_>, key: &str, text: &str) -> Option<u16> {
+    let number = text.parse::<u16>().ok().filter(|port| *port > 0);
+    let service = r.service;
+    let named = service
+        .ports
+        .iter()
+        .find(|p| p.name.eq_ignore_ascii_case(text) || number == Some(p.port))
+        .and_then(|p| p.node_port);
+    let target = named.or(number);
+    if target.is_none() {
+        r.find(&INVALID_PROBE_PORT, key, text);
+    }
+    target
+}
+
+fn protocol(r: &mut Reader<'_>, port: &ServicePort) -> ProbeProtocol {
+    let key = format!("port_{}_health-probe_protocol", port.port);
+    let app = port.app_protocol.as_deref().filter(|text| !text.is_empty());
+    let protocol = if let Some(text) = r.text(&key) {
+        annotated(r, &key, text)
+    } else if let Some(text) = app {
+        parse(text).unwrap_or(ProbeProtocol::Tcp)
+    } else if let Some(text) = r.text(PROTOCOL) {
+        annotated(r, PROTOCOL, text)
+    } else {
+        ProbeProtocol::Tcp
+    };
+    match protocol {
+        ProbeProtocol::Https if r.policy.sku == BalancerSku::Basic => ProbeProtocol::Tcp,
+        other => other,
+    }
+}
+
+fn annotated(r: &mut Reader<'_>, key: &str, text: &str) -> ProbeProtocol {
+    parse(text).unwrap_or_else(|| {
+        r.find(&INVALID_PROBE_PROTOCOL, key, text);
+        ProbeProtocol::Tcp
+    })
+}
+
+fn parse(text: &str) -> Option<ProbeProtocol> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "tcp" => Some(ProbeProtocol::Tcp),
+        "http" => Some(ProbeProtocol::Http),
+        "https" => Some(ProbeProtocol::Https),
+        _ => None,
+    }
+}
+
+fn path(r: &mut Reader<'_>, port: u16) -> Arc<str> {
+    let of_port = format!("port_{port}_health-probe_request-path");
+    let key = if r.text(&of_port).is_some() { of_port.as_str() } else { PATH };
+    let path = r.text(key).unwrap_or("/");
+    if !path.starts_with('/') {
+        r.find(&INVALID_REQUEST_PATH, key, path);
+    }
+    Arc::from(path)
+}
+
+/// Interval and count under a port number, else for all ports.
+fn timing(r: &mut Reader<'_>, port: u16) -> (u16, u16) {
+    let chosen = |r: &Reader<'_>, suffix: &str, all: &str| {
+        let key = format!("port_{port}_health-probe_{suffix}");
+        if r.raw(&key).is_some() { key } else { all.to_owned() }
+    };
+    let interval_key = chosen(r, "interval", INTERVAL);
+    let count_key = chosen(r, "num-of-probe", COUNT);
+    let interval = whole(r, &interval_key, 5, TIMING.0);
+    let count = whole(r, &count_key, 2, TIMING.1);
+    let interval = interval.unwrap_or_else(|text| {
+        r.find(&INVALID_PROBE_INTERVAL, &interval_key, text);
+        TIMING.0.into()
+    });
+    let count = count.unwrap_or_else(|text| {
+        r.find(&INVALID_PROBE_COUNT, &count_key, text);
+        TIMING.1.into()
+    });
+    if u64::from(interval) * u64::from(count) >= PATIENCE_S {
+        let key = if r.raw(&interval_key).is_some() { &interval_key } else { &count_key };
+        r.find(&PROBE_TOO_SLOW, key, &format!("{interval} s x {count}"));
+        return TIMING;
+    }
+    // Below 120 in product, so both fit.
+    (u16::try_from(interval).unwrap_or(TIMING.0), u16::try_from(count).unwrap_or(TIMING.1))
+}
+
+/// A whole number from `least`; the text where it is none.
+fn whole<'a>(r: &Reader<'a>, key: &str, least: u32, default: u16) -> Result<u32, &'a str> {
+    let Some(text) = r.raw(key) else { return Ok(default.into()) };
+    text.parse().ok().filter(|number| *number >= least).ok_or(text)
+}

@@ -1,0 +1,231 @@
+//! Every finding that reading a Service can yield.
+
+use model::report::Severity;
+
+/// A rule that a Service can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FindingRule {
+    /// Its stable name.
+    pub name: &'static str,
+    /// What breaking it means.
+    pub severity: Severity,
+    /// Something that breaks it.
+    pub example: &'static str,
+    /// What is allowed.
+    pub allowed: &'static str,
+}
+
+macro_rules! rules {
+    ($($constant:ident $severity:ident $name:literal $example:literal $allowed:literal;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`: ", $allowed, ".")]
+            pub const $constant: FindingRule = FindingRule {
+                name: $name,
+                severity: Severity::$severity,
+                example: $example,
+                allowed: $allowed,
+            };
+        )*
+
+        /// All rules.
+        pub const RULES: &[FindingRule] = &[$($constant),*];
+    };
+}
+
+rules! {
+    INVALID_BOOLEAN Note "InvalidBoolean"
+        "azure-pls-create: yes"
+        "true or false; anything else counts as false";
+    UNKNOWN_ANNOTATION Note "UnknownAnnotation"
+        "azure-load-balancer-intern: true"
+        "a key of the annotation reference";
+    UNKNOWN_PORT Note "UnknownPort"
+        "port_81_no_lb_rule: true"
+        "the number of a port of the Service in the key";
+    ANNOTATION_IGNORED Note "AnnotationIgnored"
+        "azure-load-balancer-internal-subnet: apps"
+        "nothing: it does not count on this load balancer";
+    SHARED_RULES_ALWAYS_ON Note "SharedRulesAlwaysOn"
+        "azure-shared-securityrule: true"
+        "anything: equal security rules are always shared";
+
+    INVALID_SUBNET Refusal "InvalidSubnet"
+        "azure-load-balancer-internal-subnet: vnet/apps"
+        "the name of a subnet of the cluster's virtual network";
+    INVALID_NODE_SET Refusal "InvalidNodeSet"
+        "azure-load-balancer-mode: set/1"
+        "__auto__ or the name of a scale set or availability set";
+    MODE_IGNORED Note "ModeIgnored"
+        "azure-load-balancer-mode: __auto__"
+        "nothing: only counts where each node set has a load balancer of its own";
+    UNKNOWN_CONFIGURATION Refusal "UnknownConfiguration"
+        "azure-load-balancer-configurations: lb9"
+        "names from multipleStandardLoadBalancerConfigurations";
+    UNKNOWN_CONFIGURATION_NAME Note "UnknownConfigurationName"
+        "azure-load-balancer-configurations: lb1,lb9"
+        "names from multipleStandardLoadBalancerConfigurations; others do not count";
+    CONFIGURATIONS_IGNORED Note "ConfigurationsIgnored"
+        "azure-load-balancer-configurations: lb1"
+        "nothing: only counts with multipleStandardLoadBalancerConfigurations";
+    CONFLICTING_PLACEMENT Refusal "ConflictingPlacement"
+        "azure-load-balancer-configurations: lb1"
+        "nothing beside a pinned address or public IP, which decides the load balancer";
+
+    INVALID_PINNED_ADDRESS Refusal "InvalidPinnedAddress"
+        "azure-load-balancer-ipv4: fd00::1"
+        "an IP address of the family";
+    PRIVATE_PINNED_ADDRESS Refusal "PrivatePinnedAddress"
+        "azure-load-balancer-ipv4: 10.0.0.9"
+        "a public unicast address, as the load balancer is public";
+    UNUSED_PINNED_ADDRESS Note "UnusedPinnedAddress"
+        "azure-load-balancer-ipv6: fd00::1"
+        "an address of a family that the Service has";
+    INVALID_ADDITIONAL_ADDRESS Refusal "InvalidAdditionalAddress"
+        "azure-additional-public-ips: 20.1.2.3,host"
+        "IP addresses, separated by commas";
+    INVALID_PUBLIC_IP_NAME Refusal "InvalidPublicIpName"
+        "azure-pip-name: rg/web"
+        "the name of a public IP";
+    INVALID_PUBLIC_IP_PREFIX Refusal "InvalidPublicIpPrefix"
+        "azure-pip-prefix-id: prefix"
+        "/subscriptions/…/resourceGroups/…/providers/Microsoft.Network/publicIPPrefixes/…";
+    INVALID_RESOURCE_GROUP Refusal "InvalidResourceGroup"
+        "azure-load-balancer-resource-group: a/b"
+        "the name of a resource group";
+    INVALID_DNS_LABEL Refusal "InvalidDnsLabel"
+        "azure-dns-label-name: My_Web"
+        "3 to 63 lower-case letters, digits and dashes, from a letter to a letter or digit";
+    MALFORMED_TAG Note "MalformedTag"
+        "azure-pip-tags: team"
+        "entries with exactly one =, separated by commas; others do not count";
+    INVALID_TAG Refusal "InvalidTag"
+        "azure-pip-tags: a/b=c"
+        "keys up to 512 characters without <>%&\\?/ and values up to 256";
+    RESERVED_TAG Note "ReservedTag"
+        "azure-pip-tags: k8s-azure-service=x"
+        "keys that do not begin with k8s-azure-; those do not count";
+
+    INVALID_IDLE_TIMEOUT Refusal "InvalidIdleTimeout"
+        "azure-load-balancer-tcp-idle-timeout: 3"
+        "a whole number of minutes from 4 to 100";
+    UNSUPPORTED_SCTP Refusal "UnsupportedSctp"
+        "spec.ports: SCTP/5000"
+        "TCP and UDP; SCTP only on internal Standard load balancers";
+    NODE_PORTS_REQUIRED Refusal "NodePortsRequired"
+        "spec.allocateLoadBalancerNodePorts: false"
+        "true: without floating IP backends are reached on node ports";
+
+    INVALID_PROBE_PROTOCOL Note "InvalidProbeProtocol"
+        "port_80_health-probe_protocol: grpc"
+        "tcp, http or https; anything else counts as tcp";
+    INVALID_PROBE_PORT Refusal "InvalidProbePort"
+        "port_80_health-probe_port: admin"
+        "the name or number of a port of the Service, or a number from 1 to 65535";
+    INVALID_PROBE_INTERVAL Refusal "InvalidProbeInterval"
+        "azure-load-balancer-health-probe-interval: 3"
+        "a whole number of seconds, 5 or more";
+    INVALID_PROBE_COUNT Refusal "InvalidProbeCount"
+        "azure-load-balancer-health-probe-num-of-probe: 1"
+        "a whole number, 2 or more";
+    PROBE_TOO_SLOW Refusal "ProbeTooSlow"
+        "azure-load-balancer-health-probe-interval: 60"
+        "an interval that times the count is less than 120 seconds";
+    INVALID_REQUEST_PATH Refusal "InvalidRequestPath"
+        "azure-load-balancer-health-probe-request-path: ready"
+        "a path that begins with /";
+
+    INVALID_SERVICE_TAG Refusal "InvalidServiceTag"
+        "azure-allowed-service-tags: 10.0.0.0/8"
+        "service tags, separated by commas; ranges go into azure-allowed-ip-ranges";
+    EMPTY_SERVICE_TAGS Note "EmptyServiceTags"
+        "azure-allowed-service-tags: ,"
+        "service tags, separated by commas; empty ones do not count";
+    INVALID_SOURCE_RANGE Refusal "InvalidSourceRange"
+        "azure-allowed-ip-ranges: 203.0.113.0/99"
+        "ranges as in 203.0.113.0/24, whose host bits are zero";
+    CONFLICTING_SOURCE_RANGES Refusal "ConflictingSourceRanges"
+        "azure-allowed-ip-ranges: 203.0.113.0/24"
+        "ranges either here or in spec.loadBalancerSourceRanges";
+    SOURCE_RANGES_LIMIT_TAGS Note "SourceRangesLimitTags"
+        "azure-allowed-service-tags: AzureCloud"
+        "tags whose addresses are in the source ranges, too: kube-proxy drops all others";
+    DENY_ALL_WITHOUT_RANGES Note "DenyAllWithoutRanges"
+        "azure-deny-all-except-load-balancer-source-ranges: true"
+        "only counts beside source ranges";
+
+    PRIVATE_LINK_UNREACHABLE Refusal "PrivateLinkUnreachable"
+        "azure-pls-create: true"
+        "only on an internal load balancer, or with floating IP disabled";
+    PRIVATE_LINK_NEEDS_IPV4 Refusal "PrivateLinkNeedsIpv4"
+        "azure-pls-create: true"
+        "only on a Service that has IPv4";
+    PRIVATE_LINK_NEEDS_STANDARD Refusal "PrivateLinkNeedsStandard"
+        "azure-pls-create: true"
+        "only on Standard load balancers";
+    PRIVATE_LINK_NOT_CREATED Note "PrivateLinkNotCreated"
+        "azure-pls-name: web"
+        "only counts together with azure-pls-create: true";
+    INVALID_PRIVATE_LINK_NAME Refusal "InvalidPrivateLinkName"
+        "azure-pls-name: a/b"
+        "1 to 80 letters, digits, dots, dashes and underscores";
+    INVALID_PRIVATE_LINK_COUNT Refusal "InvalidPrivateLinkCount"
+        "azure-pls-ip-configuration-ip-address-count: 9"
+        "a whole number from 1 to 8, and no less than there are static addresses";
+    INVALID_PRIVATE_LINK_ADDRESS Refusal "InvalidPrivateLinkAddress"
+        "azure-pls-ip-configuration-ip-address: fd00::1"
+        "IPv4 addresses, each once, separated by blanks";
+    INVALID_PRIVATE_LINK_FQDN Refusal "InvalidPrivateLinkFqdn"
+        "azure-pls-fqdns: a.example,b.example"
+        "host names, separated by blanks";
+    INVALID_SUBSCRIPTION Refusal "InvalidSubscription"
+        "azure-pls-visibility: a,b"
+        "subscription ids, separated by blanks; or *";
+
+    UNSUPPORTED_INTERNAL Refusal "UnsupportedInternalLoadBalancer"
+        "azure-load-balancer-internal: true"
+        "false: container load balancers are public";
+    UNSUPPORTED_AFFINITY Refusal "UnsupportedSessionAffinity"
+        "spec.sessionAffinity: ClientIP"
+        "None";
+    UNSUPPORTED_ADDRESS Refusal "UnsupportedLoadBalancerIP"
+        "spec.loadBalancerIP: 20.1.2.3"
+        "nothing: container load balancers choose their address";
+    UNSUPPORTED_DUAL_STACK Refusal "UnsupportedDualStack"
+        "spec.ipFamilies: IPv4,IPv6"
+        "one family";
+    UNSUPPORTED_NAMED_TARGET Refusal "UnsupportedNamedTargetPort"
+        "spec.ports: targetPort http"
+        "a number as target port";
+    UNSUPPORTED_PROTOCOL Refusal "UnsupportedProtocol"
+        "spec.ports: SCTP/5000"
+        "TCP and UDP";
+    BACKEND_COLLISION Refusal "UnsupportedBackendPortCollision"
+        "spec.ports: TCP/8080"
+        "one port for each protocol and target port";
+    INVALID_FRONTEND_PORT Refusal "InvalidFrontendPort"
+        "spec.ports: 65535"
+        "a port from 1 to 65534";
+    INVALID_BACKEND_PORT Refusal "InvalidBackendPort"
+        "spec.ports: targetPort 0"
+        "a target port from 1 to 65535";
+    IGNORED_BY_CONTAINER Note "IgnoredByContainerLoadBalancer"
+        "azure-dns-label-name: web"
+        "nothing: it has no effect on container load balancers";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_in_camel_case() {
+        let names: BTreeSet<&str> = RULES.iter().map(|r| r.name).collect();
+        assert_eq!(names.len(), RULES.len());
+        for rule in RULES {
+            assert!(rule.name.starts_with(|c: char| c.is_ascii_uppercase()), "{}", rule.name);
+            assert!(rule.name.chars().all(|c| c.is_ascii_alphanumeric()), "{}", rule.name);
+            assert!(rule.example.contains(": "), "{}", rule.name);
+        }
+    }
+}

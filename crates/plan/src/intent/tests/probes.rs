@@ -1,0 +1,157 @@
+//! Probes and rules.
+
+use super::*;
+
+fn probes(service: &Service, policy: &Policy) -> Vec<Option<(ProbeName, u16)>> {
+    let rules = read_ok(service, policy).rules;
+    rules.into_iter().map(|r| r.probe.map(|p| (p.name, p.port))).collect()
+}
+
+fn local(annotations: &[(&str, &str)]) -> Service {
+    let mut service = service(annotations);
+    service.traffic_policy = TrafficPolicy::Local;
+    service.health_check_node_port = Some(31000);
+    service.ports.push(port("dns", Protocol::Udp, 53, 30053));
+    service
+}
+
+#[test]
+fn a_local_service_has_one_probe_for_all_ports() {
+    let health = Some((ProbeName::HealthCheck(31000), 31000));
+    assert_eq!(probes(&local(&[]), &policy()), [health.clone(), health.clone(), health.clone()]);
+    let own = [("port_443_health-probe_port", "http"), ("port_31000_health-probe_interval", "9")];
+    let intent = read_ok(&local(&own), &policy());
+    let first = intent.rules[0].probe.as_ref().expect("the common one");
+    assert_eq!((first.protocol, first.path.as_deref()), (ProbeProtocol::Http, Some("/healthz")));
+    assert_eq!(first.interval_s, 9);
+    let second = intent.rules[1].probe.as_ref().expect("its own");
+    assert_eq!((&second.name, second.port, second.interval_s), (&ProbeName::Rule, 30080, 5));
+}
+
+#[test]
+fn behind_the_proxy_protocol_a_local_service_is_probed_port_by_port() {
+    let link = [INTERNAL, ("azure-pls-create", "true"), ("azure-pls-proxy-protocol", "true")];
+    let own = |port| Some((ProbeName::Rule, port));
+    assert_eq!(probes(&local(&link), &policy()), [own(30080), own(30443), None]);
+}
+
+#[test]
+fn in_shared_mode_cluster_services_ignore_everything_else() {
+    let path = Arc::from("/healthz");
+    let policy = Policy { cluster_probe: ClusterProbe::Shared { port: 10256, path }, ..policy() };
+    let shared = Some((ProbeName::Shared, 10256));
+    let mut web = service(&[("azure-load-balancer-health-probe-interval", "3")]);
+    web.ports.push(port("dns", Protocol::Udp, 53, 30053));
+    assert_eq!(probes(&web, &policy), [shared.clone(), shared.clone(), shared]);
+    let health = Some((ProbeName::HealthCheck(31000), 31000));
+    assert_eq!(probes(&local(&[]), &policy)[0], health);
+}
+
+#[test]
+fn the_documented_table_of_probes_holds() {
+    use ProbeProtocol::{Http, Https, Tcp};
+    let standard = BalancerSku::Standard;
+    let rows = [
+        (standard, None, None, Tcp, None),
+        (standard, None, Some("/ready"), Tcp, None),
+        (standard, Some("tcp"), Some("/ready"), Tcp, None),
+        (standard, Some("http"), None, Http, Some("/")),
+        (standard, Some("HTTPS"), Some("/ready"), Https, Some("/ready")),
+        (standard, Some("grpc"), Some("/ready"), Tcp, None),
+        (BalancerSku::Basic, Some("http"), Some("/ready"), Http, Some("/ready")),
+        (BalancerSku::Basic, Some("https"), None, Tcp, None),
+    ];
+    for (sku, app, path, protocol, wanted) in rows {
+        let path = path.map(|p| ("azure-load-balancer-health-probe-request-path", p));
+        let mut web = service(path.as_slice());
+        web.ports[0].app_protocol = app.map(Arc::from);
+        let intent = read_ok(&web, &Policy { sku, ..policy() });
+        let probe = intent.rules[0].probe.as_ref().expect("TCP is probed");
+        assert_eq!((probe.protocol, probe.path.as_deref()), (protocol, wanted), "{sku:?} {app:?}");
+    }
+    let mut udp = service(&[]);
+    udp.ports = vec![port("dns", Protocol::Udp, 53, 30053)];
+    assert_eq!(probes(&udp, &policy()), [None]);
+}
+
+#[test]
+fn a_port_goes_before_app_protocol_and_that_before_the_annotation_for_all() {
+    let mut web = service(&[
+        ("azure-load-balancer-health-probe-protocol", "http"),
+        ("port_443_health-probe_protocol", "https"),
+        ("port_443_health-probe_num-of-probe", "4"),
+        ("azure-load-balancer-health-probe-num-of-probe", "5"),
+    ]);
+    web.ports[1].app_protocol = Some("http".into());
+    web.ports.push(port("grpc", Protocol::Tcp, 50, 30050));
+    web.ports[2].app_protocol = Some("grpc".into());
+    let intent = read_ok(&web, &policy());
+    let probes: Vec<_> = intent.rules.iter().filter_map(|r| r.probe.as_ref()).collect();
+    let found: Vec<_> = probes.iter().map(|p| (p.protocol, p.threshold)).collect();
+    use ProbeProtocol::{Http, Https, Tcp};
+    assert_eq!(found, [(Http, 5), (Https, 4), (Tcp, 5)]);
+}
+
+#[test]
+fn high_availability_ports_are_one_rule_with_the_first_probe() {
+    let ha = ("azure-load-balancer-enable-high-availability-ports", "true");
+    let mut web = service(&[INTERNAL, ha]);
+    web.ports.insert(0, port("dns", Protocol::Udp, 53, 30053));
+    let rules = read_ok(&web, &policy()).rules;
+    assert_eq!(rules.len(), 1);
+    assert_eq!(rules[0].kind, RuleKind::AllPorts { protocol: Protocol::Udp, port: 53 });
+    assert_eq!(rules[0].probe.as_ref().map(|p| p.port), Some(30080));
+    web.annotations = service(&[ha]).annotations;
+    assert_eq!(read_ok(&web, &policy()).rules.len(), 3);
+}
+
+#[test]
+fn without_node_ports_the_node_is_probed() {
+    let strip = |annotations: &[(&str, &str)]| {
+        let mut web = service(annotations);
+        web.ports.iter_mut().for_each(|p| p.node_port = None);
+        web
+    };
+    let shared = Some((ProbeName::Shared, 10256));
+    assert_eq!(probes(&strip(&[]), &policy()), [shared.clone(), shared.clone()]);
+    let other = strip(&[("port_80_health-probe_port", "9000")]);
+    assert_eq!(probes(&other, &policy()), [Some((ProbeName::Rule, 9000)), shared]);
+    let translated = strip(&[("azure-disable-load-balancer-floating-ip", "true")]);
+    assert_eq!(names(&read(&translated, &policy()).findings), ["NodePortsRequired"]);
+    let mut six = strip(&[INTERNAL]);
+    six.families = vec![Family::V6];
+    assert_eq!(names(&read(&six, &policy()).findings), ["NodePortsRequired"]);
+}
+
+#[test]
+fn sctp_is_for_internal_standard_load_balancers() {
+    let sctp = |annotations: &[(&str, &str)], sku| {
+        let mut web = service(annotations);
+        web.ports = vec![port("s", Protocol::Sctp, 5000, 30500)];
+        names(&read(&web, &Policy { sku, ..policy() }).findings)
+    };
+    assert_eq!(sctp(&[], BalancerSku::Standard), ["UnsupportedSctp"]);
+    assert_eq!(sctp(&[INTERNAL], BalancerSku::Basic), ["UnsupportedSctp"]);
+    assert_eq!(sctp(&[INTERNAL], BalancerSku::Standard), Vec::<&str>::new());
+    assert_eq!(
+        sctp(&[("port_5000_no_lb_rule", "true")], BalancerSku::Standard),
+        Vec::<&str>::new()
+    );
+}
+
+#[test]
+fn a_probe_is_not_slower_than_two_minutes() {
+    let found = |interval, count| {
+        let both = [
+            ("azure-load-balancer-health-probe-interval", interval),
+            ("azure-load-balancer-health-probe-num-of-probe", count),
+        ];
+        names(&read(&service(&both), &policy()).findings)
+    };
+    assert_eq!(found("10", "4"), Vec::<&str>::new());
+    assert_eq!(found("59", "2"), Vec::<&str>::new());
+    assert_eq!(found("60", "2"), ["ProbeTooSlow"]);
+    assert_eq!(found("4294967295", "4294967295"), ["ProbeTooSlow"]);
+    assert_eq!(found("", "2"), ["InvalidProbeInterval"]);
+    assert_eq!(found("5s", "1"), ["InvalidProbeInterval", "InvalidProbeCount"]);
+}

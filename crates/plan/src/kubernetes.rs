@@ -1,0 +1,160 @@
+//! What is written to Kubernetes: finalizers and addresses.
+
+use crate::desired::{frontend, security_group};
+use crate::draft::{Draft, Stance, Traces};
+use crate::intent::Intent;
+use crate::name;
+use crate::placement::Placement;
+use model::kubernetes::{
+    Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
+};
+use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
+use model::policy::Layout;
+use model::report::Wait;
+use model::{Policy, ServiceUid};
+use std::sync::Arc;
+
+/// The finalizers a Service of ours carries.
+pub(crate) fn finalizers(policy: &Policy) -> &'static [&'static str] {
+    match policy.layout {
+        Layout::PerService => &[SERVICE_FINALIZER, GATEWAY_FINALIZER],
+        Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => &[SERVICE_FINALIZER],
+    }
+}
+
+/// Whether a Service carries every finalizer that must be there before the first Azure write.
+pub(crate) fn is_claimed(policy: &Policy, service: &Service) -> bool {
+    finalizers(policy).iter().all(|f| service.has_finalizer(f))
+}
+
+/// The Service as the object of a write.
+pub(crate) fn object(service: &Service) -> Object {
+    Object::Service { name: service.name.clone(), uid: service.uid.clone() }
+}
+
+/// Asks for the finalizers of every Service that wants a load balancer and has none yet.
+pub(crate) fn claim(draft: &mut Draft<'_>) {
+    let mut writes = Vec::new();
+    for case in draft.cases.values() {
+        let wanted = matches!(case.stance, Stance::Wanted(_) | Stance::Container(_));
+        if !wanted || is_claimed(draft.policy, case.service) {
+            continue;
+        }
+        let mut list = case.service.finalizers.clone();
+        for finalizer in finalizers(draft.policy) {
+            if !case.service.has_finalizer(finalizer) {
+                list.push(Arc::from(*finalizer));
+            }
+        }
+        writes.push(KubernetesWrite {
+            object: object(case.service),
+            edit: Edit::Finalizers {
+                list,
+                revision: Arc::clone(&case.service.revision),
+                purpose: FinalizerPurpose::Claim,
+            },
+        });
+    }
+    draft.writes.extend(writes);
+}
+
+/// Writes addresses of Services that are programmed, and takes finalizers off those of which
+/// nothing is left.
+pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement) {
+    let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
+    for uid in uids {
+        match draft.cases[&uid].stance.clone() {
+            Stance::Wanted(intent) => address(draft, placement, &intent),
+            Stance::Leaving => release(draft, placement, &uid),
+            Stance::Kept => stay(draft, placement, &uid),
+            Stance::Container(_) => {}
+        }
+    }
+}
+
+fn address(draft: &mut Draft<'_>, placement: &Placement, intent: &Intent) {
+    let standing = security_group::frontends(draft, placement, intent);
+    let own = intent.families.iter().filter_map(|f| standing.get(f)).copied();
+    let all: Vec<Arc<str>> =
+        own.chain(intent.additional.iter().copied()).map(|a| Arc::from(a.to_string())).collect();
+    let complete = standing.len() == intent.families.len();
+    let Some(case) = draft.cases.get_mut(&intent.uid) else { return };
+    case.addresses.clone_from(&all);
+    let list: Vec<Ingress> = if complete && case.waits.is_empty() {
+        all.into_iter().map(|ip| Ingress { ip: Some(ip), hostname: None }).collect()
+    } else {
+        // Until all is done only what no longer stands goes.
+        let stands = |i: &&Ingress| i.ip.as_ref().is_none_or(|ip| all.contains(ip));
+        case.service.ingress.iter().filter(stands).cloned().collect()
+    };
+    if list != case.service.ingress {
+        let write = KubernetesWrite { object: object(case.service), edit: Edit::Ingress { list } };
+        case.waits.insert(Wait::Status);
+        draft.writes.push(write);
+    }
+}
+
+/// A Service that keeps what it has shows the addresses that it has.
+fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
+    let case = &draft.cases[uid];
+    let mut addresses = Vec::new();
+    for id in placement.balancers.keys() {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        for own in &balancer.frontends {
+            let is_own =
+                name::base_of(&own.name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base));
+            if is_own && let Some(address) = frontend::address(draft, own) {
+                addresses.push(Arc::from(address.to_string()));
+            }
+        }
+    }
+    if let Some(case) = draft.cases.get_mut(uid) {
+        case.addresses = addresses;
+    }
+}
+
+fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
+    let case = &draft.cases[uid];
+    let named =
+        |part: &str| name::base_of(part).is_some_and(|b| b.eq_ignore_ascii_case(&case.base));
+    let on_balancer = placement.balancers.keys().any(|id| {
+        draft.balancers().and_then(|all| all.get(id)).is_some_and(|balancer| {
+            balancer.rules.iter().any(|r| named(&r.name))
+                || balancer.frontends.iter().any(|f| named(&f.name) && !is_shared(balancer, f))
+        })
+    });
+    let writing = draft.changes.values().any(|c| c.causes.contains(uid));
+    let blind = draft.balancers().is_none() || !draft.needs.is_empty();
+    if on_balancer || writing || blind || case.traces == Traces::Some {
+        return;
+    }
+    let write = let_go(case.service);
+    draft.writes.extend(write);
+}
+
+/// The next write to a Service of which nothing is left in Azure: its address goes first, then
+/// our finalizers.
+pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
+    let object = object(service);
+    if !service.ingress.is_empty()
+        && service.deletion == Deletion::None
+        && service.load_balancer_type == LoadBalancerType::Other
+    {
+        return Some(KubernetesWrite { object, edit: Edit::Ingress { list: Vec::new() } });
+    }
+    let ours = [SERVICE_FINALIZER, GATEWAY_FINALIZER];
+    let mut list = service.finalizers.clone();
+    list.retain(|f| !ours.contains(&f.as_ref()));
+    let changed = list != service.finalizers;
+    let revision = Arc::clone(&service.revision);
+    let purpose = FinalizerPurpose::Release;
+    let edit = Edit::Finalizers { list, revision, purpose };
+    changed.then_some(KubernetesWrite { object, edit })
+}
+
+/// Whether a frontend stays because other Services' rules lead to it.
+fn is_shared(balancer: &model::azure::LoadBalancer, frontend: &model::azure::Frontend) -> bool {
+    let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
+    balancer.rules.iter().any(|r| r.frontend.as_ref() == Some(&id))
+        || balancer.foreign.iter().any(|f| f.frontends.contains(&id))
+}

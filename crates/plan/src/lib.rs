@@ -1,0 +1,59 @@
+//! `(&World, &Policy) -> (Plan, Report)`: pure, total, deterministic.
+//!
+//! # Guarantees
+//! - Planning never fails and never panics: what is wrong with a Service is a Finding of its own.
+//! - The same World and Policy give the same Plan, byte for byte.
+//! - Planning again after everything was carried out gives an empty Plan.
+//! - What we do not own is in every body as it was read.
+//!
+//! # Assumptions
+//! Ids in the World are folded once, when they are read. Two Services have different base names.
+
+pub mod annotation;
+pub mod forecast;
+pub mod intent;
+pub mod name;
+
+mod container;
+mod desired;
+mod difftracker;
+mod draft;
+mod kubernetes;
+mod nodes;
+mod placement;
+
+use model::policy::Layout;
+use model::{Plan, Policy, Report, World};
+
+/// Plans: what is to be written now, and who waits on what.
+#[must_use]
+pub fn plan(world: &World, policy: &Policy) -> (Plan, Report) {
+    Planner::default().plan(world, policy)
+}
+
+/// Plans again and again, and remembers between two plans what has not changed.
+///
+/// # Guarantees
+/// The plan is the one that [`plan`] makes from nothing.
+///
+/// # Assumptions
+/// One Planner looks at one World under one Policy: facts that are the same value in memory are the same.
+#[derive(Debug, Default)]
+pub struct Planner {
+    containers: container::Memory,
+}
+
+impl Planner {
+    /// Plans: what is to be written now, and who waits on what.
+    #[must_use]
+    pub fn plan(&mut self, world: &World, policy: &Policy) -> (Plan, Report) {
+        match policy.layout {
+            Layout::PerService => container::plan(world, policy, &mut self.containers),
+            Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
+                let mut draft = draft::Draft::new(world, policy);
+                nodes::plan(&mut draft);
+                draft.finish()
+            }
+        }
+    }
+}

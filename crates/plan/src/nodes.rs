@@ -1,0 +1,73 @@
+//! Plans load balancers whose backends are nodes.
+
+use crate::desired::{balancer, public_ip, security_group};
+use crate::draft::Draft;
+use crate::{kubernetes, placement};
+use model::report::Wait;
+use model::world::{Fact, Kind, Need};
+use model::{Group, ServiceUid};
+use std::collections::BTreeSet;
+
+/// Drafts everything, or what has to be read first.
+pub(crate) fn plan(draft: &mut Draft<'_>) {
+    if !draft.world.is_complete(&[Kind::Services, Kind::Nodes]) {
+        let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
+        uids.iter().for_each(|uid| draft.wait(uid, Wait::Listing));
+        return;
+    }
+    if !is_read(draft) {
+        let needs = draft.needs.clone();
+        let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
+        for uid in uids {
+            needs.iter().for_each(|need| draft.wait(&uid, Wait::Reading(need.clone())));
+        }
+        kubernetes::claim(draft);
+        return;
+    }
+    let chosen = public_ip::plan(draft);
+    let placement = placement::place(draft);
+    let opening = security_group::plan(draft, &placement);
+    for (id, seats) in &placement.balancers {
+        balancer::plan(draft, id, seats, &chosen, &opening.closing);
+    }
+    kubernetes::claim(draft);
+    kubernetes::conclude(draft, &placement);
+}
+
+/// Whether everything is known that any Service needs; what is not becomes a need.
+fn is_read(draft: &mut Draft<'_>) -> bool {
+    let azure = &draft.world.azure;
+    let mut needs = BTreeSet::new();
+    if azure.balancers == Fact::Unknown {
+        needs.insert(Need::Balancers);
+    }
+    let main = &draft.policy.group;
+    if matches!(azure.public_ips.get(main), None | Some(Fact::Unknown)) {
+        needs.insert(Need::PublicIps(main.clone()));
+    }
+    for group in frontend_groups(draft) {
+        if matches!(azure.public_ips.get(&group), None | Some(Fact::Unknown)) {
+            needs.insert(Need::PublicIps(group));
+        }
+    }
+    if azure.zones == Fact::Unknown {
+        needs.insert(Need::Zones);
+    }
+    let grouped = !draft.policy.security_group_name.is_empty();
+    if grouped && azure.security_group == Fact::Unknown {
+        needs.insert(Need::SecurityGroup);
+    }
+    draft.needs.extend(needs);
+    draft.needs.is_empty()
+}
+
+/// Resource groups of public IPs that our Services' frontends stand on.
+fn frontend_groups(draft: &Draft<'_>) -> BTreeSet<Group> {
+    let balancers = draft.balancers().into_iter().flat_map(|all| all.values());
+    let ours = balancers.flat_map(|b| &b.frontends).filter(|f| draft.owner_of(&f.name).is_some());
+    ours.filter_map(|f| match &f.address {
+        model::azure::FrontendAddress::Public(id) => id.group(),
+        _ => None,
+    })
+    .collect()
+}

@@ -1,0 +1,244 @@
+//! The controller, a cluster and a cloud in one value.
+
+use crate::wire;
+use azure_emulator::Azure;
+use control::{Controller, Effect, Event, Notice, Options};
+use kube_emulator::{EventType, Store, WatchEvent};
+use model::Policy;
+use model::world::Kind;
+use observe::KubernetesFact;
+use observe::intern::Interner;
+use observe::kubernetes as read;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The kinds that are watched, with their plural names.
+const KINDS: [(Kind, &str); 5] = [
+    (Kind::Namespaces, "namespaces"),
+    (Kind::Nodes, "nodes"),
+    (Kind::Services, "services"),
+    (Kind::EndpointSlices, "endpointslices"),
+    (Kind::Pods, "pods"),
+];
+
+/// A controller between two emulators, on a clock that only moves when told.
+#[derive(Debug)]
+pub struct Laboratory {
+    /// The cluster.
+    pub kubernetes: Store,
+    /// The cloud.
+    pub azure: Azure,
+    /// The time, in milliseconds.
+    pub now_ms: u64,
+    /// Added to each Azure call, there and back.
+    pub azure_latency_ms: u64,
+    /// Everything the controller said.
+    pub notices: Vec<Notice>,
+    controller: Controller,
+    policy: Policy,
+    options: Options,
+    interner: Interner,
+    /// Revision up to which each kind was watched.
+    watched: BTreeMap<Kind, u64>,
+    due: BTreeMap<(u64, u64), Event>,
+    sequence: u64,
+}
+
+impl Laboratory {
+    /// Puts a controller between a cluster and a cloud.
+    #[must_use]
+    pub fn new(kubernetes: Store, azure: Azure, policy: Policy, options: Options) -> Self {
+        Self {
+            kubernetes,
+            azure,
+            now_ms: 1_700_000_000_000,
+            azure_latency_ms: 0,
+            notices: Vec::new(),
+            controller: Controller::new(policy.clone(), options.clone()),
+            policy,
+            options,
+            interner: Interner::default(),
+            watched: BTreeMap::new(),
+            due: BTreeMap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// The controller.
+    #[must_use]
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// Kills the controller and starts another: what was under way is lost.
+    pub fn restart(&mut self) {
+        self.controller = Controller::new(self.policy.clone(), self.options.clone());
+        self.due.clear();
+        self.watched.clear();
+    }
+
+    /// Kills the controller and starts another with another cloud config.
+    pub fn restart_with(&mut self, policy: Policy) {
+        self.policy = policy;
+        self.restart();
+    }
+
+    /// Lets things happen until nothing is under way and nothing waits, or this much time has
+    /// passed. True when it has settled.
+    pub fn settle(&mut self, limit_ms: u64) -> bool {
+        let end = self.now_ms + limit_ms;
+        loop {
+            self.turn();
+            if self.due.is_empty() && self.controller.is_settled() {
+                return true;
+            }
+            match self.next_ms() {
+                Some(at) if at <= end => self.now_ms = self.now_ms.max(at),
+                Some(_) | None => return self.due.is_empty() && self.controller.is_settled(),
+            }
+        }
+    }
+
+    /// Lets this much time pass.
+    pub fn pass(&mut self, ms: u64) {
+        let end = self.now_ms + ms;
+        loop {
+            self.turn();
+            match self.next_ms() {
+                Some(at) if at <= end => self.now_ms = self.now_ms.max(at),
+                Some(_) | None => break,
+            }
+        }
+        self.now_ms = end;
+        self.turn();
+    }
+
+    fn next_ms(&self) -> Option<u64> {
+        let due = self.due.keys().next().map(|(at, _)| *at);
+        due.into_iter().chain(self.controller.next_wake_ms()).min()
+    }
+
+    /// Everything that is due at this moment, until nothing more is. One step for all that has
+    /// piled up.
+    pub fn turn(&mut self) {
+        for _ in 0..10_000 {
+            let mut events = self.watch();
+            while let Some(entry) = self.due.first_entry()
+                && entry.key().0 <= self.now_ms
+            {
+                events.push(entry.remove());
+            }
+            let waits = self.controller.next_wake_ms().is_some_and(|at| at <= self.now_ms);
+            if events.is_empty() && !waits {
+                return;
+            }
+            let effects = self.controller.step(events, self.now_ms);
+            let idle = effects.is_empty();
+            for effect in effects {
+                self.carry_out(effect);
+            }
+            if idle && self.due.first_key_value().is_none_or(|((at, _), _)| *at > self.now_ms) {
+                // A wake-up that led to nothing is looked at again when time has passed.
+                if self.controller.next_wake_ms().is_some_and(|at| at <= self.now_ms) {
+                    self.now_ms += 1;
+                }
+            }
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        self.sequence += 1;
+        match effect {
+            Effect::Azure { call, request } => {
+                let base = self.azure.options().base_url.clone();
+                let answer = self.azure.handle(wire::azure_request(&request, &base), self.now_ms);
+                let (answer, delay) = wire::azure_answer(answer);
+                let at = self.now_ms + delay + self.azure_latency_ms;
+                self.due.insert((at, self.sequence), Event::Azure { call, answer });
+            }
+            Effect::Kubernetes { call, request } => {
+                let answer = wire::kubernetes_call(&mut self.kubernetes, &request, self.now_ms);
+                let event = Event::KubernetesWritten { call, answer };
+                self.due.insert((self.now_ms, self.sequence), event);
+            }
+            Effect::Say(notice) => self.notices.push(notice),
+        }
+    }
+
+    /// What the watches bring.
+    fn watch(&mut self) -> Vec<Event> {
+        let mut facts = Vec::new();
+        let revision = self.kubernetes.revision();
+        for (kind, plural) in KINDS {
+            match self.watched.get(&kind) {
+                Some(seen) if *seen == revision => {}
+                Some(seen) => match self.kubernetes.events_since(plural, *seen) {
+                    Ok(events) => {
+                        for WatchEvent { event, object, .. } in events {
+                            facts.extend(self.fact(kind, &object, event == EventType::Deleted));
+                        }
+                    }
+                    Err(_) => facts.extend(self.list(kind, plural)),
+                },
+                None => facts.extend(self.list(kind, plural)),
+            }
+            self.watched.insert(kind, revision);
+        }
+        facts.into_iter().map(Event::Kubernetes).collect()
+    }
+
+    fn list(&mut self, kind: Kind, plural: &str) -> Vec<KubernetesFact> {
+        let mut facts = vec![KubernetesFact::ListBegin(kind)];
+        for object in self.kubernetes.list(plural, None) {
+            facts.extend(self.fact(kind, &object, false));
+        }
+        facts.push(KubernetesFact::ListEnd(kind));
+        facts
+    }
+
+    fn fact(&mut self, kind: Kind, object: &Value, gone: bool) -> Option<KubernetesFact> {
+        let interner = &mut self.interner;
+        let classes: &BTreeSet<String> = &self.options.classes;
+        Some(match kind {
+            Kind::Services => {
+                let service = read::service_from_value(object, classes, interner).ok()?;
+                if gone {
+                    KubernetesFact::ServiceGone(service.uid)
+                } else {
+                    KubernetesFact::Service(service)
+                }
+            }
+            Kind::Nodes => {
+                let node = read::node_from_value(object, &self.policy.group, interner).ok()?;
+                if gone { KubernetesFact::NodeGone(node.name) } else { KubernetesFact::Node(node) }
+            }
+            Kind::EndpointSlices => {
+                let slice = read::slice_from_value(object, interner).ok()?;
+                if gone {
+                    KubernetesFact::SliceGone(slice.name)
+                } else {
+                    KubernetesFact::Slice(slice)
+                }
+            }
+            Kind::Pods => {
+                let pod = read::pod_from_value(object, interner).ok()?;
+                if gone { KubernetesFact::PodGone(pod.name) } else { KubernetesFact::Pod(pod) }
+            }
+            Kind::Namespaces => {
+                let (name, labels) = read::namespace_from_value(object, interner).ok()?;
+                if gone {
+                    KubernetesFact::NamespaceGone(name)
+                } else {
+                    KubernetesFact::Namespace(name, labels)
+                }
+            }
+        })
+    }
+
+    /// Azure writes and reads since the log was last cleared; polls of operations are reads.
+    #[must_use]
+    pub fn calls(&self) -> (usize, usize) {
+        let writes = self.azure.calls().iter().filter(|c| c.method != "GET").count();
+        (writes, self.azure.calls().len() - writes)
+    }
+}
