@@ -7,6 +7,7 @@ use crate::keep::{self, Belief};
 use arm::Answer;
 use arm::error::ErrorKind;
 use arm::page::{PageStep, Pages};
+use model::azure::Provisioning;
 use model::world::Need;
 use model::{Group, ResourceId};
 use std::collections::BTreeSet;
@@ -14,6 +15,10 @@ use std::sync::Arc;
 
 /// Lists may lack what was just made: for this long our own write is believed instead.
 const LIST_LAG_MS: u64 = 10_000;
+
+/// How soon a list is read again in which somebody else's operation (or one of ours from before a
+/// restart) is still running: nobody will tell us when it ends.
+const BUSY_MS: u64 = 1_000;
 
 /// One list or resource that is read.
 #[derive(Debug, Default)]
@@ -124,6 +129,44 @@ impl Controller {
             }
         }
         self.dirty |= due;
+    }
+
+    /// Lists with a resource that is being changed, but not by us, are read again soon.
+    pub(crate) fn follow_busy(&mut self, now_ms: u64) {
+        let lanes = &self.lanes;
+        let ours = |id: &ResourceId| lanes.get(id).is_some_and(|lane| lane.work.is_some());
+        let azure = &self.world.azure;
+        let busy = |state: Provisioning, id: &ResourceId| state == Provisioning::Busy && !ours(id);
+        let mut needs = Vec::new();
+        for (group, facts) in &azure.public_ips {
+            let all = facts.known().into_iter().flat_map(|all| all.values());
+            if all.into_iter().any(|r| busy(r.provisioning, &r.id)) {
+                needs.push(Need::PublicIps(group.clone()));
+            }
+        }
+        let all = azure.balancers.known().into_iter().flat_map(|all| all.values());
+        if all.into_iter().any(|r| busy(r.provisioning, &r.id)) {
+            needs.push(Need::Balancers);
+        }
+        let all = azure.nat_gateways.known().into_iter().flat_map(|all| all.values());
+        if all.into_iter().any(|r| busy(r.provisioning, &r.id)) {
+            needs.push(Need::NatGateways);
+        }
+        let group = azure.security_group.known().and_then(Option::as_ref);
+        if group.is_some_and(|r| busy(r.provisioning, &r.id)) {
+            needs.push(Need::SecurityGroup);
+        }
+        for need in needs {
+            let read = self.reads.entry(need).or_default();
+            if read.under_way.is_none() && read.stale == Staleness::Fresh {
+                read.wait_until_ms.get_or_insert(now_ms + BUSY_MS);
+            }
+        }
+    }
+
+    /// Whether a read is under way or about to be repeated.
+    pub(crate) fn is_reading(&self) -> bool {
+        self.reads.values().any(|r| r.under_way.is_some() || r.wait_until_ms.is_some())
     }
 
     /// An answer to a read.

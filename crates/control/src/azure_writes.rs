@@ -316,6 +316,7 @@ impl Controller {
             && self.plan.is_empty()
             && self.world.holds.is_empty()
             && self.report.needs.is_empty()
+            && !self.is_reading()
     }
 
     /// Why a resource's writes wait, and until when.

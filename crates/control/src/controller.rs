@@ -189,6 +189,7 @@ impl Controller {
             self.dirty = false;
             rounds += 1;
             self.make_plan(now_ms);
+            self.follow_busy(now_ms);
             self.read_needs(now_ms);
             if self.leadership == Leadership::Held {
                 self.write_azure(now_ms);

@@ -24,12 +24,13 @@ impl UidSource {
         mix(self.seed.wrapping_add(self.counter.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// A UID in the shape of a version 4 UUID.
+    /// A UID in the shape of a version 4 UUID. It begins with a number that counts up, so that
+    /// objects sorted by UID stand in the order in which they were made.
     pub(crate) fn uid(&mut self) -> String {
         let (high, low) = (self.draw(), self.draw());
         format!(
             "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            high >> 32,
+            self.counter & 0xffff_ffff,
             (high >> 16) & 0xffff,
             high & 0xfff,
             0x8000 | ((low >> 48) & 0x3fff),
@@ -81,6 +82,13 @@ mod tests {
             assert_eq!(&uid[14..15], "4");
             assert!("89ab".contains(&uid[19..20]));
         }
+    }
+
+    #[test]
+    fn uids_sort_in_the_order_in_which_they_were_made() {
+        let mut source = UidSource::new(7);
+        let uids: Vec<String> = (0..1_000).map(|_| source.uid()).collect();
+        assert!(uids.is_sorted());
     }
 
     #[test]

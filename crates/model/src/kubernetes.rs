@@ -129,7 +129,9 @@ pub enum Deletion {
 pub enum LoadBalancerType {
     /// It is.
     Ours,
-    /// Another type, or another controller's class.
+    /// It is of type LoadBalancer, with another controller's class: nothing of it is touched.
+    Foreign,
+    /// It is of another type.
     Other,
 }
 

@@ -5,7 +5,7 @@
 //! is left. What only Azure can know (an address it will choose) gets a placeholder.
 
 use crate::plan;
-use model::azure::{FrontendAddress, LoadBalancer, PublicIp};
+use model::azure::{AdminState, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
 use model::gateway::UpdateAction;
 use model::kubernetes::Service;
 use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
@@ -144,7 +144,8 @@ impl Path {
         match &change.action {
             Action::Put { after, .. } => self.put(after),
             Action::Delete { before } => remove(&mut self.world.azure, before.id()),
-            Action::DeleteChild | Action::MigratePools { .. } => {}
+            Action::DeleteChild => remove_connection(&mut self.world.azure, &change.target),
+            Action::MigratePools { pools } => self.migrate(&change.target, pools),
             Action::UpdateServices(update) => {
                 if let Some(services) = self.world.azure.gateway_services.known_mut() {
                     for put in &update.put {
@@ -227,6 +228,22 @@ impl Path {
         }
     }
 
+    /// Each NIC in the pools becomes an address that only Azure knows.
+    fn migrate(&mut self, id: &ResourceId, pools: &[Arc<str>]) {
+        let known = self.world.azure.balancers.known().and_then(|all| all.get(id));
+        let Some(mut balancer) = known.map(|b| LoadBalancer::clone(b)) else { return };
+        for pool in balancer.pools.iter_mut().filter(|p| pools.contains(&p.name)) {
+            for nic in std::mem::take(&mut pool.nics) {
+                let family =
+                    if pool.name.ends_with(crate::name::IPV6) { Family::V6 } else { Family::V4 };
+                let address = self.placeholder(family);
+                let (name, admin) = (Arc::from(nic.name()), AdminState::None);
+                pool.addresses.push(PoolAddress { address, name, admin, network: None });
+            }
+        }
+        insert(&mut self.world.azure.balancers, id.clone(), balancer);
+    }
+
     fn put_member(&mut self, member: &Arc<model::azure::PoolMember>) {
         use model::azure::MemberKind;
         let azure = &mut self.world.azure;
@@ -273,6 +290,16 @@ impl Path {
 fn insert<T>(facts: &mut Fact<BTreeMap<ResourceId, Arc<T>>>, id: ResourceId, resource: T) {
     if let Some(all) = facts.known_mut() {
         all.insert(id, Arc::new(resource));
+    }
+}
+
+/// Takes a private endpoint connection off its Private Link Service.
+fn remove_connection(azure: &mut Azure, id: &ResourceId) {
+    let Some(service) = id.parent() else { return };
+    for facts in azure.private_links.values_mut().filter_map(Fact::known_mut) {
+        if let Some(link) = facts.get_mut(&service) {
+            Arc::make_mut(link).connections.retain(|c| c != id);
+        }
     }
 }
 

@@ -123,7 +123,8 @@ fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
                 || balancer.frontends.iter().any(|f| named(&f.name) && !is_shared(balancer, f))
         })
     });
-    let writing = draft.changes.values().any(|c| c.causes.contains(uid));
+    let sent = draft.world.in_flight.values().any(|f| f.causes.contains(uid));
+    let writing = sent || draft.changes.values().any(|c| c.causes.contains(uid));
     let blind = draft.balancers().is_none() || !draft.needs.is_empty();
     if on_balancer || writing || blind || case.traces == Traces::Some {
         return;
@@ -142,7 +143,11 @@ pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
     {
         return Some(KubernetesWrite { object, edit: Edit::Ingress { list: Vec::new() } });
     }
-    let ours = [SERVICE_FINALIZER, GATEWAY_FINALIZER];
+    // The stock finalizer is every controller's: on another's Service it is that one's.
+    let ours: &[&str] = match service.load_balancer_type {
+        LoadBalancerType::Foreign => &[GATEWAY_FINALIZER],
+        LoadBalancerType::Ours | LoadBalancerType::Other => &[SERVICE_FINALIZER, GATEWAY_FINALIZER],
+    };
     let mut list = service.finalizers.clone();
     list.retain(|f| !ours.contains(&f.as_ref()));
     let changed = list != service.finalizers;

@@ -2,7 +2,7 @@
 
 use crate::intent::{Intent, ProbeIntent, ProbeName, RuleKind, SHARED_PROBE};
 use md5::{Digest, Md5};
-use model::{Exposure, Family, Policy, Protocol, ResourceId};
+use model::{Exposure, Family, Policy, Protocol, ResourceId, ServiceName};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -40,8 +40,8 @@ pub fn pool(cluster: &str, family: Family) -> String {
 
 /// The pool that a local Service has to itself where there are several load balancers.
 #[must_use]
-pub fn local_pool(intent: &Intent, family: Family) -> String {
-    let name = format!("{}-{}", intent.name.namespace, intent.name.name).to_lowercase();
+pub fn local_pool(service: &ServiceName, family: Family) -> String {
+    let name = format!("{}-{}", service.namespace, service.name).to_lowercase();
     match family {
         Family::V4 => name,
         Family::V6 => format!("{name}-ipv6"),

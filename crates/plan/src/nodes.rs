@@ -1,16 +1,16 @@
 //! Plans load balancers whose backends are nodes.
 
-use crate::desired::{balancer, public_ip, security_group};
+use crate::desired::{balancer, member, private_link, public_ip, security_group};
 use crate::draft::Draft;
 use crate::{kubernetes, placement};
 use model::report::Wait;
-use model::world::{Fact, Kind, Need};
+use model::world::{Fact, Need};
 use model::{Group, ServiceUid};
 use std::collections::BTreeSet;
 
 /// Drafts everything, or what has to be read first.
 pub(crate) fn plan(draft: &mut Draft<'_>) {
-    if !draft.world.is_complete(&[Kind::Services, Kind::Nodes]) {
+    if !draft.world.is_complete(&placement::kinds(draft)) {
         let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
         uids.iter().for_each(|uid| draft.wait(uid, Wait::Listing));
         return;
@@ -21,17 +21,23 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
         for uid in uids {
             needs.iter().for_each(|need| draft.wait(&uid, Wait::Reading(need.clone())));
         }
+        // Read at the same time, but no Service waits for it.
+        let members = member::needs(draft);
+        draft.needs.extend(members);
         kubernetes::claim(draft);
         return;
     }
     let chosen = public_ip::plan(draft);
-    let placement = placement::place(draft);
+    let placement = placement::place(draft, &chosen);
     let opening = security_group::plan(draft, &placement);
+    private_link::plan(draft, &placement);
     for (id, seats) in &placement.balancers {
         balancer::plan(draft, id, seats, &chosen, &opening.closing);
     }
+    let members = member::plan(draft, &placement);
     kubernetes::claim(draft);
     kubernetes::conclude(draft, &placement);
+    draft.needs.extend(members);
 }
 
 /// Whether everything is known that any Service needs; what is not becomes a need.
@@ -57,6 +63,8 @@ fn is_read(draft: &mut Draft<'_>) -> bool {
     if grouped && azure.security_group == Fact::Unknown {
         needs.insert(Need::SecurityGroup);
     }
+    needs.extend(private_link::needs(draft));
+    needs.extend(placement::need(draft));
     draft.needs.extend(needs);
     draft.needs.is_empty()
 }

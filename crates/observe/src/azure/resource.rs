@@ -137,7 +137,7 @@ fn put_member(
 pub fn remove(azure: &mut Azure, id: &ResourceId) -> Applied {
     let group = || id.group().unwrap_or_else(|| Group::new(""));
     match held(id) {
-        None => Applied::Unchanged,
+        None => remove_connection(azure, id),
         Some(Held::Balancer) => take(Some(&mut azure.balancers), id),
         Some(Held::PublicIp) => take(azure.public_ips.get_mut(&group()), id),
         Some(Held::PrivateLink) => take(azure.private_links.get_mut(&group()), id),
@@ -159,6 +159,22 @@ pub fn remove(azure: &mut Azure, id: &ResourceId) -> Applied {
             Some(fact) => set(fact, None),
             None => Applied::Unchanged,
         },
+    }
+}
+
+/// Takes a private endpoint connection off the Private Link Service it is of: only that service's
+/// body tells of it.
+fn remove_connection(azure: &mut Azure, id: &ResourceId) -> Applied {
+    let link = id.parent().and_then(|link| {
+        let fact = azure.private_links.get_mut(&link.group()?)?;
+        fact.known_mut()?.get_mut(&link)
+    });
+    match link {
+        Some(link) if link.connections.contains(id) => {
+            Arc::make_mut(link).connections.retain(|c| c != id);
+            Applied::Changed
+        }
+        Some(_) | None => Applied::Unchanged,
     }
 }
 

@@ -35,15 +35,19 @@ pub fn service(
         None | Some("") => true,
         Some(class) => classes.contains(class),
     };
-    let ours = spec.kind == "LoadBalancer" && class_is_ours;
+    let kind = match (spec.kind == "LoadBalancer", class_is_ours) {
+        (true, true) => LoadBalancerType::Ours,
+        (true, false) => LoadBalancerType::Foreign,
+        (false, _) => LoadBalancerType::Other,
+    };
     let deletion = deletion(metadata);
-    let wanted = ours && deletion == Deletion::None;
+    let wanted = kind == LoadBalancerType::Ours && deletion == Deletion::None;
     Ok(Service {
         uid: interner.uid(&metadata.uid),
         name,
         revision: Arc::from(metadata.revision.as_str()),
         wish: if wanted { Wish::LoadBalancer } else { Wish::Nothing },
-        load_balancer_type: if ours { LoadBalancerType::Ours } else { LoadBalancerType::Other },
+        load_balancer_type: kind,
         deletion,
         finalizers: metadata.finalizers.iter().map(|f| interner.text(f)).collect(),
         annotations: annotations(&metadata.annotations, interner),

@@ -69,11 +69,12 @@ fn a_service_is_read_from_bytes() {
 fn what_a_service_is_to_us() {
     let ours = (Wish::LoadBalancer, LoadBalancerType::Ours);
     let not = (Wish::Nothing, LoadBalancerType::Other);
+    let theirs = (Wish::Nothing, LoadBalancerType::Foreign);
     let table = [
         (json!({"type": "LoadBalancer"}), ours),
         (json!({"type": "LoadBalancer", "loadBalancerClass": null}), ours),
         (json!({"type": "LoadBalancer", "loadBalancerClass": "ours"}), ours),
-        (json!({"type": "LoadBalancer", "loadBalancerClass": "theirs"}), not),
+        (json!({"type": "LoadBalancer", "loadBalancerClass": "theirs"}), theirs),
         (json!({"type": "ClusterIP"}), not),
         (json!({}), not),
     ];

@@ -71,10 +71,13 @@ fn held(draft: &Draft<'_>, target: &ResourceId) -> BTreeSet<Arc<str>> {
     holds.map(|(uid, _)| names::of_service(uid)).collect()
 }
 
+/// An address and the services it is to have.
+type Entry = (IpAddr, BTreeSet<Arc<str>>);
+
 /// One call while it is put together.
 #[derive(Debug, Default)]
 struct Call {
-    locations: BTreeMap<IpAddr, Vec<(IpAddr, BTreeSet<Arc<str>>)>>,
+    locations: BTreeMap<IpAddr, Vec<Entry>>,
     names: BTreeSet<Arc<str>>,
     entries: usize,
 }

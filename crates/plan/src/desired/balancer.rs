@@ -1,6 +1,7 @@
 //! Load balancers of nodes: every Service's parts on one become one body.
 
 use super::frontend::{self, Wanted};
+use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
 use super::{pool, rule, tags};
 use crate::draft::{Draft, Stance, Traces};
@@ -27,6 +28,32 @@ struct Build<'a> {
     after: LoadBalancer,
     /// Services that are about to be ready to join.
     coming: BTreeSet<ServiceUid>,
+    /// Frontends with a Private Link Service, which have to lose it before they go.
+    linked: Linked,
+}
+
+impl Build<'_> {
+    /// The Private Link Service before a frontend.
+    fn link(&self, frontend: &str) -> Option<&ResourceId> {
+        self.linked.get(&self.after.id.child("frontendIPConfigurations", frontend))
+    }
+
+    /// Whether anything refers to a frontend.
+    fn is_held(&self, frontend: &str) -> bool {
+        is_used(&self.after, frontend) || self.link(frontend).is_some()
+    }
+
+    /// What stands before a frontend of this base name that goes and that no other Service's
+    /// rules lead to.
+    fn link_to_lose(&self, base: &str, goes: impl Fn(&str) -> bool) -> Option<ResourceId> {
+        let own = self.after.frontends.iter().filter(|f| is_of(&f.name, base) && goes(&f.name));
+        let is_shared = |frontend: &str| {
+            let id = self.after.id.child("frontendIPConfigurations", frontend);
+            let others = self.after.rules.iter().filter(|r| !is_of(&r.name, base));
+            others.into_iter().any(|r| r.frontend.as_ref() == Some(&id))
+        };
+        own.filter(|f| !is_shared(&f.name)).find_map(|f| self.link(&f.name).cloned())
+    }
 }
 
 /// Edits one load balancer and drafts the change, if any.
@@ -39,7 +66,8 @@ pub(crate) fn plan(
 ) {
     let before = draft.balancers().and_then(|all| all.get(id)).cloned();
     let after = before.as_deref().cloned().unwrap_or_else(|| fresh(draft, id));
-    let mut build = Build { seats, after, coming: BTreeSet::new() };
+    let mut build =
+        Build { seats, after, coming: BTreeSet::new(), linked: private_link::linked(draft) };
     clear(draft, &mut build, open);
     let mut seated = Vec::new();
     for uid in &seats.services {
@@ -48,16 +76,12 @@ pub(crate) fn plan(
         }
     }
     drop_unused_shared_probe(&mut build.after);
-    let families: BTreeSet<Family> = seated
-        .iter()
-        .filter_map(|uid| draft.cases[uid].intent())
-        .flat_map(|intent| intent.families.iter().copied())
-        .collect();
-    let families: Vec<Family> = families.into_iter().collect();
+    if let Some(before) = &before {
+        pool::drop_unused(draft, before, &mut build.after);
+    }
     let ours = !seated.is_empty() || before.as_deref().is_some_and(|b| has_owned(draft, b));
     if ours {
-        let nodes = pool::candidates(draft);
-        pool::ensure(draft, &mut build.after, seats.exposure, &families, &nodes);
+        pool::ensure(draft, &mut build.after, seats, &seated);
         let none = BTreeMap::new();
         build.after.tags = tags::merged(build.after.tags.as_ref(), draft.policy, &none, &[]);
     }
@@ -141,6 +165,10 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
             if let Some(uid) = &uid {
                 draft.wait(uid, wait);
             }
+        } else if let Some(link) = build.link_to_lose(&base, |_| true) {
+            if let Some(uid) = &uid {
+                draft.wait(uid, Wait::Resource { id: link, until: Until::Gone });
+            }
         } else {
             gone.insert(base);
         }
@@ -149,8 +177,7 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
         |name: &str| name::base_of(name).is_some_and(|base| gone.contains(&base.to_lowercase()));
     build.after.rules.retain(|r| !of_gone(&r.name));
     build.after.probes.retain(|p| !of_gone(&p.name));
-    let used: Vec<bool> =
-        build.after.frontends.iter().map(|f| is_used(&build.after, &f.name)).collect();
+    let used: Vec<bool> = build.after.frontends.iter().map(|f| build.is_held(&f.name)).collect();
     let mut used = used.into_iter();
     build.after.frontends.retain(|f| used.next().unwrap_or(true) || !of_gone(&f.name));
 }
@@ -210,6 +237,12 @@ fn seat(
         return false;
     }
     let any = !ready.is_empty();
+    let stale = |name: &str| !ready.iter().any(|(_, _, wanted)| same(wanted, name));
+    if !waiting && let Some(id) = build.link_to_lose(&intent.base, stale) {
+        // Its parts stay as they are until nothing stands before the frontend that goes.
+        draft.wait(uid, Wait::Resource { id, until: Until::Gone });
+        return true;
+    }
     place(draft, build, &intent, ready, waiting);
     any
 }
@@ -311,7 +344,7 @@ fn place(
             }
         }
         let frontend = balancer.id.child("frontendIPConfigurations", &name);
-        let pool_name = name::pool(&draft.policy.cluster, family);
+        let pool_name = pool::of(draft.policy, intent, family);
         let pool = balancer.id.child("backendAddressPools", &pool_name);
         let (r, p) = rule::wanted(draft.policy, intent, family, &frontend, &pool, &balancer.id);
         rules.extend(r);
@@ -402,7 +435,7 @@ fn parts(balancer: &LoadBalancer) -> BTreeMap<String, Parts<'_>> {
 
 /// Drafts the change from the body as it is to the body as it is to be now.
 fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Build<'_>) {
-    let Build { seats, after, coming } = build;
+    let Build { seats, after, coming, linked: _ } = build;
     let causes = causes(draft, before.as_deref(), &after);
     // A Service that is about to join joins this write rather than asking for one of its own.
     let others = coming.iter().filter(|uid| !causes.contains(*uid)).count();

@@ -2,7 +2,9 @@
 
 pub(crate) mod balancer;
 pub(crate) mod frontend;
+pub(crate) mod member;
 pub(crate) mod pool;
+pub(crate) mod private_link;
 pub(crate) mod public_ip;
 pub(crate) mod rule;
 pub(crate) mod security_group;

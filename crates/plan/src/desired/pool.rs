@@ -1,13 +1,16 @@
 //! Backend pools that hold addresses of nodes.
 
+use super::member;
 use crate::draft::Draft;
+use crate::intent::Intent;
 use crate::name;
+use crate::placement::{self, Backends, Seats};
 use model::azure::{AdminState, LoadBalancer, Pool, PoolAddress, Rest};
 use model::kubernetes::{Membership, Node, NodeRole};
-use model::policy::{PoolKind, Preconfigured};
+use model::policy::{Layout, PoolKind, Preconfigured};
 use model::world::Kind;
-use model::{Exposure, Family};
-use std::collections::BTreeMap;
+use model::{Exposure, Family, Policy, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -21,31 +24,103 @@ pub(crate) fn is_preconfigured(draft: &Draft<'_>, exposure: Exposure) -> bool {
     }
 }
 
-/// Makes sure that a load balancer has the cluster's pools of these families, and that pools of
-/// addresses hold the nodes.
+/// The pool that a Service's rules of a family lead to.
+pub(crate) fn of(policy: &Policy, intent: &Intent, family: Family) -> String {
+    if placement::has_own_pool(policy, intent) {
+        name::local_pool(&intent.name, family)
+    } else {
+        name::pool(&policy.cluster, family)
+    }
+}
+
+/// Makes sure that a load balancer has the pools that its Services' rules lead to, and that pools
+/// of addresses hold the nodes.
 pub(crate) fn ensure(
     draft: &Draft<'_>,
     balancer: &mut LoadBalancer,
-    exposure: Exposure,
-    families: &[Family],
-    nodes: &[Arc<Node>],
+    seats: &Seats,
+    seated: &[ServiceUid],
 ) {
+    let intents = || seated.iter().filter_map(|uid| draft.cases[uid].intent());
+    let (local, common): (Vec<&Intent>, Vec<&Intent>) =
+        intents().partition(|intent| placement::has_own_pool(draft.policy, intent));
     for family in Family::ALL {
         let name = name::pool(&draft.policy.cluster, family);
-        let present = balancer.pools.iter().position(|p| p.name.eq_ignore_ascii_case(&name));
-        let at = match present {
-            Some(_) if is_preconfigured(draft, exposure) => continue,
-            Some(at) => at,
-            None if families.contains(&family) => {
-                balancer.pools.push(empty(&name));
-                balancer.pools.len() - 1
+        let asked = common.iter().any(|intent| intent.families.contains(&family));
+        match (&seats.backends, present(balancer, &name)) {
+            (Backends::Nodes(nodes), at) if at.is_some() || asked => {
+                ensure_one(draft, balancer, seats.exposure, &name, family, nodes);
             }
-            None => continue,
-        };
-        if draft.policy.pools == PoolKind::NodeIp {
-            fill(draft, &mut balancer.pools[at], family, nodes);
+            _ => {}
         }
     }
+    for intent in local {
+        let Some(nodes) = seats.local.get(&intent.uid) else { continue };
+        for &family in &intent.families {
+            let name = name::local_pool(&intent.name, family);
+            ensure_one(draft, balancer, seats.exposure, &name, family, nodes);
+        }
+    }
+}
+
+fn present(balancer: &LoadBalancer, name: &str) -> Option<usize> {
+    balancer.pools.iter().position(|p| p.name.eq_ignore_ascii_case(name))
+}
+
+fn ensure_one(
+    draft: &Draft<'_>,
+    balancer: &mut LoadBalancer,
+    exposure: Exposure,
+    name: &str,
+    family: Family,
+    nodes: &[Arc<Node>],
+) {
+    let at = match present(balancer, name) {
+        Some(_) if is_preconfigured(draft, exposure) => return,
+        Some(at) => at,
+        None => {
+            balancer.pools.push(empty(name));
+            balancer.pools.len() - 1
+        }
+    };
+    if draft.policy.pools == PoolKind::NodeIp {
+        fill(draft, &mut balancer.pools[at], family, nodes);
+    }
+}
+
+/// Takes out the pools that Services had to themselves and that no rule leads to any more.
+pub(crate) fn drop_unused(draft: &Draft<'_>, before: &LoadBalancer, after: &mut LoadBalancer) {
+    let several = matches!(draft.policy.layout, Layout::Several(_));
+    let common = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+    let is_own = |rule: &str, pool: &str| match draft.owner_of(rule) {
+        Some(uid) => {
+            let service = &draft.cases[uid].service.name;
+            let mut names = Family::ALL.map(|family| name::local_pool(service, family)).into_iter();
+            names.any(|name| name.eq_ignore_ascii_case(pool))
+        }
+        None => several && name::base_of(rule).is_some_and(|base| draft.is_abandoned(base)),
+    };
+    let mut unused: BTreeSet<String> = BTreeSet::new();
+    for rule in &before.rules {
+        let Some(pool) = &rule.pool else { continue };
+        let is_common = common.iter().any(|name| name.eq_ignore_ascii_case(pool.name()));
+        if !is_common
+            && pool.parent().as_ref() == Some(&before.id)
+            && is_own(&rule.name, pool.name())
+        {
+            unused.insert(pool.folded().to_owned());
+        }
+    }
+    for rule in &after.rules {
+        if let Some(pool) = &rule.pool {
+            unused.remove(pool.folded());
+        }
+    }
+    let foreign: Vec<String> =
+        after.foreign.iter().map(|f| f.body.to_string().to_lowercase()).collect();
+    unused.retain(|pool| !foreign.iter().any(|body| body.contains(pool.as_str())));
+    let id = after.id.clone();
+    after.pools.retain(|p| !unused.contains(id.child("backendAddressPools", &p.name).folded()));
 }
 
 fn empty(name: &str) -> Pool {
@@ -79,12 +154,19 @@ fn fill(draft: &Draft<'_>, pool: &mut Pool, family: Family, nodes: &[Arc<Node>])
     wanted.sort();
     wanted.dedup_by_key(|a| a.address);
     // Without a single node left, what is there stays: an empty list is more often an error of
-    // ours or the API server's than a cluster without nodes.
-    if wanted.is_empty() {
+    // ours or the API server's than a cluster without nodes. One of several load balancers may
+    // well have none.
+    if wanted.is_empty() && (draft.policy.layout == Layout::Single || is_deserted(draft)) {
         return;
     }
     pool.addresses = wanted;
     pool.network = Some(draft.policy.network());
+}
+
+/// Whether there is no node at all for any pool.
+fn is_deserted(draft: &Draft<'_>) -> bool {
+    let mut nodes = draft.world.kubernetes.nodes.values();
+    !nodes.any(|n| n.role == NodeRole::Worker && n.membership != Membership::Excluded)
 }
 
 /// The nodes that may be in pools, in the order of their names.

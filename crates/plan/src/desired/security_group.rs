@@ -53,7 +53,8 @@ impl Shape {
 struct WantedRule {
     shape: Shape,
     destinations: BTreeSet<Arc<str>>,
-    causes: BTreeSet<ServiceUid>,
+    /// Who wants which of the destinations.
+    causes: BTreeMap<ServiceUid, BTreeSet<Arc<str>>>,
 }
 
 /// What the security group is about to be.
@@ -89,7 +90,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> Opening {
         after.tags = tags::merged(after.tags.as_ref(), draft.policy, &none, &[]);
     }
     let mut causes = close(&mut after, &wanted, &known, &kept, draft);
-    causes.extend(open(draft, &mut after, wanted));
+    causes.extend(open(draft, &group, &mut after, wanted));
     let closing = closing(&group, &after);
     if *group != after {
         draft.change(Change {
@@ -183,10 +184,10 @@ fn wanted(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
             let name = shape.name();
             let rule = wanted.entry(name.clone()).or_insert_with(|| {
                 order.push(name);
-                WantedRule { shape, destinations: BTreeSet::new(), causes: BTreeSet::new() }
+                WantedRule { shape, destinations: BTreeSet::new(), causes: BTreeMap::new() }
             });
-            rule.destinations.extend(destinations);
-            rule.causes.insert(uid.clone());
+            rule.destinations.extend(destinations.iter().cloned());
+            rule.causes.entry(uid.clone()).or_default().extend(destinations);
         }
     }
     order.into_iter().filter_map(|name| wanted.remove(&name)).collect()
@@ -366,6 +367,7 @@ fn close(
 /// Adds what is wanted. Returns the Services on whose account rules changed.
 fn open(
     draft: &mut Draft<'_>,
+    before: &SecurityGroup,
     after: &mut SecurityGroup,
     wanted: Vec<WantedRule>,
 ) -> BTreeSet<ServiceUid> {
@@ -375,7 +377,7 @@ fn open(
         let at = after.rules.iter().position(|r| r.name.eq_ignore_ascii_case(&name));
         let past = at.map(|at| after.rules[at].clone());
         if at.is_none() && after.rules.len() >= RULES {
-            for uid in on_account {
+            for uid in on_account.into_keys() {
                 draft.refuse(&uid, full(&after.id));
             }
             continue;
@@ -384,7 +386,7 @@ fn open(
             .as_ref()
             .filter(|r| is_managed(r))
             .map(|r| r.priority)
-            .or_else(|| free_priority(after, shape.access))
+            .or_else(|| free_priority(&[before, after], shape.access))
         else {
             continue;
         };
@@ -403,7 +405,16 @@ fn open(
             rest: past.as_ref().map(|r| r.rest.clone()).unwrap_or_else(Rest::default),
         };
         if past.as_ref() != Some(&rule) {
-            causes.extend(on_account);
+            // Who joins a rule that stands changes it for nobody else.
+            let stands = past.as_ref().is_some_and(|past| {
+                past == &SecurityRule { destinations: past.destinations.clone(), ..rule.clone() }
+            });
+            let there = past.as_ref().map(|past| &past.destinations);
+            let joins = |wanted: &BTreeSet<Arc<str>>| {
+                !stands || there.is_none_or(|there| !wanted.is_subset(there))
+            };
+            let joined = on_account.into_iter().filter(|(_, wanted)| joins(wanted));
+            causes.extend(joined.map(|(uid, _)| uid));
             match at {
                 Some(at) => after.rules[at] = rule,
                 None => after.rules.push(rule),
@@ -423,9 +434,12 @@ fn full(id: &model::ResourceId) -> Finding {
     }
 }
 
-/// The lowest free priority for an allow rule, the highest for a deny rule.
-fn free_priority(group: &SecurityGroup, access: Access) -> Option<u16> {
-    let inbound = group.rules.iter().filter(|r| r.direction.eq_ignore_ascii_case("Inbound"));
+/// The lowest free priority for an allow rule, the highest for a deny rule. A priority that is
+/// only freed by the same write is not taken again: the rule it replaces and the new one never
+/// share a number, not even in somebody's log.
+fn free_priority(groups: &[&SecurityGroup], access: Access) -> Option<u16> {
+    let rules = groups.iter().flat_map(|group| &group.rules);
+    let inbound = rules.filter(|r| r.direction.eq_ignore_ascii_case("Inbound"));
     let taken: BTreeSet<u16> = inbound.map(|r| r.priority).collect();
     let mut all = PRIORITIES;
     match access {

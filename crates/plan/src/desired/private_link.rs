@@ -1,0 +1,480 @@
+//! Private Link Services: one before a frontend, owned by one Service.
+
+use super::tags;
+use crate::annotation::PREFIX;
+use crate::draft::{Draft, Stance};
+use crate::intent::{Intent, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtocol};
+use crate::name;
+use crate::placement::Placement;
+use model::azure::{
+    PrivateLinkAddress, PrivateLinkPolicy, PrivateLinkRank, PrivateLinkService, Provisioning, Rest,
+    Subnet,
+};
+use model::plan::{Action, Change, Resource};
+use model::report::{Finding, Severity, Until, Wait};
+use model::world::{Fact, Need};
+use model::{Family, Group, ResourceId, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The Service that a Private Link Service belongs to.
+const OWNER: &str = "k8s-azure-owner-service";
+/// Azure allows 80 characters in the name of an IP configuration.
+const LENGTH: usize = 80;
+const CREATE: &str = "azure-pls-create";
+const NAME: &str = "azure-pls-name";
+const GROUP: &str = "azure-pls-resource-group";
+const SUBNET: &str = "azure-pls-ip-configuration-subnet";
+
+/// Private Link Services by the frontends they stand before.
+pub(crate) type Linked = BTreeMap<ResourceId, ResourceId>;
+
+/// What has to be read: nothing where no Service ever asked for a Private Link Service.
+pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
+    let facts = &draft.world.azure.private_links;
+    let mut groups: BTreeSet<Group> = facts.keys().cloned().collect();
+    for case in draft.cases.values() {
+        if let Some(link) = case.intent().and_then(|i| i.private_link.as_ref()) {
+            groups.insert(link.group.clone());
+        } else if let Some(group) = annotated(draft, case.service) {
+            groups.insert(group);
+        }
+    }
+    let is_unread = |group: &Group| matches!(facts.get(group), None | Some(Fact::Unknown));
+    groups.into_iter().filter(is_unread).map(Need::PrivateLinks).collect()
+}
+
+/// Where a Service that is not planned as it asks may have one.
+fn annotated(draft: &Draft<'_>, service: &model::kubernetes::Service) -> Option<Group> {
+    let of = |key: &str| service.annotations.get(format!("{PREFIX}{key}").as_str());
+    of(CREATE).filter(|value| value.trim().eq_ignore_ascii_case("true"))?;
+    let group = of(GROUP).map(|name| name.trim()).filter(|name| !name.is_empty());
+    Some(group.map_or_else(|| draft.policy.private_link_group.clone(), Group::new))
+}
+
+fn known<'w>(draft: &Draft<'w>) -> impl Iterator<Item = &'w Arc<PrivateLinkService>> + use<'w> {
+    let facts = draft.world.azure.private_links.values();
+    facts.filter_map(Fact::known).flat_map(BTreeMap::values)
+}
+
+/// Frontends that cannot go yet, because something stands before them.
+pub(crate) fn linked(draft: &Draft<'_>) -> Linked {
+    let pairs = known(draft).flat_map(|link| link.frontends.iter().map(|f| (f, &link.id)));
+    pairs.map(|(frontend, link)| (frontend.clone(), link.clone())).collect()
+}
+
+/// A Service that asks for a Private Link Service.
+struct Asker<'a> {
+    intent: &'a Intent,
+    link: &'a PrivateLinkIntent,
+}
+
+/// Drafts what Services ask for, then takes away what none asks for any more.
+pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) {
+    if draft.balancers().is_none() {
+        return;
+    }
+    let mut intents: Vec<(ResourceId, Box<Intent>)> = Vec::new();
+    for seats in &placement.balancers {
+        for uid in &seats.1.services {
+            let Some(intent) = draft.cases.get(uid).and_then(|c| c.intent()).cloned() else {
+                continue;
+            };
+            if intent.private_link.is_none() {
+                continue;
+            }
+            match standing(draft, seats.0, &intent) {
+                Some(frontend) => intents.push((frontend, Box::new(intent))),
+                None => {
+                    let id = seats.0.clone();
+                    draft.wait(uid, Wait::Resource { id, until: Until::Ready });
+                }
+            }
+        }
+    }
+    let mut by_frontend: BTreeMap<&ResourceId, Vec<Asker<'_>>> = BTreeMap::new();
+    for (frontend, intent) in &intents {
+        let Some(link) = &intent.private_link else { continue };
+        by_frontend.entry(frontend).or_default().push(Asker { intent, link });
+    }
+    let asked: BTreeSet<ResourceId> = by_frontend.keys().map(|id| (*id).clone()).collect();
+    release(draft, &asked);
+    for (frontend, askers) in by_frontend {
+        ensure(draft, frontend, &askers);
+    }
+}
+
+/// The IPv4 frontend of a Service, once it is in Azure.
+fn standing(draft: &Draft<'_>, balancer: &ResourceId, intent: &Intent) -> Option<ResourceId> {
+    let balancer = draft.balancers()?.get(balancer)?;
+    let own = name::frontend(intent, Family::V4);
+    let own = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&own));
+    if let Some(own) = own {
+        return Some(balancer.id.child("frontendIPConfigurations", &own.name));
+    }
+    // A shared frontend has another's name; the Service's own rules lead to it.
+    let rule = name::rule(intent, &intent.rules.first()?.kind, Family::V4);
+    let rule = balancer.rules.iter().find(|r| r.name.eq_ignore_ascii_case(&rule))?;
+    let frontend = rule.frontend.as_ref()?;
+    let stale =
+        name::base_of(frontend.name()).is_some_and(|base| base.eq_ignore_ascii_case(&intent.base));
+    let exists = balancer.frontends.iter().any(|f| f.name.eq_ignore_ascii_case(frontend.name()));
+    (exists && !stale).then(|| frontend.clone())
+}
+
+/// Whether a Private Link Service is this cluster's.
+fn is_ours(draft: &Draft<'_>, link: &PrivateLinkService) -> bool {
+    let cluster = link.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER));
+    cluster.is_some_and(|c| c.eq_ignore_ascii_case(&draft.policy.cluster))
+}
+
+/// The owner's `namespace/name`, as the tag says.
+fn owner(link: &PrivateLinkService) -> Option<&str> {
+    link.tags.as_ref().and_then(|t| model::azure::tag(t, OWNER))
+}
+
+fn owner_case(draft: &Draft<'_>, link: &PrivateLinkService) -> Option<ServiceUid> {
+    let (namespace, name) = owner(link)?.split_once('/')?;
+    draft.by_name.get(&model::ServiceName::new(namespace, name)).cloned()
+}
+
+/// Drafts the removal of what is ours and before no frontend that it is asked for on.
+fn release(draft: &mut Draft<'_>, asked: &BTreeSet<ResourceId>) {
+    for link in known(draft) {
+        let is_asked =
+            !link.frontends.is_empty() && link.frontends.iter().all(|f| asked.contains(f));
+        if is_asked || !is_ours(draft, link) {
+            continue;
+        }
+        let causes: BTreeSet<ServiceUid> = match owner_case(draft, link) {
+            Some(uid) => match draft.cases[&uid].stance {
+                Stance::Kept | Stance::Container(_) => continue,
+                Stance::Wanted(_) | Stance::Leaving => BTreeSet::from([uid]),
+            },
+            None => {
+                // Its Service is unknown: it goes with the frontend.
+                let of = |f: &ResourceId| name::base_of(f.name()).map(str::to_owned);
+                let bases: Vec<String> = link.frontends.iter().filter_map(of).collect();
+                let goes = !bases.is_empty()
+                    && bases.iter().all(|b| draft.is_abandoned(b) || is_leaving(draft, b));
+                if !goes {
+                    continue;
+                }
+                let uids = bases.iter().filter_map(|b| draft.owner_of(b).cloned());
+                uids.collect()
+            }
+        };
+        delete(draft, link, &causes);
+    }
+}
+
+fn is_leaving(draft: &Draft<'_>, base: &str) -> bool {
+    let case = draft.owner_of(base).and_then(|uid| draft.cases.get(uid));
+    case.is_some_and(|c| matches!(c.stance, Stance::Leaving))
+}
+
+/// Private endpoint connections go first: Azure keeps a Private Link Service that has any.
+fn delete(draft: &mut Draft<'_>, link: &Arc<PrivateLinkService>, causes: &BTreeSet<ServiceUid>) {
+    let mut waits = Vec::new();
+    for connection in &link.connections {
+        waits.push(Wait::Resource { id: connection.clone(), until: Until::Gone });
+        draft.change(Change {
+            target: connection.clone(),
+            action: Action::DeleteChild,
+            guard: None,
+            causes: causes.clone(),
+            waits: Vec::new(),
+        });
+    }
+    let before = Resource::PrivateLinkService(Arc::clone(link));
+    draft.change(Change {
+        target: link.id.clone(),
+        action: Action::Delete { before },
+        guard: None,
+        causes: causes.clone(),
+        waits,
+    });
+}
+
+/// Drafts the one Private Link Service before a frontend.
+fn ensure(draft: &mut Draft<'_>, frontend: &ResourceId, askers: &[Asker<'_>]) {
+    let there = known(draft).find(|link| link.frontends.contains(frontend));
+    if let Some(there) = there.filter(|there| !is_ours(draft, there)) {
+        for asker in askers {
+            let allowed = format!(
+                "a frontend without a Private Link Service: {} of another cluster stands before {}",
+                there.id.name(),
+                frontend.name()
+            );
+            draft.refuse(&asker.intent.uid, refusal(CREATE, "true", "PrivateLinkForeign", allowed));
+        }
+        return;
+    }
+    let past = there.and_then(|there| owner_case(draft, there));
+    let chosen = choose(draft, past.as_ref(), askers);
+    let uid = chosen.map(|c| &c.intent.uid);
+    let others = askers.iter().filter(|a| Some(&a.intent.uid) != uid);
+    for other in others.filter(|a| a.link.ownership == PrivateLinkOwnership::Own) {
+        let has = chosen.map(|c| c.intent.name.to_string());
+        let has = has.or_else(|| there.and_then(|t| owner(t)).map(str::to_owned));
+        let allowed = format!(
+            "no azure-pls-* annotation beside {CREATE} where {} owns the Private Link Service of \
+             the shared frontend",
+            has.unwrap_or_default()
+        );
+        draft.refuse(&other.intent.uid, refusal(CREATE, "true", "PrivateLinkOwned", allowed));
+    }
+    if let Some(chosen) = chosen {
+        let uids = askers.iter().map(|a| &a.intent.uid);
+        let wanted = uids.filter(|uid| draft.cases[*uid].intent().is_some());
+        let causes = wanted.cloned().chain(past).collect();
+        write(draft, frontend, chosen, there, causes);
+    }
+}
+
+/// Who owns it: who has it; else who brings a configuration; else the first. Nobody while the
+/// wish of its owner is not known.
+fn choose<'a, 'b>(
+    draft: &Draft<'_>,
+    past: Option<&ServiceUid>,
+    askers: &'b [Asker<'a>],
+) -> Option<&'b Asker<'a>> {
+    if past.is_some_and(|uid| matches!(draft.cases[uid].stance, Stance::Kept)) {
+        return None;
+    }
+    let has = askers.iter().find(|a| past == Some(&a.intent.uid));
+    let own = || askers.iter().find(|a| a.link.ownership == PrivateLinkOwnership::Own);
+    has.or_else(own).or_else(|| askers.first())
+}
+
+/// Drafts the body for the Service that owns it.
+fn write(
+    draft: &mut Draft<'_>,
+    frontend: &ResourceId,
+    asker: &Asker<'_>,
+    there: Option<&Arc<PrivateLinkService>>,
+    causes: BTreeSet<ServiceUid>,
+) {
+    let Asker { intent, link } = asker;
+    if !crate::kubernetes::is_claimed(draft.policy, draft.cases[&intent.uid].service) {
+        return;
+    }
+    let name = link.name.clone().unwrap_or_else(|| format!("pls-{}", frontend.name()).into());
+    let id = draft.policy.network_id(&link.group, "privateLinkServices", &name);
+    if let Some(finding) = misplaced(draft, &id, intent, link, there) {
+        draft.refuse(&intent.uid, finding);
+        return;
+    }
+    if there.is_none()
+        && let Some(other) = draft.changes.get(&id)
+    {
+        // Its name is free once what has it now is gone.
+        if matches!(other.action, Action::Delete { .. }) {
+            let wait = Wait::Resource { id, until: Until::Gone };
+            causes.iter().for_each(|uid| draft.wait(uid, wait.clone()));
+        } else {
+            draft.refuse(&intent.uid, taken(&name));
+        }
+        return;
+    }
+    let Some((subnet, waits)) = subnet(draft, intent, link, &causes) else { return };
+    let mut after = there.map_or_else(|| fresh(draft, id, frontend), |t| (**t).clone());
+    fill(draft, &mut after, asker, &name, &subnet);
+    let failed = there.is_some_and(|t| t.provisioning == Provisioning::Failed);
+    if failed || there.is_none_or(|t| **t != after) {
+        draft.change(Change {
+            target: after.id.clone(),
+            guard: None,
+            action: Action::Put {
+                before: there.cloned().map(Resource::PrivateLinkService),
+                after: Resource::PrivateLinkService(Arc::new(after)),
+            },
+            causes,
+            waits,
+        });
+    }
+}
+
+/// What keeps it from having this id.
+fn misplaced(
+    draft: &Draft<'_>,
+    id: &ResourceId,
+    intent: &Intent,
+    link: &PrivateLinkIntent,
+    there: Option<&Arc<PrivateLinkService>>,
+) -> Option<Finding> {
+    if let Some(there) = there {
+        if there.id == *id {
+            return None;
+        }
+        let group = there.id.group();
+        if group.as_ref() != Some(&link.group) {
+            let allowed = format!(
+                "the resource group of the Private Link Service that is there: {}; to move it, \
+                 take {CREATE} away first",
+                group.as_ref().map_or("", Group::as_str)
+            );
+            let value = link.group.as_str();
+            return Some(refusal(GROUP, value, "PrivateLinkGroupChanged", allowed));
+        }
+        let allowed = format!(
+            "the name of the Private Link Service that is there: {}; to rename it, take {CREATE} \
+             away first",
+            there.id.name()
+        );
+        return Some(refusal(NAME, id.name(), "PrivateLinkNameChanged", allowed));
+    }
+    let other = known(draft).find(|other| other.id == *id)?;
+    let own = is_ours(draft, other)
+        && (owner_case(draft, other).as_ref() == Some(&intent.uid)
+            || draft.changes.contains_key(id));
+    (!own).then(|| taken(id.name()))
+}
+
+fn taken(name: &str) -> Finding {
+    let allowed = "a name that no other Private Link Service of its resource group has".to_owned();
+    refusal(NAME, name, "PrivateLinkNameTaken", allowed)
+}
+
+fn refusal(key: &str, value: &str, rule: &'static str, allowed: String) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from(format!("{PREFIX}{key}")),
+        value: Arc::from(value),
+        allowed: Arc::from(allowed),
+    }
+}
+
+/// The subnet of its addresses, and what must be written before it takes any.
+fn subnet(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    link: &PrivateLinkIntent,
+    causes: &BTreeSet<ServiceUid>,
+) -> Option<(ResourceId, Vec<Wait>)> {
+    let id = draft.policy.subnet_id(&link.subnet);
+    let why = match draft.world.azure.subnets.get(&id) {
+        Some(Fact::Known(Some(subnet))) => {
+            if subnet.private_link == PrivateLinkPolicy::Disabled {
+                return Some((id, Vec::new()));
+            }
+            open(draft, subnet, causes);
+            let wait = Wait::Resource { id: id.clone(), until: Until::Written };
+            return Some((id, vec![wait]));
+        }
+        Some(Fact::Unknown) | None => {
+            let need = Need::Subnet(id);
+            draft.needs.insert(need.clone());
+            draft.wait(&intent.uid, Wait::Reading(need));
+            return None;
+        }
+        Some(Fact::Known(None)) => String::new(),
+        Some(Fact::Unreadable(why)) => format!(" that can be read ({why})"),
+    };
+    let allowed = format!("a subnet of virtual network {}{why}", draft.policy.network_name);
+    draft.refuse(&intent.uid, refusal(SUBNET, &link.subnet, "SubnetNotFound", allowed));
+    None
+}
+
+/// Lets Private Link Services use a subnet. Several may ask for it at once.
+fn open(draft: &mut Draft<'_>, subnet: &Arc<Subnet>, causes: &BTreeSet<ServiceUid>) {
+    let mut causes = causes.clone();
+    if let Some(other) = draft.changes.get(&subnet.id) {
+        causes.extend(other.causes.iter().cloned());
+    }
+    let mut after = Subnet::clone(subnet);
+    after.private_link = PrivateLinkPolicy::Disabled;
+    // The codec writes the field from what is known above; the old word would be a difference.
+    after.rest.properties.shift_remove("privateLinkServiceNetworkPolicies");
+    draft.change(Change {
+        target: subnet.id.clone(),
+        guard: subnet.etag.clone(),
+        action: Action::Put {
+            before: Some(Resource::Subnet(Arc::clone(subnet))),
+            after: Resource::Subnet(Arc::new(after)),
+        },
+        causes,
+        waits: Vec::new(),
+    });
+}
+
+fn fresh(draft: &Draft<'_>, id: ResourceId, frontend: &ResourceId) -> PrivateLinkService {
+    PrivateLinkService {
+        id,
+        etag: None,
+        location: Arc::clone(&draft.policy.location),
+        edge_zone: draft.policy.edge_zone.clone(),
+        tags: None,
+        frontends: vec![frontend.clone()],
+        addresses: Vec::new(),
+        proxy_protocol: None,
+        fqdns: BTreeSet::new(),
+        visibility: BTreeSet::new(),
+        auto_approval: BTreeSet::new(),
+        connections: Vec::new(),
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    }
+}
+
+/// Fills in what the owner asks for.
+fn fill(
+    draft: &Draft<'_>,
+    after: &mut PrivateLinkService,
+    asker: &Asker<'_>,
+    name: &str,
+    subnet: &ResourceId,
+) {
+    let link = asker.link;
+    let wanted = addresses(link, name, subnet);
+    // Names of IP configurations and their order say nothing.
+    let shape = |all: &[PrivateLinkAddress]| {
+        let mut shape: Vec<_> = all.iter().map(|a| (a.subnet.clone(), a.address, a.rank)).collect();
+        shape.sort();
+        shape
+    };
+    if shape(&after.addresses) != shape(&wanted) {
+        after.addresses = wanted;
+    }
+    after.proxy_protocol = match (link.proxy_protocol, after.proxy_protocol) {
+        (ProxyProtocol::Enabled, _) => Some(true),
+        (ProxyProtocol::Disabled, None) => None,
+        (ProxyProtocol::Disabled, Some(_)) => Some(false),
+    };
+    after.fqdns.clone_from(&link.fqdns);
+    after.visibility.clone_from(&link.visibility);
+    after.auto_approval.clone_from(&link.auto_approval);
+    let owner = asker.intent.name.to_string();
+    let more: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::from([
+        (Arc::from(tags::CLUSTER), Arc::clone(&draft.policy.cluster)),
+        (Arc::from(OWNER), Arc::from(owner)),
+    ]);
+    after.tags = tags::merged(after.tags.as_ref(), draft.policy, &more, &[]);
+}
+
+/// Static addresses first, then those that Azure chooses; the first of all is the primary one.
+fn addresses(link: &PrivateLinkIntent, name: &str, subnet: &ResourceId) -> Vec<PrivateLinkAddress> {
+    let fixed = link.addresses.iter().map(|a| (format!("-static-{a}"), Some(*a)));
+    let chosen = usize::from(link.count).saturating_sub(link.addresses.len());
+    let chosen = (0..chosen).map(|i| (format!("-dynamic-{i}"), None));
+    let all = fixed.chain(chosen).enumerate();
+    all.map(|(at, (tail, address))| PrivateLinkAddress {
+        name: configuration(&link.subnet, name, &tail),
+        subnet: subnet.clone(),
+        address,
+        rank: if at == 0 { PrivateLinkRank::Primary } else { PrivateLinkRank::Secondary },
+    })
+    .collect()
+}
+
+fn configuration(subnet: &str, name: &str, tail: &str) -> Arc<str> {
+    let mut head = format!("{subnet}-{name}");
+    let room = LENGTH.saturating_sub(tail.len()).min(head.len());
+    let end = (0..=room).rev().find(|at| head.is_char_boundary(*at)).unwrap_or(0);
+    head.truncate(end);
+    Arc::from(head + tail)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,362 @@
+//! Tests of Private Link Services: the whole way, from the first read to the last.
+
+use super::*;
+use crate::forecast::{Forecast, forecast};
+use model::azure::LoadBalancer;
+use model::kubernetes::{
+    Affinity, Deletion, LoadBalancerType, SERVICE_FINALIZER, Service, ServicePort, TargetPort,
+    TrafficPolicy, Wish,
+};
+use model::policy::{
+    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, MigrateApi,
+    OutboundSnat, PoolKind, Preconfigured, VmKind,
+};
+use model::report::State;
+use model::world::Kind;
+use model::{Policy, Protocol, ServiceName, World};
+
+const INTERNAL: (&str, &str) = ("azure-load-balancer-internal", "true");
+const ASKED: (&str, &str) = (CREATE, "true");
+
+fn policy() -> Policy {
+    let group = Group::new("rg");
+    Policy {
+        cluster: "kubernetes".into(),
+        subscription: "s".into(),
+        network_subscription: "s".into(),
+        group: group.clone(),
+        balancer_group: group.clone(),
+        security_group_group: group.clone(),
+        network_group: group.clone(),
+        private_link_group: group,
+        location: "eastus".into(),
+        edge_zone: None,
+        network_name: "vnet".into(),
+        subnet_name: "nodes".into(),
+        security_group_name: "".into(),
+        balancer_name: None,
+        tags: BTreeMap::new(),
+        system_tags: None,
+        sku: BalancerSku::Standard,
+        layout: Layout::Single,
+        pools: PoolKind::NodeIp,
+        vm_kind: VmKind::ScaleSet,
+        primary_set: "vmss".into(),
+        exclude_control_plane: ControlPlane::Excluded,
+        outbound_snat: OutboundSnat::Disabled,
+        maximum_rules: 250,
+        preconfigured: Preconfigured::None,
+        migrate_api: MigrateApi::Unused,
+        ip_tag_change: IpTagChange::Recreate,
+        cluster_probe: ClusterProbe::NodePort,
+        drift: DriftPolicy::Repair,
+    }
+}
+
+fn uid(n: u8) -> ServiceUid {
+    ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"))
+}
+
+fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
+    let annotations =
+        annotations.iter().map(|(k, v)| (Arc::from(format!("{PREFIX}{k}")), Arc::from(*v)));
+    Service {
+        uid: uid(n),
+        name: ServiceName::new("default", format!("web-{n}")),
+        revision: "1".into(),
+        wish: Wish::LoadBalancer,
+        load_balancer_type: LoadBalancerType::Ours,
+        deletion: Deletion::None,
+        finalizers: Vec::new(),
+        annotations: Arc::new(annotations.collect()),
+        labels: Arc::default(),
+        ports: vec![ServicePort {
+            name: "".into(),
+            protocol: Protocol::Tcp,
+            port: 80 + u16::from(n),
+            target_port: TargetPort::Number(8080),
+            node_port: Some(30080),
+            app_protocol: None,
+        }],
+        families: vec![Family::V4],
+        affinity: Affinity::None,
+        traffic_policy: TrafficPolicy::Cluster,
+        health_check_node_port: None,
+        load_balancer_ip: None,
+        source_ranges: Vec::new(),
+        ingress: Vec::new(),
+    }
+}
+
+fn subnet(name: &str) -> Subnet {
+    Subnet {
+        id: policy().subnet_id(name),
+        etag: None,
+        prefixes: vec!["10.0.0.0/8".parse().expect("a range")],
+        private_link: PrivateLinkPolicy::Enabled,
+        rest: Rest::default(),
+    }
+}
+
+/// A world in which everything has been read.
+fn world(services: Vec<Service>) -> World {
+    let mut world = World::default();
+    world.kubernetes.complete = [Kind::Services, Kind::Nodes].into();
+    for service in services {
+        world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
+    }
+    let azure = &mut world.azure;
+    azure.balancers = Fact::Known(BTreeMap::new());
+    azure.public_ips.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
+    azure.private_links.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
+    azure.zones = Fact::Known(Vec::new());
+    for name in ["nodes", "apps"] {
+        let subnet = subnet(name);
+        azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
+    }
+    world
+}
+
+/// Carries out a forecast: what Azure would hold then.
+fn carry_out(world: &mut World, forecast: &Forecast) {
+    for change in &forecast.changes {
+        let azure = &mut world.azure;
+        let links = azure.private_links.get_mut(&Group::new("rg")).and_then(Fact::known_mut);
+        match &change.action {
+            Action::Put { after: Resource::LoadBalancer(b), .. } => {
+                let all = azure.balancers.known_mut().expect("read");
+                let mut balancer = LoadBalancer::clone(b);
+                for frontend in &mut balancer.frontends {
+                    if let model::azure::FrontendAddress::Private { address, .. } =
+                        &mut frontend.address
+                    {
+                        address.get_or_insert("10.0.0.9".parse().expect("an address"));
+                    }
+                }
+                all.insert(b.id.clone(), Arc::new(balancer));
+            }
+            Action::Put { after: Resource::PrivateLinkService(link), .. } => {
+                links.expect("read").insert(link.id.clone(), Arc::clone(link));
+            }
+            Action::Put { after: Resource::Subnet(subnet), .. } => {
+                let fact = Fact::Known(Some(Arc::clone(subnet)));
+                azure.subnets.insert(subnet.id.clone(), fact);
+            }
+            Action::Delete { before: Resource::PrivateLinkService(link) } => {
+                links.expect("read").remove(&link.id);
+            }
+            Action::Delete { before: Resource::LoadBalancer(b) } => {
+                azure.balancers.known_mut().expect("read").remove(&b.id);
+            }
+            other => panic!("not in these tests: {other:?}"),
+        }
+    }
+    for service in world.kubernetes.services.values_mut() {
+        Arc::make_mut(service).finalizers = vec![SERVICE_FINALIZER.into()];
+    }
+}
+
+/// A world in which these Services are programmed.
+fn programmed(services: Vec<Service>) -> World {
+    let mut world = world(services);
+    let way = forecast(&world, &policy());
+    assert!(way.last.services.values().all(|s| s.state == State::Programmed), "{:?}", way.last);
+    carry_out(&mut world, &way);
+    world
+}
+
+fn edit(world: &mut World, n: u8, edit: impl FnOnce(&mut Service)) {
+    edit(Arc::make_mut(world.kubernetes.services.get_mut(&uid(n)).expect("a Service")));
+}
+
+fn links(world: &World) -> Vec<&Arc<PrivateLinkService>> {
+    let all = world.azure.private_links[&Group::new("rg")].known();
+    all.expect("read").values().collect()
+}
+
+/// The only one, to change.
+fn link(world: &mut World) -> &mut PrivateLinkService {
+    let all = world.azure.private_links.get_mut(&Group::new("rg")).and_then(Fact::known_mut);
+    Arc::make_mut(all.and_then(|all| all.values_mut().next()).expect("one"))
+}
+
+fn verbs(way: &Forecast) -> Vec<String> {
+    let verb = |c: &Change| match c.action {
+        Action::Put { .. } => "PUT",
+        _ => "DELETE",
+    };
+    let text = |c: &Change| {
+        let kind = c.target.as_str().rsplit('/').nth(1).expect("a kind").to_owned();
+        format!("{} {kind}", verb(c))
+    };
+    way.changes.iter().map(text).collect()
+}
+
+fn rules(way: &Forecast, n: u8) -> Vec<&'static str> {
+    way.last.services[&uid(n)].findings.iter().map(|f| f.rule).collect()
+}
+
+#[test]
+fn it_is_made_after_its_frontend_and_its_subnet() {
+    let world = world(vec![service(1, &[INTERNAL, ASKED])]);
+    let way = forecast(&world, &policy());
+    assert_eq!(verbs(&way), ["PUT loadBalancers", "PUT subnets", "PUT privateLinkServices"]);
+    let Action::Put { after: Resource::PrivateLinkService(link), .. } = &way.changes[2].action
+    else {
+        panic!("{:?}", way.changes[2])
+    };
+    assert_eq!(link.id.name(), "pls-a000000011111422283330123456789a");
+    assert_eq!(&*link.addresses[0].name, "nodes-pls-a000000011111422283330123456789a-dynamic-0");
+    assert_eq!(owner(link), Some("default/web-1"));
+    assert_eq!(way.last.services[&uid(1)].state, State::Programmed);
+}
+
+#[test]
+fn nothing_is_read_for_services_that_do_not_ask() {
+    let mut world = world(vec![service(1, &[INTERNAL])]);
+    world.azure.private_links.clear();
+    assert!(forecast(&world, &policy()).report.needs.is_empty());
+    edit(&mut world, 1, |s| *s = service(1, &[INTERNAL, ASKED, (GROUP, "links")]));
+    let needs = forecast(&world, &policy()).report.needs;
+    assert_eq!(needs, [Need::PrivateLinks(Group::new("links"))].into());
+    // Also for one that is leaving: it may have one.
+    edit(&mut world, 1, |s| s.wish = Wish::None);
+    let needs = forecast(&world, &policy()).report.needs;
+    assert_eq!(needs, [Need::PrivateLinks(Group::new("links"))].into());
+}
+
+#[test]
+fn static_addresses_come_first_and_one_of_them_is_primary() {
+    let service = service(
+        1,
+        &[
+            INTERNAL,
+            ASKED,
+            ("azure-pls-ip-configuration-ip-address", "10.1.0.4 10.1.0.5"),
+            ("azure-pls-ip-configuration-ip-address-count", "3"),
+        ],
+    );
+    let mut world = programmed(vec![service]);
+    let addresses = &links(&world)[0].addresses;
+    let tails: Vec<&str> = addresses.iter().filter_map(|a| a.name.split("89a-").nth(1)).collect();
+    assert_eq!(tails, ["static-10.1.0.4", "static-10.1.0.5", "dynamic-0"]);
+    assert_eq!(addresses[0].rank, PrivateLinkRank::Primary);
+    assert!(addresses[1..].iter().all(|a| a.rank == PrivateLinkRank::Secondary));
+    // Other names and another order are no difference, another address is.
+    link(&mut world).addresses.reverse();
+    assert!(!verbs(&forecast(&world, &policy())).contains(&"PUT privateLinkServices".into()));
+    link(&mut world).addresses.pop();
+    assert_eq!(verbs(&forecast(&world, &policy())), ["PUT privateLinkServices"]);
+}
+
+#[test]
+fn names_of_ip_configurations_are_cut_to_eighty_characters() {
+    let name = configuration("nodes", &"x".repeat(90), "-dynamic-0");
+    assert_eq!(name.len(), 80);
+    assert!(name.starts_with("nodes-x") && name.ends_with("x-dynamic-0"));
+}
+
+#[test]
+fn a_deleted_service_loses_connections_then_it_then_the_frontend_then_the_finalizer() {
+    let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
+    let connection = links(&world)[0].id.child("privateEndpointConnections", "c");
+    link(&mut world).connections.push(connection);
+    edit(&mut world, 1, |s| s.wish = Wish::None);
+    let (first, _) = crate::plan(&world, &policy());
+    assert!(first.writes.is_empty(), "{:?}", first.writes);
+    let way = forecast(&world, &policy());
+    assert_eq!(
+        verbs(&way),
+        ["DELETE privateEndpointConnections", "DELETE privateLinkServices", "DELETE loadBalancers"]
+    );
+    assert!(way.last.services.is_empty());
+}
+
+#[test]
+fn without_the_annotation_it_goes_and_the_frontend_stays() {
+    let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
+    edit(&mut world, 1, |s| s.annotations = service(1, &[INTERNAL]).annotations);
+    assert_eq!(verbs(&forecast(&world, &policy())), ["DELETE privateLinkServices"]);
+}
+
+#[test]
+fn a_frontend_that_is_replaced_loses_it_first_and_the_new_one_gets_it() {
+    let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
+    let annotations = [INTERNAL, ASKED, ("azure-load-balancer-internal-subnet", "apps")];
+    edit(&mut world, 1, |s| s.annotations = service(1, &annotations).annotations.clone());
+    let (first, _) = crate::plan(&world, &policy());
+    let targets: Vec<&str> = first.changes.iter().map(|c| c.target.name()).collect();
+    assert_eq!(targets, ["pls-a000000011111422283330123456789a"]);
+    let way = forecast(&world, &policy());
+    assert_eq!(way.last.services[&uid(1)].state, State::Programmed);
+    carry_out(&mut world, &way);
+    assert_eq!(links(&world)[0].id.name(), "pls-a000000011111422283330123456789a-apps");
+}
+
+#[test]
+fn another_clusters_is_left_alone_and_said() {
+    let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
+    link(&mut world).tags = None;
+    let way = forecast(&world, &policy());
+    assert!(!verbs(&way).iter().any(|v| v.contains("privateLink")), "{way:?}");
+    assert_eq!(rules(&way, 1), ["PrivateLinkForeign"]);
+}
+
+#[test]
+fn a_change_of_its_name_is_refused() {
+    let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
+    let annotations = service(1, &[INTERNAL, ASKED, (NAME, "mine")]).annotations;
+    edit(&mut world, 1, |s| s.annotations = annotations);
+    let way = forecast(&world, &policy());
+    assert_eq!(rules(&way, 1), ["PrivateLinkNameChanged"]);
+    assert!(way.changes.is_empty(), "{:?}", way.changes);
+}
+
+/// Two Services on one frontend.
+fn pair(second: &[(&str, &str)]) -> World {
+    let pinned = ("azure-load-balancer-ipv4", "10.0.0.9");
+    let mut world = programmed(vec![service(1, &[INTERNAL, ASKED, pinned])]);
+    let mut annotations = vec![INTERNAL, ASKED, pinned];
+    annotations.extend(second);
+    let other = service(2, &annotations);
+    world.kubernetes.services.insert(other.uid.clone(), Arc::new(other));
+    world
+}
+
+#[test]
+fn a_service_without_a_configuration_shares_it_and_takes_it_over() {
+    let mut world = pair(&[]);
+    let way = forecast(&world, &policy());
+    assert_eq!(verbs(&way), ["PUT loadBalancers"]);
+    assert_eq!(way.last.services[&uid(2)].state, State::Programmed);
+    carry_out(&mut world, &way);
+    edit(&mut world, 1, |s| s.wish = Wish::None);
+    let way = forecast(&world, &policy());
+    carry_out(&mut world, &way);
+    assert_eq!(owner(links(&world)[0]), Some("default/web-2"));
+    assert!(!way.last.services.contains_key(&uid(1)), "{:?}", way.last);
+}
+
+#[test]
+fn a_service_with_a_configuration_does_not_share_it() {
+    let world = pair(&[("azure-pls-fqdns", "a.example")]);
+    let way = forecast(&world, &policy());
+    assert_eq!(rules(&way, 2), ["PrivateLinkOwned"]);
+    assert_eq!(rules(&way, 1), Vec::<&str>::new());
+}
+
+#[test]
+fn a_failed_one_is_written_again() {
+    let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
+    link(&mut world).provisioning = Provisioning::Failed;
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(plan.changes.len(), 1);
+    assert_eq!(plan.changes[0].target, links(&world)[0].id);
+}
+
+#[test]
+fn a_subnet_that_does_not_exist_is_refused() {
+    let mut world = world(vec![service(1, &[INTERNAL, ASKED, (SUBNET, "links")])]);
+    world.azure.subnets.insert(policy().subnet_id("links"), Fact::Known(None));
+    assert_eq!(rules(&forecast(&world, &policy()), 1), ["SubnetNotFound"]);
+}

@@ -1,0 +1,241 @@
+//! Several load balancers, each with its share of the nodes.
+
+use super::crowd::Crowd;
+use super::{Placement, Seats, add_others, backends, seat};
+use crate::desired::frontend;
+use crate::desired::public_ip::Chosen;
+use crate::draft::Draft;
+use crate::intent::{Intent, PublicIpIntent};
+use crate::name;
+use model::azure::FrontendAddress;
+use model::kubernetes::Service;
+use model::policy::{LoadBalancerConfig, Placement as Admission};
+use model::report::{Finding, Severity};
+use model::{Exposure, Policy, ResourceId, ServiceUid};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Rules from which on a load balancer takes no new Service.
+const FULL: usize = 301;
+
+/// An address that a Service shares with others: all of them are where the address is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Anchor {
+    Public(ResourceId),
+    Private(IpAddr),
+}
+
+/// Which of the configurations, by its place in the list.
+type Index = usize;
+
+struct Choice<'a> {
+    policy: &'a Policy,
+    configs: &'a [LoadBalancerConfig],
+    crowd: Crowd,
+    /// Where shared addresses are, or are to be.
+    anchors: BTreeMap<(Exposure, Anchor), Index>,
+}
+
+/// Places Services, then nodes.
+pub(super) fn place(
+    draft: &mut Draft<'_>,
+    configs: &[LoadBalancerConfig],
+    chosen: &Chosen,
+) -> Placement {
+    let policy = draft.policy;
+    let mut placement = Placement::default();
+    for config in configs {
+        for exposure in [Exposure::Public, Exposure::Internal] {
+            placement.balancers.insert(id(policy, config, exposure), Seats::empty(exposure));
+        }
+    }
+    add_others(draft, &mut placement);
+    let crowd = Crowd::of(draft);
+    let mut choice = Choice { policy, configs, crowd, anchors: BTreeMap::new() };
+    choice.find_anchors(draft);
+    let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
+        draft.cases.keys().cloned().partition(|uid| !choice.crowd.homes(uid).is_empty());
+    for uid in there.into_iter().chain(new) {
+        let Some(intent) = draft.cases[&uid].intent().cloned() else { continue };
+        match choice.of(draft, &intent, chosen) {
+            Ok(at) => {
+                let id = id(policy, &configs[at], intent.exposure);
+                choice.crowd.seat(&id, &intent);
+                for anchor in anchors(&intent, chosen) {
+                    choice.anchors.entry((intent.exposure, anchor)).or_insert(at);
+                }
+                seat(draft, &mut placement, &id, &uid);
+            }
+            Err(finding) => draft.refuse(&uid, finding),
+        }
+    }
+    backends::divide(draft, configs, &mut placement);
+    backends::localize(draft, &mut placement);
+    placement
+}
+
+pub(super) fn id(policy: &Policy, config: &LoadBalancerConfig, exposure: Exposure) -> ResourceId {
+    policy.balancer_id(&name::balancer_of(&config.name, exposure))
+}
+
+/// Addresses that a Service brings along, and that others may have brought along, too.
+fn anchors(intent: &Intent, chosen: &Chosen) -> Vec<Anchor> {
+    let mut anchors = Vec::new();
+    for &family in &intent.families {
+        match intent.exposure {
+            Exposure::Internal => {
+                anchors.extend(intent.pinned.get(&family).copied().map(Anchor::Private));
+            }
+            Exposure::Public => {
+                let managed = matches!(
+                    intent.public_ips.get(&family),
+                    None | Some(PublicIpIntent::Managed { .. })
+                );
+                let id = chosen.get(&(intent.uid.clone(), family));
+                anchors.extend(id.filter(|_| !managed).cloned().map(Anchor::Public));
+            }
+        }
+    }
+    anchors
+}
+
+impl Choice<'_> {
+    fn find_anchors(&mut self, draft: &Draft<'_>) {
+        for (at, config) in self.configs.iter().enumerate() {
+            for exposure in [Exposure::Public, Exposure::Internal] {
+                let id = id(self.policy, config, exposure);
+                let balancer = draft.balancers().and_then(|all| all.get(&id));
+                for frontend in balancer.into_iter().flat_map(|b| &b.frontends) {
+                    let anchor = match &frontend.address {
+                        FrontendAddress::Public(id) => Some(Anchor::Public(id.clone())),
+                        _ => frontend::private(frontend).map(Anchor::Private),
+                    };
+                    if let Some(anchor) = anchor {
+                        self.anchors.entry((exposure, anchor)).or_insert(at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The configuration that a Service is to be on.
+    fn of(&self, draft: &Draft<'_>, intent: &Intent, chosen: &Chosen) -> Result<Index, Finding> {
+        let homes = self.crowd.homes(&intent.uid);
+        let is_on = |at: &Index, exposure: Exposure| {
+            homes.contains(&id(self.policy, &self.configs[*at], exposure))
+        };
+        let other = match intent.exposure {
+            Exposure::Public => Exposure::Internal,
+            Exposure::Internal => Exposure::Public,
+        };
+        let all = 0..self.configs.len();
+        let active: Vec<Index> = all
+            .clone()
+            .filter(|at| is_on(at, intent.exposure))
+            .chain(all.filter(|at| is_on(at, other)))
+            .collect();
+        let eligible = self.eligible(draft, intent, &active)?;
+        if let Some(current) = active.into_iter().find(|at| eligible.contains(at)) {
+            return Ok(current);
+        }
+        let mut shared = anchors(intent, chosen).into_iter();
+        let held = shared.find_map(|a| self.anchors.get(&(intent.exposure, a)));
+        // On a load balancer of its own the address may move with the Service.
+        if let Some(&at) = held.filter(|at| !is_on(at, intent.exposure)) {
+            let name = &self.configs[at].name;
+            return if eligible.contains(&at) {
+                Ok(at)
+            } else {
+                Err(refusal(
+                    "PinnedLoadBalancerNotEligible",
+                    &format!("an address that is on load balancer {name}"),
+                    &format!(
+                        "an address that is free or on one of: {}",
+                        self.names(eligible.iter())
+                    ),
+                ))
+            };
+        }
+        self.choose(&eligible, intent.exposure)
+    }
+
+    fn names<'i>(&self, all: impl Iterator<Item = &'i Index>) -> String {
+        all.map(|at| &*self.configs[*at].name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The configurations that a Service may be on.
+    fn eligible(
+        &self,
+        draft: &Draft<'_>,
+        intent: &Intent,
+        active: &[Index],
+    ) -> Result<Vec<Index>, Finding> {
+        let service = draft.cases[&intent.uid].service;
+        let named = &intent.placement.configurations;
+        let mut left: Vec<Index> = (0..self.configs.len()).collect();
+        let mut counts = vec![format!("{} configured", left.len())];
+        left.retain(|at| {
+            let name = &self.configs[*at].name;
+            named.is_empty() || named.iter().any(|n| n.eq_ignore_ascii_case(name))
+        });
+        counts.push(format!("{} of them named by the annotation or all", left.len()));
+        left.retain(|at| self.configs[*at].placement == Admission::Allowed || active.contains(at));
+        counts.push(format!("{} of them open to new Services", left.len()));
+        left.retain(|at| {
+            let selector = self.configs[*at].services.as_ref();
+            selector.is_none_or(|s| s.matches(&service.labels))
+        });
+        counts.push(format!("{} of them for the Service's labels", left.len()));
+        left.retain(|at| takes_namespace(draft, &self.configs[*at], service));
+        counts.push(format!("{} of them for its namespace's labels", left.len()));
+        if left.is_empty() {
+            return Err(refusal(
+                "NoEligibleLoadBalancer",
+                &counts.join(", "),
+                "a Service that at least one load balancer configuration takes",
+            ));
+        }
+        let picks = |at: &Index| {
+            self.configs[*at].services.is_some() || self.configs[*at].namespaces.is_some()
+        };
+        if left.iter().any(picks) {
+            left.retain(picks);
+        }
+        Ok(left)
+    }
+
+    /// An empty load balancer, else a new one, else the one with the fewest rules.
+    fn choose(&self, eligible: &[Index], exposure: Exposure) -> Result<Index, Finding> {
+        let rules = |at: &&Index| self.crowd.rules(&id(self.policy, &self.configs[**at], exposure));
+        let empty = eligible.iter().find(|at| rules(at) == Some(0));
+        let new = || eligible.iter().find(|at| rules(at).is_none());
+        let fewest = || {
+            let open = eligible.iter().filter(|at| rules(at).is_some_and(|n| n < FULL));
+            open.min_by_key(rules)
+        };
+        empty.or_else(new).or_else(fewest).copied().ok_or_else(|| {
+            refusal(
+                "LoadBalancersFull",
+                &format!("{} each with {FULL} rules or more", self.names(eligible.iter())),
+                &format!("an eligible load balancer with fewer than {FULL} rules"),
+            )
+        })
+    }
+}
+
+fn takes_namespace(draft: &Draft<'_>, config: &LoadBalancerConfig, service: &Service) -> bool {
+    let Some(selector) = &config.namespaces else { return true };
+    let labels = draft.world.kubernetes.namespaces.get(&service.name.namespace);
+    labels.map_or_else(|| selector.matches(&BTreeMap::new()), |labels| selector.matches(labels))
+}
+
+fn refusal(rule: &'static str, value: &str, allowed: &str) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from("multipleStandardLoadBalancerConfigurations"),
+        value: Arc::from(value),
+        allowed: Arc::from(allowed),
+    }
+}

@@ -1,0 +1,230 @@
+//! How many calls things cost. The numbers are exact, or bounds that issue and documents promise.
+
+mod support;
+
+use azure_emulator::{Fault, FaultKind};
+use serde_json::json;
+use support::*;
+
+const DAY_MS: u64 = 86_400_000;
+
+fn fifty() -> sim::Laboratory {
+    let mut lab = laboratory(&json!({}));
+    lab.settle(DAY_MS);
+    lab.azure.clear_calls();
+    (0..50).for_each(|n| create(&mut lab, service(n)));
+    lab
+}
+
+#[test]
+fn fifty_public_services_created_together() {
+    let mut lab = fifty();
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_eq!(addressed(&lab), (50, 0));
+    let (writes, reads) = lab.calls();
+    assert_eq!(writes, 52, "50 public IPs, one load balancer, one security group");
+    assert!(reads <= 20, "{reads} reads");
+}
+
+#[test]
+fn fifty_with_latency_are_done_in_a_few_round_trips() {
+    let mut lab = fifty();
+    lab.azure_latency_ms = 100;
+    let start = lab.now_ms;
+    assert!(lab.settle(DAY_MS));
+    let took = lab.now_ms - start;
+    assert!(took <= 2_000, "{took} ms of simulated time");
+    assert!(lab.calls().0 <= 53, "{:?}", lab.calls());
+}
+
+#[test]
+fn fifty_with_long_running_operations() {
+    let mut lab = fifty();
+    lab.azure_latency_ms = 100;
+    lab.azure.options_mut().lro_ms = 500;
+    lab.azure.options_mut().retry_after_s = 1;
+    let start = lab.now_ms;
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(addressed(&lab), (50, 0));
+    let took = lab.now_ms - start;
+    assert!(took <= 5_000, "{took} ms of simulated time");
+    assert!(lab.calls().0 <= 53, "{:?}", lab.calls());
+}
+
+#[test]
+fn one_node_more_is_one_write() {
+    let mut lab = fifty();
+    lab.settle(DAY_MS);
+    lab.azure.clear_calls();
+    create(&mut lab, node(3));
+    assert!(lab.settle(DAY_MS));
+    let (writes, reads) = lab.calls();
+    assert_eq!(writes, 1);
+    assert!(reads <= 3, "{reads} reads");
+}
+
+#[test]
+fn fifty_deleted_together() {
+    let mut lab = fifty();
+    lab.settle(DAY_MS);
+    lab.azure.clear_calls();
+    (0..50).for_each(|n| delete(&mut lab, "default", &format!("web-{n:04}")));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    let (writes, _) = lab.calls();
+    assert_eq!(writes, 52, "one security group, one load balancer, 50 public IPs");
+    assert_eq!(leftovers(&lab), Vec::<String>::new());
+}
+
+#[test]
+fn ten_minutes_of_nothing_write_nothing() {
+    let mut lab = fifty();
+    lab.settle(DAY_MS);
+    lab.azure.clear_calls();
+    lab.pass(600_000);
+    let (writes, reads) = lab.calls();
+    assert_eq!(writes, 0);
+    assert_eq!(reads, 5 * 4, "four lists, each every two minutes");
+}
+
+#[test]
+fn a_restart_with_nothing_changed_writes_nothing() {
+    let mut lab = fifty();
+    lab.settle(DAY_MS);
+    lab.azure.clear_calls();
+    lab.restart();
+    assert!(lab.settle(DAY_MS));
+    let (writes, reads) = lab.calls();
+    assert_eq!(writes, 0);
+    assert!(reads <= 10, "{reads} reads");
+    assert!(lab.controller().plan().is_empty());
+}
+
+#[test]
+fn readiness_flips_call_nobody() {
+    let mut lab = fifty();
+    lab.settle(DAY_MS);
+    lab.azure.clear_calls();
+    for flip in 0..5_000u32 {
+        let status = if flip % 2 == 0 { "False" } else { "True" };
+        let body = json!({"metadata": {"annotations": {"flip": flip.to_string()}},
+            "status": {"conditions": [{"type": "Ready", "status": status}]}});
+        patch(&mut lab, "nodes", "", &format!("vmss{:06}", flip % 3), body);
+        lab.turn();
+    }
+    assert_eq!(lab.calls(), (0, 0));
+}
+
+#[test]
+fn a_refused_public_ip_holds_nobody_else_up() {
+    let mut lab = fifty();
+    let uid = lab
+        .kubernetes
+        .list("services", None)
+        .iter()
+        .find(|s| s["metadata"]["name"] == "web-0017")
+        .and_then(|s| s["metadata"]["uid"].as_str().map(str::to_owned))
+        .expect("it exists");
+    let base = model::ServiceUid::new(&uid).base_name();
+    let kind = FaultKind::Status {
+        status: 400,
+        code: "PublicIPCountLimitReached".to_owned(),
+        message: "no more".to_owned(),
+        retry_after_s: None,
+        headers: Vec::new(),
+    };
+    let fault =
+        Fault::new(kind).on_method("PUT").on_path(&format!("publicIPAddresses/kubernetes-{base}"));
+    lab.azure.add_fault(fault.expect("the path is a regular expression").always());
+    lab.pass(1_000);
+    assert_eq!(addressed(&lab), (49, 1), "the others have their addresses at once");
+    let events = lab.kubernetes.list("events", None);
+    assert!(events.iter().any(|e| e["reason"] == "SyncLoadBalancerFailed"
+        && e["message"].as_str().is_some_and(|m| m.contains("PublicIPCountLimitReached"))));
+    lab.azure.clear_faults();
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(addressed(&lab), (50, 0), "it recovers by itself");
+}
+
+#[test]
+fn a_frontend_that_fails_the_load_balancer_is_found() {
+    let mut lab = fifty();
+    let uid = lab
+        .kubernetes
+        .list("services", None)
+        .iter()
+        .find(|s| s["metadata"]["name"] == "web-0031")
+        .and_then(|s| s["metadata"]["uid"].as_str().map(str::to_owned))
+        .expect("it exists");
+    let base = model::ServiceUid::new(&uid).base_name();
+    let kind = FaultKind::Status {
+        status: 400,
+        code: "InvalidRequestFormat".to_owned(),
+        message: "a frontend is wrong".to_owned(),
+        retry_after_s: None,
+        headers: Vec::new(),
+    };
+    let fault = Fault::new(kind).on_method("PUT").on_path("loadBalancers/kubernetes$");
+    lab.azure.add_fault(fault.expect("it parses").on_body(&format!("{base}-TCP-80")).always());
+    lab.pass(1_000);
+    assert_eq!(addressed(&lab), (49, 1));
+    let (writes, _) = lab.calls();
+    assert!(writes <= 50 + 1 + 16, "{writes} writes: the search halves");
+    lab.azure.clear_faults();
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(addressed(&lab), (50, 0));
+}
+
+#[test]
+fn killed_at_any_moment_of_creating_and_deleting() {
+    for moment in 0..20u64 {
+        let mut lab = fifty();
+        lab.azure_latency_ms = 20;
+        lab.azure.options_mut().lro_ms = 50;
+        lab.pass(moment * 23);
+        lab.restart();
+        assert!(lab.settle(DAY_MS), "creating, moment {moment}");
+        assert_eq!(addressed(&lab), (50, 0), "moment {moment}");
+        (0..50).for_each(|n| delete(&mut lab, "default", &format!("web-{n:04}")));
+        lab.pass(moment * 17);
+        lab.restart();
+        assert!(lab.settle(DAY_MS), "deleting, moment {moment}");
+        assert_eq!(leftovers(&lab), Vec::<String>::new(), "moment {moment}");
+        assert_eq!(addressed(&lab), (0, 0), "moment {moment}");
+    }
+}
+
+#[test]
+fn a_service_of_another_class_is_not_touched() {
+    let mut lab = laboratory(&json!({}));
+    let mut other = service(1);
+    other["spec"]["loadBalancerClass"] = json!("example.com/other");
+    other["metadata"]["finalizers"] = json!(["service.kubernetes.io/load-balancer-cleanup"]);
+    create(&mut lab, other);
+    let now = lab.now_ms;
+    let object = kube_emulator::ObjectRef::new("services", "default", "web-0001");
+    let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
+    let status = kube_emulator::Patch::Merge(status);
+    lab.kubernetes.patch(object, kube_emulator::Part::Status, &status, now).expect("status");
+    assert!(lab.settle(DAY_MS));
+    let object = kube_emulator::ObjectRef::new("services", "default", "web-0001");
+    let service = lab.kubernetes.get(object).expect("it is there");
+    assert_eq!(service["status"]["loadBalancer"]["ingress"][0]["ip"], "192.0.2.1");
+    assert_eq!(service["metadata"]["finalizers"].as_array().map(Vec::len), Some(1));
+    assert_eq!(lab.calls().0, 0);
+}
+
+#[test]
+fn a_service_deleted_while_its_public_ip_is_made_leaves_nothing() {
+    for moment in 0..12u64 {
+        let mut lab = laboratory(&json!({}));
+        lab.settle(DAY_MS);
+        lab.azure_latency_ms = 30;
+        lab.azure.options_mut().lro_ms = 40;
+        create(&mut lab, service(1));
+        lab.pass(moment * 20);
+        delete(&mut lab, "default", "web-0001");
+        assert!(lab.settle(DAY_MS));
+        assert_eq!(leftovers(&lab), Vec::<String>::new(), "moment {moment}");
+        assert_eq!(addressed(&lab), (0, 0));
+    }
+}

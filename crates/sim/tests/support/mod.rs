@@ -1,0 +1,142 @@
+//! A cluster of three nodes and an estate for tests.
+#![allow(dead_code)]
+
+use azure_emulator::{Azure, Options as AzureOptions, Switch};
+use control::Options;
+use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
+use model::Policy;
+use serde_json::{Map, Value, json};
+use sim::Laboratory;
+use std::collections::BTreeMap;
+
+pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000001";
+pub const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg";
+
+pub fn network(kind_and_name: &str) -> String {
+    format!("{GROUP}/providers/Microsoft.Network/{kind_and_name}")
+}
+
+pub fn config(more: &Value) -> Value {
+    let mut config = json!({
+        "cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "c", "aadClientSecret": "s",
+        "subscriptionId": SUBSCRIPTION, "resourceGroup": "rg", "location": "eastus",
+        "vmType": "vmss", "primaryScaleSetName": "vmss", "subnetName": "nodes",
+        "securityGroupName": "nsg", "vnetName": "vnet", "vnetResourceGroup": "rg",
+        "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP",
+        "disableOutboundSNAT": true, "resourceManagerEndpoint": "http://127.0.0.1:1",
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        config[key] = value.clone();
+    }
+    config
+}
+
+pub fn policy(more: &Value) -> Policy {
+    let text = config(more).to_string();
+    let environment = BTreeMap::new();
+    let sources =
+        observe::config::Sources { text: &text, cluster: "kubernetes", environment: &environment };
+    observe::config::read(&sources).expect("the test's config is right").policy
+}
+
+pub fn estate() -> Vec<Value> {
+    let vnet = network("virtualNetworks/vnet");
+    let subnet = |name: &str, prefix: &str| {
+        json!({"id": format!("{vnet}/subnets/{name}"), "properties": {
+            "addressPrefix": prefix, "addressPrefixes": [prefix],
+            "privateLinkServiceNetworkPolicies": "Enabled"}})
+    };
+    let pip = |id: String, address: &str| {
+        json!({"id": id, "sku": {"name": "Standard", "tier": "Regional"}, "properties": {
+            "publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4",
+            "ipAddress": address, "idleTimeoutInMinutes": 4}})
+    };
+    let far = GROUP.replace("/rg", "/pip-rg");
+    vec![
+        json!({"id": vnet, "properties": {"addressSpace": {
+            "addressPrefixes": ["10.224.0.0/12", "fd00::/48"]}, "subnets": []}}),
+        subnet("nodes", "10.224.0.0/16"),
+        subnet("apps", "10.225.0.0/16"),
+        json!({"id": network("networkSecurityGroups/nsg"), "properties": {"securityRules": []}}),
+        json!({"id": network("publicIPPrefixes/prefix"), "sku": {"name": "Standard"},
+            "properties": {"ipPrefix": "20.99.0.0/28"}}),
+        pip(network("publicIPAddresses/byo-pip"), "20.50.0.10"),
+        pip(format!("{far}/providers/Microsoft.Network/publicIPAddresses/byo-pip2"), "20.50.0.11"),
+    ]
+}
+
+pub fn node(index: u32) -> Value {
+    let name = format!("vmss{index:06}");
+    let labels: Map<String, Value> =
+        Map::from_iter([("kubernetes.io/hostname".to_owned(), json!(name))]);
+    let id = format!(
+        "azure://{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss/virtualMachines/{index}"
+    );
+    let address = format!("10.224.{}.{}", index / 250, 4 + index % 250);
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+        "spec": {"providerID": id},
+        "status": {"addresses": [
+            {"type": "InternalIP", "address": address},
+            {"type": "InternalIP", "address": format!("fd00::{:x}", 4 + index)}]}})
+}
+
+/// A Service of one port; `index` makes its name and node port its own.
+pub fn service(index: u32) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": format!("web-{index:04}"), "namespace": "default"},
+        "spec": {"type": "LoadBalancer", "selector": {"app": "web"},
+            "ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]}})
+}
+
+pub fn laboratory(more: &Value) -> Laboratory {
+    let store = StoreOptions { ownership: Ownership::AppliedOnly, ..StoreOptions::default() };
+    let azure = AzureOptions { defaults: Switch::Off, ..AzureOptions::default() };
+    let mut azure = Azure::new(azure);
+    azure.seed(estate());
+    let mut store = Store::new(store);
+    for index in 0..3 {
+        store.create(node(index), 0).expect("a node is created");
+    }
+    Laboratory::new(store, azure, policy(more), Options::default())
+}
+
+pub fn create(lab: &mut Laboratory, object: Value) {
+    let now = lab.now_ms;
+    lab.kubernetes.create(object, now).expect("the object is created");
+}
+
+pub fn delete(lab: &mut Laboratory, namespace: &str, name: &str) {
+    let now = lab.now_ms;
+    let object = ObjectRef::new("services", namespace, name);
+    lab.kubernetes.delete(object, now).expect("the Service is deleted");
+}
+
+pub fn patch(lab: &mut Laboratory, plural: &str, namespace: &str, name: &str, body: Value) {
+    let now = lab.now_ms;
+    let object = ObjectRef::new(plural, namespace, name);
+    lab.kubernetes.patch(object, Part::Main, &Patch::Merge(body), now).expect("it is patched");
+}
+
+/// Services of type LoadBalancer with an address, and without.
+pub fn addressed(lab: &Laboratory) -> (usize, usize) {
+    let services = lab.kubernetes.list("services", None);
+    let wants = services.iter().filter(|s| s["spec"]["type"] == "LoadBalancer");
+    let has =
+        |s: &&&std::sync::Arc<Value>| !s["status"]["loadBalancer"]["ingress"][0]["ip"].is_null();
+    let all: Vec<_> = wants.collect();
+    let with = all.iter().filter(has).count();
+    (with, all.len() - with)
+}
+
+/// What is in Azure beside the estate, by kind and name.
+pub fn leftovers(lab: &Laboratory) -> Vec<String> {
+    let estate: Vec<String> =
+        estate().iter().filter_map(|r| r["id"].as_str().map(str::to_lowercase)).collect();
+    let ids = lab.azure.resources().into_iter();
+    let ids = ids.filter_map(|r| r["id"].as_str().map(str::to_lowercase));
+    let mut left: Vec<String> = ids.filter(|id| !estate.contains(id)).collect();
+    let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).unwrap_or_default();
+    let rules = group["properties"]["securityRules"].as_array().cloned().unwrap_or_default();
+    left.extend(rules.iter().map(|r| format!("security rule {}", r["name"])));
+    left
+}
