@@ -4,6 +4,12 @@
 //! there goes back unharmed with the next PUT. Read-only fields (etags of children, provisioning
 //! states, back references) are dropped when a body is read.
 
+mod member;
+mod private_link;
+
+pub use member::{MemberConfiguration, MemberKind, MemberState, PoolMember};
+pub use private_link::{PrivateLinkAddress, PrivateLinkRank, PrivateLinkService};
+
 use crate::family::{Family, Protocol};
 use crate::id::{Etag, ResourceId};
 use serde::Serialize;
@@ -409,61 +415,6 @@ pub enum PrivateLinkPolicy {
     Disabled,
 }
 
-/// A Private Link Service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PrivateLinkService {
-    /// Id.
-    pub id: ResourceId,
-    /// ETag it was read with.
-    pub etag: Option<Etag>,
-    /// Region.
-    pub location: Arc<str>,
-    /// Edge zone.
-    pub edge_zone: Option<EdgeZone>,
-    /// Tags.
-    pub tags: Option<Tags>,
-    /// Frontends it stands before.
-    pub frontends: Vec<ResourceId>,
-    /// Its own addresses.
-    pub addresses: Vec<PrivateLinkAddress>,
-    /// Whether the PROXY protocol is used.
-    pub proxy_protocol: Option<bool>,
-    /// FQDNs.
-    pub fqdns: BTreeSet<Arc<str>>,
-    /// Subscriptions that see it; `*` alone for all.
-    pub visibility: BTreeSet<Arc<str>>,
-    /// Subscriptions approved without asking.
-    pub auto_approval: BTreeSet<Arc<str>>,
-    /// Private endpoint connections (read only): deleted before the service is.
-    pub connections: Vec<ResourceId>,
-    /// Provisioning state (read only).
-    pub provisioning: Provisioning,
-    /// The rest.
-    pub rest: Rest,
-}
-
-/// An IP configuration of a Private Link Service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PrivateLinkAddress {
-    /// Name.
-    pub name: Arc<str>,
-    /// Subnet.
-    pub subnet: ResourceId,
-    /// Static address; `None` for one that Azure chooses.
-    pub address: Option<IpAddr>,
-    /// Whether it is the primary one.
-    pub rank: PrivateLinkRank,
-}
-
-/// Primary or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum PrivateLinkRank {
-    /// The first.
-    Primary,
-    /// The others.
-    Secondary,
-}
-
 /// A NAT gateway.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NatGateway {
@@ -487,65 +438,6 @@ pub struct NatGateway {
     pub provisioning: Provisioning,
     /// The rest.
     pub rest: Rest,
-}
-
-/// The part of a NIC, of a scale set's model or of one of its instances that says which pools
-/// its IP configurations are in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct PoolMember {
-    /// Id of the NIC, scale set or instance.
-    pub id: ResourceId,
-    /// What it is.
-    pub kind: MemberKind,
-    /// ETag it was read with.
-    pub etag: Option<Etag>,
-    /// Region.
-    pub location: Arc<str>,
-    /// `computerName` of an instance or VM: the node's name. For a scale set its name prefix.
-    pub host: Option<Arc<str>>,
-    /// Whether it can be written now.
-    pub state: MemberState,
-    /// The IP configurations of the primary NIC.
-    pub configurations: Vec<MemberConfiguration>,
-    /// The VM a NIC belongs to, or the scale set an instance is one of.
-    pub owner: Option<ResourceId>,
-    /// The rest: everything a PUT must carry.
-    pub rest: Rest,
-}
-
-/// What kind of resource brings nodes into a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum MemberKind {
-    /// The model of a uniform scale set.
-    ScaleSet,
-    /// The model of a flexible scale set.
-    FlexibleScaleSet,
-    /// An instance of a uniform scale set.
-    ScaleSetVm,
-    /// A NIC of a standalone, availability-set or flexible VM.
-    NetworkInterface,
-}
-
-/// Whether a member can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum MemberState {
-    /// It can.
-    Usable,
-    /// It is being deleted, has failed, or its VM is stopped.
-    Unusable,
-}
-
-/// An IP configuration of a pool member.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MemberConfiguration {
-    /// Name.
-    pub name: Arc<str>,
-    /// Family.
-    pub family: Family,
-    /// Whether it is the NIC's primary one.
-    pub rank: PrivateLinkRank,
-    /// Pools it is in.
-    pub pools: BTreeSet<ResourceId>,
 }
 
 /// The wire's protocol of a Service port in a rule.

@@ -1,6 +1,12 @@
 //! How long planning takes on a large cluster of container load balancers that is settled:
 //! `cargo run --release -p plan --example container_scale`.
 
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a measurement reads the clock and its own memory"
+)]
+
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService, Locations};
 use model::kubernetes::GATEWAY_FINALIZER;

@@ -248,7 +248,8 @@ fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, cla
 fn make(draft: &mut Draft<'_>, gateway: &Gateway, mut waits: Vec<Wait>) {
     let both = has_ipv6(draft);
     let mut ids: BTreeMap<Family, Vec<ResourceId>> = BTreeMap::new();
-    let before = waits.clone();
+    // One after the other, IPv4 first: the addresses come in a known order.
+    let mut before = waits.clone();
     for (id, family) in &gateway.ips {
         if *family == Family::V6 && !both {
             continue;
@@ -256,6 +257,7 @@ fn make(draft: &mut Draft<'_>, gateway: &Gateway, mut waits: Vec<Wait>) {
         public_ip::ensure(draft, &gateway.cause, id, *family, before.clone());
         if !public_ip::is_ready(draft, id) {
             waits.push(until(id, Until::Ready));
+            before.push(until(id, Until::Ready));
         }
         ids.entry(*family).or_default().push(id.clone());
     }

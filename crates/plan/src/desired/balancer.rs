@@ -47,12 +47,24 @@ impl Build<'_> {
     /// rules lead to.
     fn link_to_lose(&self, base: &str, goes: impl Fn(&str) -> bool) -> Option<ResourceId> {
         let own = self.after.frontends.iter().filter(|f| is_of(&f.name, base) && goes(&f.name));
-        let is_shared = |frontend: &str| {
-            let id = self.after.id.child("frontendIPConfigurations", frontend);
-            let others = self.after.rules.iter().filter(|r| !is_of(&r.name, base));
-            others.into_iter().any(|r| r.frontend.as_ref() == Some(&id))
-        };
-        own.filter(|f| !is_shared(&f.name)).find_map(|f| self.link(&f.name).cloned())
+        own.filter(|f| !self.is_shared(&f.name, base)).find_map(|f| self.link(&f.name).cloned())
+    }
+
+    /// Whether rules that are not of this base name lead to a frontend.
+    fn is_shared(&self, frontend: &str, base: &str) -> bool {
+        let id = self.after.id.child("frontendIPConfigurations", frontend);
+        let mut others = self.after.rules.iter().filter(|r| !is_of(&r.name, base));
+        others.any(|r| r.frontend.as_ref() == Some(&id))
+            || self.after.foreign.iter().any(|f| f.frontends.contains(&id))
+    }
+
+    /// Whether anything is left of this base name but frontends that others stay on.
+    fn has_traces(&self, base: &str) -> bool {
+        let own = |name: &str| is_of(name, base);
+        let balancer = &self.after;
+        balancer.rules.iter().any(|r| own(&r.name))
+            || balancer.probes.iter().any(|p| own(&p.name))
+            || balancer.frontends.iter().any(|f| own(&f.name) && !self.is_shared(&f.name, base))
     }
 }
 
@@ -156,7 +168,9 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
             .iter()
             .filter(|f| own(&f.name))
             .find_map(|f| frontend::address(draft, f).filter(|address| open.contains(address)));
-        if let Some(case) = uid.as_ref().and_then(|uid| draft.cases.get_mut(uid)) {
+        if build.has_traces(&base)
+            && let Some(case) = uid.as_ref().and_then(|uid| draft.cases.get_mut(uid))
+        {
             case.traces = Traces::Some;
         }
         if held.is_some() {

@@ -208,7 +208,9 @@ fn sources(draft: &Draft<'_>, targets: &[Target]) -> Sources {
     let mut add = |id: &ResourceId| {
         let within = id.group().as_ref() == Some(&draft.policy.group);
         match set_of(id) {
-            Some(set) if within => drop(sources.sets.insert(set)),
+            Some(set) if within => {
+                sources.sets.insert(set);
+            }
             None if within => sources.loose = true,
             _ => {}
         }
@@ -225,7 +227,9 @@ fn sources(draft: &Draft<'_>, targets: &[Target]) -> Sources {
     targets.iter().flat_map(|t| &t.nics).for_each(&mut add);
     for model in models(draft).filter(|m| targets.iter().any(|t| is_in(m, &t.pool))) {
         match model.kind {
-            MemberKind::ScaleSet => drop(sources.sets.insert(model.id.clone())),
+            MemberKind::ScaleSet => {
+                sources.sets.insert(model.id.clone());
+            }
             _ => sources.loose = true,
         }
     }
@@ -406,7 +410,9 @@ fn edit(
     for target in targets {
         let excluded = verdict == Verdict::Leaves && thinned.contains(&target.pool);
         if target.aim == Aim::Leave || excluded {
-            after.configurations.iter_mut().for_each(|c| drop(c.pools.remove(&target.pool)));
+            for configuration in &mut after.configurations {
+                configuration.pools.remove(&target.pool);
+            }
         }
     }
     for target in targets {
@@ -446,7 +452,8 @@ fn serves(draft: &Draft<'_>, target: &Target, set: Option<&ResourceId>) -> bool 
     let own = base(&target.balancer);
     let shared = policy.balancer_name.as_ref().unwrap_or(&policy.cluster);
     let Some(set) = set.map(ResourceId::name) else { return own.eq_ignore_ascii_case(shared) };
-    let primary = policy.primary_set.eq_ignore_ascii_case(set)
+    let primary = policy.primary_set.is_empty()
+        || policy.primary_set.eq_ignore_ascii_case(set)
         || without_own.iter().any(|name| name.eq_ignore_ascii_case(set));
     if primary { own.eq_ignore_ascii_case(shared) } else { own.eq_ignore_ascii_case(set) }
 }

@@ -83,8 +83,17 @@ fn ensure_one(
             balancer.pools.len() - 1
         }
     };
-    if draft.policy.pools == PoolKind::NodeIp {
-        fill(draft, &mut balancer.pools[at], family, nodes);
+    let pool = &mut balancer.pools[at];
+    match draft.policy.pools {
+        PoolKind::NodeIp if !member::is_held(draft, &balancer.id, pool) => {
+            fill(draft, pool, family, nodes);
+        }
+        // Addresses go before NICs can join.
+        PoolKind::NodeNic if !pool.addresses.is_empty() => {
+            pool.addresses.clear();
+            pool.network = None;
+        }
+        PoolKind::NodeIp | PoolKind::NodeNic | PoolKind::PodIp => {}
     }
 }
 

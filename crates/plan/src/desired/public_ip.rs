@@ -48,7 +48,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
     }
     release(draft, &chosen, &mut edited);
     for (id, edit) in edited {
-        put(draft, id, edit);
+        put(draft, &chosen, id, edit);
     }
     chosen
 }
@@ -407,7 +407,7 @@ fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet<ServiceUid
     });
 }
 
-fn put(draft: &mut Draft<'_>, id: ResourceId, edit: Edited) {
+fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, edit: Edited) {
     let unchanged = edit.before.as_deref() == Some(&edit.after);
     let failed = edit.after.provisioning == Provisioning::Failed;
     if unchanged && !failed {
@@ -421,6 +421,9 @@ fn put(draft: &mut Draft<'_>, id: ResourceId, edit: Edited) {
     if !edit.causes.is_empty() && edit.causes.iter().all(claims) {
         waits.push(Wait::Finalizer);
     }
+    if edit.before.is_none() && edit.after.family == Family::V6 {
+        waits.extend(elder(draft, chosen, &edit.causes));
+    }
     draft.change(Change {
         target: id,
         guard: edit.before.as_ref().and_then(|ip| ip.etag.clone()),
@@ -431,6 +434,14 @@ fn put(draft: &mut Draft<'_>, id: ResourceId, edit: Edited) {
         causes: edit.causes,
         waits,
     });
+}
+
+/// A dual-stack Service's IPv6 address is asked for after its IPv4 address: the two come in a
+/// known order, and a refused first one leaves no second one behind.
+fn elder(draft: &Draft<'_>, chosen: &Chosen, causes: &BTreeSet<ServiceUid>) -> Option<Wait> {
+    let first = causes.iter().find_map(|uid| chosen.get(&(uid.clone(), Family::V4)))?;
+    let missing = draft.public_ip(first).is_none();
+    missing.then(|| Wait::Resource { id: first.clone(), until: Until::Ready })
 }
 
 /// The address of a Service's public IP, once it is allocated and nothing is left to be done

@@ -39,6 +39,13 @@ pub(super) fn set_of(draft: &Draft<'_>, node: &Node) -> Option<Arc<str>> {
     Some(Arc::from(machine.set.as_ref()?.name().to_lowercase()))
 }
 
+/// Whether a node runs on a VM that was not there when VMs were last read.
+pub(super) fn is_unseen(draft: &Draft<'_>, node: &Node) -> bool {
+    let seen = draft.world.azure.virtual_machines.known();
+    is_machine(node)
+        && seen.is_some_and(|all| machine(node).is_some_and(|id| !all.contains_key(&id)))
+}
+
 /// Nodes that are, or for now stay, behind a load balancer.
 pub(super) fn eligible(draft: &Draft<'_>) -> Vec<Arc<Node>> {
     let mut nodes = pool::candidates(draft);
@@ -164,6 +171,10 @@ pub(super) fn guard(draft: &Draft<'_>, placement: &mut Placement) {
                 Backends::AsTheyAre => Backends::Nodes(Arc::from([])),
                 backends @ Backends::Nodes(_) => backends.clone(),
             };
+        }
+        if !seats.services.is_empty() && seats.backends == Backends::AsTheyAre {
+            // Its set has no nodes (yet), but its rules need a pool.
+            seats.backends = Backends::Nodes(Arc::from([]));
         }
         let Backends::Nodes(nodes) = &seats.backends else { continue };
         let own = held.get(id).map(|(_, held)| held);

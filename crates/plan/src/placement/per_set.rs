@@ -45,6 +45,10 @@ pub(super) fn place(draft: &mut Draft<'_>, without_own: &[Arc<str>]) -> Placemen
         if set.is_none() {
             sets.complete = Completeness::Some;
         }
+        // It is nobody's until its set is known: Azure refuses a node of another set.
+        if backends::is_unseen(draft, &node) {
+            continue;
+        }
         let home = set.map_or(Home::Primary, |set| sets.home(&set));
         sets.homes.insert(home.clone());
         members.entry(home).or_default().push(node);

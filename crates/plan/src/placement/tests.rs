@@ -1,1 +1,437 @@
+//! Tests of placement: the whole way, from the first read to the last.
 
+use crate::forecast::forecast;
+use model::azure::LoadBalancer;
+use model::kubernetes::{
+    Affinity, Deletion, Endpoint, EndpointSlice, LoadBalancerType, Membership, Node, NodeRole,
+    Readiness, SERVICE_FINALIZER, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
+};
+use model::plan::{Action, Resource};
+use model::policy::{
+    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, LoadBalancerConfig,
+    MigrateApi, OutboundSnat, Placement as Admission, PoolKind, Preconfigured, Selector, VmKind,
+};
+use model::report::State;
+use model::world::{Fact, Kind, Need, VirtualMachine};
+use model::{
+    Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn policy(layout: Layout) -> Policy {
+    let group = Group::new("rg");
+    Policy {
+        cluster: "kubernetes".into(),
+        subscription: "s".into(),
+        network_subscription: "s".into(),
+        group: group.clone(),
+        balancer_group: group.clone(),
+        security_group_group: group.clone(),
+        network_group: group.clone(),
+        private_link_group: group,
+        location: "eastus".into(),
+        edge_zone: None,
+        network_name: "vnet".into(),
+        subnet_name: "nodes".into(),
+        security_group_name: "".into(),
+        balancer_name: None,
+        tags: BTreeMap::new(),
+        system_tags: None,
+        sku: BalancerSku::Standard,
+        layout,
+        pools: PoolKind::NodeIp,
+        vm_kind: VmKind::ScaleSet,
+        primary_set: "vmss1".into(),
+        exclude_control_plane: ControlPlane::Excluded,
+        outbound_snat: OutboundSnat::Disabled,
+        maximum_rules: 250,
+        preconfigured: Preconfigured::None,
+        migrate_api: MigrateApi::Unused,
+        ip_tag_change: IpTagChange::Recreate,
+        cluster_probe: ClusterProbe::NodePort,
+        drift: DriftPolicy::Repair,
+    }
+}
+
+fn config(name: &str, set: &str) -> LoadBalancerConfig {
+    LoadBalancerConfig {
+        name: name.into(),
+        placement: Admission::Allowed,
+        primary_set: set.into(),
+        services: None,
+        namespaces: None,
+        nodes: None,
+    }
+}
+
+fn two() -> Vec<LoadBalancerConfig> {
+    vec![config("kubernetes", "vmss1"), config("lb2", "vmss2")]
+}
+
+fn selector(key: &str, value: &str) -> Option<Selector> {
+    let labels = BTreeMap::from([(Arc::from(key), Arc::from(value))]);
+    Some(Selector { labels, expressions: Vec::new() })
+}
+
+fn uid(n: u8) -> ServiceUid {
+    ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"))
+}
+
+fn service(n: u8) -> Service {
+    Service {
+        uid: uid(n),
+        name: ServiceName::new("default", format!("web-{n}")),
+        revision: "1".into(),
+        wish: Wish::LoadBalancer,
+        load_balancer_type: LoadBalancerType::Ours,
+        deletion: Deletion::None,
+        finalizers: Vec::new(),
+        annotations: Arc::default(),
+        labels: Arc::default(),
+        ports: vec![ServicePort {
+            name: "".into(),
+            protocol: Protocol::Tcp,
+            port: 80,
+            target_port: TargetPort::Number(8080),
+            node_port: Some(30080),
+            app_protocol: None,
+        }],
+        families: vec![Family::V4],
+        affinity: Affinity::None,
+        traffic_policy: TrafficPolicy::Cluster,
+        health_check_node_port: None,
+        load_balancer_ip: None,
+        source_ranges: Vec::new(),
+        ingress: Vec::new(),
+    }
+}
+
+fn annotated(n: u8, key: &str, value: &str) -> Service {
+    let key = format!("service.beta.kubernetes.io/{key}");
+    let annotations = BTreeMap::from([(Arc::from(key), Arc::from(value))]);
+    Service { annotations: Arc::new(annotations), ..service(n) }
+}
+
+fn local(n: u8) -> Service {
+    Service {
+        traffic_policy: TrafficPolicy::Local,
+        health_check_node_port: Some(32000),
+        ..service(n)
+    }
+}
+
+fn add_node(world: &mut World, set: &str, n: u8, labels: &[(&str, &str)]) {
+    let name = NodeName::new(format!("{set}-{n}"));
+    let third = set.bytes().last().unwrap_or(0);
+    let machine = format!("virtualMachineScaleSets/{set}/virtualMachines/{n}");
+    let id = format!("/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute/{machine}");
+    let node = Node {
+        name: name.clone(),
+        revision: "1".into(),
+        addresses: vec![format!("10.0.{third}.{n}").parse().expect("an address")],
+        provider_id: Some(format!("azure://{id}").into()),
+        labels: Arc::new(labels.iter().map(|(k, v)| (Arc::from(*k), Arc::from(*v))).collect()),
+        membership: Membership::Member,
+        role: NodeRole::Worker,
+    };
+    world.kubernetes.nodes.insert(name, Arc::new(node));
+}
+
+/// Everything has been read; two nodes in each of two sets.
+fn world(services: Vec<Service>) -> World {
+    let mut world = World::default();
+    world.kubernetes.complete =
+        [Kind::Services, Kind::Nodes, Kind::EndpointSlices, Kind::Namespaces].into();
+    for service in services {
+        change(&mut world, service);
+    }
+    for n in 1..=2 {
+        add_node(&mut world, "vmss1", n, &[]);
+        add_node(&mut world, "vmss2", n, &[]);
+    }
+    world.azure.balancers = Fact::Known(BTreeMap::new());
+    world.azure.public_ips.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
+    world.azure.zones = Fact::Known(Vec::new());
+    world
+}
+
+fn change(world: &mut World, service: Service) {
+    world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
+}
+
+/// Carries everything out, and shows that nothing is left to do then.
+fn settle(world: &mut World, policy: &Policy) {
+    let forecast = forecast(world, policy);
+    for change in &forecast.changes {
+        let azure = &mut world.azure;
+        let addresses = azure.public_ips.get_mut(&Group::new("rg")).and_then(Fact::known_mut);
+        let balancers = azure.balancers.known_mut().expect("read");
+        match &change.action {
+            Action::Put { after: Resource::LoadBalancer(b), .. } => {
+                balancers.insert(b.id.clone(), Arc::clone(b));
+            }
+            Action::Delete { before: Resource::LoadBalancer(b) } => {
+                balancers.remove(&b.id);
+            }
+            Action::Put { after: Resource::PublicIp(ip), .. } => {
+                let mut ip = model::azure::PublicIp::clone(ip);
+                let n = u8::from_str_radix(&ip.id.name()[12..20], 16).expect("a number");
+                ip.address.get_or_insert([20, 0, 0, n].into());
+                addresses.expect("read").insert(ip.id.clone(), Arc::new(ip));
+            }
+            Action::Delete { before: Resource::PublicIp(ip) } => {
+                addresses.expect("read").remove(&ip.id);
+            }
+            other => panic!("not in these tests: {other:?}"),
+        }
+    }
+    world.kubernetes.services.retain(|_, s| s.wish == Wish::LoadBalancer);
+    for service in world.kubernetes.services.values_mut() {
+        Arc::make_mut(service).finalizers = vec![SERVICE_FINALIZER.into()];
+    }
+    let (plan, _) = crate::plan(world, policy);
+    assert!(plan.changes.is_empty(), "{:#?}", plan.changes);
+}
+
+fn balancer<'w>(world: &'w World, name: &str) -> Option<&'w LoadBalancer> {
+    let mut all = world.azure.balancers.known().expect("read").values();
+    all.find(|b| b.id.name() == name).map(AsRef::as_ref)
+}
+
+/// Numbers of the Services on a load balancer.
+fn on(world: &World, name: &str) -> Vec<u8> {
+    let frontends = balancer(world, name).into_iter().flat_map(|b| &b.frontends);
+    let mut all: Vec<u8> =
+        frontends.map(|f| u8::from_str_radix(&f.name[1..9], 16).expect("a number")).collect();
+    all.sort_unstable();
+    all
+}
+
+/// Names of the nodes in a pool.
+fn pool(world: &World, name: &str, pool: &str) -> Vec<String> {
+    let pools = balancer(world, name).into_iter().flat_map(|b| &b.pools);
+    let addresses = pools.filter(|p| *p.name == *pool).flat_map(|p| &p.addresses);
+    addresses.map(|a| a.name.to_string()).collect()
+}
+
+fn slice(world: &mut World, n: u8, node: &str) {
+    let name = ServiceName::new("default", format!("web-{n}-{node}"));
+    let endpoint = Endpoint {
+        address: "10.244.0.1".parse().expect("an address"),
+        node: Some(NodeName::new(node)),
+        readiness: Readiness::NotReady,
+    };
+    let slice = EndpointSlice {
+        name: name.clone(),
+        revision: "1".into(),
+        owner: Some(uid(n)),
+        service: Some(ServiceName::new("default", format!("web-{n}"))),
+        endpoints: vec![endpoint],
+    };
+    world.kubernetes.slices.insert(name, Arc::new(slice));
+}
+
+#[test]
+fn services_fill_new_balancers_first_and_then_the_emptiest() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![service(1), service(2), service(3)]);
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "kubernetes"), [1, 3]);
+    assert_eq!(on(&world, "lb2"), [2]);
+    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
+    assert_eq!(pool(&world, "lb2", "kubernetes"), ["vmss2-1", "vmss2-2"]);
+    change(&mut world, service(0));
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "lb2"), [0, 2], "a smaller UID moves nobody");
+}
+
+#[test]
+fn nodes_move_to_their_own_balancer_once_there_is_one() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![service(1)]);
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes", "kubernetes").len(), 4);
+    change(&mut world, service(2));
+    let (plan, _) = crate::plan(&world, &policy);
+    for planned in &plan.changes {
+        if let Action::Put { after: Resource::LoadBalancer(b), .. } = &planned.action {
+            assert!(b.id.name() != "lb2" || b.pools.iter().all(|p| p.addresses.is_empty()));
+        }
+    }
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
+    assert_eq!(pool(&world, "lb2", "kubernetes"), ["vmss2-1", "vmss2-2"]);
+    let gone = Service { wish: Wish::Nothing, ..service(2) };
+    change(&mut world, Service { finalizers: vec![SERVICE_FINALIZER.into()], ..gone });
+    settle(&mut world, &policy);
+    settle(&mut world, &policy);
+    assert!(balancer(&world, "lb2").is_none());
+    assert_eq!(pool(&world, "kubernetes", "kubernetes").len(), 4);
+}
+
+#[test]
+fn selectors_choose_services_and_nodes() {
+    let mut configs = two();
+    configs[1].services = selector("tier", "front");
+    configs[1].nodes = selector("pool", "front");
+    let policy = policy(Layout::Several(configs));
+    let labels = BTreeMap::from([(Arc::from("tier"), Arc::from("front"))]);
+    let front = Service { labels: Arc::new(labels), ..service(1) };
+    let mut world = world(vec![front, service(2), service(3)]);
+    add_node(&mut world, "vmss3", 1, &[("pool", "front")]);
+    add_node(&mut world, "vmss3", 2, &[]);
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "lb2"), [1]);
+    assert_eq!(on(&world, "kubernetes"), [2, 3]);
+    assert_eq!(pool(&world, "lb2", "kubernetes"), ["vmss2-1", "vmss2-2", "vmss3-1"]);
+    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2", "vmss3-2"]);
+    change(&mut world, service(1));
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "kubernetes"), [1, 2, 3], "it moves when its labels change");
+    assert!(balancer(&world, "lb2").is_none());
+}
+
+#[test]
+fn namespace_selectors_wait_for_namespaces() {
+    let mut configs = two();
+    configs[1].namespaces = selector("team", "a");
+    let policy = policy(Layout::Several(configs));
+    let mut world = world(vec![service(1)]);
+    let labels = BTreeMap::from([(Arc::from("team"), Arc::from("a"))]);
+    world.kubernetes.namespaces.insert("default".into(), Arc::new(labels));
+    world.kubernetes.complete.remove(&Kind::Namespaces);
+    assert!(crate::plan(&world, &policy).0.changes.is_empty());
+    world.kubernetes.complete.insert(Kind::Namespaces);
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "lb2"), [1]);
+}
+
+#[test]
+fn a_service_that_nobody_takes_is_refused_with_counts() {
+    let mut configs = two();
+    configs[0].placement = Admission::Closed;
+    configs[1].services = selector("tier", "front");
+    let policy = policy(Layout::Several(configs));
+    let (_, report) = crate::plan(&world(vec![service(1)]), &policy);
+    let service = &report.services[&uid(1)];
+    assert_eq!(service.state, State::Refused);
+    let finding = &service.findings[0];
+    assert_eq!(finding.rule, "NoEligibleLoadBalancer");
+    assert!(finding.value.starts_with("2 configured, 2 of them named"), "{}", finding.value);
+    assert!(finding.value.contains("1 of them open"), "{}", finding.value);
+    assert!(finding.value.contains("0 of them for the Service's labels"), "{}", finding.value);
+}
+
+#[test]
+fn a_closed_balancer_keeps_whom_it_has() {
+    let mut world = world(vec![service(1), service(2)]);
+    settle(&mut world, &policy(Layout::Several(two())));
+    let mut configs = two();
+    configs[1].placement = Admission::Closed;
+    let policy = policy(Layout::Several(configs));
+    change(&mut world, service(3));
+    change(&mut world, service(4));
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "lb2"), [2]);
+    assert_eq!(on(&world, "kubernetes"), [1, 3, 4]);
+}
+
+#[test]
+fn the_annotation_moves_a_service() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![service(1), service(2)]);
+    settle(&mut world, &policy);
+    change(&mut world, annotated(1, "azure-load-balancer-configurations", "LB2"));
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "lb2"), [1, 2]);
+    assert!(balancer(&world, "kubernetes").is_none());
+}
+
+#[test]
+fn a_local_service_has_a_pool_of_the_nodes_with_endpoints() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![local(1), service(2)]);
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes", "default-web-1").len(), 4, "no slice is known");
+    slice(&mut world, 1, "vmss1-2");
+    slice(&mut world, 1, "vmss2-1");
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes", "default-web-1"), ["vmss1-2", "vmss2-1"]);
+    let there = balancer(&world, "kubernetes").expect("there");
+    let lead = there.rules[0].pool.as_ref().map(|p| p.name().to_owned());
+    assert_eq!(lead.as_deref(), Some("default-web-1"));
+    change(&mut world, service(1));
+    settle(&mut world, &policy);
+    let there = balancer(&world, "kubernetes").expect("there");
+    assert_eq!(there.pools.len(), 1, "its own pool goes with the policy");
+    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
+}
+
+#[test]
+fn each_set_has_its_balancer_by_mode() {
+    let policy = policy(Layout::PerNodeSet { without_own: vec!["vmss3".into()] });
+    let mode = "azure-load-balancer-mode";
+    let mut world = world(vec![
+        service(1),
+        annotated(2, mode, "VMSS2"),
+        annotated(3, mode, "vmss3"),
+        annotated(4, mode, "__auto__"),
+    ]);
+    add_node(&mut world, "vmss3", 1, &[]);
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "kubernetes"), [1, 3]);
+    assert_eq!(on(&world, "vmss2"), [2, 4]);
+    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2", "vmss3-1"]);
+    assert_eq!(pool(&world, "vmss2", "kubernetes"), ["vmss2-1", "vmss2-2"]);
+    change(&mut world, annotated(5, mode, "nowhere"));
+    let (_, report) = crate::plan(&world, &policy);
+    assert_eq!(report.services[&uid(5)].findings[0].rule, "UnknownNodeSet");
+}
+
+#[test]
+fn a_set_that_loses_its_balancer_joins_the_primary() {
+    let mode = "azure-load-balancer-mode";
+    let mut world = world(vec![service(1), annotated(2, mode, "vmss2")]);
+    settle(&mut world, &policy(Layout::PerNodeSet { without_own: Vec::new() }));
+    assert_eq!(pool(&world, "kubernetes", "kubernetes").len(), 2);
+    settle(&mut world, &policy(Layout::PerNodeSet { without_own: vec!["vmss2".into()] }));
+    assert!(balancer(&world, "vmss2").is_none());
+    assert_eq!(on(&world, "kubernetes"), [1, 2]);
+    assert_eq!(pool(&world, "kubernetes", "kubernetes").len(), 4);
+}
+
+#[test]
+fn a_virtual_machine_belongs_to_its_set_once_that_is_known() {
+    let policy = policy(Layout::PerNodeSet { without_own: Vec::new() });
+    let mut world = world(vec![service(1), annotated(2, "azure-load-balancer-mode", "set2")]);
+    let compute = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute";
+    add_node(&mut world, "vm4", 1, &[]);
+    let node = world.kubernetes.nodes.get_mut("vm4-1").expect("there");
+    let id = ResourceId::new(format!("{compute}/virtualMachines/vm4-1"));
+    Arc::make_mut(node).provider_id = Some(format!("azure://{}", id.as_str()).into());
+    let (plan, report) = crate::plan(&world, &policy);
+    assert!(plan.changes.is_empty());
+    assert!(report.needs.contains(&Need::VirtualMachines));
+    world.azure.virtual_machines = Fact::Known(BTreeMap::new());
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
+    let set = Some(ResourceId::new(format!("{compute}/availabilitySets/SET2")));
+    let machine = VirtualMachine { id: id.clone(), host: None, set, nic: None };
+    world.azure.virtual_machines = Fact::Known([(id, Arc::new(machine))].into());
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
+    assert_eq!(pool(&world, "set2", "kubernetes"), ["vm4-1"]);
+}
+
+#[test]
+fn a_set_without_nodes_keeps_its_balancer_and_an_empty_pool() {
+    let policy = policy(Layout::PerNodeSet { without_own: Vec::new() });
+    let mut world = world(vec![service(1), annotated(2, "azure-load-balancer-mode", "vmss2")]);
+    settle(&mut world, &policy);
+    world.kubernetes.nodes.retain(|name, _| name.as_str().starts_with("vmss1"));
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "vmss2"), [2]);
+    let there = balancer(&world, "vmss2").expect("there");
+    assert!(there.pools.len() == 1 && there.pools[0].addresses.is_empty());
+}

@@ -1,1 +1,426 @@
+use crate::forecast::{Forecast, forecast};
+use model::azure::{
+    AdminState, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool, PoolAddress,
+    PoolMember, PrivateLinkRank, Rest,
+};
+use model::kubernetes::{
+    Affinity, Deletion, LoadBalancerType, Membership, Node, NodeRole, Service, ServicePort,
+    TargetPort, TrafficPolicy, Wish,
+};
+use model::plan::{Action, Change, Resource};
+use model::policy::{
+    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, MigrateApi,
+    OutboundSnat, PoolKind, Preconfigured, VmKind,
+};
+use model::report::{Until, Wait};
+use model::world::{Fact, Kind, Need, VirtualMachine};
+use model::{
+    Etag, Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+fn policy(pools: PoolKind) -> Policy {
+    let group = Group::new("rg");
+    Policy {
+        cluster: "kubernetes".into(),
+        subscription: "s".into(),
+        network_subscription: "s".into(),
+        group: group.clone(),
+        balancer_group: group.clone(),
+        security_group_group: group.clone(),
+        network_group: group.clone(),
+        private_link_group: group,
+        location: "eastus".into(),
+        edge_zone: None,
+        network_name: "vnet".into(),
+        subnet_name: "nodes".into(),
+        security_group_name: "".into(),
+        balancer_name: None,
+        tags: BTreeMap::new(),
+        system_tags: None,
+        sku: BalancerSku::Standard,
+        layout: Layout::Single,
+        pools,
+        vm_kind: VmKind::ScaleSet,
+        primary_set: "vmss".into(),
+        exclude_control_plane: ControlPlane::Excluded,
+        outbound_snat: OutboundSnat::Disabled,
+        maximum_rules: 250,
+        preconfigured: Preconfigured::None,
+        migrate_api: MigrateApi::Unused,
+        ip_tag_change: IpTagChange::Recreate,
+        cluster_probe: ClusterProbe::NodePort,
+        drift: DriftPolicy::Repair,
+    }
+}
+
+fn uid() -> ServiceUid {
+    ServiceUid::new("00000001-1111-4222-8333-0123456789ab")
+}
+
+fn service() -> Service {
+    Service {
+        uid: uid(),
+        name: ServiceName::new("default", "web"),
+        revision: "1".into(),
+        wish: Wish::LoadBalancer,
+        load_balancer_type: LoadBalancerType::Ours,
+        deletion: Deletion::None,
+        finalizers: vec![model::kubernetes::SERVICE_FINALIZER.into()],
+        annotations: Arc::default(),
+        labels: Arc::default(),
+        ports: vec![ServicePort {
+            name: "http".into(),
+            protocol: Protocol::Tcp,
+            port: 80,
+            target_port: TargetPort::Number(8080),
+            node_port: Some(30080),
+            app_protocol: None,
+        }],
+        families: vec![Family::V4],
+        affinity: Affinity::None,
+        traffic_policy: TrafficPolicy::Cluster,
+        health_check_node_port: None,
+        load_balancer_ip: None,
+        source_ranges: Vec::new(),
+        ingress: Vec::new(),
+    }
+}
+
+fn set() -> ResourceId {
+    let kind = "Microsoft.Compute/virtualMachineScaleSets";
+    ResourceId::of("s", &Group::new("rg"), kind, "vmss")
+}
+
+fn vm(n: u8) -> ResourceId {
+    set().child("virtualMachines", &n.to_string())
+}
+
+/// A VM outside of uniform scale sets.
+fn alone() -> ResourceId {
+    ResourceId::of("s", &Group::new("rg"), "Microsoft.Compute/virtualMachines", "alone")
+}
+
+fn balancer() -> ResourceId {
+    policy(PoolKind::NodeNic).balancer_id("kubernetes")
+}
+
+fn pool() -> ResourceId {
+    balancer().child("backendAddressPools", "kubernetes")
+}
+
+fn node(n: u8) -> Node {
+    Node {
+        name: NodeName::new(format!("vmss{n:06}")),
+        revision: "1".into(),
+        addresses: vec![[10, 0, 0, n].into()],
+        provider_id: Some(format!("azure://{}", vm(n)).into()),
+        labels: Arc::default(),
+        membership: Membership::Member,
+        role: NodeRole::Worker,
+    }
+}
+
+fn configuration(name: &str, family: Family, rank: PrivateLinkRank) -> MemberConfiguration {
+    MemberConfiguration { name: name.into(), family, rank, pools: BTreeSet::new() }
+}
+
+fn member(id: ResourceId, kind: MemberKind) -> PoolMember {
+    PoolMember {
+        etag: Some(Etag::new(format!("\"{}\"", id.name()))),
+        kind,
+        location: "eastus".into(),
+        host: None,
+        state: MemberState::Usable,
+        configurations: vec![
+            configuration("one", Family::V4, PrivateLinkRank::Primary),
+            configuration("two", Family::V6, PrivateLinkRank::Secondary),
+        ],
+        owner: (kind == MemberKind::ScaleSetVm).then(set),
+        rest: Rest::default(),
+        id,
+    }
+}
+
+/// Two nodes of one scale set, one Service, nothing in Azure.
+fn world() -> World {
+    let mut world = World::default();
+    let kubernetes = &mut world.kubernetes;
+    kubernetes.complete.extend([Kind::Services, Kind::Nodes]);
+    kubernetes.services.insert(uid(), Arc::new(service()));
+    for n in [0, 1] {
+        kubernetes.nodes.insert(node(n).name, Arc::new(node(n)));
+    }
+    let azure = &mut world.azure;
+    azure.balancers = Fact::Known(BTreeMap::new());
+    azure.public_ips.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
+    azure.private_links.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
+    azure.zones = Fact::Known(Vec::new());
+    azure.scale_sets =
+        Fact::Known(BTreeMap::from([(set(), Arc::new(member(set(), MemberKind::ScaleSet)))]));
+    let vms = [0, 1].map(|n| (vm(n), Arc::new(member(vm(n), MemberKind::ScaleSetVm))));
+    azure.scale_set_vms.insert(set(), Fact::Known(BTreeMap::from(vms)));
+    world
+}
+
+fn instance(world: &mut World, n: u8) -> &mut PoolMember {
+    let fact = world.azure.scale_set_vms.get_mut(&set()).expect("tests know the scale set");
+    let all = fact.known_mut().expect("tests know its instances");
+    Arc::make_mut(all.get_mut(&vm(n)).expect("tests ask for instances that exist"))
+}
+
+fn model(world: &mut World) -> &mut PoolMember {
+    let all = world.azure.scale_sets.known_mut().expect("tests know the scale sets");
+    Arc::make_mut(all.get_mut(&set()).expect("tests have one scale set"))
+}
+
+/// Carries out what the plan comes to.
+fn settle(world: &mut World, policy: &Policy) -> Forecast {
+    let found = forecast(world, policy);
+    for change in &found.changes {
+        match &change.action {
+            Action::Put { after: Resource::LoadBalancer(b), .. } => {
+                let all = world.azure.balancers.known_mut().expect("tests know them");
+                all.insert(b.id.clone(), Arc::clone(b));
+            }
+            Action::Put { after: Resource::PublicIp(ip), .. } => {
+                let mut ip = model::azure::PublicIp::clone(ip);
+                ip.address = Some([20, 0, 0, 1].into());
+                let all = world.azure.public_ips.get_mut(&Group::new("rg"));
+                let all = all.and_then(Fact::known_mut).expect("tests know them");
+                all.insert(ip.id.clone(), Arc::new(ip));
+            }
+            Action::Put { after: Resource::PoolMember(m), .. } => match m.kind {
+                MemberKind::ScaleSetVm => {
+                    let n = m.id.name().parse().expect("instances are numbered");
+                    *instance(world, n) = PoolMember::clone(m);
+                }
+                _ => *model(world) = PoolMember::clone(m),
+            },
+            _ => {}
+        }
+    }
+    found
+}
+
+fn joined(change: &Change) -> Option<&BTreeSet<ResourceId>> {
+    match &change.action {
+        Action::Put { after: Resource::PoolMember(m), .. } => Some(&m.configurations[0].pools),
+        _ => None,
+    }
+}
+
+fn change<'a>(changes: &'a [Change], id: &ResourceId) -> Option<&'a Change> {
+    changes.iter().find(|c| c.target == *id)
+}
+
+fn edit_node(world: &mut World, n: u8, edit: impl FnOnce(&mut Node)) {
+    let node = world.kubernetes.nodes.get_mut(&node(n).name);
+    edit(Arc::make_mut(node.expect("tests change nodes that exist")));
+}
+
+#[test]
+fn models_join_before_their_instances_once_the_pool_is_there() {
+    let policy = policy(PoolKind::NodeNic);
+    let mut world = world();
+    let (plan, _) = crate::plan(&world, &policy);
+    assert!(change(&plan.changes, &set()).is_none(), "there is no pool yet");
+    let found = settle(&mut world, &policy);
+    let order: Vec<&str> = found.changes.iter().map(|c| c.target.name()).collect();
+    assert_eq!(order[1..], ["kubernetes", "vmss", "0", "1"]);
+    for id in [set(), vm(0), vm(1)] {
+        let change = change(&found.changes, &id).expect("it joins");
+        assert_eq!(joined(change), Some(&BTreeSet::from([pool()])), "{id}");
+        assert!(change.causes.is_empty());
+        assert!(change.guard.is_some());
+    }
+    assert!(crate::plan(&world, &policy).0.changes.is_empty(), "all is done");
+}
+
+#[test]
+fn an_instance_waits_for_its_model_and_no_service_for_either() {
+    let policy = policy(PoolKind::NodeNic);
+    let mut world = world();
+    settle(&mut world, &policy);
+    model(&mut world).configurations[0].pools.clear();
+    instance(&mut world, 0).configurations[0].pools.clear();
+    let (plan, report) = crate::plan(&world, &policy);
+    assert!(change(&plan.changes, &set()).expect("it joins").waits.is_empty());
+    let wait = Wait::Resource { id: set(), until: Until::Written };
+    assert_eq!(change(&plan.changes, &vm(0)).expect("it joins").waits, [wait]);
+    assert!(change(&plan.changes, &vm(1)).is_none());
+    let waits = &report.services[&uid()].waits;
+    assert!(waits.iter().all(|w| *w == Wait::Status), "{waits:?}");
+}
+
+#[test]
+fn what_cannot_be_written_or_is_on_another_load_balancer_is_left_alone() {
+    let policy = policy(PoolKind::NodeNic);
+    let mut world = world();
+    instance(&mut world, 0).state = MemberState::Unusable;
+    let other = policy.balancer_id("other").child("backendAddressPools", "p");
+    instance(&mut world, 1).configurations[0].pools.insert(other);
+    let found = settle(&mut world, &policy);
+    assert!(change(&found.changes, &set()).is_some());
+    assert!(change(&found.changes, &vm(0)).is_none());
+    assert!(change(&found.changes, &vm(1)).is_none());
+    let near = policy.balancer_id("kubernetes-internal").child("backendAddressPools", "p");
+    instance(&mut world, 1).configurations[0].pools = BTreeSet::from([near.clone()]);
+    let found = settle(&mut world, &policy);
+    let change = change(&found.changes, &vm(1)).expect("the internal one does not count");
+    assert_eq!(joined(change), Some(&BTreeSet::from([pool(), near])));
+}
+
+#[test]
+fn excluded_nodes_leave_but_never_the_last_one() {
+    let policy = policy(PoolKind::NodeNic);
+    let mut world = world();
+    settle(&mut world, &policy);
+    edit_node(&mut world, 0, |n| n.membership = Membership::Excluded);
+    let (plan, _) = crate::plan(&world, &policy);
+    let leaves = change(&plan.changes, &vm(0)).expect("it leaves");
+    assert_eq!(joined(leaves), Some(&BTreeSet::new()));
+    assert_eq!(plan.changes.len(), 1, "the model and the other instance stay");
+    edit_node(&mut world, 1, |n| n.membership = Membership::Excluded);
+    assert!(crate::plan(&world, &policy).0.changes.is_empty());
+    edit_node(&mut world, 1, |n| n.membership = Membership::Draining);
+    let (plan, _) = crate::plan(&world, &policy);
+    assert!(change(&plan.changes, &vm(0)).is_some());
+    assert!(change(&plan.changes, &vm(1)).is_none(), "it takes traffic to its end");
+}
+
+#[test]
+fn control_plane_nodes_join_only_where_the_config_says_so() {
+    let mut policy = policy(PoolKind::NodeNic);
+    let mut world = world();
+    edit_node(&mut world, 1, |n| n.role = NodeRole::ControlPlane);
+    let found = forecast(&world, &policy);
+    assert!(change(&found.changes, &vm(0)).is_some());
+    assert!(change(&found.changes, &vm(1)).is_none());
+    policy.exclude_control_plane = ControlPlane::Included;
+    assert!(change(&forecast(&world, &policy).changes, &vm(1)).is_some());
+}
+
+#[test]
+fn a_load_balancer_goes_after_its_members_have_left() {
+    let policy = policy(PoolKind::NodeNic);
+    let mut world = world();
+    settle(&mut world, &policy);
+    let service = world.kubernetes.services.get_mut(&uid()).expect("it is there");
+    Arc::make_mut(service).wish = Wish::Nothing;
+    let (plan, _) = crate::plan(&world, &policy);
+    let waits = &change(&plan.changes, &balancer()).expect("it is to go").waits;
+    for id in [set(), vm(0), vm(1)] {
+        assert!(waits.contains(&Wait::Resource { id, until: Until::Released }));
+    }
+    let found = forecast(&world, &policy);
+    let order: Vec<&str> = found.changes.iter().map(|c| c.target.name()).collect();
+    assert_eq!(order[..4], ["vmss", "0", "1", "kubernetes"]);
+    assert!(matches!(found.changes[3].action, Action::Delete { .. }));
+    assert!(!found.last.services.contains_key(&uid()), "its finalizer is off");
+}
+
+#[test]
+fn members_are_read_only_where_they_matter_and_nobody_waits_for_it() {
+    let mut world = world();
+    settle(&mut world, &policy(PoolKind::NodeNic));
+    world.azure.scale_sets = Fact::Unknown;
+    world.azure.scale_set_vms.clear();
+    let (_, report) = crate::plan(&world, &policy(PoolKind::NodeNic));
+    assert_eq!(report.needs, BTreeSet::from([Need::ScaleSets, Need::ScaleSetVms(set())]));
+    let reads = |w: &Wait| matches!(w, Wait::Reading(_));
+    assert!(!report.services[&uid()].waits.iter().any(reads));
+    let (_, report) = crate::plan(&world, &policy(PoolKind::NodeIp));
+    assert!(report.needs.is_empty());
+    edit_node(&mut world, 0, |n| n.provider_id = Some(format!("azure://{}", alone()).into()));
+    let (_, report) = crate::plan(&world, &policy(PoolKind::NodeNic));
+    assert!(report.needs.contains(&Need::NetworkInterfaces));
+    assert!(report.needs.contains(&Need::VirtualMachines));
+}
+
+fn edit_pool(world: &mut World, edit: impl FnOnce(&mut Pool)) {
+    let all = world.azure.balancers.known_mut().expect("tests know them");
+    let balancer: &mut LoadBalancer = Arc::make_mut(all.get_mut(&balancer()).expect("it was made"));
+    edit(&mut balancer.pools[0]);
+}
+
+#[test]
+fn addresses_leave_a_pool_before_nics_join_it() {
+    let policy = policy(PoolKind::NodeNic);
+    let mut world = world();
+    let (scale_sets, vms) = (world.azure.scale_sets.clone(), world.azure.scale_set_vms.clone());
+    settle(&mut world, &policy);
+    (world.azure.scale_sets, world.azure.scale_set_vms) = (scale_sets, vms);
+    edit_pool(&mut world, |pool| {
+        let (address, name) = ([10, 0, 0, 1].into(), Arc::from("vmss000001"));
+        let admin = AdminState::None;
+        pool.addresses.push(PoolAddress { address, name, admin, network: None });
+    });
+    let (plan, _) = crate::plan(&world, &policy);
+    assert_eq!(plan.changes.len(), 1, "only the load balancer");
+    let found = settle(&mut world, &policy);
+    let order: Vec<&str> = found.changes.iter().map(|c| c.target.name()).collect();
+    assert_eq!(order, ["kubernetes", "vmss", "0", "1"]);
+}
+
+#[test]
+fn nics_leave_a_pool_before_addresses_fill_it() {
+    let mut world = world();
+    settle(&mut world, &policy(PoolKind::NodeNic));
+    edit_pool(&mut world, |pool| {
+        let nic = vm(0).child("networkInterfaces", "nic").child("ipConfigurations", "one");
+        pool.nics.insert(nic);
+    });
+    let mut to = policy(PoolKind::NodeIp);
+    let found = forecast(&world, &to);
+    let order: Vec<&str> = found.changes.iter().map(|c| c.target.name()).collect();
+    assert_eq!(order, ["vmss", "0", "1", "kubernetes"]);
+    let Action::Put { after: Resource::LoadBalancer(after), .. } = &found.changes[3].action else {
+        panic!("the load balancer is written");
+    };
+    assert_eq!(after.pools[0].addresses.len(), 2);
+    to.migrate_api = MigrateApi::Used;
+    let (plan, _) = crate::plan(&world, &to);
+    let first = change(&plan.changes, &balancer()).map(|c| &c.action);
+    assert_eq!(first, Some(&Action::MigratePools { pools: vec!["kubernetes".into()] }));
+}
+
+#[test]
+fn vms_outside_of_uniform_scale_sets_join_through_their_primary_nic() {
+    let policy = policy(PoolKind::NodeNic);
+    let mut world = world();
+    edit_node(&mut world, 0, |n| n.provider_id = Some(format!("azure://{}", alone()).into()));
+    let card = |name: &str| {
+        let kind = "Microsoft.Network/networkInterfaces";
+        let id = ResourceId::of("s", &Group::new("rg"), kind, name);
+        let mut nic = member(id.clone(), MemberKind::NetworkInterface);
+        nic.owner = Some(alone());
+        (id, Arc::new(nic))
+    };
+    let nics = [card("first"), card("second")];
+    let first = nics[0].0.clone();
+    let flexible = ResourceId::new(set().as_str().replace("vmss", "flexible"));
+    let vm = VirtualMachine {
+        id: alone(),
+        host: Some("vmss000000".into()),
+        set: Some(flexible.clone()),
+        nic: Some(first.clone()),
+    };
+    world.azure.network_interfaces = Fact::Known(BTreeMap::from(nics));
+    world.azure.virtual_machines = Fact::Known(BTreeMap::from([(alone(), Arc::new(vm))]));
+    let all = world.azure.scale_sets.known_mut().expect("tests know the scale sets");
+    let model = member(flexible.clone(), MemberKind::FlexibleScaleSet);
+    all.insert(flexible.clone(), Arc::new(model));
+    let found = forecast(&world, &policy);
+    let names: BTreeSet<&str> = found.changes.iter().map(|c| c.target.name()).collect();
+    for name in ["flexible", "vmss", "first", "1"] {
+        assert!(names.contains(name), "{name} joins");
+    }
+    assert!(!names.contains("second"), "only the primary NIC joins");
+    let at = |id: &ResourceId| found.changes.iter().position(|c| c.target == *id);
+    assert!(at(&flexible) < at(&first));
+    assert_eq!(change(&found.changes, &flexible).expect("it joins").guard, None);
+    let joins = change(&found.changes, &first).expect("it joins");
+    assert_eq!(joined(joins), Some(&BTreeSet::from([pool()])));
+}

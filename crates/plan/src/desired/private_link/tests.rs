@@ -220,7 +220,7 @@ fn nothing_is_read_for_services_that_do_not_ask() {
     let needs = forecast(&world, &policy()).report.needs;
     assert_eq!(needs, [Need::PrivateLinks(Group::new("links"))].into());
     // Also for one that is leaving: it may have one.
-    edit(&mut world, 1, |s| s.wish = Wish::None);
+    edit(&mut world, 1, |s| s.wish = Wish::Nothing);
     let needs = forecast(&world, &policy()).report.needs;
     assert_eq!(needs, [Need::PrivateLinks(Group::new("links"))].into());
 }
@@ -261,7 +261,7 @@ fn a_deleted_service_loses_connections_then_it_then_the_frontend_then_the_finali
     let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
     let connection = links(&world)[0].id.child("privateEndpointConnections", "c");
     link(&mut world).connections.push(connection);
-    edit(&mut world, 1, |s| s.wish = Wish::None);
+    edit(&mut world, 1, |s| s.wish = Wish::Nothing);
     let (first, _) = crate::plan(&world, &policy());
     assert!(first.writes.is_empty(), "{:?}", first.writes);
     let way = forecast(&world, &policy());
@@ -330,7 +330,7 @@ fn a_service_without_a_configuration_shares_it_and_takes_it_over() {
     assert_eq!(verbs(&way), ["PUT loadBalancers"]);
     assert_eq!(way.last.services[&uid(2)].state, State::Programmed);
     carry_out(&mut world, &way);
-    edit(&mut world, 1, |s| s.wish = Wish::None);
+    edit(&mut world, 1, |s| s.wish = Wish::Nothing);
     let way = forecast(&world, &policy());
     carry_out(&mut world, &way);
     assert_eq!(owner(links(&world)[0]), Some("default/web-2"));

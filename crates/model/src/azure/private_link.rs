@@ -1,0 +1,63 @@
+//! Private Link Services.
+
+use super::{EdgeZone, Provisioning, Rest, Tags};
+use crate::id::{Etag, ResourceId};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A Private Link Service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PrivateLinkService {
+    /// Id.
+    pub id: ResourceId,
+    /// ETag it was read with.
+    pub etag: Option<Etag>,
+    /// Region.
+    pub location: Arc<str>,
+    /// Edge zone.
+    pub edge_zone: Option<EdgeZone>,
+    /// Tags.
+    pub tags: Option<Tags>,
+    /// Frontends it stands before.
+    pub frontends: Vec<ResourceId>,
+    /// Its own addresses.
+    pub addresses: Vec<PrivateLinkAddress>,
+    /// Whether the PROXY protocol is used.
+    pub proxy_protocol: Option<bool>,
+    /// FQDNs.
+    pub fqdns: BTreeSet<Arc<str>>,
+    /// Subscriptions that see it; `*` alone for all.
+    pub visibility: BTreeSet<Arc<str>>,
+    /// Subscriptions approved without asking.
+    pub auto_approval: BTreeSet<Arc<str>>,
+    /// Private endpoint connections (read only): deleted before the service is.
+    pub connections: Vec<ResourceId>,
+    /// Provisioning state (read only).
+    pub provisioning: Provisioning,
+    /// The rest.
+    pub rest: Rest,
+}
+
+/// An IP configuration of a Private Link Service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PrivateLinkAddress {
+    /// Name.
+    pub name: Arc<str>,
+    /// Subnet.
+    pub subnet: ResourceId,
+    /// Static address; `None` for one that Azure chooses.
+    pub address: Option<IpAddr>,
+    /// Whether it is the primary one.
+    pub rank: PrivateLinkRank,
+}
+
+/// Primary or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum PrivateLinkRank {
+    /// The first.
+    Primary,
+    /// The others.
+    Secondary,
+}

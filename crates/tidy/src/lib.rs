@@ -1,0 +1,33 @@
+//! The rules of the house, run rather than read.
+//!
+//! Every rule is a function over a [`Tree`] of text files, so that its own tests can show it a bad
+//! sample. `tests/workspace.rs` shows all of them the real workspace.
+
+pub mod manifest;
+pub mod module;
+pub mod source;
+pub mod tree;
+
+pub use tree::{Problem, Tree};
+
+/// Crates without sockets, clocks and chance.
+pub const PURE: [&str; 5] = ["arm", "control", "model", "observe", "plan"];
+
+/// Every rule.
+#[must_use]
+pub fn problems(tree: &Tree) -> Vec<Problem> {
+    let rules = [
+        manifest::direct_dependencies,
+        manifest::indirect_dependencies,
+        manifest::arrows,
+        manifest::lints,
+        module::orphans,
+        source::lengths,
+        source::columns,
+        source::unwraps,
+        source::leftovers,
+        source::names,
+        source::impurities,
+    ];
+    rules.iter().flat_map(|rule| rule(tree)).collect()
+}
