@@ -266,6 +266,27 @@ impl Run {
         json!({"ingress": ingress, "finalizers": finalizers})
     }
 
+    /// The Service Gateway's two tables in the form of the recordings.
+    fn gateway(&self) -> Value {
+        let mut out = Map::new();
+        let id = network("serviceGateways/servicegateway");
+        let Some(tables) = self.lab.azure.gateway(&id) else { return Value::Object(out) };
+        for (name, service) in tables["services"].as_object().into_iter().flatten() {
+            let p = &service["properties"];
+            let folded = |v: &Value| v.as_str().unwrap_or("").to_lowercase();
+            let pools = p["loadBalancerBackendPools"].as_array().cloned().unwrap_or_default();
+            let mut pools: Vec<String> = pools.iter().map(|pool| folded(&pool["id"])).collect();
+            pools.sort();
+            let row = json!({"type": p["serviceType"], "pools": pools,
+                "natGateway": folded(&p["publicNatGatewayId"])});
+            out.insert(format!("service {name}"), row);
+        }
+        for (location, addresses) in tables["locations"].as_object().into_iter().flatten() {
+            out.insert(format!("location {location}"), addresses.clone());
+        }
+        Value::Object(out)
+    }
+
     fn outcome(&self, before: &BTreeMap<String, Value>, services: &BTreeSet<String>) -> Value {
         let after = by_id(&self.lab.azure.resources());
         let mut changed = Map::new();
@@ -279,7 +300,9 @@ impl Run {
         }
         let states: Map<String, Value> =
             services.iter().map(|key| (key.clone(), self.state(key))).collect();
-        let mut text = json!({"resources": changed, "services": states}).to_string();
+        let gateway = self.gateway();
+        let seen = json!({"resources": changed, "services": states, "gateway": gateway});
+        let mut text = seen.to_string();
         for (live, recorded) in &self.uids {
             let base = |uid: &str| model::ServiceUid::new(uid).base_name();
             text = text.replace(&base(live), &base(recorded)).replace(live, recorded);
@@ -385,6 +408,16 @@ fn run(case: &Case) -> Vec<String> {
     // Compute writes are partial: a real Azure keeps the fields that the recording's stand-in lost.
     found.retain(|f| !(f.contains("/microsoft.compute/") && f.contains(": recorded null")));
     differences(&want["services"], &got["services"], "services", &mut found);
+    let tables = |of: &Value| {
+        let mut tables = of["gateway"].clone();
+        for (_, row) in tables.as_object_mut().into_iter().flatten() {
+            for (_, names) in row.as_object_mut().into_iter().flatten() {
+                sort_by(names, ToString::to_string);
+            }
+        }
+        if tables.is_null() { json!({}) } else { tables }
+    };
+    differences(&tables(&want), &tables(&got), "gateway", &mut found);
     let writes = run.lab.calls().0 as u64;
     let most = want["writes"].as_u64().unwrap_or(0);
     if writes > most {
