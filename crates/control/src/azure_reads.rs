@@ -98,6 +98,16 @@ impl Controller {
         self.dirty = true;
     }
 
+    /// What was read before of these is read again.
+    pub(crate) fn read_known_again(&mut self, is_it: impl Fn(&Need) -> bool) {
+        for (need, read) in &mut self.reads {
+            if is_it(need) && read.read_ms.is_some() {
+                read.stale = Staleness::Stale;
+                self.dirty = true;
+            }
+        }
+    }
+
     /// A write failed because something it refers to is not as we think: read what it may be.
     pub(crate) fn forget_lists(&mut self, id: &ResourceId) {
         if self.is_behind_gateway(id) {

@@ -8,6 +8,8 @@ use crate::event::KubernetesAnswer;
 use model::ServiceUid;
 use model::kubernetes::{Ingress, Service, Wish};
 use model::plan::{Edit, KubernetesWrite, Object};
+use model::policy::PoolKind;
+use model::world::Need;
 use observe::KubernetesFact;
 use observe::apply::Applied;
 use serde_json::{Value, json};
@@ -33,6 +35,9 @@ impl Controller {
         match &fact {
             KubernetesFact::Service(service) => self.notice_service(service, now_ms),
             KubernetesFact::ServiceGone(uid) => self.notice_gone(uid),
+            KubernetesFact::Node(node) if !self.world.kubernetes.nodes.contains_key(&node.name) => {
+                self.notice_node();
+            }
             _ => {}
         }
         if observe::apply::apply(&mut self.world.kubernetes, &mut self.listing, fact)
@@ -62,6 +67,23 @@ impl Controller {
             self.note_name(service);
             self.say(now_ms, NoticeKind::Asked, &about, text, None);
         }
+    }
+
+    /// A node is new: where machines are in pools themselves, its machine has to be looked up.
+    fn notice_node(&mut self) {
+        if self.policy.pools != PoolKind::NodeNic {
+            return;
+        }
+        let machines = |need: &Need| {
+            matches!(
+                need,
+                Need::ScaleSets
+                    | Need::ScaleSetVms(_)
+                    | Need::NetworkInterfaces
+                    | Need::VirtualMachines
+            )
+        };
+        self.read_known_again(machines);
     }
 
     /// A Service vanished although its finalizer should have kept it: what it has is nobody's.

@@ -37,7 +37,8 @@ pub fn plan(world: &World, policy: &Policy) -> (Plan, Report) {
 /// The plan is the one that [`plan`] makes from nothing.
 ///
 /// # Assumptions
-/// One Planner looks at one World under one Policy: facts that are the same value in memory are the same.
+/// One Planner looks at one World under one Policy: facts that are the same value in memory are
+/// the same.
 #[derive(Debug, Default)]
 pub struct Planner {
     containers: container::Memory,

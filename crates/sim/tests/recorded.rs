@@ -314,7 +314,8 @@ impl Run {
 fn second_set_node(index: u64) -> Value {
     let name = format!("vmss2{index:06}");
     let id = format!(
-        "azure://{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss2/virtualMachines/{index}"
+        "azure://{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss2\
+         /virtualMachines/{index}"
     );
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {}},
         "spec": {"providerID": id},
@@ -327,39 +328,7 @@ fn second_set_node(index: u64) -> Value {
 fn scale_sets(data: &Value) -> Vec<Value> {
     let several = !data["config"]["multipleStandardLoadBalancerConfigurations"].is_null();
     let names: &[&str] = if several { &["vmss", "vmss2"] } else { &["vmss"] };
-    names.iter().flat_map(|name| scale_set(name)).collect()
-}
-
-fn scale_set(name: &str) -> Vec<Value> {
-    let subnet = json!({"id": network("virtualNetworks/vnet/subnets/nodes")});
-    let nic = json!({"name": format!("{name}-nic"), "properties": {
-        "primary": true, "enableIPForwarding": true,
-        "networkSecurityGroup": {"id": network("networkSecurityGroups/nsg")},
-        "ipConfigurations": [
-            {"name": "ipconfig1", "properties": {"primary": true,
-                "privateIPAddressVersion": "IPv4", "subnet": subnet}},
-            {"name": "ipconfig2", "properties": {"primary": false,
-                "privateIPAddressVersion": "IPv6", "subnet": subnet}}]}});
-    let root = format!("{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/{name}");
-    let mut out = vec![json!({"id": root, "sku": {"name": "Standard_D2s_v5", "capacity": 4},
-        "properties": {"orchestrationMode": "Uniform", "singlePlacementGroup": true,
-            "virtualMachineProfile": {"osProfile": {"computerNamePrefix": name},
-                "networkProfile": {"networkInterfaceConfigurations": [nic]}}}})];
-    for index in 0..4 {
-        let vm = format!("{root}/virtualMachines/{index}");
-        out.push(json!({"id": vm, "name": format!("{name}_{index}"),
-            "instanceId": index.to_string(),
-            "type": "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
-            "sku": {"name": "Standard_D2s_v5"}, "zones": [(index % 3 + 1).to_string()],
-            "properties": {"latestModelApplied": true, "vmId": format!("vm-{name}-{index}"),
-                "osProfile": {"computerName": format!("{name}{index:06}")},
-                "instanceView": {"statuses": [{"code": "PowerState/running"}]},
-                "networkProfile": {"networkInterfaces": [
-                    {"id": format!("{vm}/networkInterfaces/{name}-nic"),
-                        "properties": {"primary": true}}]},
-                "networkProfileConfiguration": {"networkInterfaceConfigurations": [nic]}}}));
-    }
-    out
+    names.iter().flat_map(|name| scale_set(name, 4)).collect()
 }
 
 fn differences(want: &Value, got: &Value, at: &str, out: &mut Vec<String>) {

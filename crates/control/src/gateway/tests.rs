@@ -162,7 +162,7 @@ impl Cloud {
         let items: Vec<Value> = match last {
             "services" => self.services.values().cloned().collect(),
             "addresslocations" => {
-                let entry = |(ip, services): (&String, &Value)| json!({ "address": ip, "services": services });
+                let entry = |(ip, of): (&String, &Value)| json!({ "address": ip, "services": of });
                 let location = |(ip, at): (&String, &BTreeMap<String, Value>)| {
                     let addresses: Vec<Value> = at.iter().map(entry).collect();
                     json!({ "addressLocation": ip, "addresses": addresses })

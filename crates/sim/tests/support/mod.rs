@@ -70,7 +70,8 @@ pub fn node(index: u32) -> Value {
     let labels: Map<String, Value> =
         Map::from_iter([("kubernetes.io/hostname".to_owned(), json!(name))]);
     let id = format!(
-        "azure://{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss/virtualMachines/{index}"
+        "azure://{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss\
+         /virtualMachines/{index}"
     );
     let address = format!("10.224.{}.{}", index / 250, 4 + index % 250);
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
@@ -139,4 +140,38 @@ pub fn leftovers(lab: &Laboratory) -> Vec<String> {
     let rules = group["properties"]["securityRules"].as_array().cloned().unwrap_or_default();
     left.extend(rules.iter().map(|r| format!("security rule {}", r["name"])));
     left
+}
+
+/// A uniform scale set with so many instances.
+pub fn scale_set(name: &str, machines: u32) -> Vec<Value> {
+    let subnet = json!({"id": network("virtualNetworks/vnet/subnets/nodes")});
+    let nic = json!({"name": format!("{name}-nic"), "properties": {
+        "primary": true, "enableIPForwarding": true,
+        "networkSecurityGroup": {"id": network("networkSecurityGroups/nsg")},
+        "ipConfigurations": [
+            {"name": "ipconfig1", "properties": {"primary": true,
+                "privateIPAddressVersion": "IPv4", "subnet": subnet}},
+            {"name": "ipconfig2", "properties": {"primary": false,
+                "privateIPAddressVersion": "IPv6", "subnet": subnet}}]}});
+    let root = format!("{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/{name}");
+    let mut out =
+        vec![json!({"id": root, "sku": {"name": "Standard_D2s_v5", "capacity": machines},
+        "properties": {"orchestrationMode": "Uniform", "singlePlacementGroup": true,
+            "virtualMachineProfile": {"osProfile": {"computerNamePrefix": name},
+                "networkProfile": {"networkInterfaceConfigurations": [nic]}}}})];
+    for index in 0..machines {
+        let vm = format!("{root}/virtualMachines/{index}");
+        out.push(json!({"id": vm, "name": format!("{name}_{index}"),
+            "instanceId": index.to_string(),
+            "type": "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
+            "sku": {"name": "Standard_D2s_v5"}, "zones": [(index % 3 + 1).to_string()],
+            "properties": {"latestModelApplied": true, "vmId": format!("vm-{name}-{index}"),
+                "osProfile": {"computerName": format!("{name}{index:06}")},
+                "instanceView": {"statuses": [{"code": "PowerState/running"}]},
+                "networkProfile": {"networkInterfaces": [
+                    {"id": format!("{vm}/networkInterfaces/{name}-nic"),
+                        "properties": {"primary": true}}]},
+                "networkProfileConfiguration": {"networkInterfaceConfigurations": [nic]}}}));
+    }
+    out
 }

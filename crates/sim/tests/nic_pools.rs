@@ -1,0 +1,60 @@
+//! Pools that nodes join through their machines.
+
+mod support;
+
+use serde_json::json;
+use support::*;
+
+const LIMIT_MS: u64 = 100_000;
+
+fn bound() -> sim::Laboratory {
+    let mut lab = laboratory(&json!({
+        "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"
+    }));
+    lab.azure.seed(scale_set("vmss", 3));
+    for index in 0..3 {
+        create(&mut lab, service(index));
+    }
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    lab
+}
+
+fn pools_of(lab: &sim::Laboratory, machine: u32) -> usize {
+    let id = format!(
+        "{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss/virtualMachines/{machine}"
+    );
+    let vm = lab.azure.resource(&id).expect("the machine is there");
+    let nics = &vm["properties"]["networkProfileConfiguration"]["networkInterfaceConfigurations"];
+    let first = &nics[0]["properties"]["ipConfigurations"][0];
+    first["properties"]["loadBalancerBackendAddressPools"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn every_machine_is_in_the_pool() {
+    let lab = bound();
+    assert_eq!(addressed(&lab), (3, 0));
+    assert_eq!((0..3).map(|n| pools_of(&lab, n)).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+#[test]
+fn a_new_machine_joins_at_once_and_alone() {
+    let mut lab = bound();
+    lab.azure.clear_calls();
+    let machine = scale_set("vmss", 4).pop().expect("the fourth machine");
+    lab.azure.seed(vec![machine]);
+    create(&mut lab, node(3));
+    assert!(lab.settle(LIMIT_MS));
+    assert_eq!(pools_of(&lab, 3), 1);
+    assert_eq!(lab.calls().0, 1, "a write for that machine only");
+}
+
+#[test]
+fn machines_leave_before_the_load_balancer_goes() {
+    let mut lab = bound();
+    (0..3).for_each(|n| delete(&mut lab, "default", &format!("web-{n:04}")));
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    assert_eq!((0..3).map(|n| pools_of(&lab, n)).collect::<Vec<_>>(), [0, 0, 0]);
+    let left: Vec<String> =
+        leftovers(&lab).into_iter().filter(|id| !id.contains("microsoft.compute")).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
