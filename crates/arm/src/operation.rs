@@ -78,6 +78,13 @@ impl Operation {
         Self { request: request.clone(), phase: Phase::Sent, polls: 0, faults: 0 }
     }
 
+    /// Whether Azure has taken the request on: from then on a failure leaves the resource in a
+    /// state that only reading it shows.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        self.phase != Phase::Sent
+    }
+
     /// Takes the answer to the request before.
     pub fn advance(&mut self, answer: &Answer) -> Step {
         if self.phase == Phase::Sent {

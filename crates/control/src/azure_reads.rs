@@ -9,7 +9,7 @@ use arm::error::ErrorKind;
 use arm::page::{PageStep, Pages};
 use model::azure::Provisioning;
 use model::world::Need;
-use model::{Group, ResourceId};
+use model::{Group, ResourceId, ServiceUid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -19,6 +19,27 @@ const LIST_LAG_MS: u64 = 10_000;
 /// How soon a list is read again in which somebody else's operation (or one of ours from before a
 /// restart) is still running: nobody will tell us when it ends.
 const BUSY_MS: u64 = 1_000;
+
+/// How far lists have come that may be older than what another process wrote before us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ripening {
+    /// They are old enough, or nothing was inherited.
+    Done,
+    /// They are read again at this time.
+    Until(u64),
+    /// They are being read again.
+    Reading,
+}
+
+impl Ripening {
+    /// When they are to be read.
+    pub fn wake_ms(self) -> Option<u64> {
+        match self {
+            Self::Until(at) => Some(at),
+            Self::Done | Self::Reading => None,
+        }
+    }
+}
 
 /// One list or resource that is read.
 #[derive(Debug, Default)]
@@ -170,6 +191,48 @@ impl Controller {
             let read = self.reads.entry(need).or_default();
             if read.under_way.is_none() && read.stale == Staleness::Fresh {
                 read.wait_until_ms.get_or_insert(now_ms + BUSY_MS);
+            }
+        }
+    }
+
+    /// A Service that was another process's: it is let go only after lists that are certain to
+    /// show what that process wrote.
+    pub(crate) fn inherit(&mut self, uid: &ServiceUid, now_ms: u64) {
+        self.world.inherited.insert(uid.clone());
+        if self.ripening != Ripening::Reading {
+            self.ripening = Ripening::Until(now_ms + LIST_LAG_MS);
+        }
+    }
+
+    /// Every Service may have been another process's meanwhile.
+    pub(crate) fn inherit_all(&mut self, now_ms: u64) {
+        let uids: Vec<ServiceUid> = self.world.kubernetes.services.keys().cloned().collect();
+        uids.iter().for_each(|uid| self.inherit(uid, now_ms));
+    }
+
+    /// Reads the lists again when their time has come; lets go of the wait once they are read.
+    pub(crate) fn ripen(&mut self, now_ms: u64) {
+        let lists = |need: &Need| matches!(need, Need::Balancers | Need::PublicIps(_));
+        match self.ripening {
+            Ripening::Done => {}
+            Ripening::Until(at) if at <= now_ms => {
+                self.read_known_again(lists);
+                self.ripening = Ripening::Reading;
+                self.dirty = true;
+            }
+            Ripening::Until(_) => {}
+            Ripening::Reading => {
+                let waits = |(need, read): (&Need, &Read)| {
+                    lists(need)
+                        && (read.under_way.is_some()
+                            || read.stale == Staleness::Stale
+                            || read.wait_until_ms.is_some())
+                };
+                if !self.reads.iter().any(waits) {
+                    self.ripening = Ripening::Done;
+                    self.world.inherited.clear();
+                    self.dirty = true;
+                }
             }
         }
     }

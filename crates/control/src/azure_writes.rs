@@ -11,7 +11,7 @@ use arm::operation::{Operation, Step};
 use arm::{Answer, Request};
 use model::azure::Sku;
 use model::plan::{Action, Change, Resource};
-use model::report::Wait;
+use model::report::{State, Wait};
 use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -251,24 +251,26 @@ impl Controller {
         let correlation = work.correlation.clone();
         self.say(now_ms, NoticeKind::Failed, &work.change.causes, text, Some(correlation));
         match error.kind {
-            ErrorKind::Stale => self.read_again(id, work),
-            ErrorKind::Refused => self.refused(id, work, error, now_ms),
+            ErrorKind::Stale => {}
+            ErrorKind::Refused => self.refused(id, &work, error, now_ms),
             ErrorKind::Throttled => {
                 let wait = backoff::after(1, error.retry_after_ms);
                 self.writes_from_ms = self.writes_from_ms.max(now_ms + wait);
-                self.back_off(id, error, now_ms);
-            }
-            ErrorKind::Unreachable | ErrorKind::Busy | ErrorKind::Locked | ErrorKind::Forbidden => {
                 self.back_off(id, error, now_ms);
             }
             ErrorKind::Missing => {
                 self.forget_lists(id);
                 self.back_off(id, error, now_ms);
             }
-            ErrorKind::Transient | ErrorKind::Ambiguous => {
-                self.back_off(id, error, now_ms);
-                self.read_again(id, work);
-            }
+            ErrorKind::Unreachable
+            | ErrorKind::Busy
+            | ErrorKind::Locked
+            | ErrorKind::Forbidden
+            | ErrorKind::Transient
+            | ErrorKind::Ambiguous => self.back_off(id, error, now_ms),
+        }
+        if is_open(&work, error.kind) {
+            self.read_again(id, work);
         }
     }
 
@@ -294,7 +296,7 @@ impl Controller {
     }
 
     /// Azure refuses the write: some Service's part in it is wrong.
-    fn refused(&mut self, id: &ResourceId, work: Work, error: &ArmError, now_ms: u64) {
+    fn refused(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) {
         self.forget_lists(id);
         // The tables were not as we thought: once they are read, the write is another one.
         let first = self.lanes.get(id).is_none_or(|lane| lane.failures == 0);
@@ -308,6 +310,10 @@ impl Controller {
         }
     }
 
+    fn nobody_leaves(&self) -> bool {
+        self.report.services.values().all(|s| s.state != State::Removing)
+    }
+
     /// Lanes that are wholly free of work: for tests and the simulator.
     #[must_use]
     pub fn is_settled(&self) -> bool {
@@ -317,6 +323,7 @@ impl Controller {
             && self.world.holds.is_empty()
             && self.report.needs.is_empty()
             && !self.is_reading()
+            && (self.world.inherited.is_empty() || self.nobody_leaves())
     }
 
     /// Why a resource's writes wait, and until when.
@@ -341,6 +348,14 @@ fn must_verify(change: &Change, body: Option<&Value>) -> bool {
         | Action::UpdateServices(_)
         | Action::UpdateLocations(_) => false,
     }
+}
+
+/// Whether a failed write may have changed the resource all the same.
+fn is_open(work: &Work, kind: ErrorKind) -> bool {
+    let accepted = matches!(&work.stage, Stage::Operating(operation) if operation.is_accepted());
+    let superseded = kind == ErrorKind::Busy && !gateway::is_table(&work.change.action);
+    let unknown = matches!(kind, ErrorKind::Stale | ErrorKind::Transient | ErrorKind::Ambiguous);
+    accepted || superseded || unknown
 }
 
 /// A change in a few words.

@@ -1,6 +1,6 @@
 //! The controller's state and its step.
 
-use crate::azure_reads::Read;
+use crate::azure_reads::{Read, Ripening};
 use crate::effect::{CallId, Effect, Notice, NoticeKind};
 use crate::event::{Event, Leadership};
 use crate::kubernetes_writes::ObjectLane;
@@ -88,6 +88,7 @@ pub struct Controller {
     pub(crate) strikes: BTreeMap<ServiceUid, u32>,
     pub(crate) said: BTreeMap<ServiceUid, Said>,
     pub(crate) leadership: Leadership,
+    pub(crate) ripening: Ripening,
     pub(crate) dirty: bool,
     pub(crate) next_call: u64,
     pub(crate) next_event: u64,
@@ -137,6 +138,7 @@ impl Controller {
             searches: BTreeMap::new(),
             strikes: BTreeMap::new(),
             said: BTreeMap::new(),
+            ripening: Ripening::Done,
             dirty: true,
             next_call: 0,
             next_event: 0,
@@ -218,6 +220,7 @@ impl Controller {
                 if leadership == Leadership::Held && self.leadership == Leadership::Lost {
                     // Somebody else may have written meanwhile.
                     self.reread_everything();
+                    self.inherit_all(now_ms);
                 }
                 self.leadership = leadership;
                 self.dirty = true;
@@ -264,6 +267,7 @@ impl Controller {
             self.dirty = true;
         }
         self.check_drift(now_ms);
+        self.ripen(now_ms);
     }
 
     fn make_plan(&mut self, _now_ms: u64) {
@@ -296,7 +300,15 @@ impl Controller {
         let holds = self.world.holds.values().filter_map(|h| h.until_ms);
         let objects = self.objects.values().filter_map(|o| o.wait_until_ms);
         let gates = [self.writes_from_ms, self.reads_from_ms].into_iter().filter(|at| *at != 0);
-        lanes.chain(gathered).chain(reads).chain(holds).chain(objects).chain(gates).min()
+        let ripe = self.ripening.wake_ms().into_iter();
+        lanes
+            .chain(gathered)
+            .chain(ripe)
+            .chain(reads)
+            .chain(holds)
+            .chain(objects)
+            .chain(gates)
+            .min()
     }
 
     pub(crate) fn call(&mut self, caller: Caller) -> CallId {

@@ -6,7 +6,7 @@ use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
 use crate::event::KubernetesAnswer;
 use model::ServiceUid;
-use model::kubernetes::{Ingress, Service, Wish};
+use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, Wish};
 use model::plan::{Edit, KubernetesWrite, Object};
 use model::policy::PoolKind;
 use model::world::Need;
@@ -53,6 +53,9 @@ impl Controller {
             Some(old) => asks(old) != asks(service),
             None => service.wish == Wish::LoadBalancer,
         };
+        if old.is_none() && service.has_finalizer(SERVICE_FINALIZER) {
+            self.inherit(&service.uid, now_ms);
+        }
         self.world.abandoned.remove(service.name.to_string().to_lowercase().as_str());
         if changed {
             self.forgive(&service.uid);
