@@ -129,6 +129,6 @@ fn walk(seed: u64) {
 #[test]
 fn everything_comes_right_once_the_faults_stop() {
     let from: u64 = std::env::var("WALK_FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
-    let seeds: u64 = std::env::var("WALK_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(150);
+    let seeds: u64 = std::env::var("WALK_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(100);
     (from..from + seeds).for_each(walk);
 }

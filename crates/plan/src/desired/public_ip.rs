@@ -398,6 +398,12 @@ fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet<ServiceUid
             waits.push(Wait::Resource { id: balancer.id.clone(), until: Until::Released });
         }
     }
+    // A load balancer may be about to stand on it, by a write that is under way.
+    for (id, write) in &draft.world.in_flight {
+        if *id != ip.id && !write.causes.is_disjoint(&causes) {
+            waits.push(Wait::Resource { id: id.clone(), until: Until::Released });
+        }
+    }
     draft.change(Change {
         target: ip.id.clone(),
         action: Action::Delete { before: Resource::PublicIp(Arc::clone(ip)) },

@@ -91,7 +91,11 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> Opening {
     }
     let mut causes = close(&mut after, &wanted, &known, &kept, draft);
     causes.extend(open(draft, &group, &mut after, wanted));
-    let closing = closing(&group, &after);
+    let mut closing = closing(&group, &after);
+    // A write under way may open what is no longer wanted: nothing goes before it has ended.
+    if draft.world.in_flight.get(&group.id).is_some_and(|f| !f.causes.is_empty()) {
+        closing.extend(known.iter().filter_map(|d| d.parse::<IpAddr>().ok()));
+    }
     if *group != after {
         draft.change(Change {
             target: group.id.clone(),
