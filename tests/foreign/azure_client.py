@@ -2,7 +2,7 @@
 """Drives a running azure-emulator with Microsoft's own SDK, which knows nothing of us.
 
     pip install azure-mgmt-network azure-mgmt-compute
-    cargo run -p azure-emulator --example serve -- --port 8999 --sample 3 --service-gateway
+    cargo run -p azure-emulator --example serve_azure -- --port 8999 --sample 3 --service-gateway
     azure_client.py --endpoint http://127.0.0.1:8999
 
 Exits non-zero, with the assertion that failed, if the emulator does not behave like Azure.

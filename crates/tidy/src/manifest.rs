@@ -85,7 +85,7 @@ fn members(tree: &Tree) -> BTreeMap<&str, BTreeSet<String>> {
     tree.manifests().map(|(name, text)| (name, listed(text, &BUILT_IN))).collect()
 }
 
-/// A pure crate lists what [`ALLOWED`] says and nothing else; its tests have no runtime.
+/// A pure crate lists what `ALLOWED` says and nothing else; its tests have no runtime.
 #[must_use]
 pub fn direct_dependencies(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -156,7 +156,7 @@ pub fn indirect_dependencies(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// Crates depend on each other only as [`ARROWS`] says.
+/// Crates depend on each other only as `ARROWS` says.
 #[must_use]
 pub fn arrows(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();

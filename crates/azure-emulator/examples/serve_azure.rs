@@ -1,7 +1,7 @@
 //! Runs the emulator on a port of this machine:
 //!
 //! ```text
-//! cargo run -p azure-emulator --example serve -- [--port N] [--seed FILE | --sample MACHINES]
+//! cargo run -p azure-emulator --example serve_azure -- [--port N] [--seed FILE | --sample MACHINES]
 //!     [--service-gateway] [--option NAME=VALUE]…
 //! ```
 //!
