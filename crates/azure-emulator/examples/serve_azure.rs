@@ -1,8 +1,8 @@
 //! Runs the emulator on a port of this machine:
 //!
 //! ```text
-//! cargo run -p azure-emulator --example serve_azure -- [--port N] [--seed FILE | --sample MACHINES]
-//!     [--service-gateway] [--option NAME=VALUE]…
+//! cargo run -p azure-emulator --example serve_azure -- [--port N]
+//!     [--seed FILE | --sample MACHINES] [--service-gateway] [--option NAME=VALUE]…
 //! ```
 //!
 //! `--option` sets any field of `Options`, for example `--option lro_ms=500`.
