@@ -12,6 +12,7 @@ pub mod exchange;
 pub mod operation;
 pub mod page;
 pub mod path;
+pub mod permission;
 
 pub use error::{ArmError, ErrorKind};
 pub use exchange::{Answer, Method, Reply, Request, Target, TransportFault};

@@ -276,7 +276,8 @@ impl Azure {
                 Answer::new(200, Some(json!({}))).with_headers(headers)
             }
             GatewayReply::Accepted => {
-                let headers = self.start(owner, Change::Action, None);
+                let mut headers = self.start(owner, Change::Action, None);
+                headers.retain(|(name, _)| name != "Azure-AsyncOperation");
                 Answer::new(202, None).with_headers(headers)
             }
         })

@@ -150,6 +150,8 @@ impl Laboratory {
         self.sequence += 1;
         match effect {
             Effect::Azure { call, request } => {
+                let needed = arm::permission::needed_by(&request);
+                debug_assert!(needed.is_ok(), "the Azure role does not have it: {needed:?}");
                 let base = self.azure.options().base_url.clone();
                 let answer = self.azure.handle(wire::azure_request(&request, &base), self.now_ms);
                 let (answer, delay) = wire::azure_answer(answer);

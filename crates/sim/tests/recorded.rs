@@ -7,13 +7,12 @@
 
 mod support;
 
-use kube_emulator::{ObjectRef, Part, Patch};
+use kube_emulator::ObjectRef;
 use serde_json::{Map, Value, json};
-use sim::Laboratory;
 use std::collections::{BTreeMap, BTreeSet};
+use support::replay::{Case, Run, cases};
 use support::*;
 
-const LIMIT_MS: u64 = 100_000;
 /// Besides what the recordings leave out: what a real Azure fills in and the stand-in did not.
 const READ_ONLY: [&str; 6] =
     ["etag", "resourceGuid", "provisioningState", "alias", "tier", "defaultSecurityRules"];
@@ -25,26 +24,6 @@ const COLLECTIONS: [&str; 6] = [
     "inboundNatRules",
     "outboundRules",
 ];
-
-struct Case {
-    name: String,
-    data: Value,
-}
-
-fn cases() -> Vec<Case> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
-    let files = std::fs::read_dir(folder).expect("the cases are there");
-    let mut cases: Vec<Case> = files
-        .map(|file| {
-            let path = file.expect("a file").path();
-            let text = std::fs::read_to_string(&path).expect("a case can be read");
-            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-            Case { name, data: serde_json::from_str(&text).expect("a case is JSON") }
-        })
-        .collect();
-    cases.sort_by(|a, b| a.name.cmp(&b.name));
-    cases
-}
 
 /// A resource without what Azure makes up by itself, lists in a fixed order.
 fn tidy(resource: &Value) -> Value {
@@ -158,177 +137,69 @@ fn by_id(resources: &[Value]) -> BTreeMap<String, Value> {
     resources.iter().map(|r| (r["id"].as_str().unwrap_or("").to_lowercase(), tidy(r))).collect()
 }
 
-struct Run {
-    lab: Laboratory,
-    /// Live UID → recorded UID.
-    uids: BTreeMap<String, String>,
-    /// "namespace/name" → live UID.
-    live: BTreeMap<String, String>,
+/// What the runner of the recordings calls the state of a Service.
+fn state(run: &Run, key: &str) -> Value {
+    let (namespace, name) = key.split_once('/').expect("namespace/name");
+    let Ok(service) = run.lab.kubernetes.get(ObjectRef::new("services", namespace, name)) else {
+        return json!({"gone": true});
+    };
+    let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();
+    let ingress = ingress.unwrap_or_default();
+    let refused = run.lab.kubernetes.list("events", None).iter().any(|e| {
+        e["type"] == "Warning"
+            && e["reason"] == "SyncLoadBalancerFailed"
+            && e["involvedObject"]["name"] == name
+    });
+    if refused && ingress.is_empty() {
+        return json!({"refused": true});
+    }
+    let mut finalizers = service["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    finalizers.sort_by_key(ToString::to_string);
+    json!({"ingress": ingress, "finalizers": finalizers})
 }
 
-impl Run {
-    fn start(case: &Case) -> (Self, BTreeMap<String, Value>) {
-        let data = &case.data;
-        let mut lab = laboratory(&data["config"]);
-        lab.azure.seed(scale_sets(data));
-        lab.azure.seed(data["resources"].as_array().cloned().unwrap_or_default());
-        for (id, tables) in data["gateways"].as_object().into_iter().flatten() {
-            lab.azure.seed_gateway(id, tables);
-        }
-        let count = u32::try_from(data["nodes"].as_u64().unwrap_or(0)).expect("few nodes");
-        if count == 4 {
-            let mut excluded = node(3);
-            let label = "node.kubernetes.io/exclude-from-external-load-balancers";
-            excluded["metadata"]["labels"][label] = json!("true");
-            create(&mut lab, excluded);
-        }
-        for index in 0..data["nodes2"].as_u64().unwrap_or(0) {
-            create(&mut lab, second_set_node(index));
-        }
-        let before = by_id(&lab.azure.resources());
-        lab.settle(LIMIT_MS);
-        (Self { lab, uids: BTreeMap::new(), live: BTreeMap::new() }, before)
+/// The Service Gateway's two tables in the form of the recordings.
+fn gateway(run: &Run) -> Value {
+    let mut out = Map::new();
+    let id = network("serviceGateways/servicegateway");
+    let Some(tables) = run.lab.azure.gateway(&id) else { return Value::Object(out) };
+    for (name, service) in tables["services"].as_object().into_iter().flatten() {
+        let p = &service["properties"];
+        let folded = |v: &Value| v.as_str().unwrap_or("").to_lowercase();
+        let pools = p["loadBalancerBackendPools"].as_array().cloned().unwrap_or_default();
+        let mut pools: Vec<String> = pools.iter().map(|pool| folded(&pool["id"])).collect();
+        pools.sort();
+        let row = json!({"type": p["serviceType"], "pools": pools,
+            "natGateway": folded(&p["publicNatGatewayId"])});
+        out.insert(format!("service {name}"), row);
     }
-
-    fn create_service(&mut self, service: &Value) {
-        let mut service = service.clone();
-        let recorded = service["metadata"]["uid"].as_str().expect("recorded").to_owned();
-        remove(&mut service["metadata"], &["uid"]);
-        let now = self.lab.now_ms;
-        let made = self.lab.kubernetes.create(service, now).expect("a Service is created");
-        let uid = made["metadata"]["uid"].as_str().expect("it has one").to_owned();
-        let key = format!(
-            "{}/{}",
-            made["metadata"]["namespace"].as_str().unwrap_or(""),
-            made["metadata"]["name"].as_str().unwrap_or("")
-        );
-        self.uids.insert(uid.clone(), recorded);
-        self.live.insert(key, uid);
-        self.lab.settle(LIMIT_MS);
+    for (location, addresses) in tables["locations"].as_object().into_iter().flatten() {
+        out.insert(format!("location {location}"), addresses.clone());
     }
-
-    fn create_object(&mut self, object: &Value) {
-        let mut text = object.to_string();
-        for (key, uid) in &self.live {
-            text = text.replace(&format!("{{uid of {key}}}"), uid);
-        }
-        let object: Value = serde_json::from_str(&text).expect("still JSON");
-        let now = self.lab.now_ms;
-        let made = self.lab.kubernetes.create(object.clone(), now).expect("it is created");
-        if !object["status"].is_null() {
-            let plural = format!("{}s", object["kind"].as_str().unwrap_or("").to_lowercase());
-            let text = |key: &str| made["metadata"][key].as_str().unwrap_or("").to_owned();
-            let (namespace, name) = (text("namespace"), text("name"));
-            let target = ObjectRef::new(&plural, &namespace, &name);
-            let patch = Patch::Merge(json!({"status": object["status"]}));
-            self.lab.kubernetes.patch(target, Part::Status, &patch, now).expect("status");
-        }
-    }
-
-    fn change(&mut self, operation: &str, key: &str, body: &Value) {
-        let path: Vec<&str> = key.split('/').collect();
-        let (plural, namespace, name) = match path.as_slice() {
-            [namespace, name] => ("services", *namespace, *name),
-            [.., "namespaces", namespace, plural, name] => (*plural, *namespace, *name),
-            _ => panic!("an unknown path {key}"),
-        };
-        let object = ObjectRef::new(plural, namespace, name);
-        let now = self.lab.now_ms;
-        if operation == "patch" {
-            let patch = Patch::Merge(body.clone());
-            self.lab.kubernetes.patch(object, Part::Main, &patch, now).expect("it is patched");
-        } else {
-            self.lab.kubernetes.delete(object, now).expect("it is deleted");
-        }
-        self.lab.settle(LIMIT_MS);
-    }
-
-    /// What the runner of the recordings calls the state of a Service.
-    fn state(&self, key: &str) -> Value {
-        let (namespace, name) = key.split_once('/').expect("namespace/name");
-        let Ok(service) = self.lab.kubernetes.get(ObjectRef::new("services", namespace, name))
-        else {
-            return json!({"gone": true});
-        };
-        let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();
-        let ingress = ingress.unwrap_or_default();
-        let refused = self.lab.kubernetes.list("events", None).iter().any(|e| {
-            e["type"] == "Warning"
-                && e["reason"] == "SyncLoadBalancerFailed"
-                && e["involvedObject"]["name"] == name
-        });
-        if refused && ingress.is_empty() {
-            return json!({"refused": true});
-        }
-        let mut finalizers =
-            service["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-        finalizers.sort_by_key(ToString::to_string);
-        json!({"ingress": ingress, "finalizers": finalizers})
-    }
-
-    /// The Service Gateway's two tables in the form of the recordings.
-    fn gateway(&self) -> Value {
-        let mut out = Map::new();
-        let id = network("serviceGateways/servicegateway");
-        let Some(tables) = self.lab.azure.gateway(&id) else { return Value::Object(out) };
-        for (name, service) in tables["services"].as_object().into_iter().flatten() {
-            let p = &service["properties"];
-            let folded = |v: &Value| v.as_str().unwrap_or("").to_lowercase();
-            let pools = p["loadBalancerBackendPools"].as_array().cloned().unwrap_or_default();
-            let mut pools: Vec<String> = pools.iter().map(|pool| folded(&pool["id"])).collect();
-            pools.sort();
-            let row = json!({"type": p["serviceType"], "pools": pools,
-                "natGateway": folded(&p["publicNatGatewayId"])});
-            out.insert(format!("service {name}"), row);
-        }
-        for (location, addresses) in tables["locations"].as_object().into_iter().flatten() {
-            out.insert(format!("location {location}"), addresses.clone());
-        }
-        Value::Object(out)
-    }
-
-    fn outcome(&self, before: &BTreeMap<String, Value>, services: &BTreeSet<String>) -> Value {
-        let after = by_id(&self.lab.azure.resources());
-        let mut changed = Map::new();
-        for (id, resource) in &after {
-            if before.get(id) != Some(resource) {
-                changed.insert(id.clone(), resource.clone());
-            }
-        }
-        for id in before.keys().filter(|id| !after.contains_key(*id)) {
-            changed.insert(id.clone(), Value::Null);
-        }
-        let states: Map<String, Value> =
-            services.iter().map(|key| (key.clone(), self.state(key))).collect();
-        let gateway = self.gateway();
-        let seen = json!({"resources": changed, "services": states, "gateway": gateway});
-        let mut text = seen.to_string();
-        for (live, recorded) in &self.uids {
-            let base = |uid: &str| model::ServiceUid::new(uid).base_name();
-            text = text.replace(&base(live), &base(recorded)).replace(live, recorded);
-        }
-        serde_json::from_str(&text).expect("still JSON")
-    }
+    Value::Object(out)
 }
 
-fn second_set_node(index: u64) -> Value {
-    let name = format!("vmss2{index:06}");
-    let id = format!(
-        "azure://{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss2\
-         /virtualMachines/{index}"
-    );
-    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {}},
-        "spec": {"providerID": id},
-        "status": {"addresses": [
-            {"type": "InternalIP", "address": format!("10.224.1.{}", 4 + index)},
-            {"type": "InternalIP", "address": format!("fd00::2:{:x}", 4 + index)}]}})
-}
-
-/// The scale sets of the recordings, as far as a case looks at them.
-fn scale_sets(data: &Value) -> Vec<Value> {
-    let several = !data["config"]["multipleStandardLoadBalancerConfigurations"].is_null();
-    let names: &[&str] = if several { &["vmss", "vmss2"] } else { &["vmss"] };
-    names.iter().flat_map(|name| scale_set(name, 4)).collect()
+fn outcome(run: &Run, before: &BTreeMap<String, Value>, services: &BTreeSet<String>) -> Value {
+    let after = by_id(&run.lab.azure.resources());
+    let mut changed = Map::new();
+    for (id, resource) in &after {
+        if before.get(id) != Some(resource) {
+            changed.insert(id.clone(), resource.clone());
+        }
+    }
+    for id in before.keys().filter(|id| !after.contains_key(*id)) {
+        changed.insert(id.clone(), Value::Null);
+    }
+    let states: Map<String, Value> =
+        services.iter().map(|key| (key.clone(), state(run, key))).collect();
+    let gateway = gateway(run);
+    let seen = json!({"resources": changed, "services": states, "gateway": gateway});
+    let mut text = seen.to_string();
+    for (live, recorded) in &run.uids {
+        let base = |uid: &str| model::ServiceUid::new(uid).base_name();
+        text = text.replace(&base(live), &base(recorded)).replace(live, recorded);
+    }
+    serde_json::from_str(&text).expect("still JSON")
 }
 
 fn differences(want: &Value, got: &Value, at: &str, out: &mut Vec<String>) {
@@ -352,20 +223,13 @@ fn differences(want: &Value, got: &Value, at: &str, out: &mut Vec<String>) {
 }
 
 fn run(case: &Case) -> Vec<String> {
-    let (mut run, before) = Run::start(case);
+    let mut run = Run::start(case);
+    let before = by_id(&run.before);
     run.lab.azure.clear_calls();
-    let data = &case.data;
-    let list = |key: &str| data[key].as_array().cloned().unwrap_or_default();
-    list("services").iter().for_each(|service| run.create_service(service));
-    list("objects").iter().for_each(|object| run.create_object(object));
-    run.lab.settle(LIMIT_MS);
-    for change in list("then") {
-        let text = |at: usize| change[at].as_str().unwrap_or("").to_owned();
-        run.change(&text(0), &text(1), &change[2]);
-    }
+    run.play(case);
     let services: BTreeSet<String> = run.live.keys().cloned().collect();
-    let got = run.outcome(&before, &services);
-    let mut want = data["expect"].clone();
+    let got = outcome(&run, &before, &services);
+    let mut want = case.data["expect"].clone();
     let mut tidied = Map::new();
     for (id, resource) in want["resources"].as_object().into_iter().flatten() {
         let resource = if resource.is_null() { Value::Null } else { tidy(resource) };

@@ -1,6 +1,8 @@
 //! A cluster of three nodes and an estate for tests.
 #![allow(dead_code)]
 
+pub mod replay;
+
 use azure_emulator::{Azure, Options as AzureOptions, Switch};
 use control::Options;
 use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
