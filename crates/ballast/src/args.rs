@@ -1,6 +1,8 @@
 //! The command line.
 
-use crate::command::{azure_emulator, completions, kube_emulator, man, plan, run, status, up};
+use crate::command::{
+    azure_emulator, azure_role, completions, kube_emulator, man, plan, run, status, up,
+};
 use crate::exit;
 use crate::output::ColorChoice;
 use clap::{Parser, Subcommand};
@@ -35,6 +37,8 @@ pub enum Command {
     KubeEmulator(kube_emulator::Args),
     /// Serve an emulated Azure Resource Manager
     AzureEmulator(azure_emulator::Args),
+    /// Print the Azure role that the controller needs
+    AzureRole(azure_role::Args),
     /// Print the completions of a shell
     Completions(completions::Args),
     /// Print the manual page, or write one for each command

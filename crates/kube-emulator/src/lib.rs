@@ -6,6 +6,7 @@
 //! request that caused it. There is no scheduler and no kubelet: clients write the status of pods
 //! and nodes themselves.
 
+mod calls;
 mod discovery;
 mod events;
 mod faults;
@@ -29,6 +30,7 @@ mod time;
 mod uid;
 mod watch;
 
+pub use calls::LoggedCall;
 pub use faults::{Failure, Fault};
 pub use kinds::{KINDS, Kind, Scope, StatusPart, by_object, by_plural};
 pub use patch::Patch;

@@ -1,6 +1,7 @@
 //! One module a command.
 
 pub mod azure_emulator;
+pub mod azure_role;
 pub mod completions;
 pub mod kube_emulator;
 pub mod man;

@@ -9,6 +9,7 @@ mod shelf;
 mod typed;
 mod update;
 
+use crate::calls::LoggedCall;
 use crate::discovery;
 use crate::faults::Fault;
 use crate::json::{items, text};
@@ -24,7 +25,7 @@ use crate::uid::UidSource;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 pub(crate) use shelf::{Change, Key, Shelf};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 pub use typed::ObjectRef;
@@ -90,6 +91,7 @@ pub struct Store {
     /// Namespaces being emptied at which something happened.
     ending: BTreeSet<String>,
     faults: Vec<Fault>,
+    calls: VecDeque<LoggedCall>,
 }
 
 /// Whether a write is carried out.
@@ -143,6 +145,7 @@ impl Store {
             orphaned: BTreeSet::new(),
             ending: BTreeSet::new(),
             faults: Vec::new(),
+            calls: VecDeque::new(),
         };
         store.populate(options.started_ms);
         store
@@ -169,6 +172,14 @@ impl Store {
         &mut self.faults
     }
 
+    pub(crate) fn log(&self) -> &VecDeque<LoggedCall> {
+        &self.calls
+    }
+
+    pub(crate) fn log_mut(&mut self) -> &mut VecDeque<LoggedCall> {
+        &mut self.calls
+    }
+
     /// The revision of the last change.
     pub fn revision(&self) -> u64 {
         self.revision
@@ -176,7 +187,13 @@ impl Store {
 
     /// Answers one request. `now` is in milliseconds since 1970.
     pub fn handle(&mut self, request: &Request, now: u64) -> Response {
-        self.answer(request, now).unwrap_or_else(|error| Response::refusal(&error))
+        let refused = |error| Response::refusal(&error);
+        if request.path == "/_/calls" {
+            return self.calls_page(request).unwrap_or_else(refused);
+        }
+        let response = self.answer(request, now).unwrap_or_else(refused);
+        self.note(request, response.code, now);
+        response
     }
 
     fn answer(&mut self, request: &Request, now: u64) -> Result<Response, ApiError> {
