@@ -9,6 +9,7 @@ pub mod azure;
 pub mod cloud_config;
 pub mod cluster;
 pub mod command;
+pub mod completion;
 pub mod engine;
 pub mod estate;
 pub mod exit;

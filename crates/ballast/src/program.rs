@@ -2,7 +2,9 @@
 
 use crate::args::{Cli, Command};
 use crate::command;
+use crate::completion::{self, COMPLETER};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
 use clap::{CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 use std::panic;
@@ -33,17 +35,25 @@ pub fn main() -> ExitCode {
 /// The command line as clap knows it, under the name it was called by.
 #[must_use]
 pub fn command_line(called_as: &str) -> clap::Command {
-    let stem = Path::new(called_as).file_stem().and_then(|s| s.to_str()).unwrap_or("ballast");
+    let stem = stem(called_as);
     let command = Cli::command();
-    if stem == PLUGIN {
+    if stem == PLUGIN || stem == COMPLETER {
         command.name("kubectl ballast").bin_name("kubectl ballast").display_name("kubectl-ballast")
     } else {
         command
     }
 }
 
+fn stem(called_as: &str) -> &str {
+    Path::new(called_as).file_stem().and_then(|s| s.to_str()).unwrap_or("ballast")
+}
+
 fn run(words: Vec<OsString>) -> Outcome {
     let called_as = words.first().map(|w| w.to_string_lossy().into_owned()).unwrap_or_default();
+    if stem(&called_as) == COMPLETER {
+        output::print(&completion::propose(&command_line(&called_as), &words[1..]))?;
+        return Ok(Exit::Done);
+    }
     let parsed = command_line(&called_as)
         .try_get_matches_from(words)
         .and_then(|matches| Cli::from_arg_matches(&matches));
