@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+"""deploy/ as its users take it: rendered, applied, run, compared with what is really asked.
+
+    deploy.py --bin FILE --tools DIRECTORY [--only NAME]
+
+Every kustomize overlay and the chart with the values of the same name are rendered; both have to
+mean the same. Then the overlay is applied to an emulated cluster with kubectl, the arguments in its
+Deployment start the real binary, Services come and go, and the access rules are compared with the
+calls that were made, both ways. UPDATE_SNAPSHOTS=1 writes the chart's snapshots anew.
+"""
+
+import argparse
+import base64
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+import yaml
+
+from place import Place, free_port, http, wait_for
+from rules import compare, granted
+from tools import Tools, documents
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = ROOT / "tests/deploy"
+OVERLAYS = ROOT / "deploy/kustomize/overlays"
+CHART = ROOT / "deploy/helm/ballast"
+ACCOUNT = ("ServiceAccount", "kube-system", "ballast")
+# What workload identity's webhook puts into pods.
+WEBHOOK = {"AZURE_CLIENT_ID": "c", "AZURE_TENANT_ID": "t", "AZURE_FEDERATED_TOKEN_FILE": "/token"}
+
+
+def expect(what, got, want):
+    if got != want:
+        raise AssertionError(f"{what}: got {got!r}, want {want!r}")
+    print(f"ok  {what}")
+
+
+def names():
+    return sorted(path.name for path in OVERLAYS.iterdir() if path.is_dir())
+
+
+def find(objects, kind):
+    found = [one for one in objects if one["kind"] == kind]
+    if len(found) != 1:
+        raise AssertionError(f"{len(found)} objects of kind {kind}")
+    return found[0]
+
+
+# --- rendering
+
+def plain(one):
+    """An object without what may differ between kustomize and Helm: labels of the tool, hashes."""
+    one = json.loads(json.dumps(one))
+    labels = one["metadata"].pop("labels", {})
+    if one["kind"] != "Secret":
+        kept = {k: v for k, v in labels.items() if k.endswith(("/name", "/instance"))}
+        expect_labels = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/instance": "ballast"}
+        if kept != expect_labels:
+            raise AssertionError(f"labels of {one['kind']}: {labels}")
+    if one["kind"] == "Secret":
+        one["metadata"]["name"] = re.sub(r"-[a-z0-9]{10}$", "", one["metadata"]["name"])
+        text = base64.b64decode(one["data"]["cloud-config"])
+        one["data"] = {"cloud-config": json.loads(text)}
+    if one["kind"] == "Deployment":
+        template = one["spec"]["template"]
+        template["metadata"]["annotations"].pop("checksum/cloud-config", None)
+        for volume in template["spec"].get("volumes", []):
+            secret = volume["secret"]
+            secret["secretName"] = re.sub(r"-[a-z0-9]{10}$", "", secret["secretName"])
+    return one
+
+
+def meaning(objects):
+    return {f"{one['kind']} {plain(one)['metadata']['name']}": plain(one) for one in objects}
+
+
+def render(tools, name):
+    kustomized = documents(tools.good("kubectl", "kustomize", OVERLAYS / name))
+    values = HERE / "values" / f"{name}.yaml"
+    lint = tools.run("helm", "lint", "--strict", CHART, "--values", values)
+    expect(f"{name}: helm lint", (lint[0], "[ERROR]" in lint[1]), (0, False))
+    text = tools.good("helm", "template", "ballast", CHART, "-n", "kube-system", "--values", values)
+    snapshot = HERE / "snapshots" / f"{name}.yaml"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        snapshot.write_text(text)
+    if not snapshot.exists() or snapshot.read_text() != text:
+        raise AssertionError(f"{snapshot} is out of date: UPDATE_SNAPSHOTS=1 takes it as right")
+    ours, theirs = meaning(kustomized), meaning(documents(text))
+    expect(f"{name}: objects of the chart", sorted(theirs), sorted(ours))
+    for key, one in ours.items():
+        if one != theirs[key]:
+            raise AssertionError(f"{name}: {key} differs\nkustomize: {one}\nHelm: {theirs[key]}")
+    print(f"ok  {name}: the chart and the overlay mean the same")
+    return kustomized
+
+
+def check_hardening(name, objects):
+    """What the Pod Security Standard `restricted` asks, and a little more."""
+    pod = find(objects, "Deployment")["spec"]["template"]["spec"]
+    container, = pod["containers"]
+    expect(f"{name}: pod", {key: pod.get(key) for key in ("hostNetwork", "hostPID", "hostIPC")},
+           {"hostNetwork": None, "hostPID": None, "hostIPC": None})
+    security = pod["securityContext"]
+    expect(f"{name}: nobody", (security["runAsNonRoot"], security["runAsUser"] > 0), (True, True))
+    expect(f"{name}: seccomp", security["seccompProfile"], {"type": "RuntimeDefault"})
+    expect(f"{name}: container", container["securityContext"], {
+        "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+        "privileged": False, "readOnlyRootFilesystem": True})
+    kinds = {next(key for key in volume if key != "name") for volume in pod.get("volumes", [])}
+    expect(f"{name}: only Secrets are mounted", kinds - {"secret"}, set())
+    budget = find(objects, "PodDisruptionBudget")["spec"]["minAvailable"]
+    replicas = find(objects, "Deployment")["spec"]["replicas"]
+    expect(f"{name}: a node can be drained", (replicas, budget), (2, 1))
+
+
+def check_config(tools, binary, name, folder):
+    """The example of a cloud config is one that Ballast reads without a complaint."""
+    config = OVERLAYS / name / "azure.json"
+    if not config.exists():
+        return
+    service = folder / "service.yaml"
+    service.write_text(yaml.safe_dump(web(0) | {"metadata": {"name": "web", "uid": "u"}}))
+    code, _, err = tools.run(binary, "plan", "-f", service, "--cloud-config", config, env=WEBHOOK)
+    expect(f"{name}: azure.json", (code, err), (0, ""))
+
+
+# --- running
+
+def web(index):
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"web-{index}"},
+            "spec": {"type": "LoadBalancer", "selector": {"app": "web"},
+                     "ports": [{"port": 80 + index, "targetPort": 8080, "nodePort": 30080 + index}]}}
+
+
+def pod(name, labels, address):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels},
+            "spec": {"nodeName": "vmss000000", "containers": [{"name": "c", "image": "i"}]},
+            "status": {"phase": "Running", "hostIP": "10.224.0.4", "podIP": address,
+                       "podIPs": [{"ip": address}], "hostIPs": [{"ip": "10.224.0.4"}],
+                       "conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def cloud_config(place, name):
+    """The emulated Azure's config, in the shape that the overlay is for."""
+    config = json.loads(place.config.read_text())
+    if name == "several-load-balancers":
+        config["multipleStandardLoadBalancerConfigurations"] = [
+            {"name": "kubernetes", "primaryVMSet": "vmss"}]
+    return config
+
+
+def arguments(place, deployment, config):
+    """The container's arguments, with the pod's addresses and files replaced by this machine's."""
+    spec = deployment["spec"]["template"]["spec"]
+    container, = spec["containers"]
+    port = next(p["containerPort"] for p in container["ports"] if p["name"] == "http")
+    here = free_port()
+    words = []
+    for word in container["args"]:
+        word = word.replace("$(POD_NAMESPACE)", deployment["metadata"]["namespace"])
+        word = word.replace("--bind-address=0.0.0.0", "--bind-address=127.0.0.1")
+        word = word.replace(f"--port={port}", f"--port={here}")
+        for mount in container.get("volumeMounts", []):
+            inside = f"--cloud-config={mount['mountPath']}/cloud-config"
+            word = word.replace(inside, f"--cloud-config={config}")
+        words.append(word)
+    expect("the probes ask the port that is served", f"--port={here}" in words, True)
+    return [*words, "--kubeconfig", str(place.kubeconfig)], f"http://127.0.0.1:{here}"
+
+
+def address_of(place, name):
+    service = place.kubernetes("GET", f"/api/v1/namespaces/default/services/{name}")
+    found = service.get("status", {}).get("loadBalancer", {}).get("ingress") or [{}]
+    return found[0].get("ip")
+
+
+def scenario(place, container):
+    """Services, and pods behind and beside them, come and go."""
+    space = "/api/v1/namespaces/default"
+    backend = pod("backend", {"app": "web"}, "10.244.0.20")
+    egress = pod("egress", {"kubernetes.azure.com/service-egress-gateway": "team"}, "10.244.0.21")
+    for one in (backend, egress):
+        place.kubernetes("POST", f"{space}/pods", one)
+        name = one["metadata"]["name"]
+        place.kubernetes("PATCH", f"{space}/pods/{name}/status", {"status": one["status"]})
+    for index in range(2):
+        place.kubernetes("POST", f"{space}/services", web(index))
+    for index in range(2):
+        wait_for(f"the address of web-{index}", lambda: address_of(place, f"web-{index}"))
+    if container:
+        path = f"{space}/pods/egress"
+        wait_for("the pod's finalizer",
+                 lambda: place.kubernetes("GET", path)["metadata"].get("finalizers"))
+        place.kubernetes("DELETE", path)
+        wait_for("the pod's end", lambda: not place.there(path))
+    for index in range(2):
+        path = f"{space}/services/web-{index}"
+        place.kubernetes("DELETE", path)
+        wait_for(f"the end of web-{index}", lambda: not place.there(path))
+
+
+def secrets(tools, place, config, folder):
+    """The Secret that the Go cloud provider has, for the overlay that shares it."""
+    target = folder / "go-cloud-config"
+    target.write_text(json.dumps(config))
+    tools.good("kubectl", "create", "secret", "generic", "azure-cloud-provider", "-n", "kube-system",
+               f"--from-file=cloud-config={target}")
+
+
+def switch_service_controller_off(tools, folder):
+    """The patch for the Go cloud provider's Deployment."""
+    manifest = folder / "cloud-controller-manager.yaml"
+    manifest.write_text(yaml.safe_dump({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "cloud-controller-manager", "namespace": "kube-system"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "image": "i", "args": ["--cloud-provider=azure"]}]}}}}))
+    tools.good("kubectl", "apply", "-f", manifest)
+    patch = OVERLAYS / "beside-go-provider/cloud-controller-manager.json"
+    tools.good("kubectl", "-n", "kube-system", "patch", "deployment", "cloud-controller-manager",
+               "--type=json", "--patch-file", patch)
+    path = "jsonpath={.spec.template.spec.containers[0].args}"
+    args = tools.good("kubectl", "-n", "kube-system", "get", "deployment", "cloud-controller-manager",
+                      "-o", path)
+    expect("the Go provider's service controller is off", json.loads(args),
+           ["--cloud-provider=azure", "--controllers=*,-service-lb-controller"])
+
+
+def revisions(tools, name):
+    """What each object's last change was; kubectl says "configured" of some that it did not change."""
+    found = json.loads(tools.good("kubectl", "get", "-k", OVERLAYS / name, "-o", "json"))
+    return {f"{one['kind']} {one['metadata']['name']}": one["metadata"]["resourceVersion"]
+            for one in found["items"]}
+
+
+def run(tools, binary, name, objects, folder):
+    container = name == "container-load-balancer"
+    place = Place(binary, folder, gateway=container)
+    tools.env["KUBECONFIG"] = str(place.kubeconfig)
+    try:
+        config = folder / "config.json"
+        config.write_text(json.dumps(cloud_config(place, name)))
+        if name == "beside-go-provider":
+            secrets(tools, place, cloud_config(place, name), folder)
+            switch_service_controller_off(tools, folder)
+        tools.good("kubectl", "apply", "-k", OVERLAYS / name)
+        first = revisions(tools, name)
+        tools.good("kubectl", "apply", "-k", OVERLAYS / name)
+        expect(f"{name}: {len(first)} objects, applied again", revisions(tools, name), first)
+        deployment = find(objects, "Deployment")
+        words, url = arguments(place, deployment, config)
+        process = place.start(words, {"PATH": "/usr/bin:/bin", **WEBHOOK})
+        scenario(place, container)
+        probes = deployment["spec"]["template"]["spec"]["containers"][0]
+        for probe in ("livenessProbe", "readinessProbe"):
+            path = probes[probe]["httpGet"]["path"]
+            expect(f"{name}: {path}", http("GET", url + path)[0], 200)
+        # A second renewal of the Lease, and watches after the lists.
+        wait_for("an update of the Lease", lambda: any(
+            call["resource"] == "leases" and call["verb"] == "update" for call in place.calls()))
+        expect(f"{name}: exit code", place.stop(process), 0)
+        count = compare(granted(objects, ACCOUNT), place.calls())
+        print(f"ok  {name}: {count} permissions, none missing, none unused")
+        tools.good("kubectl", "delete", "-k", OVERLAYS / name)
+        for kind in ("deployments", "clusterroles", "roles", "serviceaccounts", "networkpolicies"):
+            left = tools.good("kubectl", "get", kind, "-A", "-l", "app.kubernetes.io/name=ballast", "-o", "name")
+            expect(f"{name}: {kind} left over", left, "")
+    finally:
+        place.end()
+        log = folder / "controller.log"
+        if sys.exc_info()[0] and log.exists():
+            print(log.read_text())
+
+
+# --- Helm
+
+def wrong_values(tools):
+    """Values that the schema or a template refuses, and by which word."""
+    right = ["--set", "identity.clientId=c", "--set", "cloudConfig.location=eastus"]
+    for words, why in [
+        (["--set", "loadBalancer=both"], "loadBalancer"),
+        (["--set", "replicaCount=0"], "replicaCount"),
+        (["--set", "replicas=2"], "replicas"),
+        (["--set", "identity.clientId="], "clientId"),
+        (["--set", "identity.type=magic"], "identity"),
+        (["--set", "networkPolicy.egressPorts={70000}"], "egressPorts"),
+        (["--set", "existingSecret=also"], "both set"),
+        (["--set", "cloudConfig=null"], "there is no cloud config"),
+    ]:
+        code, _, err = tools.run("helm", "template", "ballast", CHART, *right, *words)
+        expect(f"helm {words[1]} is refused", (code != 0, why in err), (True, True))
+    code, _, err = tools.run("helm", "template", "ballast", CHART, *right)
+    expect("helm with as little as is needed", (code, err), (0, ""))
+
+
+def install(tools, binary, folder):
+    place = Place(binary, folder, gateway=False)
+    tools.env["KUBECONFIG"] = str(place.kubeconfig)
+    try:
+        values = HERE / "values/workload-identity.yaml"
+        words = [CHART, "-n", "kube-system", "--values", values]
+        out = tools.good("helm", "install", "ballast", *words)
+        expect("helm install shows the notes", "port-forward deployment/ballast" in out, True)
+        tools.good("helm", "upgrade", "ballast", *words, "--set", "replicaCount=3")
+        path = "/apis/apps/v1/namespaces/kube-system/deployments/ballast"
+        expect("helm upgrade", place.kubernetes("GET", path)["spec"]["replicas"], 3)
+        tools.good("helm", "uninstall", "ballast", "-n", "kube-system")
+        expect("helm uninstall", place.there(path), False)
+    finally:
+        place.end()
+
+
+# --- kubectl
+
+def plugin(tools, binary, folder):
+    """The binary under kubectl's names."""
+    for name in ("kubectl-ballast", "kubectl_complete-ballast"):
+        (folder / name).symlink_to(binary)
+    env = {"PATH": f"{folder}:{tools.env['PATH']}"}
+    code, out, err = tools.run("kubectl", "plugin", "list", env=env)
+    expect("kubectl sees the plugin", (code, str(folder / "kubectl-ballast") in out), (0, True))
+    code, out, _ = tools.run("kubectl", "ballast", "status", "--help", env=env)
+    expect("kubectl ballast", (code, "Usage: kubectl ballast status" in out), (0, True))
+    code, out, _ = tools.run("kubectl", "ballast", "azure-role", "--for", "x", env=env)
+    expect("exit codes come through", code, 64)
+    code, out, _ = tools.run("kubectl", "__complete", "ballast", "stat", env=env)
+    expect("kubectl completes commands", (code, out.startswith("status\t")), (0, True))
+    code, out, _ = tools.run("kubectl", "__complete", "ballast", "status", "-o", "js", env=env)
+    expect("kubectl completes values", (code, out.startswith("json\t")), (0, True))
+
+
+# --- the image
+
+def check_containerfile():
+    lines = (ROOT / "deploy/Containerfile").read_text().replace("\\\n", " ").splitlines()
+    lines = [line for line in lines if line and not line.startswith("#")]
+    stages = [index for index, line in enumerate(lines) if line.startswith("FROM ")]
+    expect("Containerfile: stages", len(stages), 2)
+    workspace = (ROOT / "Cargo.toml").read_text()
+    rust = re.search(r'^rust-version = "(\d+\.\d+)', workspace, re.M).group(1)
+    expect("Containerfile: the workspace's Rust", f"/rust:{rust}-" in lines[0], True)
+    last = lines[stages[1]:]
+    users = [line.split()[1] for line in last if line.startswith("USER ")]
+    pod_spec = yaml.safe_load((ROOT / "deploy/kustomize/base/deployment.yaml").read_text())
+    security = pod_spec["spec"]["template"]["spec"]["securityContext"]
+    expect("Containerfile: the user is the Deployment's", users,
+           [f"{security['runAsUser']}:{security['runAsGroup']}"])
+    expect("Containerfile: nothing runs in the last stage",
+           [line for line in last if line.startswith("RUN")], [])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--tools", required=True)
+    parser.add_argument("--only")
+    args = parser.parse_args()
+    binary = str(pathlib.Path(args.bin).resolve())
+    work = pathlib.Path(tempfile.mkdtemp(prefix="ballast-deploy-"))
+    try:
+        tools = Tools(args.tools, work)
+        for name in names():
+            if args.only in (None, name):
+                folder = work / name
+                folder.mkdir()
+                objects = render(tools, name)
+                check_hardening(name, objects)
+                check_config(tools, binary, name, folder)
+                run(tools, binary, name, objects, folder)
+        if args.only is None:
+            wrong_values(tools)
+            check_containerfile()
+            for part in (install, plugin):
+                folder = work / part.__name__
+                folder.mkdir()
+                part(tools, binary, folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    print("deploy/ is as it should be")
+
+
+if __name__ == "__main__":
+    main()
