@@ -190,8 +190,9 @@ async fn start(
         match outcome {
             Ok(started) => return Ok(Some(started)),
             Err(failure) if failure.exit == Exit::Unavailable => {
-                tracing::warn!("not started yet, next try in {pause_s} s: {failure}");
+                // Who reads the log may look at /readyz at once.
                 pages.say_starting(&failure.text);
+                tracing::warn!("not started yet, next try in {pause_s} s: {failure}");
             }
             Err(failure) => return Err(failure),
         }
