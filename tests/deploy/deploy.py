@@ -232,6 +232,16 @@ def switch_service_controller_off(tools, folder):
            ["--cloud-provider=azure", "--controllers=*,-service-lb-controller"])
 
 
+def check_role(tools, binary, name, calls):
+    """The Azure role for just this purpose covers what was asked (`cargo test` has both ways)."""
+    purpose = "container" if name == "container-load-balancer" else "basic"
+    rows = tools.good(binary, "azure-role", "--for", purpose)
+    listed = set(re.findall(r"([A-Z]+) of (\S+)", rows))
+    if not calls or calls - listed:
+        raise AssertionError(f"{name}: the role for {purpose} lacks {calls - listed} of {calls}")
+    print(f"ok  {name}: the Azure role covers {len(calls)} kinds of calls")
+
+
 def revisions(tools, name):
     """What each object's last change was; kubectl says "configured" of some that it did not change."""
     found = json.loads(tools.good("kubectl", "get", "-k", OVERLAYS / name, "-o", "json"))
@@ -267,6 +277,7 @@ def run(tools, binary, name, objects, folder):
         expect(f"{name}: exit code", place.stop(process), 0)
         count = compare(granted(objects, ACCOUNT), place.calls())
         print(f"ok  {name}: {count} permissions, none missing, none unused")
+        check_role(tools, binary, name, place.azure_calls())
         tools.good("kubectl", "delete", "-k", OVERLAYS / name)
         for kind in ("deployments", "clusterroles", "roles", "serviceaccounts", "networkpolicies"):
             left = tools.good("kubectl", "get", kind, "-A", "-l", "app.kubernetes.io/name=ballast", "-o", "name")

@@ -29,6 +29,12 @@ def http(method, url, body=None):
         return 0, ""
 
 
+def kind_of(path):
+    namespace, *rest = path.rsplit("/providers/", 1)[1].split("/")
+    types = [rest[0], rest[2]] if rest[:1] == ["locations"] else rest[::2]
+    return "/".join([namespace, *types])
+
+
 def wait_for(what, look):
     for _ in range(1500):
         found = look()
@@ -46,7 +52,7 @@ class Place:
         self.kubeconfig, self.config = folder / "kubeconfig", folder / "azure.json"
         self.kube = self.serve("kube-emulator", "--write-kubeconfig", self.kubeconfig)
         extra = ["--service-gateway"] if gateway else []
-        self.serve("azure-emulator", "--write-cloud-config", self.config, *extra)
+        self.azure = self.serve("azure-emulator", "--write-cloud-config", self.config, *extra)
         for index in range(2):
             set_id = ("/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/providers"
                       "/Microsoft.Compute/virtualMachineScaleSets/vmss")
@@ -86,6 +92,11 @@ class Place:
         """The controller's calls to Kubernetes."""
         calls = self.kubernetes("GET", "/_/calls")
         return [call for call in calls if call["userAgent"].startswith("ballast/")]
+
+    def azure_calls(self):
+        """Method, namespace and type of every call to Azure."""
+        calls = json.loads(http("GET", self.azure + "/_/calls")[1])
+        return {(call["method"], kind_of(call["path"])) for call in calls}
 
     def stop(self, process):
         process.send_signal(signal.SIGTERM)
