@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::command::{
-    azure_emulator, azure_role, completions, kube_emulator, man, plan, run, status, up,
+    azure_emulator, azure_role, completions, kube_emulator, lint, man, plan, run, status, up,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -31,6 +31,8 @@ pub enum Command {
     Run(run::Args),
     /// Show what would be written, without writing
     Plan(plan::Args),
+    /// Check manifests: every mistake that a cluster would tell of, with file and line
+    Lint(lint::Args),
     /// Show each Service: its addresses, its load balancer and what it waits on
     Status(status::Args),
     /// Serve an emulated Kubernetes API

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Exit {
     /// Done; with `plan --exit-code`: nothing to do.
     Done,
-    /// It failed.
+    /// It failed; with `lint`: there are mistakes.
     Failed,
     /// `plan --exit-code`: there are changes.
     Changes,
@@ -47,7 +47,7 @@ impl Exit {
 pub const HELP: &str = "\
 Exit codes:
    0  done; with `plan --exit-code`: nothing to do
-   1  failed
+   1  failed; with `lint`: there are mistakes
    2  with `plan --exit-code`: there are changes
   64  wrong flags, or a wrong cloud config
   65  a manifest or a snapshot cannot be used

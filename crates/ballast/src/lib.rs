@@ -13,6 +13,8 @@ pub mod completion;
 pub mod engine;
 pub mod estate;
 pub mod exit;
+pub mod lint;
+pub mod located;
 pub mod manifest;
 pub mod once;
 pub mod output;

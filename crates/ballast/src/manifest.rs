@@ -14,6 +14,7 @@ use observe::{Interner, KubernetesFact};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Kinds that matter, in the order in which they are created.
 const PLURALS: [(&str, &str); 5] = [
@@ -31,6 +32,10 @@ const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 pub struct Manifest {
     /// The file.
     pub path: PathBuf,
+    /// The file's text.
+    pub text: Arc<str>,
+    /// Which of the file's objects it is, from 0.
+    pub number: usize,
     /// The object.
     pub object: Value,
 }
@@ -82,25 +87,33 @@ fn read_file(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Failure> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|e| {
         unreadable(path, e, "It has to be YAML or JSON, documents parted by lines of ---")
     })?;
+    let mut objects = Vec::new();
     for document in documents {
-        flatten(document, path, found);
+        flatten(document, &mut objects);
     }
+    let text: Arc<str> = text.into();
+    found.extend(objects.into_iter().enumerate().map(|(number, object)| Manifest {
+        path: path.to_owned(),
+        text: Arc::clone(&text),
+        number,
+        object,
+    }));
     Ok(())
 }
 
 /// A `List` is its items.
-fn flatten(document: Value, path: &Path, found: &mut Vec<Manifest>) {
+fn flatten(document: Value, found: &mut Vec<Value>) {
     let kind = document.get("kind").and_then(Value::as_str).unwrap_or_default();
     let is_list = kind.ends_with("List");
     match document {
         Value::Object(mut object) if is_list => {
             if let Some(Value::Array(items)) = object.remove("items") {
                 for item in items {
-                    flatten(item, path, found);
+                    flatten(item, found);
                 }
             }
         }
-        Value::Object(_) => found.push(Manifest { path: path.to_owned(), object: document }),
+        Value::Object(_) => found.push(document),
         // An empty document between two lines of ---.
         _ => {}
     }
@@ -163,6 +176,21 @@ pub fn cluster(
     Ok(held)
 }
 
+/// The objects that an API server would refuse, each with why.
+#[must_use]
+pub fn refused_by_server(manifests: &[Manifest]) -> Vec<(&Manifest, String)> {
+    let mut store = Store::new(StoreOptions { seed: 1, ..StoreOptions::default() });
+    let mut refused = Vec::new();
+    for (kind, plural) in PLURALS {
+        for manifest in manifests.iter().filter(|m| text(&m.object, "/kind") == kind) {
+            if let Err(why) = offer(&mut store, plural, manifest) {
+                refused.push((manifest, why));
+            }
+        }
+    }
+    refused
+}
+
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
@@ -182,6 +210,11 @@ fn create(
     plural: &str,
     manifest: &Manifest,
 ) -> Result<(String, String), Failure> {
+    offer(store, plural, manifest).map_err(|why| refused(manifest, &why))
+}
+
+/// Creates it; gives namespace and name, or why a server would refuse it.
+fn offer(store: &mut Store, plural: &str, manifest: &Manifest) -> Result<(String, String), String> {
     let mut object = manifest.object.clone();
     let namespaced = !matches!(plural, "namespaces" | "nodes");
     let namespace = match text(&object, "/metadata/namespace") {
@@ -193,14 +226,14 @@ fn create(
     if namespaced && store.get(ObjectRef::new("namespaces", "", &namespace)).is_err() {
         let made = json!({"apiVersion": "v1", "kind": "Namespace",
             "metadata": {"name": namespace}});
-        store.create(made, 0).map_err(|e| refused(manifest, &e.to_string()))?;
+        store.create(made, 0).map_err(|e| e.to_string())?;
     }
     let there = ObjectRef::new(plural, &namespace, &name);
     if !name.is_empty() && store.get(there).is_ok() && is_given(plural, &namespace, &name) {
         return Ok((namespace, name));
     }
     let status = forget_history(&mut object);
-    let made = store.create(object, 0).map_err(|e| refused(manifest, e.message()))?;
+    let made = store.create(object, 0).map_err(|e| e.message().to_owned())?;
     let name = text(&made, "/metadata/name").to_owned();
     if let Some(status) = status {
         let there = ObjectRef::new(plural, &namespace, &name);

@@ -83,6 +83,7 @@ async fn dispatch(cli: Cli, called_as: &str) -> Outcome {
         Command::Up(args) => command::up::run(args, color).await,
         Command::Run(args) => command::run::run(args).await,
         Command::Plan(args) => command::plan::run(args, color).await,
+        Command::Lint(args) => command::lint::run(args, color).await,
         Command::Status(args) => command::status::run(args, color).await,
         Command::KubeEmulator(args) => command::kube_emulator::run(args).await,
         Command::AzureEmulator(args) => command::azure_emulator::run(args).await,

@@ -9,6 +9,7 @@
 //! # Assumptions
 //! Ids in the World are folded once, when they are read. Two Services have different base names.
 
+pub mod admission;
 pub mod annotation;
 pub mod forecast;
 pub mod intent;

@@ -4,6 +4,7 @@ pub mod azure_emulator;
 pub mod azure_role;
 pub mod completions;
 pub mod kube_emulator;
+pub mod lint;
 pub mod man;
 pub mod plan;
 pub mod run;

@@ -1,7 +1,9 @@
 //! How results look to people: pure functions from values to text.
 
+pub mod admission;
 pub mod diff;
 pub mod known;
+pub mod lint;
 pub mod notice;
 pub mod plan;
 pub mod status;

@@ -1,6 +1,7 @@
 //! Tests of reading; the annotations one by one are in `tests/annotations.rs`.
 
 mod admission;
+mod admission_policy;
 mod annotations;
 mod probes;
 mod properties;

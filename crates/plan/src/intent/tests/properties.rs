@@ -73,7 +73,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_service()(
+    pub(super) fn any_service()(
         annotations in proptest::collection::btree_map(key(), value(), 0..12),
         ports in proptest::collection::vec(any_port(), 0..4),
         families in proptest::sample::subsequence(Family::ALL.to_vec(), 0..=2),
@@ -97,7 +97,7 @@ prop_compose! {
     }
 }
 
-fn any_policy() -> impl Strategy<Value = Policy> {
+pub(super) fn any_policy() -> impl Strategy<Value = Policy> {
     let layouts = vec![
         (BalancerSku::Standard, Layout::Single),
         (BalancerSku::Standard, annotations::several()),

@@ -1,0 +1,103 @@
+//! `ballast lint`.
+
+use crate::cloud_config::CloudConfigArgs;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::lint::{Level, lint};
+use crate::manifest;
+use crate::output::{self, ColorChoice, Paint};
+use crate::render::admission::{objects, yaml};
+use crate::render::lint::{render, sarif};
+use clap::ValueEnum;
+use model::Policy;
+use observe::config;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// What is assumed where there is no cloud config: a Standard load balancer for all.
+const ASSUMED: &str = r#"{
+    "tenantId": "tenant", "subscriptionId": "subscription", "resourceGroup": "group",
+    "location": "location", "vnetName": "network", "subnetName": "subnet",
+    "securityGroupName": "securityGroup", "loadBalancerSku": "standard",
+    "loadBalancerBackendPoolConfigurationType": "nodeIP", "useManagedIdentityExtension": true
+}"#;
+
+/// How mistakes are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LintFormat {
+    /// A line each.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+    /// SARIF 2.1.0, for code hosts.
+    Sarif,
+}
+
+/// Arguments of `lint`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Manifests (YAML or JSON; files, folders, or - for standard input)
+    #[arg(short = 'f', long = "filename", value_name = "PATH", required_unless_present = "policy")]
+    pub files: Vec<PathBuf>,
+    /// The cloud config of the cluster [default: one Standard load balancer for all]
+    #[command(flatten)]
+    pub config: CloudConfigArgs,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: LintFormat,
+    /// Exit with 1 on warnings, too
+    #[arg(long)]
+    pub strict: bool,
+    /// Print the rules as ValidatingAdmissionPolicies, for an API server (1.31 or later) to refuse
+    /// mistakes by itself
+    #[arg(long = "admission-policy", conflicts_with = "files")]
+    pub policy: bool,
+    /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
+    #[arg(long, value_name = "CLASS")]
+    pub load_balancer_class: Vec<String>,
+}
+
+/// Checks and prints.
+///
+/// # Errors
+/// A file or the cloud config cannot be used.
+pub async fn run(args: Args, color: ColorChoice) -> Outcome {
+    let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
+    let policy = policy(&args.config).await?;
+    if args.policy {
+        return print_policies(&policy, &classes);
+    }
+    let found = lint(&manifest::read(&args.files)?, &policy, &classes)?;
+    match args.output {
+        LintFormat::Text => output::print(&render(&found, Paint::choose(color)))?,
+        LintFormat::Json => output::print_json(&found)?,
+        LintFormat::Sarif => output::print_json(&sarif(&found))?,
+    }
+    let wrong =
+        found.count(Level::Error) + if args.strict { found.count(Level::Warning) } else { 0 };
+    Ok(if wrong > 0 { Exit::Failed } else { Exit::Done })
+}
+
+async fn policy(config: &CloudConfigArgs) -> Result<Policy, Failure> {
+    if config.is_in_cluster() || config.cloud_config.is_some() {
+        return Ok(config.load(None).await?.policy);
+    }
+    let sources = config::Sources {
+        text: ASSUMED,
+        cluster: &config.cluster_name,
+        environment: &BTreeMap::new(),
+    };
+    let read = config::read(&sources);
+    read.map(|config| config.policy).map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Failure::new(Exit::Internal, format!("the assumed cloud config: {}", errors.join("; ")))
+    })
+}
+
+fn print_policies(policy: &Policy, classes: &BTreeSet<String>) -> Outcome {
+    let objects = objects(&plan::admission::policies(policy), classes);
+    let text = yaml(&objects)
+        .map_err(|e| Failure::new(Exit::Internal, format!("cannot write YAML: {e}")))?;
+    output::print(&text)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,196 @@
+//! What is wrong with manifests, and where in which file.
+
+use crate::exit::Failure;
+use crate::located::{Located, Place, objects};
+use crate::manifest::{self, Manifest};
+use model::report::{Finding, Severity};
+use model::{Policy, ServiceName, World};
+use plan::annotation::PREFIX;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// An object that an API server would not take.
+pub const INVALID_MANIFEST: &str = "InvalidManifest";
+
+/// How bad a mistake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// The Service would be planned.
+    Warning,
+    /// The Service would be refused.
+    Error,
+}
+
+/// A mistake.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mistake {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: u64,
+    /// The column, from 1.
+    pub column: u64,
+    /// How bad it is.
+    pub level: Level,
+    /// The rule that is broken.
+    pub rule: String,
+    /// Kind, namespace and name of the object.
+    pub object: String,
+    /// The annotation or field.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+    /// What is allowed.
+    pub allowed: String,
+}
+
+/// What checking gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lint {
+    /// How many Services were checked.
+    pub services: usize,
+    /// In the order of the files.
+    pub mistakes: Vec<Mistake>,
+}
+
+impl Lint {
+    /// How many there are of a level.
+    #[must_use]
+    pub fn count(&self, level: Level) -> usize {
+        self.mistakes.iter().filter(|m| m.level == level).count()
+    }
+}
+
+/// Checks objects as a cluster with this cloud config would.
+///
+/// # Errors
+/// What a server takes alone cannot be taken together.
+pub fn lint(
+    manifests: &[Manifest],
+    policy: &Policy,
+    classes: &BTreeSet<String>,
+) -> Result<Lint, Failure> {
+    let mut places = Places::default();
+    let mut mistakes = Vec::new();
+    let mut refused = BTreeSet::new();
+    for (manifest, why) in manifest::refused_by_server(manifests) {
+        refused.insert((manifest.path.clone(), manifest.number));
+        let key = why.split(':').next().unwrap_or_default().trim().to_owned();
+        let finding = Raw { rule: INVALID_MANIFEST, key: &key, value: "", allowed: &why };
+        mistakes.push(places.mistake(manifest, Level::Error, &finding));
+    }
+    let sound: Vec<Manifest> = manifests
+        .iter()
+        .filter(|m| !refused.contains(&(m.path.clone(), m.number)))
+        .cloned()
+        .collect();
+    let kubernetes = manifest::cluster(&sound, policy, classes)?;
+    let mut world = World { kubernetes, ..World::default() };
+    crate::estate::Estate::assumed(policy).fill(&mut world, policy);
+    let (_, report) = plan::plan(&world, policy);
+    let by_service = report.services.values().map(|s| ("Service", &s.name, &s.findings));
+    let by_pod = report.pods.iter().map(|(name, findings)| ("Pod", name, findings));
+    for (kind, name, findings) in by_service.chain(by_pod) {
+        let Some(manifest) = sound.iter().find(|m| is_named(m, kind, name)) else { continue };
+        for finding in findings {
+            mistakes.push(places.mistake(manifest, level(finding), &Raw::of(finding)));
+        }
+    }
+    let order: BTreeMap<&Path, usize> =
+        manifests.iter().enumerate().rev().map(|(at, m)| (m.path.as_path(), at)).collect();
+    mistakes.sort_by(|a, b| {
+        let key = |m: &Mistake| (order.get(m.path.as_path()).copied(), m.line, m.column);
+        key(a).cmp(&key(b)).then_with(|| a.rule.cmp(&b.rule))
+    });
+    let is_service = |m: &&Manifest| text(&m.object, "/kind") == "Service";
+    Ok(Lint { services: manifests.iter().filter(is_service).count(), mistakes })
+}
+
+fn level(finding: &Finding) -> Level {
+    match finding.severity {
+        Severity::Note => Level::Warning,
+        Severity::Refusal => Level::Error,
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn namespace(object: &Value) -> &str {
+    match text(object, "/metadata/namespace") {
+        "" => "default",
+        namespace => namespace,
+    }
+}
+
+fn is_named(manifest: &Manifest, kind: &str, name: &ServiceName) -> bool {
+    let object = &manifest.object;
+    text(object, "/kind") == kind
+        && namespace(object) == &*name.namespace
+        && text(object, "/metadata/name") == &*name.name
+}
+
+/// A finding's texts.
+struct Raw<'a> {
+    rule: &'a str,
+    key: &'a str,
+    value: &'a str,
+    allowed: &'a str,
+}
+
+impl<'a> Raw<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        let Finding { rule, key, value, allowed, .. } = finding;
+        Self { rule, key, value, allowed }
+    }
+}
+
+/// The places of all files' keys, read when they are first asked for.
+#[derive(Default)]
+struct Places {
+    files: BTreeMap<PathBuf, Vec<Located>>,
+}
+
+impl Places {
+    fn mistake(&mut self, manifest: &Manifest, level: Level, raw: &Raw<'_>) -> Mistake {
+        let object = &manifest.object;
+        let Place { line, column } = self.place(manifest, raw.key);
+        let name = text(object, "/metadata/name");
+        Mistake {
+            path: manifest.path.clone(),
+            line,
+            column,
+            level,
+            rule: raw.rule.to_owned(),
+            object: format!("{} {}/{name}", text(object, "/kind"), namespace(object)),
+            key: raw.key.to_owned(),
+            value: raw.value.to_owned(),
+            allowed: raw.allowed.to_owned(),
+        }
+    }
+
+    /// Where a key stands; where it does not, its object's name, else its first line.
+    fn place(&mut self, manifest: &Manifest, key: &str) -> Place {
+        let read = || objects(&manifest.text);
+        let objects = self.files.entry(manifest.path.clone()).or_insert_with(read);
+        let found = objects.get(manifest.number).and_then(|object| {
+            let path: Vec<&str> = match key.starts_with(PREFIX) {
+                true => vec!["metadata", "annotations", key],
+                false => key.split('.').map(|k| k.split('[').next().unwrap_or(k)).collect(),
+            };
+            let outer = |path: &[&str]| path.split_last().and_then(|(_, p)| object.place(p));
+            object
+                .place(&path)
+                .or_else(|| outer(&path))
+                .or_else(|| object.place(&["metadata", "name"]))
+                .or_else(|| object.start())
+        });
+        found.unwrap_or(Place { line: 1, column: 1 })
+    }
+}

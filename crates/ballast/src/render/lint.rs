@@ -1,0 +1,93 @@
+//! Mistakes in manifests, for people and for SARIF readers.
+
+use crate::lint::{Level, Lint, Mistake};
+use crate::output::{Ink, Paint};
+use plan::intent::rules::RULES;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// A line a mistake, `file:line:column: level: …` as compilers write it, and a sum.
+#[must_use]
+pub fn render(lint: &Lint, paint: Paint) -> String {
+    let mut out = String::new();
+    for mistake in &lint.mistakes {
+        let place = format!("{}:{}:{}:", mistake.path.display(), mistake.line, mistake.column);
+        let level = match mistake.level {
+            Level::Error => paint.ink(Ink::Red, "error"),
+            Level::Warning => paint.ink(Ink::Yellow, "warning"),
+        };
+        let place = paint.ink(Ink::Bold, place);
+        let _ = writeln!(out, "{place} {level}: {} [{}]", message(mistake), mistake.rule);
+    }
+    let (errors, warnings) = (lint.count(Level::Error), lint.count(Level::Warning));
+    let _ = writeln!(
+        out,
+        "{}: {}, {}",
+        counted(lint.services, "Service"),
+        counted(errors, "error"),
+        counted(warnings, "warning")
+    );
+    out
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+fn message(mistake: &Mistake) -> String {
+    let Mistake { object, key, value, allowed, .. } = mistake;
+    match value.is_empty() && mistake.rule == crate::lint::INVALID_MANIFEST {
+        true => format!("{object} would be refused by the API server: {allowed}"),
+        false => format!("{object}: {key}: {value:?} is not allowed: {allowed}"),
+    }
+}
+
+/// SARIF 2.1.0, as code hosts read it.
+#[must_use]
+pub fn sarif(lint: &Lint) -> Value {
+    let mut allowed: BTreeMap<&str, &str> =
+        RULES.iter().map(|rule| (rule.name, rule.allowed)).collect();
+    allowed.insert(crate::lint::INVALID_MANIFEST, "what the Kubernetes API takes");
+    let used: BTreeMap<&str, &str> = lint
+        .mistakes
+        .iter()
+        .map(|m| (m.rule.as_str(), allowed.get(m.rule.as_str()).copied().unwrap_or("see message")))
+        .collect();
+    let rules: Vec<Value> = used
+        .iter()
+        .map(|(name, allowed)| {
+            json!({"id": name, "shortDescription": {"text": format!("Allowed: {allowed}")}})
+        })
+        .collect();
+    let results: Vec<Value> = lint.mistakes.iter().map(result).collect();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "ballast",
+                "version": env!("CARGO_PKG_VERSION"),
+                "informationUri": env!("CARGO_PKG_REPOSITORY"),
+                "rules": rules,
+            }},
+            "results": results,
+        }],
+    })
+}
+
+fn result(mistake: &Mistake) -> Value {
+    let level = match mistake.level {
+        Level::Error => "error",
+        Level::Warning => "warning",
+    };
+    json!({
+        "ruleId": mistake.rule,
+        "level": level,
+        "message": {"text": message(mistake)},
+        "locations": [{"physicalLocation": {
+            "artifactLocation": {"uri": mistake.path},
+            "region": {"startLine": mistake.line, "startColumn": mistake.column},
+        }}],
+    })
+}

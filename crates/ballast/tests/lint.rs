@@ -1,0 +1,282 @@
+//! Every rule that a Service can break has a manifest here that breaks it.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
+
+use ballast::lint::{Level, Lint, lint};
+use ballast::manifest;
+use ballast::render::admission::{objects, yaml};
+use ballast::render::lint::sarif;
+use model::Policy;
+use model::report::Severity;
+use observe::config;
+use plan::admission::policies;
+use plan::intent::rules::RULES;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+const SINGLE: &str = "";
+const BASIC: &str = r#", "resourceManagerEndpoint": "http://127.0.0.1:1/",
+    "loadBalancerSku": "basic",
+    "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration""#;
+const PER_SET: &str = r#", "enableMultipleStandardLoadBalancers": true,
+    "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration""#;
+const SEVERAL: &str = r#", "multipleStandardLoadBalancerConfigurations": [
+    {"name": "kubernetes", "primaryVMSet": "vmss"},
+    {"name": "lb1", "primaryVMSet": "set1"}, {"name": "lb2", "primaryVMSet": "set2"}]"#;
+const CONTAINER: &str = r#", "loadBalancerSku": "service", "serviceGatewayEnabled": true,
+    "loadBalancerBackendPoolConfigurationType": "podIP""#;
+
+fn policy(more: &str) -> Policy {
+    let base = r#"{"tenantId": "t", "subscriptionId": "s", "resourceGroup": "rg",
+        "location": "eastus", "vnetName": "vnet", "subnetName": "nodes",
+        "securityGroupName": "nsg", "primaryScaleSetName": "vmss", "vmType": "vmss",
+        "useManagedIdentityExtension": true"#;
+    let defaults = match more.contains("loadBalancerBackendPoolConfigurationType") {
+        true => "",
+        false => r#", "loadBalancerBackendPoolConfigurationType": "nodeIP""#,
+    };
+    let sku =
+        if more.contains("loadBalancerSku") { "" } else { r#", "loadBalancerSku": "standard""# };
+    let text = format!("{base}{sku}{defaults}{more}}}");
+    let environment = BTreeMap::new();
+    let sources = config::Sources { text: &text, cluster: "kubernetes", environment: &environment };
+    config::read(&sources).unwrap_or_else(|e| panic!("{more}: {e:?}")).policy
+}
+
+/// A manifest; lines that begin with `@` are annotations, all others belong to the spec.
+fn manifest_of(lines: &str) -> String {
+    let lines: Vec<&str> =
+        lines.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();
+    let (annotations, spec): (Vec<&str>, Vec<&str>) =
+        lines.iter().partition(|line| line.trim_start().starts_with('@'));
+    let mut text = String::from(
+        "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n    team: net\n",
+    );
+    for line in annotations {
+        let (key, value) = line.trim_start()[1..].split_once(": ").unwrap();
+        text.push_str(&format!("    service.beta.kubernetes.io/{key}: \"{value}\"\n"));
+    }
+    text.push_str("spec:\n  type: LoadBalancer\n");
+    if !spec.iter().any(|line| line.trim_start().starts_with("ports:")) {
+        text.push_str("  ports:\n  - {name: http, port: 80, targetPort: 8080}\n");
+    }
+    for line in spec {
+        text.push_str(&format!("  {}\n", line.trim_start()));
+    }
+    text
+}
+
+fn check(text: &str, policy: &Policy) -> Lint {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("web.yaml");
+    fs::write(&path, text).unwrap();
+    lint(&manifest::read(&[path]).unwrap(), policy, &BTreeSet::new()).unwrap()
+}
+
+/// Rule, cloud config, what is in the manifest.
+const CASES: &[(&str, &str, &str)] = &[
+    ("InvalidBoolean", SINGLE, "@azure-load-balancer-internal: yes"),
+    ("UnknownAnnotation", SINGLE, "@azure-load-balancer-intern: true"),
+    ("UnknownPort", SINGLE, "@port_81_no_lb_rule: true"),
+    ("AnnotationIgnored", SINGLE, "@azure-load-balancer-internal-subnet: apps"),
+    ("SharedRulesAlwaysOn", SINGLE, "@azure-shared-securityrule: true"),
+    (
+        "InvalidSubnet",
+        SINGLE,
+        "@azure-load-balancer-internal: true\n@azure-load-balancer-internal-subnet: vnet/apps",
+    ),
+    ("InvalidNodeSet", PER_SET, "@azure-load-balancer-mode: set/1"),
+    ("ModeIgnored", SINGLE, "@azure-load-balancer-mode: __auto__"),
+    ("UnknownConfiguration", SEVERAL, "@azure-load-balancer-configurations: lb9"),
+    ("UnknownConfigurationName", SEVERAL, "@azure-load-balancer-configurations: lb1,lb9"),
+    ("ConfigurationsIgnored", SINGLE, "@azure-load-balancer-configurations: lb1"),
+    (
+        "ConflictingPlacement",
+        SEVERAL,
+        "@azure-load-balancer-configurations: lb1\n@azure-load-balancer-ipv4: 20.1.2.3",
+    ),
+    ("InvalidPinnedAddress", SINGLE, "@azure-load-balancer-ipv4: 2603::1"),
+    ("PrivatePinnedAddress", SINGLE, "loadBalancerIP: 10.0.0.9"),
+    ("UnusedPinnedAddress", SINGLE, "@azure-load-balancer-ipv6: 2603::1"),
+    ("InvalidAdditionalAddress", SINGLE, "@azure-additional-public-ips: 20.1.2.3,host"),
+    ("InvalidPublicIpName", SINGLE, "@azure-pip-name: rg/web"),
+    ("InvalidPublicIpPrefix", SINGLE, "@azure-pip-prefix-id: prefix"),
+    ("InvalidResourceGroup", SINGLE, "@azure-load-balancer-resource-group: a/b"),
+    ("InvalidDnsLabel", SINGLE, "@azure-dns-label-name: My_Web"),
+    ("MalformedTag", SINGLE, "@azure-pip-tags: team"),
+    ("InvalidTag", SINGLE, "@azure-pip-tags: a/b=c"),
+    ("ReservedTag", SINGLE, "@azure-pip-tags: k8s-azure-service=x"),
+    ("InvalidIdleTimeout", SINGLE, "@azure-load-balancer-tcp-idle-timeout: 3"),
+    ("UnsupportedSctp", SINGLE, "ports: [{port: 5000, protocol: SCTP}]"),
+    (
+        "NodePortsRequired",
+        SINGLE,
+        "@azure-disable-load-balancer-floating-ip: true\nallocateLoadBalancerNodePorts: false",
+    ),
+    ("InvalidProbeProtocol", SINGLE, "@port_80_health-probe_protocol: grpc"),
+    ("InvalidProbePort", SINGLE, "@port_80_health-probe_port: admin"),
+    ("InvalidProbeInterval", SINGLE, "@azure-load-balancer-health-probe-interval: 3"),
+    ("InvalidProbeCount", SINGLE, "@azure-load-balancer-health-probe-num-of-probe: 1"),
+    ("ProbeTooSlow", SINGLE, "@azure-load-balancer-health-probe-interval: 60"),
+    (
+        "InvalidRequestPath",
+        SINGLE,
+        "@azure-load-balancer-health-probe-protocol: http\n\
+         @azure-load-balancer-health-probe-request-path: ready",
+    ),
+    ("InvalidServiceTag", SINGLE, "@azure-allowed-service-tags: 10.0.0.0/8"),
+    ("EmptyServiceTags", SINGLE, "@azure-allowed-service-tags: ,"),
+    ("InvalidSourceRange", SINGLE, "@azure-allowed-ip-ranges: 203.0.113.0/99"),
+    (
+        "ConflictingSourceRanges",
+        SINGLE,
+        "@azure-allowed-ip-ranges: 203.0.113.0/24\nloadBalancerSourceRanges: [198.51.100.0/24]",
+    ),
+    (
+        "SourceRangesLimitTags",
+        SINGLE,
+        "@azure-allowed-service-tags: AzureCloud\nloadBalancerSourceRanges: [198.51.100.0/24]",
+    ),
+    ("DenyAllWithoutRanges", SINGLE, "@azure-deny-all-except-load-balancer-source-ranges: true"),
+    ("PrivateLinkUnreachable", SINGLE, "@azure-pls-create: true"),
+    (
+        "PrivateLinkNeedsIpv4",
+        SINGLE,
+        "@azure-pls-create: true\n@azure-load-balancer-internal: true\nipFamilies: [IPv6]\n\
+         ipFamilyPolicy: SingleStack",
+    ),
+    (
+        "PrivateLinkNeedsStandard",
+        BASIC,
+        "@azure-pls-create: true\n@azure-load-balancer-internal: true",
+    ),
+    ("PrivateLinkNotCreated", SINGLE, "@azure-pls-name: web"),
+    (
+        "InvalidPrivateLinkName",
+        SINGLE,
+        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n@azure-pls-name: a/b",
+    ),
+    (
+        "InvalidPrivateLinkCount",
+        SINGLE,
+        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n\
+         @azure-pls-ip-configuration-ip-address-count: 9",
+    ),
+    (
+        "InvalidPrivateLinkAddress",
+        SINGLE,
+        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n\
+         @azure-pls-ip-configuration-ip-address: fd00::1",
+    ),
+    (
+        "InvalidPrivateLinkFqdn",
+        SINGLE,
+        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n\
+         @azure-pls-fqdns: a.example,b.example",
+    ),
+    (
+        "InvalidSubscription",
+        SINGLE,
+        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n@azure-pls-visibility: a,b",
+    ),
+    ("UnsupportedInternalLoadBalancer", CONTAINER, "@azure-load-balancer-internal: true"),
+    ("UnsupportedSessionAffinity", CONTAINER, "sessionAffinity: ClientIP"),
+    ("UnsupportedLoadBalancerIP", CONTAINER, "loadBalancerIP: 20.1.2.3"),
+    (
+        "UnsupportedDualStack",
+        CONTAINER,
+        "ipFamilyPolicy: RequireDualStack\nipFamilies: [IPv4, IPv6]",
+    ),
+    ("UnsupportedNamedTargetPort", CONTAINER, "ports: [{port: 80, targetPort: http}]"),
+    ("UnsupportedProtocol", CONTAINER, "ports: [{port: 5000, protocol: SCTP}]"),
+    (
+        "UnsupportedBackendPortCollision",
+        CONTAINER,
+        "ports: [{name: a, port: 80, targetPort: 8080}, {name: b, port: 81, targetPort: 8080}]",
+    ),
+    ("InvalidFrontendPort", CONTAINER, "ports: [{port: 65535, targetPort: 80}]"),
+    ("IgnoredByContainerLoadBalancer", CONTAINER, "@azure-dns-label-name: web"),
+];
+
+/// Rules that no manifest breaks, and why.
+const UNREACHABLE: &[(&str, &str)] =
+    &[("InvalidBackendPort", "the API server refuses a target port outside 1 to 65535")];
+
+#[test]
+fn every_rule_has_a_manifest_that_breaks_it() {
+    for rule in RULES {
+        if UNREACHABLE.iter().any(|(name, _)| *name == rule.name) {
+            continue;
+        }
+        let case = CASES.iter().find(|(name, ..)| *name == rule.name);
+        let (name, config, lines) = case.unwrap_or_else(|| panic!("no manifest for {}", rule.name));
+        let text = manifest_of(lines);
+        let found = check(&text, &policy(config));
+        let mistake = found.mistakes.iter().find(|m| m.rule == *name);
+        let mistake = mistake.unwrap_or_else(|| panic!("{name}: {:?}\n{text}", found.mistakes));
+        let level = match rule.severity {
+            Severity::Note => Level::Warning,
+            Severity::Refusal => Level::Error,
+        };
+        assert_eq!(mistake.level, level, "{name}");
+        let line = text.lines().nth(usize::try_from(mistake.line).unwrap() - 1).unwrap();
+        let last = match mistake.key.starts_with("service.beta") {
+            true => mistake.key.as_str(),
+            false => mistake.key.rsplit('.').next().unwrap(),
+        };
+        let column = usize::try_from(mistake.column).unwrap() - 1;
+        assert!(line[column..].starts_with(last), "{name}: {line:?} at {column}");
+    }
+    for (name, ..) in CASES {
+        assert!(RULES.iter().any(|r| r.name == *name), "{name} is no rule");
+    }
+}
+
+#[test]
+fn a_sound_manifest_has_no_mistakes() {
+    for config in [SINGLE, BASIC, PER_SET, SEVERAL, CONTAINER] {
+        let found = check(&manifest_of(""), &policy(config));
+        assert_eq!((found.services, found.mistakes), (1, Vec::new()), "{config}");
+    }
+}
+
+#[test]
+fn what_a_server_refuses_is_a_mistake_and_the_rest_is_still_checked() {
+    let mut text = manifest_of("ports: [{port: 99999}]");
+    text.push_str("---\n");
+    text.push_str(&manifest_of("@azure-load-balancer-tcp-idle-timeout: 3").replace("web", "api"));
+    let found = check(&text, &policy(SINGLE));
+    let rules: Vec<&str> = found.mistakes.iter().map(|m| m.rule.as_str()).collect();
+    assert_eq!(rules, ["InvalidManifest", "InvalidIdleTimeout"]);
+    assert_eq!(found.mistakes[0].object, "Service default/web");
+    assert_eq!(found.mistakes[1].object, "Service default/api");
+}
+
+#[test]
+fn sarif_names_rule_file_and_line() {
+    let found = check(&manifest_of("@azure-load-balancer-tcp-idle-timeout: 3"), &policy(SINGLE));
+    let log = sarif(&found);
+    assert_eq!(log["version"], "2.1.0");
+    let run = &log["runs"][0];
+    assert_eq!(run["tool"]["driver"]["rules"][0]["id"], "InvalidIdleTimeout");
+    let result = &run["results"][0];
+    assert_eq!(
+        (&result["ruleId"], &result["level"]),
+        (&"InvalidIdleTimeout".into(), &"error".into())
+    );
+    let region = &result["locations"][0]["physicalLocation"]["region"];
+    assert_eq!((&region["startLine"], &region["startColumn"]), (&7.into(), &5.into()));
+}
+
+#[test]
+fn the_policy_in_deploy_is_the_one_in_the_code() {
+    let objects = objects(&policies(&policy(SINGLE)), &BTreeSet::new());
+    let text = yaml(&objects).unwrap();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/admission/policy.yaml");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(path, &text).unwrap();
+    }
+    assert!(fs::read_to_string(path).unwrap() == text, "UPDATE_DOCS=1 writes {path} anew");
+    let read: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    assert_eq!(read, objects, "a reader of YAML gets what was written");
+}

@@ -1,0 +1,55 @@
+//! What a Service on the container load balancer must be.
+
+use super::Validation;
+use super::cel::{is_whole, present, text};
+use crate::intent::rules::{
+    BACKEND_COLLISION, INVALID_BACKEND_PORT, INVALID_FRONTEND_PORT, INVALID_IDLE_TIMEOUT,
+    UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL,
+    UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,
+};
+
+const IDLE: &str = "azure-load-balancer-tcp-idle-timeout";
+
+pub fn validations() -> Vec<Validation> {
+    let number = |p: &str| {
+        format!(
+            "(!has({p}.targetPort) ? {p}.port : type({p}.targetPort) == string ? -1 : \
+             {p}.targetPort == 0 ? {p}.port : {p}.targetPort)"
+        )
+    };
+    let (of_p, of_q) = (number("p"), number("q"));
+    let all = |condition: &str| format!("variables.ports.all(p, {condition})");
+    vec![
+        Validation::new(&UNSUPPORTED_INTERNAL, "!variables.internal".into()),
+        Validation::new(
+            &UNSUPPORTED_AFFINITY,
+            "!has(object.spec.sessionAffinity) || object.spec.sessionAffinity != 'ClientIP'".into(),
+        ),
+        Validation::new(
+            &UNSUPPORTED_ADDRESS,
+            "!has(object.spec.loadBalancerIP) || object.spec.loadBalancerIP == ''".into(),
+        ),
+        Validation::new(&UNSUPPORTED_DUAL_STACK, "size(variables.families) < 2".into()),
+        Validation::new(
+            &INVALID_IDLE_TIMEOUT,
+            format!("!{} || {}", present(IDLE), is_whole(&text(IDLE), 4, 30)),
+        ),
+        Validation::new(&UNSUPPORTED_NAMED_TARGET, all(&format!("{of_p} != -1"))),
+        Validation::new(
+            &UNSUPPORTED_PROTOCOL,
+            all(&format!("p.protocol != 'SCTP' || {of_p} == -1")),
+        ),
+        Validation::new(
+            &BACKEND_COLLISION,
+            all(&format!(
+                "{of_p} == -1 || size(variables.ports.filter(q, q.protocol == p.protocol && \
+                 {of_q} == {of_p})) == 1"
+            )),
+        ),
+        Validation::new(
+            &INVALID_FRONTEND_PORT,
+            all(&format!("{of_p} == -1 || (p.port >= 1 && p.port <= 65534)")),
+        ),
+        Validation::new(&INVALID_BACKEND_PORT, all(&format!("{of_p} != 0"))),
+    ]
+}

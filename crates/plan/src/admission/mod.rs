@@ -1,0 +1,86 @@
+//! The rules of [`crate::intent::rules`] as a `ValidatingAdmissionPolicy`, so that the API server
+//! refuses what planning would refuse.
+//!
+//! # Guarantees
+//! For every Service that an API server takes: a validation of the denying policy is false if and
+//! only if [`crate::intent::read`] (or its like for the container load balancer) refuses the
+//! Service. What depends on other objects (limits, names that exist in Azure) is not in it.
+//!
+//! # Assumptions
+//! The API server's expressions have the functions for strings, addresses and ranges: Kubernetes
+//! 1.31 and later.
+
+mod cel;
+mod container;
+mod nodes;
+mod notes;
+
+use crate::annotation::PREFIX;
+use crate::intent::rules::FindingRule;
+use model::Policy;
+use model::policy::BalancerSku;
+
+/// What the API server does where a validation is false.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It refuses the Service.
+    Deny,
+    /// It takes the Service and warns.
+    Warn,
+}
+
+/// A policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmissionPolicy {
+    /// What it does.
+    pub action: Action,
+    /// Values that the validations share, by name, in the order in which they are made.
+    pub variables: Vec<(&'static str, String)>,
+    /// What must be true of a Service.
+    pub validations: Vec<Validation>,
+}
+
+/// What must be true of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Validation {
+    /// Name of the rule.
+    pub rule: &'static str,
+    /// The expression (CEL); `object` is the Service.
+    pub expression: String,
+    /// What is said where it is false.
+    pub message: String,
+}
+
+impl Validation {
+    fn new(rule: &FindingRule, expression: String) -> Self {
+        let key = rule.example.split(": ").next().unwrap_or_default();
+        let key = match key.strip_prefix("port_80_") {
+            Some(rest) => format!("{PREFIX}port_NUMBER_{rest}"),
+            None if key.starts_with("spec.") => key.to_owned(),
+            None => format!("{PREFIX}{key}"),
+        };
+        let message = format!("{}: {key}: allowed is {}", rule.name, rule.allowed);
+        Self { rule: rule.name, expression, message }
+    }
+}
+
+/// The policies for clusters with such a cloud config: one that denies, one that warns.
+#[must_use]
+pub fn policies(policy: &Policy) -> [AdmissionPolicy; 2] {
+    let deny = match policy.sku {
+        BalancerSku::Service => container::validations(),
+        BalancerSku::Basic | BalancerSku::Standard => nodes::validations(policy),
+    };
+    [
+        AdmissionPolicy {
+            action: Action::Deny,
+            variables: cel::variables(policy),
+            validations: deny,
+        },
+        AdmissionPolicy {
+            action: Action::Warn,
+            variables: vec![cel::annotations()],
+            validations: notes::validations(policy),
+        },
+    ]
+}

@@ -1,0 +1,383 @@
+//! What a Service on load balancers whose backends are nodes must be.
+
+use super::Validation;
+use super::cel::{
+    GROUP, NAME, NODE_PORT, is_group, is_range, is_set_of_port, is_whole, list, matches, of_port,
+    of_port_or_all, present, quote, text, words,
+};
+use crate::annotation::{CONFIGURATIONS, PREFIX};
+use crate::intent::rules::{
+    CONFLICTING_PLACEMENT, CONFLICTING_SOURCE_RANGES, INVALID_ADDITIONAL_ADDRESS,
+    INVALID_DNS_LABEL, INVALID_IDLE_TIMEOUT, INVALID_NODE_SET, INVALID_PINNED_ADDRESS,
+    INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT, INVALID_PRIVATE_LINK_FQDN,
+    INVALID_PRIVATE_LINK_NAME, INVALID_PROBE_COUNT, INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT,
+    INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX, INVALID_REQUEST_PATH, INVALID_RESOURCE_GROUP,
+    INVALID_SERVICE_TAG, INVALID_SOURCE_RANGE, INVALID_SUBNET, INVALID_SUBSCRIPTION, INVALID_TAG,
+    NODE_PORTS_REQUIRED, PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_STANDARD,
+    PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, PROBE_TOO_SLOW, UNKNOWN_CONFIGURATION,
+    UNSUPPORTED_SCTP,
+};
+use model::Policy;
+use model::policy::{BalancerSku, Layout};
+
+/// Addresses that no public IP has.
+const NOT_PUBLIC: &str = "['0.0.0.0/32', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', \
+     '168.63.129.16/32', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16', '224.0.0.0/4', \
+     '255.255.255.255/32', '::/128', '::1/128', 'fc00::/7', 'fe80::/10', 'ff00::/8']";
+const LABEL: &str = "^[a-z][a-z0-9-]{1,61}[a-z0-9]$";
+const IDLE: &str = "azure-load-balancer-tcp-idle-timeout";
+const PINNED: [(&str, &str); 2] =
+    [("IPv4", "azure-load-balancer-ipv4"), ("IPv6", "azure-load-balancer-ipv6")];
+
+pub fn validations(policy: &Policy) -> Vec<Validation> {
+    let mut all = placement(policy);
+    all.extend(addresses());
+    all.extend(public_ips(policy));
+    all.extend(rules(policy));
+    all.extend(probes(policy));
+    all.extend(access());
+    all.extend(private_links(policy));
+    all
+}
+
+fn placement(policy: &Policy) -> Vec<Validation> {
+    let subnet = text("azure-load-balancer-internal-subnet");
+    let link_subnet = text("azure-pls-ip-configuration-subnet");
+    let mut all = vec![Validation::new(
+        &INVALID_SUBNET,
+        format!(
+            "(!variables.internal || {}) && (!variables.link || {})",
+            matches(&subnet, NAME),
+            matches(&link_subnet, NAME)
+        ),
+    )];
+    match &policy.layout {
+        Layout::PerNodeSet { .. } => {
+            let mode = matches(&text("azure-load-balancer-mode"), NAME);
+            all.push(Validation::new(&INVALID_NODE_SET, mode));
+        }
+        Layout::Several(known) => {
+            let names: Vec<String> =
+                known.iter().map(|config| quote(&config.name.to_lowercase())).collect();
+            let known = format!("e.lowerAscii() in [{}]", names.join(", "));
+            let chosen = chosen();
+            all.push(Validation::new(
+                &UNKNOWN_CONFIGURATION,
+                format!("size({chosen}) == 0 || {chosen}.exists(e, {known})"),
+            ));
+            all.push(Validation::new(
+                &CONFLICTING_PLACEMENT,
+                format!("!({}) || !{chosen}.exists(e, {known})", fixed()),
+            ));
+        }
+        Layout::Single | Layout::PerService => {}
+    }
+    all
+}
+
+/// The configurations that a Service names; the key's letter case does not matter.
+fn chosen() -> String {
+    let key = format!("{PREFIX}{CONFIGURATIONS}");
+    let values = format!(
+        "{}.filter(v, v != '')",
+        format_args!(
+            "('{key}' in variables.a ? [variables.a['{key}']] : variables.a.filter(k, \
+             k.lowerAscii() == '{key}').map(k, variables.a[k]))"
+        )
+    );
+    format!(
+        "(size({values}) == 0 ? [] : {values}[0].split(',').map(e, e.trim()).filter(e, e != ''))"
+    )
+}
+
+/// Whether an address or a public IP was named, which decides the load balancer.
+fn fixed() -> String {
+    let annotated: Vec<String> = PINNED
+        .iter()
+        .map(|(family, key)| format!("({family:?} in variables.families && {} != '')", text(key)))
+        .collect();
+    let of_field = format!("(isIP(variables.pinned) && {})", of_field_family());
+    format!(
+        "(!variables.internal && (variables.name4 != '' || variables.name6 != '')) || {} || \
+         {of_field}",
+        annotated.join(" || ")
+    )
+}
+
+/// True where the field's family is one of the Service's and its annotation is empty.
+fn of_field_family() -> String {
+    let [(_, four), (_, six)] = PINNED;
+    format!(
+        "(ip(variables.pinned).family() == 4 ? 'IPv4' in variables.families && {} == '' : 'IPv6' \
+         in variables.families && {} == '')",
+        text(four),
+        text(six)
+    )
+}
+
+fn addresses() -> Vec<Validation> {
+    let additional = list("azure-additional-public-ips");
+    let (mut valid, mut public) = (Vec::new(), Vec::new());
+    for (family, key) in PINNED {
+        let (text, number) = (text(key), &family[3..]);
+        let unused = format!("!({family:?} in variables.families) || {text} == ''");
+        valid.push(format!("({unused} || (isIP({text}) && ip({text}).family() == {number}))"));
+        public.push(format!("({unused} || !isIP({text}) || {})", is_public(&text)));
+    }
+    let annotated: Vec<String> = PINNED
+        .iter()
+        .map(|(family, key)| {
+            format!("(!({family:?} in variables.families) || {} != '')", text(key))
+        })
+        .collect();
+    let unread = format!("variables.pinned == '' || ({})", annotated.join(" && "));
+    valid.push(format!("({unread} || isIP(variables.pinned))"));
+    public.push(format!(
+        "({unread} || !isIP(variables.pinned) || {})",
+        is_public("variables.pinned")
+    ));
+    vec![
+        Validation::new(&INVALID_PINNED_ADDRESS, valid.join(" && ")),
+        Validation::new(
+            &PRIVATE_PINNED_ADDRESS,
+            format!("variables.internal || ({})", public.join(" && ")),
+        ),
+        Validation::new(&INVALID_ADDITIONAL_ADDRESS, format!("{additional}.all(e, isIP(e))")),
+    ]
+}
+
+fn is_public(address: &str) -> String {
+    format!("!{NOT_PUBLIC}.exists(c, cidr(c).containsIP({address}))")
+}
+
+fn public_ips(policy: &Policy) -> Vec<Validation> {
+    let public = |condition: String| format!("variables.internal || ({condition})");
+    let label = "azure-dns-label-name";
+    let tag = |part: usize| format!("e.split('=')[{part}].trim()");
+    let counted = format!(
+        "size(e.split('=')) == 2 && {key} != '' && !{key}.lowerAscii().startsWith('k8s-azure-')",
+        key = tag(0)
+    );
+    let mut all = vec![
+        Validation::new(
+            &INVALID_PUBLIC_IP_NAME,
+            public(format!("[variables.name4, variables.name6].all(n, {})", matches("n", NAME))),
+        ),
+        Validation::new(
+            &INVALID_RESOURCE_GROUP,
+            format!(
+                "({}) && (!variables.link || {})",
+                public(is_group(&text("azure-load-balancer-resource-group"))),
+                is_group(&text("azure-pls-resource-group"))
+            ),
+        ),
+        Validation::new(
+            &INVALID_DNS_LABEL,
+            public(format!(
+                "{label} == '' || {}",
+                matches(&text(label), LABEL),
+                label = text(label)
+            )),
+        ),
+        Validation::new(
+            &INVALID_TAG,
+            public(format!(
+                "{}.all(e, !({counted}) || (size({key}) <= 512 && size({}) <= 256 && \
+                 !{key}.matches(r'[<>%&\\\\?/]')))",
+                list("azure-pip-tags"),
+                tag(1),
+                key = tag(0)
+            )),
+        ),
+    ];
+    if policy.sku != BalancerSku::Basic {
+        let name = NAME.trim_start_matches("^(").trim_end_matches(")?$");
+        let prefix = format!(
+            "^(/subscriptions/[^/]+/resourcegroups/{GROUP}/providers/microsoft[.]network/\
+             publicipprefixes/{name})?$"
+        );
+        let valid = |family: u8| {
+            let value = format!("variables.prefix{family}.lowerAscii()");
+            let like = matches(&value, &prefix);
+            let short = format!("size({value}.split('/')[4]) <= 90");
+            format!("(variables.name{family} != '' || {value} == '' || ({like} && {short}))")
+        };
+        let valid = public(format!("{} && {}", valid(4), valid(6)));
+        all.push(Validation::new(&INVALID_PUBLIC_IP_PREFIX, valid));
+    }
+    all
+}
+
+fn rules(policy: &Policy) -> Vec<Validation> {
+    let silent = is_set_of_port("p", "no_lb_rule");
+    let sctp = match policy.sku {
+        BalancerSku::Standard => "variables.internal",
+        BalancerSku::Basic | BalancerSku::Service => "false",
+    };
+    vec![
+        Validation::new(
+            &INVALID_IDLE_TIMEOUT,
+            format!("!{} || {}", present(IDLE), is_whole(&text(IDLE), 4, 100)),
+        ),
+        Validation::new(
+            &UNSUPPORTED_SCTP,
+            format!(
+                "variables.highAvailability || {sctp} || variables.ports.all(p, p.protocol != \
+                 'SCTP' || {silent})"
+            ),
+        ),
+        Validation::new(
+            &NODE_PORTS_REQUIRED,
+            format!(
+                "variables.highAvailability || !(variables.translated || (variables.internal && \
+                 'IPv6' in variables.families)) || variables.ports.all(p, {NODE_PORT} || {silent})"
+            ),
+        ),
+    ]
+}
+
+fn probes(policy: &Policy) -> Vec<Validation> {
+    let interval = of_port_or_all(
+        "n",
+        "health-probe_interval",
+        "azure-load-balancer-health-probe-interval",
+        "5",
+    );
+    let count = of_port_or_all(
+        "n",
+        "health-probe_num-of-probe",
+        "azure-load-balancer-health-probe-num-of-probe",
+        "2",
+    );
+    let most = u64::from(u32::MAX);
+    let (interval_ok, count_ok) = (is_whole(&interval, 5, most), is_whole(&count, 2, most));
+    let port = of_port("p.port", "health-probe_port");
+    let named = format!(
+        "variables.ports.exists(q, has(q.name) && q.name.lowerAscii() == {port}.lowerAscii() && \
+         has(q.nodePort) && q.nodePort > 0)"
+    );
+    vec![
+        Validation::new(
+            &INVALID_PROBE_PORT,
+            format!(
+                "variables.probed.all(p, {port} == '' || {} || {named})",
+                is_whole(&port, 1, 65535)
+            ),
+        ),
+        Validation::new(&INVALID_PROBE_INTERVAL, format!("variables.timed.all(n, {interval_ok})")),
+        Validation::new(&INVALID_PROBE_COUNT, format!("variables.timed.all(n, {count_ok})")),
+        Validation::new(
+            &PROBE_TOO_SLOW,
+            format!(
+                "variables.timed.all(n, !{interval_ok} || !{count_ok} || int({interval}) < 120 && \
+                 int({count}) < 120 && int({interval}) * int({count}) < 120)"
+            ),
+        ),
+        Validation::new(
+            &INVALID_REQUEST_PATH,
+            format!(
+                "variables.probed.all(p, !({} in {}) || {}.startsWith('/'))",
+                protocol(),
+                match policy.sku {
+                    BalancerSku::Basic => "['http']",
+                    BalancerSku::Standard | BalancerSku::Service => "['http', 'https']",
+                },
+                path()
+            ),
+        ),
+    ]
+}
+
+/// The protocol of the probe of the port `p`.
+fn protocol() -> String {
+    let own = of_port("p.port", "health-probe_protocol");
+    let all = text("azure-load-balancer-health-probe-protocol");
+    format!(
+        "({own} != '' ? {own} : has(p.appProtocol) && p.appProtocol != '' ? \
+         p.appProtocol.trim() : {all}).lowerAscii()"
+    )
+}
+
+/// The path of the probe of the port `p`.
+fn path() -> String {
+    let own = of_port("p.port", "health-probe_request-path");
+    let all = text("azure-load-balancer-health-probe-request-path");
+    format!("({own} != '' ? {own} : {all} != '' ? {all} : '/')")
+}
+
+fn access() -> Vec<Validation> {
+    vec![
+        Validation::new(
+            &INVALID_SERVICE_TAG,
+            format!(
+                "{}.all(e, {})",
+                list("azure-allowed-service-tags"),
+                matches("e", "^([*]|[A-Za-z0-9._-]+)$")
+            ),
+        ),
+        Validation::new(
+            &INVALID_SOURCE_RANGE,
+            format!(
+                "(variables.annotatedRanges + variables.fieldRanges).all(e, {})",
+                is_range("e")
+            ),
+        ),
+        Validation::new(
+            &CONFLICTING_SOURCE_RANGES,
+            format!(
+                "!variables.annotatedRanges.exists(e, {range}) || \
+                 !variables.fieldRanges.exists(e, {range})",
+                range = is_range("e")
+            ),
+        ),
+    ]
+}
+
+fn private_links(policy: &Policy) -> Vec<Validation> {
+    let link = |condition: String| format!("!variables.link || ({condition})");
+    let count = text("azure-pls-ip-configuration-ip-address-count");
+    let count = format!("({count} == '' ? '1' : {count})");
+    let addresses = words("azure-pls-ip-configuration-ip-address");
+    let subscriptions =
+        |key| format!("{}.all(e, {})", words(key), matches("e", "^([*]|[A-Za-z0-9-]+)$"));
+    let mut all = vec![
+        Validation::new(
+            &PRIVATE_LINK_UNREACHABLE,
+            link("variables.internal || variables.translated".into()),
+        ),
+        Validation::new(&PRIVATE_LINK_NEEDS_IPV4, link("'IPv4' in variables.families".into())),
+        Validation::new(&INVALID_PRIVATE_LINK_NAME, link(matches(&text("azure-pls-name"), NAME))),
+        Validation::new(
+            &INVALID_PRIVATE_LINK_COUNT,
+            link(format!("{} && int({count}) >= size({addresses})", is_whole(&count, 1, 8))),
+        ),
+        Validation::new(
+            &INVALID_PRIVATE_LINK_ADDRESS,
+            link(format!(
+                "{addresses}.all(e, isIP(e) && ip(e).family() == 4 && size({addresses}.filter(f, \
+                 f == e)) == 1)"
+            )),
+        ),
+        Validation::new(
+            &INVALID_PRIVATE_LINK_FQDN,
+            link(format!(
+                "{}.all(e, {})",
+                words("azure-pls-fqdns"),
+                matches("e", "^[A-Za-z0-9.*_-]+$")
+            )),
+        ),
+        Validation::new(
+            &INVALID_SUBSCRIPTION,
+            link(format!(
+                "{} && {}",
+                subscriptions("azure-pls-visibility"),
+                subscriptions("azure-pls-auto-approval")
+            )),
+        ),
+    ];
+    if policy.sku != BalancerSku::Standard {
+        let never = Validation::new(&PRIVATE_LINK_NEEDS_STANDARD, "!variables.link".into());
+        all.push(never);
+    }
+    all
+}

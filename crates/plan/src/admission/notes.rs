@@ -1,0 +1,52 @@
+//! What a Service's owner should be told of, though it is planned.
+
+use super::Validation;
+use super::cel::quote;
+use crate::annotation::{Annotation, CONFIGURATIONS, Kind, PORT, PREFIX, TABLE};
+use crate::intent::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
+use model::Policy;
+use model::policy::BalancerSku;
+
+/// A port number with nothing before it but noughts.
+const NUMBER: &str =
+    "0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
+
+pub fn validations(policy: &Policy) -> Vec<Validation> {
+    let (plain, ported) = keys(|_| true);
+    let known = format!(
+        "variables.a.all(k, !k.startsWith('{PREFIX}azure-') && !k.startsWith('{PREFIX}port_') || \
+         k in {plain} || k.lowerAscii() == '{PREFIX}{CONFIGURATIONS}' || {ported})"
+    );
+    // On the container load balancer flags that do nothing are noted as such.
+    let counts = |entry: &Annotation| match policy.sku {
+        BalancerSku::Service => entry.works_on(BalancerSku::Service),
+        BalancerSku::Basic | BalancerSku::Standard => true,
+    };
+    let (plain, ported) = keys(|entry| entry.kind == Kind::Flag && counts(entry));
+    let flags = format!(
+        "variables.a.all(k, !(k in {plain} || {ported}) || variables.a[k].trim().lowerAscii() in \
+         ['', 'true', 'false'])"
+    );
+    vec![Validation::new(&UNKNOWN_ANNOTATION, known), Validation::new(&INVALID_BOOLEAN, flags)]
+}
+
+/// The keys as a list, and a condition that is true of `k` where it is one of a port.
+fn keys(counts: impl Fn(&Annotation) -> bool) -> (String, String) {
+    let counted: Vec<&Annotation> = TABLE.iter().filter(|entry| counts(entry)).collect();
+    let plain: Vec<String> = counted
+        .iter()
+        .filter(|entry| !entry.key.contains(PORT))
+        .map(|entry| quote(&entry.full_key()))
+        .collect();
+    let rests: Vec<&str> =
+        counted.iter().filter_map(|entry| entry.key.strip_prefix("port_{port}_")).collect();
+    let ported = match rests.is_empty() {
+        true => "false".to_owned(),
+        false => {
+            let host = PREFIX.replace('.', "[.]");
+            let pattern = format!("^{host}port_{NUMBER}_({})$", rests.join("|"));
+            format!("k.matches({})", quote(&pattern))
+        }
+    };
+    (format!("[{}]", plain.join(", ")), ported)
+}
