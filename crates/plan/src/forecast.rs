@@ -5,12 +5,15 @@
 //! is left. What only Azure can know (an address it will choose) gets a placeholder.
 
 use crate::plan;
-use model::azure::{AdminState, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
+use model::azure::{
+    AdminState, FrontendAddress, LoadBalancer, PoolAddress, PrivateLinkPolicy, PublicIp, Rest,
+    Subnet,
+};
 use model::gateway::UpdateAction;
 use model::kubernetes::Service;
 use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
 use model::report::Wait;
-use model::world::{Azure, Fact};
+use model::world::{Azure, Fact, Need};
 use model::{Etag, Family, Policy, Report, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -91,6 +94,71 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
     changes.sort_by_key(|(order, _)| *order);
     forecast.changes = changes.into_iter().map(|(_, change)| change).collect();
     forecast
+}
+
+/// The World that plans lead to, and the last report. What has not been read is taken as empty.
+pub(crate) fn settle(world: World, policy: &Policy) -> (World, Report) {
+    let mut path = Path { world, placeholders: 0 };
+    let mut last = Report::default();
+    for _ in 0..ROUNDS {
+        let (plan, report) = plan(&path.world, policy);
+        let mut moved = !report.needs.is_empty();
+        for need in &report.needs {
+            assume(&mut path.world.azure, need);
+        }
+        last = report;
+        let alone = plan.changes.iter().filter(|c| is_ready(c)).all(|c| c.waits.is_empty());
+        for change in plan.changes.iter().filter(|c| is_ready(c)) {
+            if alone || change.waits.is_empty() {
+                path.apply(change);
+                moved = true;
+            }
+        }
+        for write in &plan.writes {
+            path.write(write);
+            moved = true;
+        }
+        if !moved {
+            break;
+        }
+    }
+    (path.world, last)
+}
+
+/// Nothing is there; a subnet is there and takes every address.
+fn assume(azure: &mut Azure, need: &Need) {
+    fn empty<T: Default>(fact: &mut Fact<T>) {
+        if fact.known().is_none() {
+            *fact = Fact::Known(T::default());
+        }
+    }
+    match need {
+        Need::Balancers => empty(&mut azure.balancers),
+        Need::PublicIps(group) => empty(azure.public_ips.entry(group.clone()).or_default()),
+        Need::SecurityGroup => empty(&mut azure.security_group),
+        Need::Subnet(id) => {
+            let prefixes = ["0.0.0.0/0", "::/0"].iter().filter_map(|p| p.parse().ok());
+            let subnet = Subnet {
+                id: id.clone(),
+                etag: None,
+                prefixes: prefixes.collect(),
+                private_link: PrivateLinkPolicy::Enabled,
+                rest: Rest::default(),
+            };
+            azure.subnets.insert(id.clone(), Fact::Known(Some(Arc::new(subnet))));
+        }
+        Need::Zones => empty(&mut azure.zones),
+        Need::PrivateLinks(group) => {
+            empty(azure.private_links.entry(group.clone()).or_default());
+        }
+        Need::ScaleSets => empty(&mut azure.scale_sets),
+        Need::ScaleSetVms(id) => empty(azure.scale_set_vms.entry(id.clone()).or_default()),
+        Need::NetworkInterfaces => empty(&mut azure.network_interfaces),
+        Need::VirtualMachines => empty(&mut azure.virtual_machines),
+        Need::NatGateways => empty(&mut azure.nat_gateways),
+        Need::GatewayServices => empty(&mut azure.gateway_services),
+        Need::GatewayLocations => empty(&mut azure.gateway_locations),
+    }
 }
 
 fn is_ready(change: &Change) -> bool {

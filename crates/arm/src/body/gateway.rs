@@ -139,20 +139,26 @@ pub fn services_update(update: &ServicesUpdate) -> Value {
 /// No pools are written as an empty list and no NAT gateway as null: an absent field would leave
 /// in Azure what is there.
 fn put_service(update: &GatewayServiceUpdate) -> Value {
-    let GatewayServiceUpdate { service, network } = update;
+    let service = write_gateway_service(&update.service, update.network.as_ref());
+    json!({ "isDelete": false, "service": service })
+}
+
+/// One service of a Service Gateway; `network` is that of its pools.
+#[must_use]
+pub fn write_gateway_service(service: &GatewayService, network: Option<&ResourceId>) -> Value {
     let GatewayService { name, direction, default, pools, nat_gateway } = service;
     let mut p = Object::new();
     put(&mut p, "serviceType", direction_name(*direction));
     if *default == DefaultService::Yes {
         put(&mut p, "isDefault", true);
     }
-    let pools: Vec<Value> = pools.iter().map(|pool| pool_entry(pool, network.as_ref())).collect();
+    let pools: Vec<Value> = pools.iter().map(|pool| pool_entry(pool, network)).collect();
     put(&mut p, "loadBalancerBackendPools", pools);
     if *direction != Direction::Inbound {
         let nat = nat_gateway.as_ref().map_or(Value::Null, |id| id.as_str().into());
         put(&mut p, "publicNatGatewayId", nat);
     }
-    json!({ "isDelete": false, "service": { "name": &**name, "properties": p } })
+    json!({ "name": &**name, "properties": p })
 }
 
 fn pool_entry(pool: &ResourceId, network: Option<&ResourceId>) -> Value {

@@ -3,11 +3,13 @@
 pub mod azure_emulator;
 pub mod azure_role;
 pub mod completions;
+pub mod explain;
 pub mod kube_emulator;
 pub mod lint;
 pub mod man;
 pub mod plan;
 pub mod run;
+pub mod source;
 pub mod status;
 pub mod up;
 

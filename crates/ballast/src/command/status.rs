@@ -2,7 +2,7 @@
 
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::ClusterArgs;
-use crate::command::plan::read_once;
+use crate::command::source::read_once;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::render::status::render;

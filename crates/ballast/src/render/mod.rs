@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod diff;
+pub mod explain;
 pub mod known;
 pub mod lint;
 pub mod notice;

@@ -1,7 +1,7 @@
 //! A forecast as a document, and the document as text.
 
 mod document;
-mod words;
+pub mod words;
 
 pub use document::{ChangeView, PlanDocument, ServiceView, Verb, WriteView, document};
 

@@ -1,0 +1,118 @@
+//! What a command that only looks plans on: a cluster and its Azure, or files.
+
+use crate::azure::AzureConnection;
+use crate::cloud_config::CloudConfigArgs;
+use crate::cluster::{self, ClusterArgs};
+use crate::engine::Engine;
+use crate::estate::{self, Estate};
+use crate::exit::Failure;
+use crate::manifest::{self, Manifest};
+use crate::once;
+use control::Controller;
+use edge::clock::Clock;
+use edge::kubernetes::ConnectFrom;
+use edge::notice::NoticeSink;
+use model::{Policy, World};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where to look.
+#[derive(Debug, clap::Args)]
+pub struct SourceArgs {
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Which Azure.
+    #[command(flatten)]
+    pub config: CloudConfigArgs,
+    /// Plan for manifests (YAML or JSON; files, folders, or - for standard input) instead of a
+    /// cluster
+    #[arg(short = 'f', long = "filename", value_name = "PATH", conflicts_with = "kubeconfig")]
+    pub files: Vec<PathBuf>,
+    /// With -f: what there is in Azure, a JSON list of resources; without it there is nothing but
+    /// what the cloud config names
+    #[arg(long, value_name = "FILE", requires = "files")]
+    pub azure: Option<PathBuf>,
+    /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
+    #[arg(long, value_name = "CLASS")]
+    pub load_balancer_class: Vec<String>,
+    /// How long reading may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+}
+
+/// What is there.
+#[derive(Debug)]
+pub struct Source {
+    /// Everything known.
+    pub world: World,
+    /// The cloud config.
+    pub policy: Policy,
+    /// The manifests that it was made from, if any.
+    pub manifests: Vec<Manifest>,
+}
+
+impl SourceArgs {
+    /// Reads everything that planning needs.
+    ///
+    /// # Errors
+    /// The input cannot be used, or the cluster or Azure cannot be read.
+    pub async fn read(&self) -> Result<Source, Failure> {
+        let classes: BTreeSet<String> = self.load_balancer_class.iter().cloned().collect();
+        if self.files.is_empty() {
+            let limit = Duration::from_secs(self.timeout);
+            let (controller, _) = read_once(&self.cluster, &self.config, &classes, limit).await?;
+            let (world, policy) = (controller.world().clone(), controller.policy().clone());
+            return Ok(Source { world, policy, manifests: Vec::new() });
+        }
+        let manifests = manifest::read(&self.files)?;
+        let config = self.config.load(None).await?;
+        warn(&config.warnings);
+        let policy = config.policy;
+        let kubernetes = manifest::cluster(&manifests, &policy, &classes)?;
+        let mut world = World { kubernetes, ..World::default() };
+        let mut estate = match &self.azure {
+            Some(path) => Estate::of(estate::read_snapshot(path)?, &policy),
+            None => Estate::assumed(&policy),
+        };
+        estate.fill(&mut world, &policy);
+        Ok(Source { world, policy, manifests })
+    }
+}
+
+/// Reads a cluster and its Azure once.
+///
+/// # Errors
+/// The config is wrong, or the cluster or Azure cannot be read.
+pub async fn read_once(
+    cluster: &ClusterArgs,
+    config: &CloudConfigArgs,
+    classes: &BTreeSet<String>,
+    limit: Duration,
+) -> Result<(Controller, Clock), Failure> {
+    let clock = Clock::start();
+    // A mistake in the file is told before anybody is asked for anything.
+    let early = match config.is_in_cluster() {
+        true => None,
+        false => Some(config.load(None).await?),
+    };
+    let client = cluster::client(&cluster.origin(ConnectFrom::Environment)).await?;
+    cluster::probe(&client).await?;
+    let config = match early {
+        Some(config) => config,
+        None => config.load(Some(&client)).await?,
+    };
+    warn(&config.warnings);
+    let azure = AzureConnection::open(&config.settings, clock).await?;
+    azure.check_credential().await?;
+    let engine = Engine { clock, client, azure, notices: NoticeSink::default() };
+    let controller = once::read(&engine, config.policy, classes, limit).await?;
+    Ok((controller, clock))
+}
+
+fn warn(warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("warning: cloud config: {warning}");
+    }
+}

@@ -1,0 +1,378 @@
+//! What one Service causes in Azure, field by field, and which annotation, field or config key
+//! each comes from.
+//!
+//! Nothing is looked up in a table of causes: the Service is planned into a World that is settled
+//! without it, then again with one thing altered at a time. What differs between the two outcomes
+//! is what the thing altered is the cause of.
+//!
+//! # Guarantees
+//! - A cause that is named changes the field: planning without it, or with another value, gives
+//!   another one.
+//! - Every annotation under our prefix is the cause of something, or listed as unused with a reason.
+//!
+//! # Assumptions
+//! What has not been read of Azure is taken as empty.
+
+mod compare;
+mod input;
+mod policy_inputs;
+mod resources;
+mod sheet;
+#[cfg(test)]
+mod tests;
+mod trial;
+mod unused;
+
+pub use resources::{ExplainedResource, Field, Part, Share, Standing};
+pub use sheet::{Path, Step};
+pub use unused::Unused;
+
+use crate::forecast::{forecast, settle};
+use compare::Effect;
+use input::{Nature, Setting};
+use model::gateway::{GatewayService, LocationsUpdate};
+use model::kubernetes::{
+    Deletion, GATEWAY_FINALIZER, LoadBalancerType, SERVICE_FINALIZER, Service, Wish,
+};
+use model::plan::Resource;
+use model::report::{Finding, ServiceReport, Severity, State, Wait};
+use model::world::{InFlight, Need};
+use model::{Policy, ResourceId, ServiceName, ServiceUid, World};
+use serde::Serialize;
+use serde_json::Value;
+use sheet::{Own, Stage};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use trial::Bench;
+
+/// How bodies are written: what `plan` has no knowledge of.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire {
+    /// The body of a resource.
+    pub resource: fn(&Resource) -> Value,
+    /// A service of a Service Gateway, and the virtual network of its pools.
+    pub registration: fn(&GatewayService, Option<&ResourceId>) -> Value,
+    /// Addresses in the table of a Service Gateway.
+    pub locations: fn(&LocationsUpdate) -> Value,
+}
+
+/// Something that is written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Target {
+    /// An Azure resource.
+    Azure(ResourceId),
+    /// The Service itself.
+    Service(ServiceName),
+}
+
+impl Target {
+    /// The type of the resource; resources of one type may stand for each other.
+    fn kind(&self) -> String {
+        match self {
+            Self::Service(_) => String::new(),
+            Self::Azure(id) => {
+                let folded = id.folded();
+                let from = folded.rfind("/providers/").map_or(0, |at| at + "/providers/".len());
+                folded[from..].split('/').skip(1).step_by(2).collect::<Vec<_>>().join("/")
+            }
+        }
+    }
+}
+
+/// Where a field comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum Source {
+    /// An annotation, as it is written.
+    Annotation {
+        /// The whole key.
+        key: Arc<str>,
+        /// Its value.
+        value: Arc<str>,
+    },
+    /// A field of the Service.
+    ServiceField {
+        /// As in `spec.ports[0].port`.
+        path: String,
+        /// Its value.
+        value: String,
+    },
+    /// A key of the cloud config, or a flag.
+    ConfigKey {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The cluster's nodes.
+    Nodes {
+        /// How many there are.
+        count: usize,
+    },
+    /// The Service's EndpointSlices.
+    EndpointSlices {
+        /// How many endpoints they name.
+        endpoints: usize,
+    },
+    /// The labels of the Service's namespace.
+    Namespace {
+        /// Its name.
+        name: Arc<str>,
+    },
+    /// Azure.
+    Azure {
+        /// What of it.
+        what: &'static str,
+    },
+    /// It leads to another part of the same Service, or to what it shares.
+    Reference,
+    /// Nothing that was tried makes it another one, but for annotations that are not set.
+    Default {
+        /// Keys of annotations that would change it.
+        changed_by: Vec<String>,
+    },
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = crate::annotation::PREFIX;
+        match self {
+            Self::Annotation { key, value } => {
+                write!(f, "{} = {value:?}", key.strip_prefix(prefix).unwrap_or(key))
+            }
+            Self::ServiceField { path, value } => write!(f, "{path} = {value}"),
+            Self::ConfigKey { key, value } if key.starts_with('-') => write!(f, "{key}={value}"),
+            Self::ConfigKey { key, value } => write!(f, "config {key} = {value}"),
+            Self::Nodes { .. } => f.write_str("the cluster's nodes"),
+            Self::EndpointSlices { .. } => f.write_str("the Service's endpoints"),
+            Self::Namespace { name } => write!(f, "labels of namespace {name}"),
+            Self::Azure { what } => f.write_str(what),
+            Self::Reference => f.write_str("leads there"),
+            Self::Default { changed_by } if changed_by.is_empty() => f.write_str("always so"),
+            Self::Default { changed_by } => {
+                write!(f, "default; {} would change it", changed_by.join(", "))
+            }
+        }
+    }
+}
+
+/// Something that is not there because of an annotation or a config key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Absent {
+    /// The resource that it would be, or be in.
+    pub target: Target,
+    /// What of it; empty for the whole.
+    pub path: Path,
+    /// What keeps it away.
+    pub source: Source,
+}
+
+/// What one Service causes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// Namespace and name.
+    pub service: ServiceName,
+    /// UID.
+    pub uid: ServiceUid,
+    /// How far it is.
+    pub state: State,
+    /// Its load balancer.
+    pub balancer: Option<Arc<str>>,
+    /// Addresses it has.
+    pub addresses: Vec<Arc<str>>,
+    /// What it causes, in the order in which one comes to need the other.
+    pub resources: Vec<ExplainedResource>,
+    /// What is not there because of something it says.
+    pub absent: Vec<Absent>,
+    /// Annotations that have no effect.
+    pub unused: Vec<Unused>,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+    /// What it waits on.
+    pub waits: Vec<Wait>,
+    /// Calls under way on its account.
+    pub in_flight: BTreeMap<ResourceId, InFlight>,
+    /// What of Azure was not known, and is taken as empty.
+    pub assumed: BTreeSet<Need>,
+}
+
+/// Why a Service is not explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stranger {
+    /// There is none of this name that has, or asks for, a load balancer of ours.
+    Unknown,
+    /// Its class is another controller's.
+    OtherClass,
+}
+
+/// Explains a Service.
+///
+/// # Errors
+/// It is none of ours.
+pub fn explain(
+    world: &World,
+    policy: &Policy,
+    name: &ServiceName,
+    wire: &Wire,
+) -> Result<Explanation, Stranger> {
+    let named = world.kubernetes.services.values().find(|s| s.name == *name);
+    let service = named.ok_or(Stranger::Unknown)?;
+    if service.load_balancer_type == LoadBalancerType::Foreign {
+        return Err(Stranger::OtherClass);
+    }
+    let now = forecast(world, policy);
+    let report = now.report.services.get(&service.uid).ok_or(Stranger::Unknown)?;
+    let (settled, _) = settle(unhindered(world), policy);
+    let without = without(&settled, service, policy, world);
+    let stage = Stage { uid: &service.uid, policy, wire };
+    let wanted = sheet::own(&settled, &without, &stage);
+    let mut known = Causes::default();
+    let refused = report.findings.iter().any(|f| f.severity == Severity::Refusal);
+    if service.wish == Wish::LoadBalancer && !refused {
+        let setting = Setting { service: fresh(service), policy: policy.clone(), world: without };
+        let inputs = input::inputs(service, policy, world);
+        let bench = Bench::new(wire, setting, inputs);
+        known = causes(&bench, &report.findings, &wanted);
+    } else {
+        known.unused = unused::noted(service, &report.findings);
+    }
+    let resources = resources::build(&resources::Sight {
+        world,
+        settled: &settled,
+        stage: &stage,
+        wanted: &wanted,
+        causes: &known,
+        changes: &now.changes,
+    });
+    Ok(assemble(world, service, report, known, resources, now.report.needs.clone()))
+}
+
+fn assemble(
+    world: &World,
+    service: &Service,
+    report: &ServiceReport,
+    causes: Causes,
+    resources: Vec<ExplainedResource>,
+    assumed: BTreeSet<Need>,
+) -> Explanation {
+    let about_unused = |f: &&Finding| causes.unused.iter().any(|u| u.key == f.key);
+    let findings = report.findings.iter();
+    Explanation {
+        service: service.name.clone(),
+        uid: service.uid.clone(),
+        state: report.state,
+        balancer: report.balancer.clone(),
+        addresses: report.addresses.clone(),
+        resources,
+        findings: findings
+            .filter(|f| f.severity == Severity::Refusal || !about_unused(f))
+            .cloned()
+            .collect(),
+        absent: causes.absent.into_iter().collect(),
+        unused: causes.unused,
+        waits: report.waits.clone(),
+        in_flight: world
+            .in_flight
+            .iter()
+            .filter(|(_, call)| call.causes.contains(&service.uid))
+            .map(|(id, call)| (id.clone(), call.clone()))
+            .collect(),
+        assumed,
+    }
+}
+
+/// The World without what holds up the moment: what everybody asks for is what matters.
+fn unhindered(world: &World) -> World {
+    let mut world = world.clone();
+    world.holds.clear();
+    world.in_flight.clear();
+    world.inherited.clear();
+    world
+}
+
+/// The World as it would be, had the Service never been.
+fn without(settled: &World, service: &Service, policy: &Policy, world: &World) -> World {
+    let mut leaving = fresh(service);
+    leaving.wish = Wish::Nothing;
+    leaving.deletion = Deletion::Requested;
+    leaving.finalizers = vec![Arc::from(SERVICE_FINALIZER), Arc::from(GATEWAY_FINALIZER)];
+    let mut without = settled.clone();
+    // A subnet keeps what was once done to it.
+    without.azure.subnets.clone_from(&world.azure.subnets);
+    without.kubernetes.services.insert(service.uid.clone(), Arc::new(leaving));
+    let (mut without, _) = settle(without, policy);
+    without.kubernetes.services.remove(&service.uid);
+    without
+}
+
+/// The Service as if nobody had done anything for it yet.
+fn fresh(service: &Service) -> Service {
+    let mut service = service.clone();
+    service.finalizers.retain(|f| ![SERVICE_FINALIZER, GATEWAY_FINALIZER].contains(&&**f));
+    service.ingress.clear();
+    service
+}
+
+/// What was found out about causes, in places of what the Service is to have.
+#[derive(Default)]
+struct Causes {
+    by_place: BTreeMap<compare::Place, BTreeSet<Source>>,
+    absent: BTreeSet<Absent>,
+    unused: Vec<Unused>,
+}
+
+impl Causes {
+    fn note(&mut self, effect: Effect, source: &Source) {
+        let Effect { targets, elements, leaves, absent: _ } = effect;
+        let targets = targets.into_iter().map(|target| (target, Path::default()));
+        for place in targets.chain(elements).chain(leaves) {
+            self.by_place.entry(place).or_default().insert(source.clone());
+        }
+    }
+
+    /// What is not there because of an input; single fields only where there is nothing more.
+    fn note_absent(&mut self, effect: &Effect, nature: Nature, source: &Source) {
+        let alone = effect.targets.is_empty() && effect.leaves.is_empty();
+        for (target, path) in effect.absent.iter().filter(|_| nature == Nature::Removal) {
+            let whole = path.0.last().is_none_or(|step| matches!(step, Step::Item(_)));
+            if whole || (alone && effect.elements.is_empty()) {
+                let (target, path, source) = (target.clone(), path.clone(), source.clone());
+                self.absent.insert(Absent { target, path, source });
+            }
+        }
+    }
+
+    fn of(&self, target: &Target, path: &Path) -> BTreeSet<Source> {
+        self.by_place.get(&(target.clone(), path.clone())).cloned().unwrap_or_default()
+    }
+}
+
+/// Alters one input after the other.
+fn causes(bench: &Bench<'_>, findings: &[Finding], wanted: &[Own]) -> Causes {
+    let ours = &bench.outcome.own;
+    let alignment = compare::align(wanted, ours);
+    let mut known = Causes::default();
+    for (at, input) in bench.inputs.iter().enumerate() {
+        match bench.effect(at, &[]) {
+            Some((nature, effect)) => {
+                known.note_absent(&effect, nature, &input.source);
+                known.note(effect.seen_from(&alignment, wanted), &input.source);
+            }
+            None => known.unused.extend(unused::why(bench, at, findings)),
+        }
+    }
+    let mut defaults: BTreeMap<compare::Place, Vec<String>> = BTreeMap::new();
+    for (key, way) in input::offers(&bench.setting.service) {
+        let effect = bench.effect_of(&way, None, &[]).filter(|e| e.targets.is_empty());
+        let Some(effect) = effect else { continue };
+        for place in effect.seen_from(&alignment, wanted).leaves {
+            defaults.entry(place).or_default().push(key.clone());
+        }
+    }
+    resources::note_rest(&mut known, wanted, ours, &alignment, &defaults);
+    known
+}

@@ -1,0 +1,180 @@
+//! Keys of the cloud config, each with the ways in which it could have said something else.
+
+use super::Source;
+use super::input::{Input, Nature, Way, on_all};
+use model::policy::{
+    BalancerSku, ClusterProbe, ControlPlane, Layout, OutboundSnat, PoolKind, Preconfigured,
+};
+use model::{Group, Policy};
+use std::sync::Arc;
+
+fn key(key: &'static str, value: impl ToString, way: Way) -> Input {
+    Input::new(Source::ConfigKey { key, value: value.to_string() }, key, way)
+}
+
+fn vary(edit: impl Fn(&mut Policy) + 'static) -> Way {
+    on_all(Nature::Variation, move |setting| edit(&mut setting.policy))
+}
+
+fn remove(edit: impl Fn(&mut Policy) + 'static) -> Way {
+    on_all(Nature::Removal, move |setting| edit(&mut setting.policy))
+}
+
+fn other(name: &Arc<str>) -> Arc<str> {
+    Arc::from(format!("{name}x"))
+}
+
+/// Every key that can matter to a Service.
+///
+/// Left out are subscriptions and the groups that are the cluster's own, which are in every id;
+/// `vmType`, which says how nodes are found; and what only says how existing things change:
+/// `systemTags`, `driftPolicy`, `enableMigrateToIPBasedBackendPoolAPI`,
+/// `enableIPTagMutationForExistingPublicIP`.
+pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
+    let Policy {
+        cluster,
+        subscription: _,
+        network_subscription: _,
+        group,
+        balancer_group,
+        security_group_group,
+        network_group: _,
+        private_link_group,
+        location,
+        edge_zone,
+        network_name,
+        subnet_name,
+        security_group_name: _,
+        balancer_name,
+        tags,
+        system_tags: _,
+        sku,
+        layout,
+        pools,
+        vm_kind: _,
+        primary_set,
+        exclude_control_plane,
+        outbound_snat,
+        maximum_rules: _,
+        preconfigured,
+        migrate_api: _,
+        ip_tag_change: _,
+        cluster_probe,
+        drift: _,
+    } = policy;
+    let mut all = vec![
+        key("--cluster-name", cluster, vary(|p| p.cluster = other(&p.cluster))),
+        key("location", location, vary(|p| p.location = Arc::from("elsewhere"))),
+    ];
+    if !network_name.is_empty() {
+        let way = vary(|p| p.network_name = other(&p.network_name));
+        all.push(key("vnetName", network_name, way));
+    }
+    if !subnet_name.is_empty() {
+        all.push(key("subnetName", subnet_name, vary(|p| p.subnet_name = other(&p.subnet_name))));
+    }
+    if !primary_set.is_empty() {
+        let way = vary(|p| p.primary_set = other(&p.primary_set));
+        all.push(key("primaryScaleSetName", primary_set, way));
+    }
+    if let Some(name) = balancer_name {
+        all.push(key("loadBalancerName", name, remove(|p| p.balancer_name = None)));
+    }
+    if let Some(zone) = edge_zone {
+        all.push(key("extendedLocationName", zone, remove(|p| p.edge_zone = None)));
+    }
+    if !tags.is_empty() {
+        let text: Vec<String> = tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        all.push(key("tags", text.join(","), remove(|p| p.tags.clear())));
+    }
+    all.extend(groups(group, balancer_group, security_group_group, private_link_group));
+    all.extend(balancer_keys(*sku, layout, *pools));
+    if *exclude_control_plane == ControlPlane::Included {
+        let way = remove(|p| p.exclude_control_plane = ControlPlane::Excluded);
+        all.push(key("excludeMasterFromStandardLB", false, way));
+    }
+    if *outbound_snat == OutboundSnat::Disabled {
+        let way = remove(|p| p.outbound_snat = OutboundSnat::Enabled);
+        all.push(key("disableOutboundSNAT", true, way));
+    }
+    if *preconfigured != Preconfigured::None {
+        let name = "preConfiguredBackendPoolLoadBalancerTypes";
+        let value = match preconfigured {
+            Preconfigured::Internal => "internal",
+            Preconfigured::External => "external",
+            Preconfigured::None | Preconfigured::All => "all",
+        };
+        all.push(key(name, value, remove(|p| p.preconfigured = Preconfigured::None)));
+    }
+    if let ClusterProbe::Shared { port, path } = cluster_probe {
+        all.extend(shared_probe(*port, path));
+    }
+    all
+}
+
+/// Groups that are another than the cluster's.
+fn groups(group: &Group, balancers: &Group, security: &Group, links: &Group) -> Vec<Input> {
+    let mut all = Vec::new();
+    let mut own = |name: &'static str, there: &Group, edit: fn(&mut Policy)| {
+        if there != group {
+            all.push(key(name, there, remove(edit)));
+        }
+    };
+    own("loadBalancerResourceGroup", balancers, |p| p.balancer_group = p.group.clone());
+    own("securityGroupResourceGroup", security, |p| p.security_group_group = p.group.clone());
+    own("privateLinkServiceResourceGroup", links, |p| p.private_link_group = p.group.clone());
+    all
+}
+
+/// What kind of load balancers there are. The container load balancer is another world: nothing
+/// of it can be had with another SKU, so that these keys do not tell one field from another there.
+fn balancer_keys(sku: BalancerSku, layout: &Layout, pools: PoolKind) -> Vec<Input> {
+    let mut all = Vec::new();
+    if sku == BalancerSku::Service {
+        return all;
+    }
+    let (name, other_sku) = match sku {
+        BalancerSku::Basic => ("basic", BalancerSku::Standard),
+        BalancerSku::Standard | BalancerSku::Service => ("standard", BalancerSku::Basic),
+    };
+    all.push(key("loadBalancerSku", name, vary(move |p| p.sku = other_sku)));
+    match layout {
+        Layout::Several(configs) => {
+            let names: Vec<&str> = configs.iter().map(|c| &*c.name).collect();
+            let way = remove(|p| p.layout = Layout::Single);
+            all.push(key("multipleStandardLoadBalancerConfigurations", names.join(","), way));
+        }
+        Layout::PerNodeSet { .. } if sku == BalancerSku::Standard => {
+            let way = remove(|p| p.layout = Layout::Single);
+            all.push(key("enableMultipleStandardLoadBalancers", true, way));
+        }
+        Layout::PerNodeSet { .. } | Layout::Single | Layout::PerService => {}
+    }
+    let (name, other_pools) = match pools {
+        PoolKind::NodeNic => ("nodeIPConfiguration", PoolKind::NodeIp),
+        PoolKind::NodeIp | PoolKind::PodIp => ("nodeIP", PoolKind::NodeNic),
+    };
+    let way = vary(move |p| p.pools = other_pools);
+    all.push(key("loadBalancerBackendPoolConfigurationType", name, way));
+    all
+}
+
+fn shared_probe(port: u16, path: &Arc<str>) -> Vec<Input> {
+    let mode = "clusterServiceLoadBalancerHealthProbeMode";
+    let mut all = vec![key(mode, "shared", remove(|p| p.cluster_probe = ClusterProbe::NodePort))];
+    let port_key = "clusterServiceSharedLoadBalancerHealthProbePort";
+    let way = vary(|p| {
+        if let ClusterProbe::Shared { port, .. } = &mut p.cluster_probe {
+            *port = port.checked_add(1).unwrap_or(1);
+        }
+    });
+    all.push(key(port_key, port, way));
+    let path_key = "clusterServiceSharedLoadBalancerHealthProbePath";
+    let way = vary(|p| {
+        if let ClusterProbe::Shared { path, .. } = &mut p.cluster_probe {
+            *path = other(path);
+        }
+    });
+    all.push(key(path_key, path, way));
+    all
+}

@@ -1,0 +1,122 @@
+//! Plans with one thing altered, to see what it is the cause of.
+
+use super::compare::{Effect, align, compare};
+use super::input::{Input, Nature, Scope, Setting, Way};
+use super::sheet::{Own, Stage, own};
+use super::{Source, Wire};
+use crate::forecast::settle;
+use model::report::{Finding, Severity, State};
+use std::sync::Arc;
+
+/// How often an annotation is left out because it does not go with what is tried.
+const CONCESSIONS: usize = 4;
+
+/// What becomes of a Service.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// Its part in Azure and Kubernetes.
+    pub own: Vec<Own>,
+    state: Option<State>,
+    refusals: Vec<Finding>,
+}
+
+/// A Service in a World that is settled without it, and all that it may depend on.
+pub(super) struct Bench<'a> {
+    /// How bodies are written.
+    pub wire: &'a Wire,
+    /// The Service and what it is planned on.
+    pub setting: Setting,
+    /// What it may depend on.
+    pub inputs: Vec<Input>,
+    /// What becomes of it.
+    pub outcome: Outcome,
+}
+
+impl<'a> Bench<'a> {
+    /// Plans the Service as it is.
+    pub fn new(wire: &'a Wire, setting: Setting, inputs: Vec<Input>) -> Self {
+        let outcome = outcome(wire, &setting, Scope::Service);
+        Self { wire, setting, inputs, outcome }
+    }
+
+    /// What an input is the cause of; nothing where that cannot be found out.
+    pub fn effect(&self, at: usize, without: &[usize]) -> Option<(Nature, Effect)> {
+        let input = self.inputs.get(at)?;
+        let tried = |way: &Way| {
+            let effect = self.effect_of(way, Some(at), without)?;
+            (!effect.is_empty()).then_some((way.nature, effect))
+        };
+        input.ways.iter().find_map(tried)
+    }
+
+    /// What a way of altering the setting changes. Inputs that do not go with it are left out on
+    /// both sides.
+    pub fn effect_of(&self, way: &Way, of: Option<usize>, without: &[usize]) -> Option<Effect> {
+        let mut left_out = without.to_vec();
+        for _ in 0..=CONCESSIONS {
+            let mut setting = self.setting.clone();
+            for at in &left_out {
+                setting = (self.removal(*at)?.alter)(&setting)?;
+            }
+            let other = outcome(self.wire, &(way.alter)(&setting)?, way.scope);
+            if !other.refusals.is_empty() {
+                left_out.push(self.blamed(&other.refusals, of, &left_out)?);
+                continue;
+            }
+            let first = match left_out.is_empty() {
+                true => self.outcome.clone(),
+                false => outcome(self.wire, &setting, Scope::Service),
+            };
+            if first.state != other.state || !first.refusals.is_empty() {
+                return None;
+            }
+            let effect = compare(&first.own, &other.own);
+            return Some(match left_out.is_empty() {
+                true => effect,
+                false => {
+                    let ours = &self.outcome.own;
+                    effect.seen_from(&align(ours, &first.own), ours)
+                }
+            });
+        }
+        None
+    }
+
+    fn removal(&self, at: usize) -> Option<&Way> {
+        let way = self.inputs.get(at)?.ways.first()?;
+        (way.nature == Nature::Removal && way.scope == Scope::Service).then_some(way)
+    }
+
+    fn blamed(&self, refusals: &[Finding], of: Option<usize>, taken: &[usize]) -> Option<usize> {
+        (0..self.inputs.len()).find(|at| {
+            let named = refusals.iter().any(|f| *f.key == *self.inputs[*at].key);
+            named && Some(*at) != of && !taken.contains(at) && self.removal(*at).is_some()
+        })
+    }
+
+    /// The input that keeps another one from having an effect.
+    pub fn stronger(&self, at: usize) -> Option<&Source> {
+        let others = (0..self.inputs.len()).filter(|i| *i != at && self.removal(*i).is_some());
+        let mut found = others.filter(|i| self.effect(at, &[*i]).is_some());
+        found.next().map(|i| &self.inputs[i].source)
+    }
+}
+
+/// Plans a Service into a World.
+pub(super) fn outcome(wire: &Wire, setting: &Setting, scope: Scope) -> Outcome {
+    let Setting { service, policy, world } = setting;
+    let without = match scope {
+        Scope::Service => world.clone(),
+        Scope::Everything => settle(world.clone(), policy).0,
+    };
+    let mut with = without.clone();
+    with.kubernetes.services.insert(service.uid.clone(), Arc::new(service.clone()));
+    let (with, report) = settle(with, policy);
+    let report = report.services.get(&service.uid);
+    let findings = report.map(|r| r.findings.as_slice()).unwrap_or_default();
+    Outcome {
+        own: own(&with, &without, &Stage { uid: &service.uid, policy, wire }),
+        state: report.map(|r| r.state),
+        refusals: findings.iter().filter(|f| f.severity == Severity::Refusal).cloned().collect(),
+    }
+}
