@@ -49,7 +49,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
         Format::Json => output::print_json(&document(&explanation))?,
         Format::Text => {
             let mut text = render(&explanation, Paint::choose(color));
-            for note in manifest::stand_ins(&source.manifests) {
+            if let Some(note) = manifest::stand_ins(&source.manifests) {
                 text.push_str(&format!("\n{note}\n"));
             }
             output::print(&text)?;

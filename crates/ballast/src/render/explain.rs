@@ -10,7 +10,6 @@ use crate::status::state;
 use model::report::Wait;
 use plan::annotation::PREFIX;
 use plan::explain::{Absent, ExplainedResource, Explanation, Source, Standing, Target};
-use rows::{Row, rows};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -30,15 +29,18 @@ pub fn document(explanation: &Explanation) -> Value {
 /// The whole explanation.
 #[must_use]
 pub fn render(explanation: &Explanation, paint: Paint) -> String {
-    let mut text = head(explanation, paint);
+    let names = Names::of(explanation);
+    let mut text = String::new();
     let resources = &explanation.resources;
     let mut at = 0;
     while let Some(resource) = resources.get(at) {
         let same = alike(&resources[at..]);
         let shown = if same > SHOWN { 1 } else { same };
-        resources[at..at + shown].iter().for_each(|r| text.push_str(&render_resource(r, paint)));
+        for resource in &resources[at..at + shown] {
+            text.push_str(&render_resource(resource, &names, paint));
+        }
         if same > shown {
-            let names: Vec<String> = resources[at + shown..at + same]
+            let others: Vec<String> = resources[at + shown..at + same]
                 .iter()
                 .take(SHOWN)
                 .map(|r| name(&r.target))
@@ -48,14 +50,46 @@ pub fn render(explanation: &Explanation, paint: Paint) -> String {
             text.push_str(&format!(
                 "\n{} more of this kind ({kind}) likewise: {}{more}\n",
                 same - shown,
-                names.join(", ")
+                others.join(", ")
             ));
         }
         at += same;
     }
-    text.push_str(&absent(&explanation.absent, paint));
+    text.push_str(&absent(&explanation.absent, &names, paint));
+    text.push_str(&needed(explanation, paint));
     text.push_str(&unused(explanation, paint));
-    text
+    let legend = names.legend(&text);
+    format!("{}{legend}{text}", head(explanation, paint))
+}
+
+/// Long names that stand by their beginning: the base of all names, and the UID it is made from.
+struct Names {
+    pairs: Vec<(String, String)>,
+}
+
+impl Names {
+    fn of(explanation: &Explanation) -> Self {
+        let long = [explanation.uid.base_name(), explanation.uid.to_string()];
+        let pair = |long: String| {
+            let begin = long.get(..9)?.trim_end_matches('-').to_owned();
+            Some((long, format!("{begin}…")))
+        };
+        Self { pairs: long.into_iter().filter_map(pair).collect() }
+    }
+
+    fn shorten(&self, text: &str) -> String {
+        let replace = |text: String, (long, short): &(String, String)| text.replace(long, short);
+        self.pairs.iter().fold(text.to_owned(), replace)
+    }
+
+    /// What the short ones stand for, where they are used.
+    fn legend(&self, text: &str) -> String {
+        let used = self.pairs.iter().filter(|(_, short)| text.contains(short));
+        used.map(|(long, short)| {
+            format!("  {short} below is short for {long}, which comes from metadata.uid\n")
+        })
+        .collect()
+    }
 }
 
 /// How many resources from the first on say the same of other names.
@@ -126,26 +160,43 @@ fn title(target: &Target) -> String {
     format!("{} {}{group}", kind(target), name(target))
 }
 
-fn render_resource(resource: &ExplainedResource, paint: Paint) -> String {
+fn render_resource(resource: &ExplainedResource, names: &Names, paint: Paint) -> String {
     let (words, ink) = match resource.standing {
         Standing::AsWanted => ("is there as wanted", Ink::Cyan),
         Standing::Created => ("would be created", Ink::Green),
         Standing::Changed => ("would be changed", Ink::Yellow),
         Standing::Deleted => ("would be deleted", Ink::Red),
     };
-    let head = format!("{}: {words}", title(&resource.target));
+    let head = names.shorten(&format!("{}: {words}", title(&resource.target)));
     let mut text = format!("\n{}\n", paint.ink(ink, head));
-    let mut table: Vec<Row> = Vec::new();
-    if !resource.sources.is_empty() {
-        table.push(Row::head("that there is one, of this name", &resource.sources));
+    if let (Target::Azure(_), false) = (&resource.target, resource.sources.is_empty()) {
+        let because = because(&resource.sources);
+        text.push_str(&format!("  there, and so named, because of {because}\n"));
     }
-    table.extend(rows(resource));
-    let cells: Vec<Vec<String>> = table.iter().flat_map(Row::lines).collect();
-    for line in lay_out(&cells) {
-        text.push_str(line.join("  ").trim_end());
-        text.push('\n');
-    }
+    let rows: Vec<rows::Row> =
+        rows::rows(resource).into_iter().map(|row| row.shortened(names)).collect();
+    text.push_str(&rows::render(&rows, paint));
     text
+}
+
+/// What something comes from, in words; that nothing does only where nothing does.
+fn because<'a>(sources: impl IntoIterator<Item = &'a Source>) -> String {
+    let sources: Vec<&Source> = sources.into_iter().collect();
+    let is_real = |s: &&&Source| !matches!(s, Source::Default { .. } | Source::Reference);
+    let real: Vec<&&Source> = sources.iter().filter(is_real).collect();
+    let shown: Vec<String> = match real.is_empty() {
+        true => sources.iter().map(|s| words(s)).collect(),
+        false => real.iter().map(|s| words(s)).collect(),
+    };
+    shown.join("; ")
+}
+
+fn words(source: &Source) -> String {
+    match source {
+        // It is in the first line.
+        Source::ServiceField { path, .. } if path == "metadata.uid" => path.clone(),
+        source => source.to_string(),
+    }
 }
 
 /// An annotation's key without what all have in common.
@@ -153,7 +204,7 @@ fn short(key: &str) -> &str {
     key.strip_prefix(PREFIX).unwrap_or(key)
 }
 
-fn absent(absent: &[Absent], paint: Paint) -> String {
+fn absent(absent: &[Absent], names: &Names, paint: Paint) -> String {
     if absent.is_empty() {
         return String::new();
     }
@@ -166,7 +217,7 @@ fn absent(absent: &[Absent], paint: Paint) -> String {
                 true => title(&a.target),
                 false => format!("{} {}: {path}", kind(&a.target), name(&a.target)),
             };
-            vec![format!("  {what}"), a.source.to_string()]
+            vec![format!("  {}", names.shorten(&what)), format!("because of {}", a.source)]
         })
         .collect();
     for line in lay_out(&rows) {
@@ -175,14 +226,27 @@ fn absent(absent: &[Absent], paint: Paint) -> String {
     text
 }
 
+fn needed(explanation: &Explanation, paint: Paint) -> String {
+    if explanation.needed.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", paint.ink(Ink::Bold, "Needed, or the Service is refused:"));
+    for needed in &explanation.needed {
+        let refusal = known::text(&needed.refusal.to_string());
+        text.push_str(&format!("  {}\n      without it: {refusal}\n", needed.source));
+    }
+    text
+}
+
 fn unused(explanation: &Explanation, paint: Paint) -> String {
     if explanation.unused.is_empty() {
         return String::new();
     }
-    let mut text = format!("\n{}\n", paint.ink(Ink::Bold, "Annotations without effect:"));
+    let mut text = format!("\n{}\n", paint.ink(Ink::Bold, "Without effect:"));
     for unused in &explanation.unused {
         let (key, reason) = (short(&unused.key), &unused.reason);
-        text.push_str(&format!("  {key} = {:?}\n      {reason}\n", unused.value));
+        let kind = if key == &*unused.key { "" } else { "annotation " };
+        text.push_str(&format!("  {kind}{key} = {:?}\n      {reason}\n", unused.value));
     }
     text
 }

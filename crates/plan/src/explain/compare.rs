@@ -1,10 +1,12 @@
 //! Which part of one outcome corresponds to which part of another, and what differs.
 
 use super::Target;
-use super::sheet::{Own, Path, Step};
+use super::sheet::{Origin, Own, Path, Step};
+use crate::forecast::is_placeholder;
 use model::ResourceId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 /// A place in an outcome.
 pub(super) type Place = (Target, Path);
@@ -74,6 +76,8 @@ impl Alignment {
     /// A value of the other outcome as the first one would have it, for comparison.
     fn translated(&self, value: &Value) -> Value {
         match value {
+            // One address that Azure will choose is as good as another.
+            Value::String(text) if is_unknown(text) => Value::Null,
             Value::String(text) if text.starts_with('/') => {
                 let text = text.to_lowercase();
                 let found = self.ids.iter().find_map(|(other, first)| {
@@ -86,6 +90,18 @@ impl Alignment {
             value => value.clone(),
         }
     }
+}
+
+/// Whether a text is an address, or a range of one, that only Azure will know.
+pub(super) fn is_unknown(text: &str) -> bool {
+    let address = text.split_once('/').map_or(text, |(address, _)| address);
+    let address = address.parse::<IpAddr>();
+    address.is_ok_and(|a| is_placeholder(a) && !a.is_unspecified() && !a.is_loopback())
+}
+
+/// Whether a field is given the first number that is free.
+pub(super) fn is_allocated(path: &Path) -> bool {
+    path.last() == "priority"
 }
 
 fn folded(value: &Value) -> Value {
@@ -148,7 +164,6 @@ fn pair_targets(alignment: &mut Alignment, first: &Own, other: &Own) {
         for element in open {
             let best = (0..theirs.len())
                 .map(|at| (likeness(first, element, (other, theirs[at])), at))
-                .filter(|(count, _)| *count > 0)
                 .max_by_key(|(count, at)| (*count, std::cmp::Reverse(*at)));
             if let Some((_, at)) = best {
                 let same = theirs.remove(at);
@@ -182,13 +197,17 @@ pub(super) fn child_id(target: &Target, element: &Path) -> Option<ResourceId> {
     }
 }
 
-fn likeness(first: &Own, element: &Path, (other, same): (&Own, &Path)) -> usize {
+/// How many fields are the same, and how many are there in both.
+fn likeness(first: &Own, element: &Path, (other, same): (&Own, &Path)) -> (usize, usize) {
     let below = |own: &Own, element: &Path| -> Vec<(Path, Value)> {
         let leaves = own.leaves.iter().filter(|(path, _)| path.is_below(element));
         leaves.map(|(path, value)| (path.below(element), value.clone())).collect()
     };
     let theirs = below(other, same);
-    below(first, element).iter().filter(|leaf| theirs.contains(leaf)).count()
+    let ours = below(first, element);
+    let both = |leaf: &&(Path, Value)| theirs.iter().any(|(path, _)| *path == leaf.0);
+    let same = ours.iter().filter(|leaf| theirs.contains(leaf)).count();
+    (same, ours.iter().filter(both).count())
 }
 
 /// What differs between two outcomes.
@@ -206,9 +225,23 @@ pub(super) fn compare(first: &[Own], other: &[Own]) -> Effect {
     }
     let matched: BTreeSet<&Target> = alignment.targets.values().collect();
     for own in other.iter().filter(|o| !matched.contains(&o.target)) {
-        effect.absent.insert((own.target.clone(), Path::default()));
+        effect.absent.extend(outline(own));
     }
     effect
+}
+
+/// What a Service's part of a resource amounts to: all of it, or elements and single fields.
+fn outline(own: &Own) -> Vec<Place> {
+    if own.origin == Origin::Made {
+        return vec![(own.target.clone(), Path::default())];
+    }
+    let mut places: Vec<Path> = Vec::new();
+    for path in own.elements.iter().chain(own.leaves.iter().map(|(path, _)| path)) {
+        if !places.iter().any(|p| path.is_below(p)) {
+            places.push(path.clone());
+        }
+    }
+    places.into_iter().map(|path| (own.target.clone(), path)).collect()
 }
 
 fn compare_own(alignment: &Alignment, own: &Own, there: &Own, effect: &mut Effect) {
@@ -230,6 +263,11 @@ fn compare_own(alignment: &Alignment, own: &Own, there: &Own, effect: &mut Effec
     let mut seen = BTreeSet::new();
     for (path, value) in &own.leaves {
         if gone.iter().any(|g| path.is_below(g)) {
+            continue;
+        }
+        // Which number is free depends on who came first.
+        if is_allocated(path) {
+            seen.insert(alignment.follow(target, path));
             continue;
         }
         let image = alignment.follow(target, path);

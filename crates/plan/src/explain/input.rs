@@ -49,12 +49,23 @@ pub(super) enum Scope {
     Everything,
 }
 
+/// How much hangs on an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Breadth {
+    /// Some fields.
+    Narrow,
+    /// Nearly everything: it is named for a field only where nothing narrower is.
+    Broad,
+}
+
 /// Something that what becomes of a Service may depend on.
 pub(super) struct Input {
     /// What it is.
     pub source: Source,
     /// What a finding calls it.
     pub key: String,
+    /// How much hangs on it.
+    pub breadth: Breadth,
     /// How it is altered: the first way that has an effect counts.
     pub ways: Vec<Way>,
 }
@@ -62,7 +73,19 @@ pub(super) struct Input {
 impl Input {
     /// An input with one way.
     pub fn new(source: Source, key: &str, way: Way) -> Self {
-        Self { source, key: key.to_owned(), ways: vec![way] }
+        Self { source, key: key.to_owned(), breadth: Breadth::Narrow, ways: vec![way] }
+    }
+
+    /// Whether the Service could do without it.
+    pub fn is_removable(&self) -> bool {
+        self.ways
+            .first()
+            .is_some_and(|way| way.nature == Nature::Removal && way.scope == Scope::Service)
+    }
+
+    /// The same, with nearly everything hanging on it.
+    pub fn broad(self) -> Self {
+        Self { breadth: Breadth::Broad, ..self }
     }
 
     /// A field of the Service.
@@ -121,7 +144,11 @@ fn annotations(service: &Service) -> Vec<Input> {
                 }));
             }
         }
-        Input { source, key: key.to_string(), ways }
+        let breadth = match &key[PREFIX.len()..] {
+            "azure-load-balancer-internal" => Breadth::Broad,
+            _ => Breadth::Narrow,
+        };
+        Input { source, key: key.to_string(), breadth, ways }
     })
     .collect()
 }
@@ -148,18 +175,20 @@ fn others(value: &str) -> Vec<String> {
     }
 }
 
-/// What flags and numbers could be set that are not: what tells of a default that it is one.
-pub(super) fn offers(service: &Service) -> Vec<(String, Way)> {
+/// What could be set and is not: what tells of a default how to change it.
+pub(super) fn offers(service: &Service, policy: &Policy) -> Vec<(String, Way)> {
     /// Values for keys that are no flags.
-    const SAMPLES: [(&str, &str); 4] = [
+    const SAMPLES: [(&str, &str); 6] = [
         ("azure-load-balancer-tcp-idle-timeout", "27"),
         ("azure-load-balancer-health-probe-interval", "17"),
         ("azure-load-balancer-health-probe-num-of-probe", "3"),
         ("azure-load-balancer-health-probe-protocol", "http"),
+        ("azure-allowed-service-tags", "AzureCloud"),
+        ("azure-allowed-ip-ranges", "198.18.0.0/15"),
     ];
     let flags = annotation::TABLE.iter().filter(|a| a.kind == Kind::Flag).map(|a| (a.key, "true"));
     let whole = |key: &str| format!("{PREFIX}{key}");
-    flags
+    let mut all: Vec<(String, Way)> = flags
         .chain(SAMPLES)
         .filter(|(key, _)| !key.contains(annotation::PORT))
         .filter(|(key, _)| !service.annotations.contains_key(whole(key).as_str()))
@@ -169,9 +198,23 @@ pub(super) fn offers(service: &Service) -> Vec<(String, Way)> {
                 let entry = (Arc::from(whole.as_str()), Arc::from(value));
                 edit_annotations(s, |all| all.extend([entry]));
             });
-            (key.to_owned(), way)
+            (format!("annotation {key}"), way)
         })
-        .collect()
+        .collect();
+    if service.source_ranges.is_empty() {
+        let way = on_service(Nature::Variation, |s| s.source_ranges = vec!["198.18.0.0/15".into()]);
+        all.push(("spec.loadBalancerSourceRanges".to_owned(), way));
+    }
+    if service.traffic_policy == TrafficPolicy::Cluster {
+        let way = on_service(Nature::Variation, |s| {
+            s.traffic_policy = TrafficPolicy::Local;
+            s.health_check_node_port = Some(32_000);
+        });
+        all.push(("spec.externalTrafficPolicy".to_owned(), way));
+    }
+    let keys = policy_inputs::offers(policy).into_iter();
+    all.extend(keys.map(|(key, way)| (format!("config {key}"), way)));
+    all
 }
 
 /// Fields of the Service. Nothing is left out but what only says how far it is.
@@ -331,7 +374,7 @@ fn family_inputs(families: &[Family]) -> Vec<Input> {
     let text = names.join(",");
     let only = |family: Family| {
         let way = on_service(Nature::Variation, move |s| s.families = vec![family]);
-        Input::field("spec.ipFamilies", &text, way)
+        Input::field("spec.ipFamilies", &text, way).broad()
     };
     match families {
         [Family::V6] => vec![only(Family::V4)],

@@ -27,20 +27,21 @@ pub use resources::{ExplainedResource, Field, Part, Share, Standing};
 pub use sheet::{Path, Step};
 pub use unused::Unused;
 
+use crate::desired::tags;
 use crate::forecast::{forecast, settle};
 use compare::Effect;
-use input::{Nature, Setting};
+use input::{Breadth, Input, Nature, Setting};
 use model::gateway::{GatewayService, LocationsUpdate};
 use model::kubernetes::{
     Deletion, GATEWAY_FINALIZER, LoadBalancerType, SERVICE_FINALIZER, Service, Wish,
 };
 use model::plan::Resource;
 use model::report::{Finding, ServiceReport, Severity, State, Wait};
-use model::world::{InFlight, Need};
+use model::world::{Fact, InFlight, Need};
 use model::{Policy, ResourceId, ServiceName, ServiceUid, World};
 use serde::Serialize;
 use serde_json::Value;
-use sheet::{Own, Stage};
+use sheet::{Leaf, Origin, Own, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -128,9 +129,11 @@ pub enum Source {
     },
     /// It leads to another part of the same Service, or to what it shares.
     Reference,
-    /// Nothing that was tried makes it another one, but for annotations that are not set.
+    /// It is the first number that is free.
+    FirstFree,
+    /// Nothing that is set makes it so.
     Default {
-        /// Keys of annotations that would change it.
+        /// Annotations, fields and config keys that would change it.
         changed_by: Vec<String>,
     },
 }
@@ -140,7 +143,7 @@ impl fmt::Display for Source {
         let prefix = crate::annotation::PREFIX;
         match self {
             Self::Annotation { key, value } => {
-                write!(f, "{} = {value:?}", key.strip_prefix(prefix).unwrap_or(key))
+                write!(f, "annotation {} = {value:?}", key.strip_prefix(prefix).unwrap_or(key))
             }
             Self::ServiceField { path, value } => write!(f, "{path} = {value}"),
             Self::ConfigKey { key, value } if key.starts_with('-') => write!(f, "{key}={value}"),
@@ -149,10 +152,11 @@ impl fmt::Display for Source {
             Self::EndpointSlices { .. } => f.write_str("the Service's endpoints"),
             Self::Namespace { name } => write!(f, "labels of namespace {name}"),
             Self::Azure { what } => f.write_str(what),
-            Self::Reference => f.write_str("leads there"),
+            Self::FirstFree => f.write_str("the first that is free"),
+            Self::Reference => f.write_str("a reference"),
             Self::Default { changed_by } if changed_by.is_empty() => f.write_str("always so"),
             Self::Default { changed_by } => {
-                write!(f, "default; {} would change it", changed_by.join(", "))
+                write!(f, "default; to change it: {}", changed_by.join(", "))
             }
         }
     }
@@ -168,6 +172,16 @@ pub struct Absent {
     pub path: Path,
     /// What keeps it away.
     pub source: Source,
+}
+
+/// Something that changes no field but without which the Service would be refused.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Needed {
+    /// What it is.
+    pub source: Source,
+    /// What would be wrong.
+    pub refusal: Finding,
 }
 
 /// What one Service causes.
@@ -188,7 +202,9 @@ pub struct Explanation {
     pub resources: Vec<ExplainedResource>,
     /// What is not there because of something it says.
     pub absent: Vec<Absent>,
-    /// Annotations that have no effect.
+    /// What the Service would be refused without.
+    pub needed: Vec<Needed>,
+    /// Annotations and fields that have no effect.
     pub unused: Vec<Unused>,
     /// What is wrong with it.
     pub findings: Vec<Finding>,
@@ -229,7 +245,7 @@ pub fn explain(
     let (settled, _) = settle(unhindered(world), policy);
     let without = without(&settled, service, policy, world);
     let stage = Stage { uid: &service.uid, policy, wire };
-    let wanted = sheet::own(&settled, &without, &stage);
+    let mut wanted = sheet::own(&settled, &without, &stage);
     let mut known = Causes::default();
     let refused = report.findings.iter().any(|f| f.severity == Severity::Refusal);
     if service.wish == Wish::LoadBalancer && !refused {
@@ -237,6 +253,7 @@ pub fn explain(
         let inputs = input::inputs(service, policy, world);
         let bench = Bench::new(wire, setting, inputs);
         known = causes(&bench, &report.findings, &wanted);
+        known.adopt(&sheet::everything(&settled, &stage), &mut wanted);
     } else {
         known.unused = unused::noted(service, &report.findings);
     }
@@ -273,6 +290,7 @@ fn assemble(
             .cloned()
             .collect(),
         absent: causes.absent.into_iter().collect(),
+        needed: causes.needed,
         unused: causes.unused,
         waits: report.waits.clone(),
         in_flight: world
@@ -303,10 +321,26 @@ fn without(settled: &World, service: &Service, policy: &Policy, world: &World) -
     let mut without = settled.clone();
     // A subnet keeps what was once done to it.
     without.azure.subnets.clone_from(&world.azure.subnets);
+    keep_brought(&mut without, world);
     without.kubernetes.services.insert(service.uid.clone(), Arc::new(leaving));
     let (mut without, _) = settle(without, policy);
     without.kubernetes.services.remove(&service.uid);
     without
+}
+
+/// So do public IPs that somebody brought: they are as they are now.
+fn keep_brought(without: &mut World, world: &World) {
+    for (group, facts) in &mut without.azure.public_ips {
+        let then = world.azure.public_ips.get(group).and_then(Fact::known);
+        let (Some(all), Some(then)) = (facts.known_mut(), then) else { continue };
+        for (id, ip) in all.iter_mut() {
+            let tags = ip.tags.as_ref();
+            let brought = tags.is_none_or(|t| tags::ours(t, tags::SERVICE).is_none());
+            if let Some(old) = then.get(id).filter(|_| brought) {
+                *ip = Arc::clone(old);
+            }
+        }
+    }
 }
 
 /// The Service as if nobody had done anything for it yet.
@@ -321,23 +355,66 @@ fn fresh(service: &Service) -> Service {
 #[derive(Default)]
 struct Causes {
     by_place: BTreeMap<compare::Place, BTreeSet<Source>>,
+    /// Broad inputs, for fields that have no narrower cause.
+    broad: BTreeMap<compare::Place, BTreeSet<Source>>,
+    /// Fields that were already so when the Service came, and that it asks for.
+    agreed: BTreeMap<compare::Place, BTreeSet<Source>>,
     absent: BTreeSet<Absent>,
+    needed: Vec<Needed>,
     unused: Vec<Unused>,
 }
 
 impl Causes {
-    fn note(&mut self, effect: Effect, source: &Source) {
+    fn note(&mut self, effect: Effect, input: &Input) {
         let Effect { targets, elements, leaves, absent: _ } = effect;
         let targets = targets.into_iter().map(|target| (target, Path::default()));
-        for place in targets.chain(elements).chain(leaves) {
-            self.by_place.entry(place).or_default().insert(source.clone());
+        for place in targets.chain(elements) {
+            self.by_place.entry(place).or_default().insert(input.source.clone());
+        }
+        let map = match input.breadth {
+            Breadth::Narrow => &mut self.by_place,
+            Breadth::Broad => &mut self.broad,
+        };
+        for place in leaves {
+            map.entry(place).or_default().insert(input.source.clone());
+        }
+    }
+
+    fn settle_broad(&mut self) {
+        for (place, sources) in std::mem::take(&mut self.broad) {
+            self.by_place.entry(place).or_insert(sources);
+        }
+    }
+
+    /// Fields that stand without the Service and that it asks for in the same words become its
+    /// own, too.
+    fn adopt(&mut self, settled: &BTreeMap<Target, Vec<Leaf>>, wanted: &mut Vec<Own>) {
+        for ((target, path), sources) in std::mem::take(&mut self.agreed) {
+            let leaf = settled.get(&target).and_then(|all| all.iter().find(|(p, _)| *p == path));
+            let Some(leaf) = leaf else { continue };
+            let at = wanted.iter().position(|own| own.target == target).unwrap_or_else(|| {
+                let (elements, leaves) = (BTreeSet::new(), Vec::new());
+                let target = target.clone();
+                wanted.insert(0, Own { target, origin: Origin::Found, elements, leaves });
+                0
+            });
+            if wanted[at].get(&path).is_none() {
+                wanted[at].leaves.push(leaf.clone());
+                self.by_place.entry((target, path)).or_default().extend(sources);
+            }
         }
     }
 
     /// What is not there because of an input; single fields only where there is nothing more.
-    fn note_absent(&mut self, effect: &Effect, nature: Nature, source: &Source) {
+    fn note_absent(&mut self, effect: &Effect, nature: Option<Nature>, source: &Source) {
+        let is_annotation = matches!(source, Source::Annotation { .. });
+        if nature == Some(Nature::Variation) && is_annotation {
+            for place in &effect.absent {
+                self.agreed.entry(place.clone()).or_default().insert(source.clone());
+            }
+        }
         let alone = effect.targets.is_empty() && effect.leaves.is_empty();
-        for (target, path) in effect.absent.iter().filter(|_| nature == Nature::Removal) {
+        for (target, path) in effect.absent.iter().filter(|_| nature == Some(Nature::Removal)) {
             let whole = path.0.last().is_none_or(|step| matches!(step, Step::Item(_)));
             if whole || (alone && effect.elements.is_empty()) {
                 let (target, path, source) = (target.clone(), path.clone(), source.clone());
@@ -357,17 +434,22 @@ fn causes(bench: &Bench<'_>, findings: &[Finding], wanted: &[Own]) -> Causes {
     let alignment = compare::align(wanted, ours);
     let mut known = Causes::default();
     for (at, input) in bench.inputs.iter().enumerate() {
-        match bench.effect(at, &[]) {
-            Some((nature, effect)) => {
-                known.note_absent(&effect, nature, &input.source);
-                known.note(effect.seen_from(&alignment, wanted), &input.source);
+        let trial = bench.effect(at, &[]);
+        match (trial.effect, trial.refusal) {
+            (Some(effect), _) => {
+                known.note_absent(&effect, trial.nature, &input.source);
+                known.note(effect.seen_from(&alignment, wanted), input);
             }
-            None => known.unused.extend(unused::why(bench, at, findings)),
+            (None, Some(refusal)) if input.is_removable() => {
+                known.needed.push(Needed { source: input.source.clone(), refusal });
+            }
+            (None, _) => known.unused.extend(unused::why(bench, at, findings)),
         }
     }
+    known.settle_broad();
     let mut defaults: BTreeMap<compare::Place, Vec<String>> = BTreeMap::new();
-    for (key, way) in input::offers(&bench.setting.service) {
-        let effect = bench.effect_of(&way, None, &[]).filter(|e| e.targets.is_empty());
+    for (key, way) in input::offers(&bench.setting.service, &bench.setting.policy) {
+        let effect = bench.effect_of(&way, None, &[]).effect.filter(|e| e.targets.is_empty());
         let Some(effect) = effect else { continue };
         for place in effect.seen_from(&alignment, wanted).leaves {
             defaults.entry(place).or_default().push(key.clone());

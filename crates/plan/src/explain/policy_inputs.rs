@@ -137,7 +137,7 @@ fn balancer_keys(sku: BalancerSku, layout: &Layout, pools: PoolKind) -> Vec<Inpu
         BalancerSku::Basic => ("basic", BalancerSku::Standard),
         BalancerSku::Standard | BalancerSku::Service => ("standard", BalancerSku::Basic),
     };
-    all.push(key("loadBalancerSku", name, vary(move |p| p.sku = other_sku)));
+    all.push(key("loadBalancerSku", name, vary(move |p| p.sku = other_sku)).broad());
     match layout {
         Layout::Several(configs) => {
             let names: Vec<&str> = configs.iter().map(|c| &*c.name).collect();
@@ -155,7 +155,7 @@ fn balancer_keys(sku: BalancerSku, layout: &Layout, pools: PoolKind) -> Vec<Inpu
         PoolKind::NodeIp | PoolKind::PodIp => ("nodeIP", PoolKind::NodeNic),
     };
     let way = vary(move |p| p.pools = other_pools);
-    all.push(key("loadBalancerBackendPoolConfigurationType", name, way));
+    all.push(key("loadBalancerBackendPoolConfigurationType", name, way).broad());
     all
 }
 
@@ -176,5 +176,20 @@ fn shared_probe(port: u16, path: &Arc<str>) -> Vec<Input> {
         }
     });
     all.push(key(path_key, path, way));
+    all
+}
+
+/// Keys at their defaults, with another value.
+pub(super) fn offers(policy: &Policy) -> Vec<(&'static str, Way)> {
+    let mut all = Vec::new();
+    if policy.outbound_snat == OutboundSnat::Enabled && policy.sku == BalancerSku::Standard {
+        all.push(("disableOutboundSNAT", vary(|p| p.outbound_snat = OutboundSnat::Disabled)));
+    }
+    if policy.cluster_probe == ClusterProbe::NodePort {
+        let way = vary(|p| {
+            p.cluster_probe = ClusterProbe::Shared { port: 10_256, path: Arc::from("/healthz") };
+        });
+        all.push(("clusterServiceLoadBalancerHealthProbeMode", way));
+    }
     all
 }

@@ -1,15 +1,13 @@
 //! What a Service causes, resource by resource.
 
-use super::compare::{Alignment, Place, child_id};
+use super::compare::{Alignment, Place, child_id, is_allocated, is_unknown};
 use super::sheet::{self, Leaf, Own, Path, Stage};
 use super::{Causes, Source, Target};
-use crate::forecast::is_placeholder;
 use model::plan::{Action, Change};
 use model::{ResourceId, World};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 
 /// How a resource stands to what the Service asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -205,7 +203,8 @@ fn place(resource: &mut ExplainedResource, field: Field, share: Share, causes: &
     let Some(part) = resource.parts.get_mut(at) else { return };
     let is_name = field.path.below(&element).0.len() == 1 && field.path.last() == "name";
     if is_name {
-        part.sources.extend(field.sources);
+        let named = |s: &Source| !matches!(s, Source::Default { .. });
+        part.sources.extend(field.sources.into_iter().filter(named));
     } else {
         part.fields.push(field);
     }
@@ -289,11 +288,7 @@ fn reference(value: &Value) -> Option<&str> {
 
 fn has_placeholder(value: &Value) -> bool {
     match value {
-        Value::String(text) => {
-            let address = text.split_once('/').map_or(text.as_str(), |(address, _)| address);
-            let address = address.parse::<IpAddr>();
-            address.is_ok_and(|a| is_placeholder(a) && !a.is_unspecified() && !a.is_loopback())
-        }
+        Value::String(text) => is_unknown(text),
         Value::Array(list) => list.iter().any(has_placeholder),
         _ => false,
     }
@@ -318,6 +313,8 @@ pub(super) fn note_rest(
                 Source::Azure { what: "chosen by Azure" }
             } else if named {
                 continue;
+            } else if is_allocated(path) {
+                Source::FirstFree
             } else if reference(value).is_some() {
                 Source::Reference
             } else if anew != Some(value) {

@@ -173,10 +173,21 @@ fn element_name(element: &Value) -> Option<String> {
 pub(super) struct Own {
     /// The resource.
     pub target: Target,
+    /// Whether it is there at all without the Service.
+    pub origin: Origin,
     /// Elements of lists that are there because of the Service.
     pub elements: BTreeSet<Path>,
     /// Fields that are there, or are as they are, because of the Service.
     pub leaves: Vec<Leaf>,
+}
+
+/// Whether a resource is there without the Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It is not.
+    Made,
+    /// It is.
+    Found,
 }
 
 impl Own {
@@ -193,7 +204,9 @@ pub(super) fn own(with: &World, without: &World, stage: &Stage<'_>) -> Vec<Own> 
     let mut found = Vec::new();
     for (target, resource) in resources {
         let there = before.get(&target);
-        if there == Some(&resource) {
+        // A subnet is never made, only assumed to be there.
+        let assumed = there.is_none() && matches!(resource, Resource::Subnet(_));
+        if there == Some(&resource) || assumed {
             continue;
         }
         let leaves = flatten(&(stage.wire.resource)(&resource));
@@ -233,7 +246,8 @@ pub(super) struct Stage<'a> {
 pub(super) fn difference(target: Target, leaves: Vec<Leaf>, there: &[Leaf]) -> Option<Own> {
     let old: BTreeMap<&Path, &Value> = there.iter().map(|(path, value)| (path, value)).collect();
     let old_elements: BTreeSet<Path> = there.iter().flat_map(|(p, _)| p.elements()).collect();
-    let mut found = Own { target, elements: BTreeSet::new(), leaves: Vec::new() };
+    let origin = if there.is_empty() { Origin::Made } else { Origin::Found };
+    let mut found = Own { target, origin, elements: BTreeSet::new(), leaves: Vec::new() };
     for (path, value) in leaves {
         let value = match (old.get(&path), value) {
             (Some(old), value) if **old == value => continue,
@@ -263,7 +277,7 @@ fn resources(world: &World) -> Vec<(Target, Resource)> {
     for facts in azure.public_ips.values().filter_map(Fact::known) {
         all.extend(facts.values().map(|r| Resource::PublicIp(Arc::clone(r))));
     }
-    for facts in azure.balancers.known() {
+    if let Some(facts) = azure.balancers.known() {
         all.extend(facts.values().map(|r| Resource::LoadBalancer(Arc::clone(r))));
     }
     if let Some(Some(group)) = azure.security_group.known() {

@@ -20,6 +20,17 @@ pub(super) struct Outcome {
     refusals: Vec<Finding>,
 }
 
+/// What came of altering one thing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trial {
+    /// How it was altered.
+    pub nature: Option<Nature>,
+    /// What differs, if anything does.
+    pub effect: Option<Effect>,
+    /// Why the Service as it is would be refused then.
+    pub refusal: Option<Finding>,
+}
+
 /// A Service in a World that is settled without it, and all that it may depend on.
 pub(super) struct Bench<'a> {
     /// How bodies are written.
@@ -39,19 +50,37 @@ impl<'a> Bench<'a> {
         Self { wire, setting, inputs, outcome }
     }
 
-    /// What an input is the cause of; nothing where that cannot be found out.
-    pub fn effect(&self, at: usize, without: &[usize]) -> Option<(Nature, Effect)> {
-        let input = self.inputs.get(at)?;
-        let tried = |way: &Way| {
-            let effect = self.effect_of(way, Some(at), without)?;
-            (!effect.is_empty()).then_some((way.nature, effect))
-        };
-        input.ways.iter().find_map(tried)
+    /// What an input is the cause of, by the first way that shows something.
+    pub fn effect(&self, at: usize, without: &[usize]) -> Trial {
+        let mut last = Trial::default();
+        let ways = self.inputs.get(at).into_iter().flat_map(|input| &input.ways);
+        for way in ways {
+            let trial = self.effect_of(way, Some(at), without);
+            if trial.effect.is_some() {
+                return trial;
+            }
+            if way.nature == Nature::Removal {
+                last = trial;
+            }
+        }
+        last
     }
 
     /// What a way of altering the setting changes. Inputs that do not go with it are left out on
     /// both sides.
-    pub fn effect_of(&self, way: &Way, of: Option<usize>, without: &[usize]) -> Option<Effect> {
+    pub fn effect_of(&self, way: &Way, of: Option<usize>, without: &[usize]) -> Trial {
+        let mut trial = Trial { nature: Some(way.nature), ..Trial::default() };
+        trial.effect = self.follow(way, of, without, &mut trial.refusal).filter(|e| !e.is_empty());
+        trial
+    }
+
+    fn follow(
+        &self,
+        way: &Way,
+        of: Option<usize>,
+        without: &[usize],
+        refusal: &mut Option<Finding>,
+    ) -> Option<Effect> {
         let mut left_out = without.to_vec();
         for _ in 0..=CONCESSIONS {
             let mut setting = self.setting.clone();
@@ -59,25 +88,22 @@ impl<'a> Bench<'a> {
                 setting = (self.removal(*at)?.alter)(&setting)?;
             }
             let other = outcome(self.wire, &(way.alter)(&setting)?, way.scope);
-            if !other.refusals.is_empty() {
+            if let Some(finding) = other.refusals.first() {
+                refusal.get_or_insert_with(|| finding.clone());
                 left_out.push(self.blamed(&other.refusals, of, &left_out)?);
                 continue;
             }
-            let first = match left_out.is_empty() {
-                true => self.outcome.clone(),
-                false => outcome(self.wire, &setting, Scope::Service),
-            };
+            if left_out.is_empty() {
+                return (self.outcome.state == other.state)
+                    .then(|| compare(&self.outcome.own, &other.own));
+            }
+            let first = outcome(self.wire, &setting, Scope::Service);
             if first.state != other.state || !first.refusals.is_empty() {
                 return None;
             }
+            let ours = &self.outcome.own;
             let effect = compare(&first.own, &other.own);
-            return Some(match left_out.is_empty() {
-                true => effect,
-                false => {
-                    let ours = &self.outcome.own;
-                    effect.seen_from(&align(ours, &first.own), ours)
-                }
-            });
+            return Some(effect.seen_from(&align(ours, &first.own), ours));
         }
         None
     }
@@ -97,7 +123,7 @@ impl<'a> Bench<'a> {
     /// The input that keeps another one from having an effect.
     pub fn stronger(&self, at: usize) -> Option<&Source> {
         let others = (0..self.inputs.len()).filter(|i| *i != at && self.removal(*i).is_some());
-        let mut found = others.filter(|i| self.effect(at, &[*i]).is_some());
+        let mut found = others.filter(|i| self.effect(at, &[*i]).effect.is_some());
         found.next().map(|i| &self.inputs[i].source)
     }
 }

@@ -3,12 +3,13 @@
 use super::Source;
 use super::trial::Bench;
 use crate::annotation::{self, PREFIX};
+use crate::intent::rules::UNKNOWN_ANNOTATION;
 use model::kubernetes::Service;
 use model::report::{Finding, Severity};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// An annotation without effect.
+/// An annotation, or a field, without effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unused {
@@ -20,21 +21,32 @@ pub struct Unused {
     pub reason: String,
 }
 
-/// Why an input that changes nothing changes nothing; only annotations are told of.
+/// Why an input that changes nothing changes nothing; only what the Service's owner wrote is told
+/// of.
 pub(super) fn why(bench: &Bench<'_>, at: usize, findings: &[Finding]) -> Option<Unused> {
-    let Source::Annotation { key, value } = &bench.inputs.get(at)?.source else { return None };
-    let reason = told(findings, key).unwrap_or_else(|| {
-        let suffix = key.strip_prefix(PREFIX).unwrap_or(key);
+    let input = bench.inputs.get(at)?;
+    let (key, value) = match &input.source {
+        Source::Annotation { key, value } => (Arc::clone(key), Arc::clone(value)),
+        Source::ServiceField { path, value }
+            if input.is_removable() && path != "metadata.labels" =>
+        {
+            (Arc::from(path.as_str()), Arc::from(value.as_str()))
+        }
+        _ => return None,
+    };
+    let reason = told(findings, &key).unwrap_or_else(|| {
+        let suffix = key.strip_prefix(PREFIX).unwrap_or(&key);
         match (bench.stronger(at), annotation::find(suffix)) {
             (Some(other), _) => format!("{other} counts instead"),
             (None, Some(found)) => format!(
                 "it changes nothing here; without it: {}",
                 found.annotation.default.replace('`', "")
             ),
-            (None, None) => "no key of ours".to_owned(),
+            (None, None) if !key.starts_with(PREFIX) => "it changes nothing here".to_owned(),
+            (None, None) => "no key that Ballast knows".to_owned(),
         }
     });
-    Some(Unused { key: Arc::clone(key), value: Arc::clone(value), reason })
+    Some(Unused { key, value, reason })
 }
 
 /// What findings alone say.
@@ -49,5 +61,13 @@ pub(super) fn noted(service: &Service, findings: &[Finding]) -> Vec<Unused> {
 
 fn told(findings: &[Finding], key: &str) -> Option<String> {
     let note = findings.iter().find(|f| f.severity == Severity::Note && *f.key == *key)?;
-    Some(format!("{:?} is not allowed: {}", note.value, note.allowed))
+    let allowed = &*note.allowed;
+    let unknown = UNKNOWN_ANNOTATION.allowed;
+    Some(match (allowed.strip_prefix(unknown), allowed.strip_prefix("nothing")) {
+        (Some(advice), _) => format!("no key that Ballast knows{advice}"),
+        (None, Some(why)) => {
+            why.strip_prefix(": ").map_or(format!("no effect{why}"), str::to_owned)
+        }
+        (None, None) => format!("allowed is: {allowed}"),
+    })
 }

@@ -1,6 +1,9 @@
 //! A resource as rows: field, value, and what it is because of.
 
+use super::{Names, because};
+use crate::output::{Ink, Paint};
 use crate::render::known;
+use crate::render::table::lay_out;
 use crate::render::tree::scalar;
 use plan::explain::{ExplainedResource, Field, Part, Path, Share, Source, Step};
 use serde_json::Value;
@@ -11,29 +14,68 @@ const NAMED: usize = 3;
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
-    field: String,
-    value: String,
-    because: Vec<String>,
+pub(super) enum Row {
+    /// A part of the resource begins.
+    Head {
+        /// Its path.
+        path: String,
+        /// What it is because of.
+        because: String,
+    },
+    /// A field.
+    Field {
+        /// Its path.
+        path: String,
+        /// Its value.
+        value: String,
+        /// What it is because of.
+        because: String,
+    },
 }
 
 impl Row {
-    /// A line that begins something.
-    pub fn head(text: &str, sources: &BTreeSet<Source>) -> Self {
-        let because = sources.iter().map(ToString::to_string).collect();
-        Self { field: format!("  {text}"), value: String::new(), because }
-    }
-
-    /// The lines it takes: one a source.
-    pub fn lines(&self) -> Vec<Vec<String>> {
-        let mut lines = Vec::new();
-        let first = self.because.first().cloned().unwrap_or_default();
-        lines.push(vec![self.field.clone(), self.value.clone(), first]);
-        for source in self.because.iter().skip(1) {
-            lines.push(vec![String::new(), String::new(), source.clone()]);
+    /// The same with short names.
+    pub fn shortened(self, names: &Names) -> Self {
+        match self {
+            Self::Head { path, because } => Self::Head { path: names.shorten(&path), because },
+            Self::Field { path, value, because } => {
+                Self::Field { path: names.shorten(&path), value: names.shorten(&value), because }
+            }
         }
-        lines
     }
+}
+
+/// Rows below each other, their columns aligned.
+pub(super) fn render(rows: &[Row], paint: Paint) -> String {
+    let titles = ["  FIELD", "VALUE", "BECAUSE OF"].map(str::to_owned).to_vec();
+    let cells = rows.iter().filter_map(|row| match row {
+        Row::Head { .. } => None,
+        Row::Field { path, value, because } => {
+            Some(vec![path.clone(), value.clone(), because.clone()])
+        }
+    });
+    let lines = lay_out(&std::iter::once(titles).chain(cells).collect::<Vec<_>>());
+    let mut lines = lines.iter().map(|cells| cells.join("  ").trim_end().to_owned());
+    let mut text = String::new();
+    if let Some(titles) = lines.next() {
+        text.push_str(&format!("{}\n", paint.ink(Ink::Dim, titles)));
+    }
+    for row in rows {
+        match row {
+            Row::Head { path, because } if because.is_empty() => {
+                text.push_str(&format!("  {}\n", paint.ink(Ink::Bold, path)));
+            }
+            Row::Head { path, because } => {
+                let path = paint.ink(Ink::Bold, path);
+                text.push_str(&format!("  {path}  because of {because}\n"));
+            }
+            Row::Field { .. } => {
+                text.push_str(&lines.next().unwrap_or_default());
+                text.push('\n');
+            }
+        }
+    }
+    text
 }
 
 /// All rows of a resource.
@@ -58,9 +100,9 @@ fn part_rows(part: &Part) -> Vec<Row> {
     let head = match part.share {
         Share::Own => path,
         Share::Added => format!("{path}, to which it adds"),
-        Share::Used => format!("{path}, which it shares with other Services"),
+        Share::Used => format!("{path}, which it uses and which stands without it"),
     };
-    let mut rows = vec![Row::head(&head, &part.sources)];
+    let mut rows = vec![Row::Head { path: head, because: because(&part.sources) }];
     rows.extend(fields(&part.fields, &part.path, "    "));
     rows
 }
@@ -81,11 +123,10 @@ fn alike(parts: &[Part]) -> usize {
 fn counted(parts: &[Part]) -> Row {
     let names: Vec<String> = parts.iter().take(NAMED).map(|p| p.path.last().to_owned()).collect();
     let list = parts.first().map(|p| Path(p.path.0[..p.path.0.len() - 1].to_vec()));
-    let because = parts.first().map(sources_of).into_iter().flatten();
-    Row {
-        field: format!("  {}", shown_path(&list.unwrap_or_default())),
+    Row::Field {
+        path: format!("  {}", shown_path(&list.unwrap_or_default())),
         value: format!("{}: {}, …", parts.len(), names.join(", ")),
-        because: because.map(ToString::to_string).collect(),
+        because: because(parts.first().map(sources_of).into_iter().flatten()),
     }
 }
 
@@ -122,10 +163,10 @@ fn row(field: &Field, below: &Path, indent: &str) -> Row {
         (Some(now), None) => ("- ", on_line(now)),
         (None, None) => ("", String::new()),
     };
-    Row {
-        field: format!("{indent}{mark}{}", shown_path(below)),
+    Row::Field {
+        path: format!("{indent}{mark}{}", shown_path(below)),
         value,
-        because: field.sources.iter().map(ToString::to_string).collect(),
+        because: because(&field.sources),
     }
 }
 
@@ -157,10 +198,10 @@ fn list_row(fields: &[&Field], list: &Path, from: &Path, indent: &str) -> Row {
         .collect();
     let more = if elements.len() > NAMED { ", …" } else { "" };
     let sources: BTreeSet<&Source> = fields.iter().flat_map(|f| &f.sources).collect();
-    Row {
-        field: format!("{indent}{}", shown_path(list)),
+    Row::Field {
+        path: format!("{indent}{}", shown_path(list)),
         value: format!("{}: {}{more}", elements.len(), shown.join(", ")),
-        because: sources.into_iter().map(ToString::to_string).collect(),
+        because: because(sources),
     }
 }
 
@@ -178,7 +219,15 @@ fn on_line(value: &Value) -> String {
             let segments: Vec<&str> = text.rsplit('/').take(2).collect();
             segments.into_iter().rev().collect::<Vec<_>>().join("/")
         }
-        Value::Array(list) => list.iter().map(scalar).collect::<Vec<_>>().join(", "),
+        Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(", "),
+        value => plain(value),
+    }
+}
+
+/// Text without quotes, unless there is nothing to see.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => text.clone(),
         value => scalar(value),
     }
 }
