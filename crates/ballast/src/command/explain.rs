@@ -6,6 +6,7 @@ use crate::manifest::{self, Manifest};
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::render::explain::{document, render};
 use model::ServiceName;
+use model::gateway::LocationsUpdate;
 use plan::explain::{Stranger, Wire, explain};
 use serde_json::Value;
 
@@ -30,8 +31,22 @@ pub struct Args {
 pub const WIRE: Wire = Wire {
     resource: arm::body::write_resource,
     registration: arm::body::write_gateway_service,
-    locations: arm::body::locations_update,
+    locations,
 };
+
+/// The addresses alone, without what only an update says.
+fn locations(update: &LocationsUpdate) -> Value {
+    let mut body = arm::body::locations_update(update);
+    if let Value::Object(fields) = &mut body {
+        fields.remove("action");
+    }
+    for location in body["addressLocations"].as_array_mut().into_iter().flatten() {
+        if let Value::Object(fields) = location {
+            fields.remove("addressUpdateAction");
+        }
+    }
+    body
+}
 
 /// Explains and prints; writes nothing.
 ///

@@ -84,7 +84,11 @@ impl Names {
 
     /// What the short ones stand for, where they are used.
     fn legend(&self, text: &str) -> String {
-        let used = self.pairs.iter().filter(|(_, short)| text.contains(short));
+        let alone = |at: usize| !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric());
+        let used = self
+            .pairs
+            .iter()
+            .filter(|(_, short)| text.match_indices(short.as_str()).any(|(at, _)| alone(at)));
         used.map(|(long, short)| {
             format!("  {short} below is short for {long}, which comes from metadata.uid\n")
         })
@@ -140,6 +144,12 @@ fn head(explanation: &Explanation, paint: Paint) -> String {
 
 fn kind(target: &Target) -> String {
     match target {
+        Target::Azure(id) if id.folded().ends_with("/addresslocations") => {
+            "addresses in Service Gateway".to_owned()
+        }
+        Target::Azure(id) if id.folded().contains("/servicegateways/") => {
+            "service of Service Gateway".to_owned()
+        }
         Target::Azure(id) => kind_name(id),
         Target::Service(_) => "Service".to_owned(),
     }
@@ -147,6 +157,9 @@ fn kind(target: &Target) -> String {
 
 fn name(target: &Target) -> String {
     match target {
+        Target::Azure(id) if id.folded().ends_with("/addresslocations") => {
+            id.as_str().rsplit('/').nth(1).unwrap_or_default().to_owned()
+        }
         Target::Azure(id) => shown_name(id),
         Target::Service(name) => name.to_string(),
     }

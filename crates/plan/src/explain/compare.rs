@@ -140,7 +140,9 @@ pub(super) fn align(first: &[Own], other: &[Own]) -> Alignment {
 
 fn pair_targets(alignment: &mut Alignment, first: &Own, other: &Own) {
     alignment.targets.insert(first.target.clone(), other.target.clone());
-    if let (Target::Azure(a), Target::Azure(b)) = (&first.target, &other.target) {
+    // What is found cannot be had under another id: to refer to it is a choice.
+    let same = first.target == other.target || first.origin == Origin::Made;
+    if let (Target::Azure(a), Target::Azure(b), true) = (&first.target, &other.target, same) {
         alignment.ids.push((b.folded().to_owned(), a.folded().to_owned()));
     }
     let mut lists: BTreeMap<Path, Vec<&Path>> = BTreeMap::new();
@@ -216,7 +218,13 @@ pub(super) fn compare(first: &[Own], other: &[Own]) -> Effect {
     let mut effect = Effect::default();
     for own in first {
         let found = alignment.targets.get(&own.target);
-        if found != Some(&own.target) {
+        if found.is_none() && own.origin == Origin::Found {
+            for (target, path) in outline(own) {
+                let is_element = own.elements.contains(&path);
+                let places = if is_element { &mut effect.elements } else { &mut effect.leaves };
+                places.insert((target, path));
+            }
+        } else if found != Some(&own.target) {
             effect.targets.insert(own.target.clone());
         }
         if let Some(there) = found.and_then(|t| other.iter().find(|o| o.target == *t)) {

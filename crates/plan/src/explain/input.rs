@@ -301,7 +301,9 @@ fn port_inputs(at: usize, port: &ServicePort, count: usize) -> Vec<Input> {
     let mut all = Vec::new();
     if count > 1 {
         let way = on_service(Nature::Removal, move |s| {
-            s.ports.remove(at);
+            if at < s.ports.len() {
+                s.ports.remove(at);
+            }
         });
         let value = format!("{} {number}", protocol.name());
         all.push(Input::field(&path(""), value, way));

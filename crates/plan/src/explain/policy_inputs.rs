@@ -126,11 +126,17 @@ fn groups(group: &Group, balancers: &Group, security: &Group, links: &Group) -> 
     all
 }
 
-/// What kind of load balancers there are. The container load balancer is another world: nothing
-/// of it can be had with another SKU, so that these keys do not tell one field from another there.
+/// What kind of load balancers there are. The container load balancer is chosen by three keys
+/// together.
 fn balancer_keys(sku: BalancerSku, layout: &Layout, pools: PoolKind) -> Vec<Input> {
     let mut all = Vec::new();
     if sku == BalancerSku::Service {
+        let way = vary(|p| {
+            p.sku = BalancerSku::Standard;
+            p.layout = Layout::Single;
+            p.pools = PoolKind::NodeIp;
+        });
+        all.push(key("loadBalancerSku", "service", way).broad());
         return all;
     }
     let (name, other_sku) = match sku {

@@ -201,7 +201,9 @@ fn place(resource: &mut ExplainedResource, field: Field, share: Share, causes: &
         resource.parts.len() - 1
     });
     let Some(part) = resource.parts.get_mut(at) else { return };
-    let is_name = field.path.below(&element).0.len() == 1 && field.path.last() == "name";
+    // What the element is told from the others by stands in its head.
+    let value = field.wanted.as_ref().or(field.now.as_ref()).and_then(Value::as_str);
+    let is_name = field.path.below(&element).0.len() == 1 && value == Some(element.last());
     if is_name {
         let named = |s: &Source| !matches!(s, Source::Default { .. });
         part.sources.extend(field.sources.into_iter().filter(named));

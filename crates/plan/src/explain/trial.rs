@@ -27,6 +27,8 @@ pub(super) struct Trial {
     pub nature: Option<Nature>,
     /// What differs, if anything does.
     pub effect: Option<Effect>,
+    /// What differs also in what the Service as it is does not have.
+    pub elsewhere: Option<Effect>,
     /// Why the Service as it is would be refused then.
     pub refusal: Option<Finding>,
 }
@@ -59,7 +61,7 @@ impl<'a> Bench<'a> {
             if trial.effect.is_some() {
                 return trial;
             }
-            if way.nature == Nature::Removal {
+            if way.nature == Nature::Removal || trial.elsewhere.is_some() {
                 last = trial;
             }
         }
@@ -70,7 +72,10 @@ impl<'a> Bench<'a> {
     /// both sides.
     pub fn effect_of(&self, way: &Way, of: Option<usize>, without: &[usize]) -> Trial {
         let mut trial = Trial { nature: Some(way.nature), ..Trial::default() };
-        trial.effect = self.follow(way, of, without, &mut trial.refusal).filter(|e| !e.is_empty());
+        if let Some((seen, all)) = self.follow(way, of, without, &mut trial.refusal) {
+            trial.effect = (!seen.is_empty()).then_some(seen);
+            trial.elsewhere = (!all.is_empty()).then_some(all);
+        }
         trial
     }
 
@@ -80,7 +85,7 @@ impl<'a> Bench<'a> {
         of: Option<usize>,
         without: &[usize],
         refusal: &mut Option<Finding>,
-    ) -> Option<Effect> {
+    ) -> Option<(Effect, Effect)> {
         let mut left_out = without.to_vec();
         for _ in 0..=CONCESSIONS {
             let mut setting = self.setting.clone();
@@ -94,8 +99,8 @@ impl<'a> Bench<'a> {
                 continue;
             }
             if left_out.is_empty() {
-                return (self.outcome.state == other.state)
-                    .then(|| compare(&self.outcome.own, &other.own));
+                let effect = compare(&self.outcome.own, &other.own);
+                return (self.outcome.state == other.state).then(|| (effect.clone(), effect));
             }
             let first = outcome(self.wire, &setting, Scope::Service);
             if first.state != other.state || !first.refusals.is_empty() {
@@ -103,7 +108,7 @@ impl<'a> Bench<'a> {
             }
             let ours = &self.outcome.own;
             let effect = compare(&first.own, &other.own);
-            return Some(effect.seen_from(&align(ours, &first.own), ours));
+            return Some((effect.seen_from(&align(ours, &first.own), ours), effect));
         }
         None
     }
@@ -123,7 +128,7 @@ impl<'a> Bench<'a> {
     /// The input that keeps another one from having an effect.
     pub fn stronger(&self, at: usize) -> Option<&Source> {
         let others = (0..self.inputs.len()).filter(|i| *i != at && self.removal(*i).is_some());
-        let mut found = others.filter(|i| self.effect(at, &[*i]).effect.is_some());
+        let mut found = others.filter(|i| self.effect(at, &[*i]).elsewhere.is_some());
         found.next().map(|i| &self.inputs[i].source)
     }
 }
