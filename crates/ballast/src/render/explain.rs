@@ -7,7 +7,7 @@ use crate::render::known;
 use crate::render::plan::words::{group_name, kind_name, shown_name};
 use crate::render::table::lay_out;
 use crate::status::state;
-use model::report::Wait;
+use model::report::{State, Wait};
 use plan::annotation::PREFIX;
 use plan::explain::{Absent, ExplainedResource, Explanation, Source, Standing, Target};
 use serde_json::{Value, json};
@@ -119,6 +119,9 @@ fn head(explanation: &Explanation, paint: Paint) -> String {
         text.push_str(&format!(", on load balancer {balancer}"));
     }
     text.push('\n');
+    if explanation.state == State::Refused {
+        text.push_str("  Nothing is written for it until this is corrected; what it has stays:\n");
+    }
     for finding in &explanation.findings {
         text.push_str(&paint.ink(Ink::Red, format!("  ! {finding}")));
         text.push('\n');

@@ -380,12 +380,6 @@ impl Causes {
         }
     }
 
-    fn settle_broad(&mut self) {
-        for (place, sources) in std::mem::take(&mut self.broad) {
-            self.by_place.entry(place).or_insert(sources);
-        }
-    }
-
     /// Fields that stand without the Service and that it asks for in the same words become its
     /// own, too.
     fn adopt(&mut self, settled: &BTreeMap<Target, Vec<Leaf>>, wanted: &mut Vec<Own>) {
@@ -415,6 +409,11 @@ impl Causes {
         }
         let alone = effect.targets.is_empty() && effect.leaves.is_empty();
         for (target, path) in effect.absent.iter().filter(|_| nature == Some(Nature::Removal)) {
+            let is_written = matches!(source, Source::Annotation { .. } | Source::ConfigKey { .. });
+            // Elements of elements, as addresses in a pool, come and go with much else.
+            if !is_written || path.elements().count() > 1 {
+                continue;
+            }
             let whole = path.0.last().is_none_or(|step| matches!(step, Step::Item(_)));
             if whole || (alone && effect.elements.is_empty()) {
                 let (target, path, source) = (target.clone(), path.clone(), source.clone());
@@ -446,7 +445,6 @@ fn causes(bench: &Bench<'_>, findings: &[Finding], wanted: &[Own]) -> Causes {
             (None, _) => known.unused.extend(unused::why(bench, at, findings)),
         }
     }
-    known.settle_broad();
     let mut defaults: BTreeMap<compare::Place, Vec<String>> = BTreeMap::new();
     for (key, way) in input::offers(&bench.setting.service, &bench.setting.policy) {
         let effect = bench.effect_of(&way, None, &[]).effect.filter(|e| e.targets.is_empty());

@@ -311,9 +311,16 @@ pub(super) fn note_rest(
             let place = (own.target.clone(), path.clone());
             let anew = there.and_then(|o| o.get(&alignment.follow(&own.target, path)));
             let named = causes.by_place.get(&place).is_some_and(|sources| !sources.is_empty());
+            let changed_by = defaults.get(&place).cloned().unwrap_or_default();
+            let broad = causes.broad.remove(&place);
             let source = if anew.is_some_and(has_placeholder) {
                 Source::Azure { what: "chosen by Azure" }
             } else if named {
+                continue;
+            } else if !changed_by.is_empty() {
+                Source::Default { changed_by }
+            } else if let Some(broad) = broad {
+                causes.by_place.insert(place, broad);
                 continue;
             } else if is_allocated(path) {
                 Source::FirstFree
@@ -322,7 +329,6 @@ pub(super) fn note_rest(
             } else if anew != Some(value) {
                 Source::Azure { what: "as it is in Azure" }
             } else {
-                let changed_by = defaults.get(&place).cloned().unwrap_or_default();
                 Source::Default { changed_by }
             };
             causes.by_place.entry(place).or_default().insert(source);
