@@ -21,14 +21,17 @@ pub(super) struct Setting {
     pub world: World,
 }
 
+/// A setting with one thing altered.
+type Alteration = Box<dyn Fn(&Setting) -> Setting>;
+
 /// How an input is altered.
 pub(super) struct Way {
     /// Whether the input goes or says something else.
     pub nature: Nature,
     /// What of the setting is altered.
     pub scope: Scope,
-    /// Does it; gives nothing where it cannot be done.
-    pub alter: Box<dyn Fn(&Setting) -> Option<Setting>>,
+    /// Does it.
+    pub alter: Alteration,
 }
 
 /// Whether an input goes or says something else.
@@ -100,7 +103,7 @@ pub(super) fn on_service(nature: Nature, edit: impl Fn(&mut Service) + 'static) 
     let alter = move |setting: &Setting| {
         let mut setting = setting.clone();
         edit(&mut setting.service);
-        Some(setting)
+        setting
     };
     Way { nature, scope: Scope::Service, alter: Box::new(alter) }
 }
@@ -110,7 +113,7 @@ pub(super) fn on_all(nature: Nature, edit: impl Fn(&mut Setting) + 'static) -> W
     let alter = move |setting: &Setting| {
         let mut setting = setting.clone();
         edit(&mut setting);
-        Some(setting)
+        setting
     };
     Way { nature, scope: Scope::Everything, alter: Box::new(alter) }
 }
@@ -311,7 +314,7 @@ fn port_inputs(at: usize, port: &ServicePort, count: usize) -> Vec<Input> {
     let old = *number;
     let way = on_service(Nature::Variation, move |s| {
         let taken = |n: u16| s.ports.iter().any(|p| p.port == n);
-        let Some(new) = (1..=u16::MAX).map(|d| old.wrapping_add(d)).find(|n| *n > 1 && !taken(*n))
+        let Some(new) = (0..u16::MAX).map(|d| old.wrapping_add(4_099).wrapping_add(d)).find(|n| *n > 1 && !taken(*n))
         else {
             return;
         };

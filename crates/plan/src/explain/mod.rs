@@ -8,7 +8,8 @@
 //! # Guarantees
 //! - A cause that is named changes the field: planning without it, or with another value, gives
 //!   another one.
-//! - Every annotation under our prefix is the cause of something, or listed as unused with a reason.
+//! - Every annotation under our prefix is the cause of something, or listed as unused with a
+//!   reason.
 //!
 //! # Assumptions
 //! What has not been read of Azure is taken as empty.

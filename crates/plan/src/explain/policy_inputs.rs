@@ -89,15 +89,29 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
     }
     all.extend(groups(group, balancer_group, security_group_group, private_link_group));
     all.extend(balancer_keys(*sku, layout, *pools));
-    if *exclude_control_plane == ControlPlane::Included {
+    all.extend(switches(*exclude_control_plane, *outbound_snat, *preconfigured));
+    if let ClusterProbe::Shared { port, path } = cluster_probe {
+        all.extend(shared_probe(*port, path));
+    }
+    all
+}
+
+/// What is not at its default.
+fn switches(
+    control_plane: ControlPlane,
+    outbound_snat: OutboundSnat,
+    preconfigured: Preconfigured,
+) -> Vec<Input> {
+    let mut all = Vec::new();
+    if control_plane == ControlPlane::Included {
         let way = remove(|p| p.exclude_control_plane = ControlPlane::Excluded);
         all.push(key("excludeMasterFromStandardLB", false, way));
     }
-    if *outbound_snat == OutboundSnat::Disabled {
+    if outbound_snat == OutboundSnat::Disabled {
         let way = remove(|p| p.outbound_snat = OutboundSnat::Enabled);
         all.push(key("disableOutboundSNAT", true, way));
     }
-    if *preconfigured != Preconfigured::None {
+    if preconfigured != Preconfigured::None {
         let name = "preConfiguredBackendPoolLoadBalancerTypes";
         let value = match preconfigured {
             Preconfigured::Internal => "internal",
@@ -105,9 +119,6 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
             Preconfigured::None | Preconfigured::All => "all",
         };
         all.push(key(name, value, remove(|p| p.preconfigured = Preconfigured::None)));
-    }
-    if let ClusterProbe::Shared { port, path } = cluster_probe {
-        all.extend(shared_probe(*port, path));
     }
     all
 }

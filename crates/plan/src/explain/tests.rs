@@ -152,6 +152,7 @@ fn nics_in_a_pool_come_from_the_nodes() {
     let web = service();
     let mut policy = policy();
     policy.pools = PoolKind::NodeNic;
+    policy.vm_kind = model::policy::VmKind::Standalone;
     let mut world = node_world(&web);
     stage::add_nics(&mut world, 5);
     let found = explained(&world, &policy, &web);

@@ -3,8 +3,7 @@
 use crate::explain::{Explanation, Wire, explain};
 use crate::forecast::settle;
 use model::azure::{
-    Allocation, MemberConfiguration, MemberKind, MemberState, PoolMember, PrivateLinkPolicy,
-    PrivateLinkRank, Provisioning, PublicIp, Rest, SecurityGroup, Sku, Subnet,
+    Allocation, PrivateLinkPolicy, Provisioning, PublicIp, Rest, SecurityGroup, Sku, Subnet,
 };
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Membership, Node, NodeRole, Service, ServicePort,
@@ -18,7 +17,8 @@ use model::world::{Fact, Kind, VirtualMachine};
 use model::{
     Etag, Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) const WIRE: Wire = Wire {
@@ -214,22 +214,17 @@ pub(super) fn add_nics(world: &mut World, count: u8) {
         node.name = NodeName::new(&host);
         node.provider_id = Some(Arc::from(format!("azure://{vm}")));
         world.kubernetes.nodes.insert(node.name.clone(), Arc::new(node));
-        let member = PoolMember {
-            id: nic.clone(),
-            kind: MemberKind::NetworkInterface,
-            etag: Some(Etag::new("1")),
-            location: "eastus".into(),
-            host: Some(Arc::clone(&host)),
-            state: MemberState::Usable,
-            configurations: vec![MemberConfiguration {
-                name: "ipconfig".into(),
-                family: Family::V4,
-                rank: PrivateLinkRank::Primary,
-                pools: BTreeSet::new(),
-            }],
-            owner: Some(vm.clone()),
-            rest: Rest::default(),
-        };
+        let member = arm::body::read_pool_member(&json!({
+            "id": nic.as_str(),
+            "location": "eastus",
+            "properties": {
+                "primary": true,
+                "virtualMachine": { "id": vm.as_str() },
+                "ipConfigurations": [{ "name": "ipconfig", "properties": { "primary": true,
+                    "privateIPAddressVersion": "IPv4" } }],
+            },
+        }));
+        let member = member.expect("a NIC as Azure writes one");
         nics.insert(nic.clone(), Arc::new(member));
         let machine =
             VirtualMachine { id: vm.clone(), host: Some(host), set: None, nic: Some(nic) };
