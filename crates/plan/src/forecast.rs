@@ -98,7 +98,8 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
 
 /// The World that plans lead to, and the last report. What has not been read is taken as empty.
 pub(crate) fn settle(world: World, policy: &Policy) -> (World, Report) {
-    let mut path = Path { world, placeholders: 0 };
+    let placeholders = last_placeholder(&world);
+    let mut path = Path { world, placeholders };
     let mut last = Report::default();
     for _ in 0..ROUNDS {
         let (plan, report) = plan(&path.world, policy);
@@ -123,6 +124,23 @@ pub(crate) fn settle(world: World, policy: &Policy) -> (World, Report) {
         }
     }
     (path.world, last)
+}
+
+/// The number of the last placeholder that a World which was settled before holds.
+fn last_placeholder(world: &World) -> u16 {
+    let azure = &world.azure;
+    let ips = azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values);
+    let balancers = azure.balancers.known().into_iter().flat_map(BTreeMap::values);
+    let frontends = balancers.flat_map(|b| &b.frontends).filter_map(|f| match &f.address {
+        FrontendAddress::Private { address, .. } => *address,
+        FrontendAddress::Public(_) | FrontendAddress::Other => None,
+    });
+    let numbers = ips.filter_map(|ip| ip.address).chain(frontends).filter(|a| is_placeholder(*a));
+    let numbers = numbers.map(|address| match address {
+        IpAddr::V4(a) => u16::from_be_bytes([a.octets()[2], a.octets()[3]]),
+        IpAddr::V6(a) => a.segments()[7],
+    });
+    numbers.max().unwrap_or(0)
 }
 
 /// Nothing is there; a subnet is there and takes every address.

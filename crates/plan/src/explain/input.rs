@@ -314,10 +314,9 @@ fn port_inputs(at: usize, port: &ServicePort, count: usize) -> Vec<Input> {
     let old = *number;
     let way = on_service(Nature::Variation, move |s| {
         let taken = |n: u16| s.ports.iter().any(|p| p.port == n);
-        let Some(new) = (0..u16::MAX).map(|d| old.wrapping_add(4_099).wrapping_add(d)).find(|n| *n > 1 && !taken(*n))
-        else {
-            return;
-        };
+        // Far from the ports that others are likely to have.
+        let mut far = (4_099..u16::MAX).map(|distance| old.wrapping_add(distance));
+        let Some(new) = far.find(|n| *n > 1 && !taken(*n)) else { return };
         if let Some(port) = s.ports.get_mut(at) {
             port.port = new;
         }

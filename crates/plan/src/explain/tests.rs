@@ -221,3 +221,26 @@ fn the_same_world_is_explained_in_the_same_words() {
     let text = |w: &World| serde_json::to_string(&explained(w, &policy(), &web)).unwrap();
     assert_eq!(text(&world), text(&world.clone()));
 }
+#[test]
+fn other_services_that_stand_on_addresses_not_yet_known_are_kept_apart() {
+    let web = service();
+    let mut world = node_world(&web);
+    for n in 2..9_u16 {
+        let mut other = service();
+        other.uid = ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"));
+        other.name = ServiceName::new("default", format!("other{n}"));
+        other.ports = vec![port(80, 31_000 + n)];
+        world.kubernetes.services.insert(other.uid.clone(), Arc::new(other));
+    }
+    // All have the same rule in the security group: the Service's part is one address of it.
+    let found = explained(&world, &policy(), &web);
+    let group = found.resources.iter().find(|r| r.target.kind() == "networksecuritygroups");
+    let parts = &group.unwrap().parts;
+    assert_eq!(parts.len(), 1, "{parts:#?}");
+    assert_eq!((parts[0].share, parts[0].fields.len()), (Share::Added, 1));
+    // It is in this rule and no other because of port and protocol.
+    assert_eq!(
+        sources(&found, "destinationAddressPrefixes"),
+        ["chosen by Azure", "spec.ports[0].port = 80", "spec.ports[0].protocol = TCP"]
+    );
+}
