@@ -5,7 +5,8 @@
 //! is left. What only Azure can know (an address it will choose) gets a placeholder.
 
 use crate::plan;
-use model::azure::{AdminState, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
+use crate::reach::{Reached, reached};
+use model::azure::{AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
 use model::gateway::UpdateAction;
 use model::kubernetes::Service;
 use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
@@ -32,6 +33,21 @@ pub struct Forecast {
     pub last: Report,
     /// Calls it takes.
     pub calls: usize,
+    /// Each call, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One Azure call on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Calls of one round are sent side by side; each round waits for the one before.
+    pub round: usize,
+    /// What is written.
+    pub change: Change,
+    /// Who was reached before this call and is not after it.
+    pub cut: Reached,
+    /// Who is reached again.
+    pub restored: Reached,
 }
 
 impl Forecast {
@@ -57,6 +73,8 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
     let mut path = Path { world: world.clone(), placeholders: 0 };
     let mut merged: BTreeMap<ResourceId, (usize, Change)> = BTreeMap::new();
     let mut forecast = Forecast::default();
+    let mut open = reached(world);
+    let mut cut = Reached::new();
     for round in 0..ROUNDS {
         let (plan, report) = plan(&path.world, policy);
         if round == 0 {
@@ -74,6 +92,15 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
             path.apply(change);
             moved = true;
             forecast.calls += 1;
+            let now = reached(&path.world);
+            let lost: Reached = open.difference(&now).cloned().collect();
+            let restored: Reached = cut.intersection(&now).cloned().collect();
+            cut.extend(lost.iter().cloned());
+            cut.retain(|who| !restored.contains(who));
+            open.retain(|who| now.contains(who));
+            open.extend(restored.iter().cloned());
+            let change = Change::clone(change);
+            forecast.steps.push(Step { round, change, cut: lost, restored });
             let order = forecast.calls;
             merge(&mut merged, change, order);
         }
@@ -203,6 +230,7 @@ impl Path {
                         *address = Some(self.placeholder(*family));
                     }
                 }
+                attach(&mut self.world.azure, &balancer.id, &balancer.frontends);
                 insert(&mut self.world.azure.balancers, balancer.id.clone(), balancer);
             }
             Resource::SecurityGroup(group) => {
@@ -303,7 +331,25 @@ fn remove_connection(azure: &mut Azure, id: &ResourceId) {
     }
 }
 
+/// Public IPs know which frontend of a load balancer uses them.
+fn attach(azure: &mut Azure, balancer: &ResourceId, frontends: &[Frontend]) {
+    let user = |ip: &ResourceId| {
+        let address = FrontendAddress::Public(ip.clone());
+        let found = frontends.iter().find(|f| f.address == address);
+        found.map(|f| balancer.child("frontendIPConfigurations", &f.name))
+    };
+    let facts = azure.public_ips.values_mut().filter_map(Fact::known_mut);
+    for ip in facts.flat_map(BTreeMap::values_mut) {
+        let now = user(&ip.id);
+        let own = ip.user.as_ref().and_then(ResourceId::parent).as_ref() == Some(balancer);
+        if now.is_some() || own {
+            Arc::make_mut(ip).user = now;
+        }
+    }
+}
+
 fn remove(azure: &mut Azure, id: &ResourceId) {
+    attach(azure, id, &[]);
     if let Some(all) = azure.balancers.known_mut() {
         all.remove(id);
     }

@@ -14,6 +14,7 @@ pub mod annotation;
 pub mod forecast;
 pub mod intent;
 pub mod name;
+pub mod reach;
 
 mod container;
 mod desired;

@@ -1,6 +1,6 @@
 //! Public IPs: made, adopted, tagged, released.
 
-use super::tags;
+use super::{tags, upgrade};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{DnsLabel, Intent, PublicIpIntent};
 use crate::name;
@@ -103,6 +103,10 @@ fn choose(
             PublicIpIntent::Pinned => pinned(intent, family, known)?,
         };
         dns_conflict(intent, known.get(&id), edited.get(&id))?;
+        if let Some(ip) = known.get(&id) {
+            basic_in_use(draft, ip)?;
+            retagged(draft, intent, ip)?;
+        }
         ids.push((family, id));
     }
     Ok(ids)
@@ -162,6 +166,47 @@ fn dns_conflict(
         &value,
         &allowed,
     ))
+}
+
+/// A Basic address that something else uses cannot be raised to Standard.
+fn basic_in_use(draft: &Draft<'_>, ip: &PublicIp) -> Result<(), Choice> {
+    let standard = draft.policy.sku == BalancerSku::Standard;
+    let user = ip.user.as_ref().filter(|_| standard && ip.sku == Sku::Basic);
+    let Some(user) = user.filter(|user| upgrade::is_taken(draft, user)) else { return Ok(()) };
+    let allowed = format!("a Standard address, or a Basic one that nothing uses: {user} uses it");
+    Err(refuse("BasicPublicIpInUse", "loadBalancerSku", ip.id.name(), &allowed))
+}
+
+/// IP tags are a property for life where the config does not say that they may be written: the
+/// address is let go and another made in its place.
+fn retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Result<(), Choice> {
+    let Some(wanted) = &intent.public_ip_options.ip_tags else { return Ok(()) };
+    let in_place = draft.policy.ip_tag_change == IpTagChange::InPlace;
+    let fold = |tags: &BTreeMap<Arc<str>, Arc<str>>| -> BTreeSet<(String, String)> {
+        tags.iter().map(|(k, v)| (k.to_lowercase(), v.to_lowercase())).collect()
+    };
+    if in_place || !is_this_clusters(ip, &draft.policy.cluster) || fold(wanted) == fold(&ip.ip_tags)
+    {
+        return Ok(());
+    }
+    let key = intent.name.to_string();
+    if !users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key)) {
+        let tags: Vec<String> = wanted.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let finding = Finding {
+            severity: Severity::Note,
+            rule: "IpTagsOfSharedPublicIp",
+            key: Arc::from("service.beta.kubernetes.io/azure-pip-ip-tags"),
+            value: Arc::from(tags.join(",")),
+            allowed: format!("the tags that {} has: other Services use it", ip.id.name()).into(),
+        };
+        if let Some(case) = draft.cases.get_mut(&intent.uid) {
+            case.findings.push(finding);
+        }
+        return Ok(());
+    }
+    draft.recreated.insert(intent.uid.clone());
+    delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
+    Err(Choice::Wait(Wait::Resource { id: ip.id.clone(), until: Until::Gone }))
 }
 
 /// Whose a public IP is.
@@ -255,7 +300,8 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp)
         let list = [users(ip), vec![key.as_str()]].concat().join(",");
         tags::set(ip.tags.get_or_insert_default(), tags::SERVICE, &list);
     }
-    if standard && ip.sku == Sku::Basic {
+    let basic = ip.sku == Sku::Basic;
+    if standard && basic && upgrade::is_free(ip) {
         ip.sku = Sku::Standard;
     }
     let options = &intent.public_ip_options;
@@ -287,7 +333,7 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp)
         ip.tags = tags::merged(ip.tags.as_ref(), policy, &options.tags, &own);
     }
     ip.family = family;
-    if ip.allocation != allocation(standard, family) && managed {
+    if ip.allocation != allocation(standard, family) && (managed || (standard && basic)) {
         ip.allocation = allocation(standard, family);
     }
 }

@@ -4,7 +4,8 @@
 //! frontends, nodes or Services. Known destinations are kept exactly as long as a Service wants
 //! them; others (another cluster's, say) stay where they are.
 
-use super::{frontend, tags};
+use super::public_ip::Chosen;
+use super::{frontend, moving, tags};
 use crate::draft::{Draft, Stance};
 use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
 use crate::name::{self, SECURITY_RULE};
@@ -65,7 +66,7 @@ pub(crate) struct Opening {
 }
 
 /// Drafts the security group.
-pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> Opening {
+pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) -> Opening {
     if draft.policy.security_group_name.is_empty() || draft.cases.is_empty() {
         return Opening::default();
     }
@@ -83,7 +84,8 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> Opening {
     };
     let wanted = wanted(draft, placement);
     let known = known(draft, placement);
-    let kept = kept(draft, placement);
+    let mut kept = kept(draft, placement);
+    kept.extend(moving(draft, placement, chosen));
     let mut after = SecurityGroup::clone(&group);
     let none = BTreeMap::new();
     if draft.cases.values().any(|c| c.intent().is_some()) {
@@ -332,6 +334,17 @@ fn kept(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
         }
     }
     kept
+}
+
+/// Destinations of Services that are between two load balancers: closing them would only make the
+/// gap longer.
+fn moving(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> BTreeSet<Arc<str>> {
+    let intents = draft.cases.values().filter_map(|case| case.intent());
+    let addresses = intents.flat_map(|intent| {
+        let standing = frontends(draft, placement, intent);
+        moving::addresses(draft, placement, chosen, intent, &standing).into_values()
+    });
+    addresses.map(|a| Arc::from(a.to_string())).collect()
 }
 
 /// Takes known destinations that nobody wants out of our rules, and rules that have none left

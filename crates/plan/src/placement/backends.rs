@@ -146,16 +146,8 @@ fn addresses(draft: &Draft<'_>, id: &ResourceId) -> BTreeSet<IpAddr> {
     pools(draft, id).flat_map(|p| &p.addresses).map(|a| a.address).collect()
 }
 
-/// Leaves the pools of load balancers that are about to go as they are, and keeps a node out of a
-/// pool until the load balancer that it comes from has let it go: Azure takes a node on one public
-/// and one internal load balancer only.
+/// Leaves the pools of load balancers that are about to go as they are, and keeps nodes apart.
 pub(super) fn guard(draft: &Draft<'_>, placement: &mut Placement) {
-    let held: BTreeMap<ResourceId, (Exposure, BTreeSet<IpAddr>)> = placement
-        .balancers
-        .iter()
-        .map(|(id, seats)| (id.clone(), (seats.exposure, addresses(draft, id))))
-        .filter(|(_, (_, held))| !held.is_empty())
-        .collect();
     for (id, seats) in &mut placement.balancers {
         let there = draft.balancers().and_then(|all| all.get(id));
         if seats.services.is_empty() {
@@ -176,18 +168,37 @@ pub(super) fn guard(draft: &Draft<'_>, placement: &mut Placement) {
             // Its set has no nodes (yet), but its rules need a pool.
             seats.backends = Backends::Nodes(Arc::from([]));
         }
+    }
+    keep_apart(draft, placement);
+}
+
+/// Keeps a node out of a pool until the load balancer that it comes from has let it go: Azure
+/// takes a node on one public and one internal load balancer only.
+pub(super) fn keep_apart(draft: &Draft<'_>, placement: &mut Placement) {
+    let held: BTreeMap<ResourceId, (Exposure, BTreeSet<IpAddr>)> = placement
+        .balancers
+        .iter()
+        .map(|(id, seats)| (id.clone(), (seats.exposure, addresses(draft, id))))
+        .filter(|(_, (_, held))| !held.is_empty())
+        .collect();
+    for (id, seats) in &mut placement.balancers {
         let Backends::Nodes(nodes) = &seats.backends else { continue };
         let own = held.get(id).map(|(_, held)| held);
         let elsewhere = |address: &IpAddr| {
-            own.is_none_or(|own| !own.contains(address))
-                && held.iter().any(|(other, (exposure, held))| {
-                    other != id && *exposure == seats.exposure && held.contains(address)
-                })
+            if own.is_some_and(|own| own.contains(address)) {
+                return None;
+            }
+            let mut others = held.iter().filter(|(other, _)| *other != id);
+            let holds = |(exposure, held): &(Exposure, BTreeSet<IpAddr>)| {
+                *exposure == seats.exposure && held.contains(address)
+            };
+            others.find(|(_, share)| holds(share)).map(|(other, _)| other.clone())
         };
-        if nodes.iter().any(|n| n.addresses.iter().any(elsewhere)) {
-            let free = nodes.iter().filter(|n| !n.addresses.iter().any(elsewhere));
-            seats.backends = Backends::Nodes(free.cloned().collect());
-        }
+        let holder = |node: &Arc<Node>| node.addresses.iter().find_map(elsewhere);
+        let Some(first) = nodes.iter().find_map(holder) else { continue };
+        let free: Vec<Arc<Node>> = nodes.iter().filter(|n| holder(n).is_none()).cloned().collect();
+        seats.awaited = free.is_empty().then_some(first);
+        seats.backends = Backends::Nodes(free.into());
     }
 }
 

@@ -359,9 +359,27 @@ fn addresses_leave_a_pool_before_nics_join_it() {
     });
     let (plan, _) = crate::plan(&world, &policy);
     assert_eq!(plan.changes.len(), 1, "only the load balancer");
-    let found = settle(&mut world, &policy);
-    let order: Vec<&str> = found.changes.iter().map(|c| c.target.name()).collect();
-    assert_eq!(order, ["kubernetes", "vmss", "0", "1"]);
+    let found = forecast(&world, &policy);
+    assert_eq!(steps(&found), ["kubernetes", "vmss", "0", "1", "kubernetes"]);
+    assert_eq!(found.steps.iter().map(|s| s.cut.len()).sum::<usize>(), 0, "nobody is cut off");
+    let Action::Put { after: Resource::LoadBalancer(first), .. } = &found.steps[0].change.action
+    else {
+        panic!("the load balancer is written");
+    };
+    let over = balancer().child("backendAddressPools", "kubernetes_switch");
+    assert_eq!(first.rules[0].pool, Some(over));
+    assert_eq!(first.pools[0].addresses, []);
+    assert_eq!(first.pools[1].addresses.len(), 2);
+    let Action::Put { after: Resource::LoadBalancer(last), .. } = &found.steps[4].change.action
+    else {
+        panic!("the load balancer is written");
+    };
+    assert_eq!(last.rules[0].pool, Some(pool()));
+    assert_eq!(last.pools.len(), 1);
+}
+
+fn steps(found: &Forecast) -> Vec<&str> {
+    found.steps.iter().map(|s| s.change.target.name()).collect()
 }
 
 #[test]
@@ -374,8 +392,8 @@ fn nics_leave_a_pool_before_addresses_fill_it() {
     });
     let mut to = policy(PoolKind::NodeIp);
     let found = forecast(&world, &to);
-    let order: Vec<&str> = found.changes.iter().map(|c| c.target.name()).collect();
-    assert_eq!(order, ["vmss", "0", "1", "kubernetes"]);
+    assert_eq!(steps(&found), ["kubernetes", "vmss", "0", "1", "kubernetes"]);
+    assert_eq!(found.steps.iter().map(|s| s.cut.len()).sum::<usize>(), 0, "nobody is cut off");
     let Action::Put { after: Resource::LoadBalancer(after), .. } = &found.changes[3].action else {
         panic!("the load balancer is written");
     };
