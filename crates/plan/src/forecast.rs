@@ -70,7 +70,7 @@ pub fn is_placeholder(address: IpAddr) -> bool {
 /// Follows plans to their end.
 #[must_use]
 pub fn forecast(world: &World, policy: &Policy) -> Forecast {
-    let mut path = Path { world: world.clone(), placeholders: 0 };
+    let mut path = Path { world: world.clone(), placeholders: 0, network: policy.network() };
     let mut merged: BTreeMap<ResourceId, (usize, Change)> = BTreeMap::new();
     let mut forecast = Forecast::default();
     let mut open = reached(world);
@@ -99,8 +99,8 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
             cut.retain(|who| !restored.contains(who));
             open.retain(|who| now.contains(who));
             open.extend(restored.iter().cloned());
-            let change = Change::clone(change);
-            forecast.steps.push(Step { round, change, cut: lost, restored });
+            let step = Change::clone(change);
+            forecast.steps.push(Step { round, change: step, cut: lost, restored });
             let order = forecast.calls;
             merge(&mut merged, change, order);
         }
@@ -152,6 +152,7 @@ fn is_void(change: &Change) -> bool {
 struct Path {
     world: World,
     placeholders: u16,
+    network: ResourceId,
 }
 
 impl Path {
@@ -256,15 +257,27 @@ impl Path {
         }
     }
 
-    /// Each NIC in the pools becomes an address that only Azure knows.
+    /// The address of the node on the machine that a NIC is below.
+    fn host_of(&self, nic: &ResourceId, family: Family) -> Option<IpAddr> {
+        let is_above = |id: &str| {
+            let id = id.strip_prefix("azure://").unwrap_or(id).to_lowercase();
+            nic.folded().strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let mut nodes = self.world.kubernetes.nodes.values();
+        nodes.find(|n| n.provider_id.as_deref().is_some_and(is_above))?.address(family)
+    }
+
+    /// Each NIC in the pools becomes its address, where that can be known.
     fn migrate(&mut self, id: &ResourceId, pools: &[Arc<str>]) {
         let known = self.world.azure.balancers.known().and_then(|all| all.get(id));
         let Some(mut balancer) = known.map(|b| LoadBalancer::clone(b)) else { return };
         for pool in balancer.pools.iter_mut().filter(|p| pools.contains(&p.name)) {
+            pool.network = Some(self.network.clone());
             for nic in std::mem::take(&mut pool.nics) {
                 let family =
                     if pool.name.ends_with(crate::name::IPV6) { Family::V6 } else { Family::V4 };
-                let address = self.placeholder(family);
+                let address = self.host_of(&nic, family);
+                let address = address.unwrap_or_else(|| self.placeholder(family));
                 let (name, admin) = (Arc::from(nic.name()), AdminState::None);
                 pool.addresses.push(PoolAddress { address, name, admin, network: None });
             }

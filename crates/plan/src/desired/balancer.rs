@@ -13,6 +13,7 @@ use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
 use model::plan::{Action, Change, Resource};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
+use model::world::Need;
 use model::{Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -220,10 +221,6 @@ fn seat(
         build.coming.insert(uid.clone());
         return false;
     }
-    if let Some(wait) = seat_wait(draft, build) {
-        draft.wait(uid, wait);
-        return false;
-    }
     let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
     let mut waiting = false;
     for &family in &intent.families {
@@ -234,9 +231,14 @@ fn seat(
             }
             Wanted::Shared(name) => ready.push((family, None, name)),
             Wanted::Wait(wait) => {
-                if let Wait::Resource { id, until: Until::Ready | Until::Released } = &wait
-                    && draft.world.in_flight.get(id).is_none_or(|f| f.attempt <= 1)
-                {
+                let soon = match &wait {
+                    Wait::Resource { id, until: Until::Ready | Until::Released } => {
+                        draft.world.in_flight.get(id).is_none_or(|f| f.attempt <= 1)
+                    }
+                    Wait::Reading(Need::Subnet(_)) => true,
+                    _ => false,
+                };
+                if soon {
                     build.coming.insert(uid.clone());
                 }
                 draft.wait(uid, wait);
@@ -247,6 +249,10 @@ fn seat(
                 return false;
             }
         }
+    }
+    if let Some(wait) = seat_wait(draft, build) {
+        draft.wait(uid, wait);
+        return false;
     }
     if let Some(finding) = obstacle(&build.after, &intent, &ready, before) {
         draft.refuse(uid, finding);

@@ -30,6 +30,8 @@ enum Aim {
     Join,
     /// Whoever is in it leaves it: its load balancer goes, or it is to hold addresses.
     Leave,
+    /// Whoever is in it will leave it, once no rule leads to it: for now they are looked for.
+    Stay,
 }
 
 #[derive(Debug)]
@@ -151,6 +153,7 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
                 (PoolKind::NodeNic, _) if goes => Aim::Leave,
                 (PoolKind::NodeNic, Some(_)) if used && pool.addresses.is_empty() => Aim::Join,
                 (PoolKind::NodeIp, Some(_)) if may_leave(draft, balancer, pool, goes) => Aim::Leave,
+                (PoolKind::NodeIp, Some(_)) if !pool.nics.is_empty() => Aim::Stay,
                 (PoolKind::NodeIp, None) if goes && !pool.nics.is_empty() => Aim::Leave,
                 _ => continue,
             };

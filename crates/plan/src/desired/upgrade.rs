@@ -6,10 +6,11 @@
 
 use crate::draft::{Draft, Stance};
 use crate::name;
-use model::azure::{Allocation, FrontendAddress, LoadBalancer, Sku};
+use model::azure::{Allocation, FrontendAddress, LoadBalancer, Sku, Subnet};
 use model::plan::{Action, Change, Resource};
 use model::policy::{BalancerSku, Layout};
 use model::report::{Finding, Severity, Until, Wait};
+use model::world::{Fact, Need};
 use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,6 +27,13 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
 
 fn raise(draft: &mut Draft<'_>) {
     let basics = ours(draft, Sku::Basic);
+    // What is to be had again is known to be there before anything goes.
+    let subnets: BTreeSet<ResourceId> = basics.iter().flat_map(|b| unread(draft, b)).collect();
+    if !subnets.is_empty() {
+        draft.basics.extend(basics.iter().map(|b| b.id.clone()));
+        draft.needs.extend(subnets.into_iter().map(Need::Subnet));
+        return;
+    }
     let findings: Vec<Finding> = basics.iter().flat_map(|b| obstacles(draft, b)).collect();
     if !findings.is_empty() {
         refuse(draft, &basics, &findings[0]);
@@ -68,6 +76,16 @@ fn owners(draft: &Draft<'_>, balancer: &LoadBalancer) -> BTreeSet<ServiceUid> {
     balancer.frontends.iter().filter_map(|f| draft.owner_of(&f.name)).cloned().collect()
 }
 
+/// Subnets of a load balancer's frontends that have not been read yet.
+fn unread(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<ResourceId> {
+    let facts = &draft.world.azure.subnets;
+    let subnets = balancer.frontends.iter().filter_map(|f| match &f.address {
+        FrontendAddress::Private { subnet, .. } => Some(subnet.clone()),
+        FrontendAddress::Public(_) | FrontendAddress::Other => None,
+    });
+    subnets.filter(|id| matches!(facts.get(id), None | Some(Fact::Unknown))).collect()
+}
+
 /// What Azure, or somebody else, would have against deleting a Basic load balancer.
 fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -105,7 +123,21 @@ fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
             let what = format!("has Service {}, which is refused or set aside", case.service.name);
             say(what, "put that right or delete it first: it would not get its address back");
         }
-        let FrontendAddress::Public(id) = &frontend.address else { continue };
+        let id = match &frontend.address {
+            FrontendAddress::Public(id) => id,
+            FrontendAddress::Private { subnet, address: Some(address), .. } => {
+                let fact = draft.world.azure.subnets.get(subnet).and_then(Fact::known);
+                let fits = |s: &Option<Arc<Subnet>>| {
+                    s.as_ref().is_some_and(|s| s.prefixes.iter().any(|p| p.contains(address)))
+                };
+                if fact.is_some_and(|subnet| !fits(subnet)) {
+                    let what = format!("has {address}, which is not in subnet {}", subnet.name());
+                    say(what, "an address that can be had again");
+                }
+                continue;
+            }
+            FrontendAddress::Private { .. } | FrontendAddress::Other => continue,
+        };
         let Some(ip) = draft.public_ip(id) else { continue };
         if ip.sku == Sku::Basic && ip.family == Family::V6 && ip.allocation == Allocation::Dynamic {
             let what = format!("has IPv6 address {}, which is dynamic", id.name());

@@ -1,0 +1,287 @@
+//! Switches of pool kinds, of the number of load balancers and of the SKU, on an estate of 30
+//! Services. Each is recorded in `scenarios/migrations`; `UPDATE_SCENARIOS=1` writes what happens
+//! now.
+
+mod support;
+
+use azure_emulator::Azure;
+use model::Policy;
+use model::policy::{BalancerSku, Layout};
+use serde_json::{Value, json};
+use sim::Laboratory;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use support::*;
+
+const LIMIT_MS: u64 = 1_000_000;
+const NODES: u32 = 4;
+
+fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+    value["properties"][key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Pools that a rule leads to and that nobody is in.
+fn empty_pools(azure: &Azure) -> Vec<String> {
+    let mut found = Vec::new();
+    for balancer in azure.resources() {
+        if balancer["type"] != "Microsoft.Network/loadBalancers" {
+            continue;
+        }
+        let mut empty: BTreeMap<String, usize> = BTreeMap::new();
+        for rule in list(&balancer, "loadBalancingRules") {
+            let id = &rule["properties"]["backendAddressPool"]["id"];
+            let pools = list(&balancer, "backendAddressPools");
+            let pool = pools.iter().find(|p| p["id"] == *id).expect("rules lead to pools");
+            let members = list(pool, "loadBalancerBackendAddresses").len()
+                + list(pool, "backendIPConfigurations").len();
+            if members == 0 {
+                *empty.entry(pool["name"].to_string()).or_default() += 1;
+            }
+        }
+        let name = &balancer["name"];
+        found.extend(empty.iter().map(|(pool, n)| format!("{name}: {n} rules to empty {pool}")));
+    }
+    found
+}
+
+fn labelled(index: u32) -> Value {
+    let mut service = service(index);
+    if index % 3 == 2 {
+        let key = "service.beta.kubernetes.io/azure-load-balancer-internal";
+        service["metadata"]["annotations"] = json!({key: "true"});
+    }
+    let team = if index % 2 == 0 { "even" } else { "odd" };
+    service["metadata"]["labels"] = json!({"team": team});
+    if index % 5 == 4 {
+        service["spec"]["externalTrafficPolicy"] = json!("Local");
+    }
+    service
+}
+
+/// Two scale sets of two machines each, and 30 Services: 20 public, 10 internal, 6 of them Local.
+fn estate_of_thirty(policy: Policy) -> Laboratory {
+    let mut lab = laboratory(&json!({}));
+    lab.restart_with(policy);
+    for set in ["vmss", "pool"] {
+        lab.azure.seed(scale_set(set, 2));
+    }
+    (2..NODES).for_each(|n| {
+        let mut other = node(n);
+        let machine = n - 2;
+        let root = format!("{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/pool");
+        other["metadata"]["name"] = json!(format!("pool{machine:06}"));
+        other["spec"]["providerID"] = json!(format!("azure://{root}/virtualMachines/{machine}"));
+        if n == 2 {
+            let now = lab.now_ms;
+            let old = kube_emulator::ObjectRef::new("nodes", "", "vmss000002");
+            lab.kubernetes.delete(old, now).expect("the third node of the estate goes");
+        }
+        create(&mut lab, other);
+    });
+    (0..30).for_each(|n| create(&mut lab, labelled(n)));
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    assert_eq!(addressed(&lab), (30, 0));
+    lab
+}
+
+fn addresses(lab: &Laboratory) -> BTreeMap<String, Value> {
+    let services = lab.kubernetes.list("services", None);
+    let pair = |s: &std::sync::Arc<Value>| {
+        let name = s["metadata"]["name"].as_str().expect("it has a name").to_owned();
+        (name, s["status"]["loadBalancer"]["ingress"].clone())
+    };
+    services.iter().map(pair).collect()
+}
+
+/// A write as the record shows it; public IPs and instances are counted.
+fn short(call: &azure_emulator::Call) -> String {
+    let path = call.path.rsplit_once("/providers/").map_or(&*call.path, |(_, path)| path);
+    let parts: Vec<&str> = path.split('/').collect();
+    let name = match parts[1] {
+        "publicIPAddresses" => "of a Service",
+        _ => parts.last().copied().unwrap_or(""),
+    };
+    let kind = if parts.len() > 3 { parts[parts.len() - 2] } else { parts[1] };
+    let failed = if call.status >= 400 { format!(" -> {}", call.status) } else { String::new() };
+    match kind {
+        "virtualMachines" => format!("{} an instance of {}{failed}", call.method, parts[2]),
+        _ => format!("{} {kind} {name}{failed}", call.method),
+    }
+}
+
+struct Switch<'a> {
+    title: &'a str,
+    asked: &'a str,
+    to: Policy,
+}
+
+/// Changes the config, restarts, lets everything happen and records it.
+fn switch(lab: &mut Laboratory, switch: Switch<'_>, record: &mut String) {
+    let before = addresses(lab);
+    let forecast = plan::forecast::forecast(&lab.read_under(&switch.to), &switch.to);
+    lab.azure.clear_calls();
+    lab.seen.clear();
+    lab.inspect = Some(empty_pools);
+    lab.restart_with(switch.to.clone());
+    assert!(
+        lab.settle(LIMIT_MS),
+        "{}\n{:#?}\n{:#?}",
+        lab.controller().plan().is_empty(),
+        lab.controller().report(),
+        lab.notices.iter().rev().take(5).collect::<Vec<_>>()
+    );
+    assert_eq!(addresses(lab), before, "every address is kept");
+    let failed = lab.azure.calls().iter().filter(|c| c.status >= 400);
+    let failed: Vec<String> = failed.map(|c| format!("{} {:?}", short(c), c.code)).collect();
+    assert_eq!(failed, Vec::<String>::new(), "Azure refuses nothing");
+    let writes: Vec<String> =
+        lab.azure.calls().iter().filter(|c| c.is_write()).map(short).collect();
+    writeln!(record, "# {}\nasked: {}", switch.title, switch.asked).expect("text");
+    writeln!(record, "writes: {}", writes.len()).expect("text");
+    let mut at = 0;
+    while at < writes.len() {
+        let same = writes[at..].iter().take_while(|w| **w == writes[at]).count();
+        let times = if same > 1 { format!("{same} x ") } else { String::new() };
+        writeln!(record, "  {times}{}", writes[at]).expect("text");
+        at += same;
+    }
+    let cut: usize = forecast.steps.iter().map(|s| s.cut.len()).sum();
+    let restored: usize = forecast.steps.iter().map(|s| s.restored.len()).sum();
+    writeln!(
+        record,
+        "foretold: {} calls, {cut} addresses cut off and {restored} restored",
+        forecast.calls
+    )
+    .expect("text");
+    let mut gaps: Vec<&String> = lab.seen.iter().map(|(_, what)| what).collect();
+    gaps.sort();
+    gaps.dedup();
+    writeln!(record, "empty pools seen: {}", gaps.len()).expect("text");
+    gaps.iter().for_each(|gap| writeln!(record, "  {gap}").expect("text"));
+    writeln!(record).expect("text");
+    assert_eq!(cut, restored, "{record}");
+    assert_eq!(empty_pools(&lab.azure), Vec::<String>::new(), "{record}");
+    lab.azure.clear_calls();
+    lab.restart();
+    assert!(lab.settle(LIMIT_MS));
+    assert_eq!(lab.calls().0, 0, "nothing is left to do");
+}
+
+/// Compares a record with the file, or writes it.
+fn check(name: &str, record: &str) {
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/migrations");
+    let path = folder.join(format!("{name}.txt"));
+    if std::env::var_os("UPDATE_SCENARIOS").is_some() {
+        std::fs::create_dir_all(&folder).expect("the folder is made");
+        std::fs::write(&path, record).expect("the record is written");
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(record, expected, "UPDATE_SCENARIOS=1 takes what is left as right");
+}
+
+fn kind(pools: &str) -> Policy {
+    policy(&json!({"loadBalancerBackendPoolConfigurationType": pools}))
+}
+
+fn all_gone(lab: &mut Laboratory) {
+    (0..30).for_each(|n| delete(lab, "default", &format!("web-{n:04}")));
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    let machines = |id: &String| id.contains("microsoft.compute");
+    let left: Vec<String> = leftovers(lab).into_iter().filter(|id| !machines(id)).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn pool_kinds() {
+    let mut lab = estate_of_thirty(kind("nodeIPConfiguration"));
+    let mut record = String::new();
+    let to = Switch {
+        title: "Pools of NICs become pools of addresses",
+        asked: "loadBalancerBackendPoolConfigurationType: nodeIP",
+        to: kind("nodeIP"),
+    };
+    switch(&mut lab, to, &mut record);
+    assert_eq!(lab.seen, [], "no pool is empty");
+    let back = Switch {
+        title: "Pools of addresses become pools of NICs",
+        asked: "loadBalancerBackendPoolConfigurationType: nodeIPConfiguration",
+        to: kind("nodeIPConfiguration"),
+    };
+    switch(&mut lab, back, &mut record);
+    assert_eq!(lab.seen, [], "no pool is empty");
+    let through = Switch {
+        title: "Pools of NICs become pools of addresses, through Azure's own action",
+        asked: "loadBalancerBackendPoolConfigurationType: nodeIP, \
+                enableMigrateToIPBasedBackendPoolAPI: true",
+        to: policy(&json!({"enableMigrateToIPBasedBackendPoolAPI": true})),
+    };
+    switch(&mut lab, through, &mut record);
+    assert_eq!(lab.seen, [], "no pool is empty");
+    check("pool-kinds", &record);
+    all_gone(&mut lab);
+}
+
+fn several() -> Policy {
+    policy(&json!({"multipleStandardLoadBalancerConfigurations": [
+        {"name": "kubernetes", "primaryVMSet": "vmss", "allowServicePlacement": true},
+        {"name": "odd", "primaryVMSet": "pool", "allowServicePlacement": true,
+            "serviceLabelSelector": {"matchLabels": {"team": "odd"}}}]}))
+}
+
+#[test]
+fn load_balancer_counts() {
+    let mut lab = estate_of_thirty(kind("nodeIP"));
+    let mut record = String::new();
+    let to = Switch {
+        title: "One load balancer becomes two",
+        asked: "multipleStandardLoadBalancerConfigurations: kubernetes, and odd for team=odd",
+        to: several(),
+    };
+    switch(&mut lab, to, &mut record);
+    assert_eq!(lab.seen, [], "no pool is empty");
+    let back = Switch {
+        title: "Two load balancers become one",
+        asked: "no multipleStandardLoadBalancerConfigurations",
+        to: kind("nodeIP"),
+    };
+    switch(&mut lab, back, &mut record);
+    assert_eq!(lab.seen, [], "no pool is empty");
+    check("load-balancer-counts", &record);
+    all_gone(&mut lab);
+}
+
+fn basic() -> Policy {
+    let mut policy = kind("nodeIPConfiguration");
+    policy.sku = BalancerSku::Basic;
+    policy.layout = Layout::PerNodeSet { without_own: Vec::new() };
+    policy
+}
+
+#[test]
+fn basic_to_standard_with_nics() {
+    let mut lab = estate_of_thirty(basic());
+    let mut record = String::new();
+    let to = Switch {
+        title: "Basic load balancers become Standard",
+        asked: "loadBalancerSku: standard",
+        to: kind("nodeIPConfiguration"),
+    };
+    switch(&mut lab, to, &mut record);
+    check("basic-to-standard-nics", &record);
+    all_gone(&mut lab);
+}
+
+#[test]
+fn basic_to_standard_with_addresses() {
+    let mut lab = estate_of_thirty(basic());
+    let mut record = String::new();
+    let to = Switch {
+        title: "Basic load balancers become Standard, their pools pools of addresses",
+        asked: "loadBalancerSku: standard, loadBalancerBackendPoolConfigurationType: nodeIP",
+        to: kind("nodeIP"),
+    };
+    switch(&mut lab, to, &mut record);
+    check("basic-to-standard-addresses", &record);
+    all_gone(&mut lab);
+}
