@@ -1,7 +1,8 @@
 //! The command line.
 
 use crate::command::{
-    azure_emulator, azure_role, completions, kube_emulator, lint, man, plan, run, status, up,
+    azure_emulator, azure_role, completions, kube_emulator, lint, man, migrate, plan, run, status,
+    up,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -33,6 +34,8 @@ pub enum Command {
     Plan(plan::Args),
     /// Check manifests: every mistake that a cluster would tell of, with file and line
     Lint(lint::Args),
+    /// Change pool kind, number of load balancers or SKU of a running cluster
+    Migrate(migrate::Args),
     /// Show each Service: its addresses, its load balancer and what it waits on
     Status(status::Args),
     /// Serve an emulated Kubernetes API

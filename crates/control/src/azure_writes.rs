@@ -367,6 +367,13 @@ impl Controller {
             && (self.world.inherited.is_empty() || self.nobody_leaves())
     }
 
+    /// The change that is carried out under a correlation id.
+    #[must_use]
+    pub fn under_way(&self, correlation: &str) -> Option<&Change> {
+        let mut work = self.lanes.values().filter_map(|lane| lane.work.as_ref());
+        work.find(|work| work.correlation == correlation).map(|work| &work.change)
+    }
+
     /// Why a resource's writes wait, and until when.
     pub fn waiting(&self) -> impl Iterator<Item = (&ResourceId, &str, Option<u64>)> {
         self.lanes.iter().filter_map(|(id, lane): (_, &Lane)| {

@@ -6,6 +6,7 @@ pub mod completions;
 pub mod kube_emulator;
 pub mod lint;
 pub mod man;
+pub mod migrate;
 pub mod plan;
 pub mod run;
 pub mod status;

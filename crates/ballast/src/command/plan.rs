@@ -17,7 +17,7 @@ use edge::notice::NoticeSink;
 use model::{Policy, World};
 use plan::forecast::forecast;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Arguments of `plan`.
@@ -68,7 +68,8 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     } else {
         let manifests = manifest::read(&args.files)?;
         notes.extend(manifest::stand_ins(&manifests));
-        offline(&args, &manifests, &classes).await?
+        let sources = Sources { manifests: &manifests, azure: args.azure.as_deref() };
+        offline(&sources, &args.config, &classes).await?
     };
     let mut plan = document(&forecast(&world, &policy), &world);
     plan.notes = notes;
@@ -86,17 +87,32 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     Ok(if args.exit_code && !plan.is_empty() { Exit::Changes } else { Exit::Done })
 }
 
-async fn offline(
-    args: &Args,
-    manifests: &[Manifest],
+/// A cluster and an Azure in files.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a> {
+    /// Manifests.
+    pub manifests: &'a [Manifest],
+    /// Resources.
+    pub azure: Option<&'a Path>,
+}
+
+/// Reads files in place of a cluster and an Azure.
+///
+/// # Errors
+/// They cannot be used.
+pub async fn offline(
+    sources: &Sources<'_>,
+    config: &CloudConfigArgs,
     classes: &BTreeSet<String>,
 ) -> Result<(World, Policy), Failure> {
-    let config = args.config.load(None).await?;
+    let config = config.load(None).await?;
     warn(&config.warnings);
     let policy = config.policy;
-    let mut world =
-        World { kubernetes: manifest::cluster(manifests, &policy, classes)?, ..World::default() };
-    let mut estate = match &args.azure {
+    let mut world = World {
+        kubernetes: manifest::cluster(sources.manifests, &policy, classes)?,
+        ..World::default()
+    };
+    let mut estate = match sources.azure {
         Some(path) => Estate::of(estate::read_snapshot(path)?, &policy),
         None => Estate::assumed(&policy),
     };
@@ -114,6 +130,20 @@ pub async fn read_once(
     classes: &BTreeSet<String>,
     limit: Duration,
 ) -> Result<(Controller, Clock), Failure> {
+    let (controller, engine) = connect_and_read(cluster, config, classes, limit).await?;
+    Ok((controller, engine.clock))
+}
+
+/// Reads a cluster and its Azure once, and keeps the connections.
+///
+/// # Errors
+/// As [`read_once`].
+pub async fn connect_and_read(
+    cluster: &ClusterArgs,
+    config: &CloudConfigArgs,
+    classes: &BTreeSet<String>,
+    limit: Duration,
+) -> Result<(Controller, Engine), Failure> {
     let clock = Clock::start();
     // A mistake in the file is told before anybody is asked for anything.
     let early = match config.is_in_cluster() {
@@ -131,7 +161,7 @@ pub async fn read_once(
     azure.check_credential().await?;
     let engine = Engine { clock, client, azure, notices: NoticeSink::default() };
     let controller = once::read(&engine, config.policy, classes, limit).await?;
-    Ok((controller, clock))
+    Ok((controller, engine))
 }
 
 fn warn(warnings: &[String]) {

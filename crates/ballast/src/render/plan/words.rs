@@ -11,7 +11,8 @@ fn segments(id: &ResourceId) -> Vec<&str> {
 }
 
 /// What it is.
-pub(super) fn kind_name(id: &ResourceId) -> String {
+#[must_use]
+pub fn kind_name(id: &ResourceId) -> String {
     let segments = segments(id);
     let kind = segments.iter().rev().nth(1).copied().unwrap_or_default();
     let in_set = segments.len() > 2;
@@ -34,7 +35,8 @@ pub(super) fn kind_name(id: &ResourceId) -> String {
 }
 
 /// Its name, with its parents' where it has any.
-pub(super) fn shown_name(id: &ResourceId) -> String {
+#[must_use]
+pub fn shown_name(id: &ResourceId) -> String {
     let segments = segments(id);
     let mut names: Vec<&str> = segments.iter().skip(1).step_by(2).copied().collect();
     // The target of an action on a table ends with the table's name.
