@@ -67,6 +67,7 @@ fn is_read(draft: &mut Draft<'_>) -> bool {
     }
     needs.extend(private_link::needs(draft));
     needs.extend(placement::need(draft));
+    needs.extend(upgrade::needs(draft));
     draft.needs.extend(needs);
     draft.needs.is_empty()
 }

@@ -60,6 +60,10 @@ fn labelled(index: u32) -> Value {
 
 /// Two scale sets of two machines each, and 30 Services: 20 public, 10 internal, 6 of them Local.
 fn estate_of_thirty(policy: Policy) -> Laboratory {
+    estate_of(30, policy)
+}
+
+fn estate_of(services: u32, policy: Policy) -> Laboratory {
     let mut lab = laboratory(&json!({}));
     lab.restart_with(policy);
     for set in ["vmss", "pool"] {
@@ -78,9 +82,9 @@ fn estate_of_thirty(policy: Policy) -> Laboratory {
         }
         create(&mut lab, other);
     });
-    (0..30).for_each(|n| create(&mut lab, labelled(n)));
+    (0..services).for_each(|n| create(&mut lab, labelled(n)));
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
-    assert_eq!(addressed(&lab), (30, 0));
+    assert_eq!(addressed(&lab), (services as usize, 0));
     lab
 }
 
@@ -185,7 +189,8 @@ fn kind(pools: &str) -> Policy {
 }
 
 fn all_gone(lab: &mut Laboratory) {
-    (0..30).for_each(|n| delete(lab, "default", &format!("web-{n:04}")));
+    let count = u32::try_from(addressed(lab).0).expect("a few");
+    (0..count).for_each(|n| delete(lab, "default", &format!("web-{n:04}")));
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
     let machines = |id: &String| id.contains("microsoft.compute");
     let left: Vec<String> = leftovers(lab).into_iter().filter(|id| !machines(id)).collect();
@@ -284,4 +289,139 @@ fn basic_to_standard_with_addresses() {
     switch(&mut lab, to, &mut record);
     check("basic-to-standard-addresses", &record);
     all_gone(&mut lab);
+}
+
+/// Kills the controller at many moments of a switch, then starts it with the one or the other
+/// config: addresses stay, and no rule leads to an empty pool where `gapless`.
+fn cut_short(from: &Policy, to: &Policy, gapless: bool) {
+    for moment in 0..12u64 {
+        let mut lab = estate_of(6, from.clone());
+        let before = addresses(&lab);
+        lab.azure_latency_ms = 20;
+        lab.azure.options_mut().lro_ms = 50;
+        lab.inspect = Some(empty_pools);
+        lab.restart_with(to.clone());
+        lab.pass(moment * 97);
+        match moment % 3 {
+            0 if gapless => {
+                lab.restart_with(from.clone());
+                lab.pass(moment * 61);
+                lab.restart_with(to.clone());
+            }
+            _ => lab.restart(),
+        }
+        assert!(lab.settle(LIMIT_MS), "moment {moment}: {:#?}", lab.controller().report());
+        assert_eq!(addresses(&lab), before, "moment {moment}");
+        if gapless {
+            assert_eq!(lab.seen, [], "moment {moment}");
+        }
+        assert_eq!(empty_pools(&lab.azure), Vec::<String>::new());
+        all_gone(&mut lab);
+    }
+}
+
+#[test]
+fn pool_kinds_cut_short() {
+    cut_short(&kind("nodeIPConfiguration"), &kind("nodeIP"), true);
+    cut_short(&kind("nodeIP"), &kind("nodeIPConfiguration"), true);
+}
+
+#[test]
+fn load_balancer_counts_cut_short() {
+    cut_short(&kind("nodeIP"), &several(), true);
+    cut_short(&several(), &kind("nodeIP"), true);
+}
+
+#[test]
+fn basic_to_standard_cut_short() {
+    cut_short(&basic(), &kind("nodeIPConfiguration"), false);
+    cut_short(&basic(), &kind("nodeIP"), false);
+}
+
+fn balancer_of(lab: &Laboratory, name: &str) -> Option<Value> {
+    lab.azure.resource(&network(&format!("loadBalancers/{name}")))
+}
+
+#[test]
+fn dynamic_addresses_become_static_before_their_basic_load_balancer_goes() {
+    let mut lab = estate_of(3, basic());
+    let before = addresses(&lab);
+    for mut ip in lab.azure.resources() {
+        if ip["type"] == "Microsoft.Network/publicIPAddresses" && ip["sku"]["name"] == "Basic" {
+            ip["properties"]["publicIPAllocationMethod"] = json!("Dynamic");
+            lab.azure.seed(vec![ip]);
+        }
+    }
+    lab.azure.clear_calls();
+    lab.restart_with(kind("nodeIP"));
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    assert_eq!(addresses(&lab), before);
+    let writes: Vec<String> =
+        lab.azure.calls().iter().filter(|c| c.is_write()).map(short).collect();
+    let ip = "PUT publicIPAddresses of a Service";
+    assert_eq!(writes[..2], [ip, ip], "they become static first");
+    assert_eq!(writes.iter().filter(|w| *w == ip).count(), 4, "then Standard");
+    assert!(writes.iter().all(|w| !w.contains("->")), "{writes:?}");
+}
+
+#[test]
+fn a_basic_load_balancer_with_parts_of_others_stays_and_it_is_said_why() {
+    let mut lab = estate_of(3, basic());
+    let before = addresses(&lab);
+    let mut balancer = balancer_of(&lab, "kubernetes").expect("it is there");
+    let frontend = balancer["properties"]["frontendIPConfigurations"][0]["id"].clone();
+    balancer["properties"]["inboundNatRules"] = json!([{"name": "ssh", "properties": {
+        "frontendIPConfiguration": {"id": frontend}, "protocol": "Tcp", "frontendPort": 2222,
+        "backendPort": 22, "enableFloatingIP": false}}]);
+    lab.azure.seed(vec![balancer]);
+    lab.azure.clear_calls();
+    lab.restart_with(kind("nodeIP"));
+    create(&mut lab, labelled(3));
+    lab.settle(LIMIT_MS);
+    let writes: Vec<String> =
+        lab.azure.calls().iter().filter(|c| c.is_write()).map(short).collect();
+    assert_eq!(writes, Vec::<String>::new(), "nothing is begun");
+    let service = |name: &str| addresses(&lab)[name].clone();
+    assert_eq!(service("web-0000"), before["web-0000"]);
+    assert_eq!(service("web-0003"), Value::Null);
+    let said = lab.controller().report().findings.iter().map(ToString::to_string);
+    assert!(said.into_iter().any(|text| text.contains("has NAT or outbound rules")));
+    let mut balancer = balancer_of(&lab, "kubernetes").expect("it is there");
+    balancer["properties"]["inboundNatRules"] = json!([]);
+    lab.azure.seed(vec![balancer]);
+    lab.restart();
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    assert_eq!(addressed(&lab), (4, 0));
+    assert_eq!(balancer_of(&lab, "kubernetes").expect("it is there")["sku"]["name"], "Standard");
+}
+
+#[test]
+fn a_standard_load_balancer_does_not_become_basic() {
+    let mut lab = estate_of(3, kind("nodeIPConfiguration"));
+    let before = addresses(&lab);
+    lab.azure.clear_calls();
+    lab.restart_with(basic());
+    lab.settle(LIMIT_MS);
+    assert_eq!((lab.calls().0, addresses(&lab)), (0, before));
+    let rules: Vec<&str> = lab.controller().report().findings.iter().map(|f| f.rule).collect();
+    assert_eq!(rules, ["StandardCannotBecomeBasic"]);
+}
+
+#[test]
+fn basic_load_balancers_of_node_sets_are_replaced_by_one() {
+    let mut lab = estate_of(3, basic());
+    let mode = json!({"service.beta.kubernetes.io/azure-load-balancer-mode": "pool"});
+    let mut other = labelled(3);
+    other["metadata"]["annotations"] = mode;
+    create(&mut lab, other);
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    let before = addresses(&lab);
+    assert_eq!(balancer_of(&lab, "pool").expect("it is there")["sku"]["name"], "Basic");
+    lab.restart_with(kind("nodeIPConfiguration"));
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    assert_eq!(addresses(&lab), before);
+    assert_eq!(balancer_of(&lab, "pool"), None);
+    assert_eq!(empty_pools(&lab.azure), Vec::<String>::new());
+    let ours = balancer_of(&lab, "kubernetes").expect("it is there");
+    assert_eq!(list(&ours, "frontendIPConfigurations").len(), 3);
 }

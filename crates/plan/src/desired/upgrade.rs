@@ -15,6 +15,15 @@ use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// What has to be read before a Basic load balancer goes: what is to be had again has to be there.
+pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
+    if draft.policy.sku != BalancerSku::Standard {
+        return BTreeSet::new();
+    }
+    let basics = ours(draft, Sku::Basic);
+    basics.iter().flat_map(|b| unread(draft, b)).map(Need::Subnet).collect()
+}
+
 /// Finds load balancers whose SKU is not the config's: those that can be replaced go, for the
 /// others it is said why not.
 pub(crate) fn plan(draft: &mut Draft<'_>) {
@@ -27,13 +36,6 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
 
 fn raise(draft: &mut Draft<'_>) {
     let basics = ours(draft, Sku::Basic);
-    // What is to be had again is known to be there before anything goes.
-    let subnets: BTreeSet<ResourceId> = basics.iter().flat_map(|b| unread(draft, b)).collect();
-    if !subnets.is_empty() {
-        draft.basics.extend(basics.iter().map(|b| b.id.clone()));
-        draft.needs.extend(subnets.into_iter().map(Need::Subnet));
-        return;
-    }
     let findings: Vec<Finding> = basics.iter().flat_map(|b| obstacles(draft, b)).collect();
     if !findings.is_empty() {
         refuse(draft, &basics, &findings[0]);
