@@ -294,14 +294,14 @@ fn basic_to_standard_with_addresses() {
 /// Kills the controller at many moments of a switch, then starts it with the one or the other
 /// config: addresses stay, and no rule leads to an empty pool where `gapless`.
 fn cut_short(from: &Policy, to: &Policy, gapless: bool) {
-    for moment in 0..12u64 {
+    for moment in 0..7u64 {
         let mut lab = estate_of(6, from.clone());
         let before = addresses(&lab);
         lab.azure_latency_ms = 20;
         lab.azure.options_mut().lro_ms = 50;
         lab.inspect = Some(empty_pools);
         lab.restart_with(to.clone());
-        lab.pass(moment * 97);
+        lab.pass(moment * 131);
         match moment % 3 {
             0 if gapless => {
                 lab.restart_with(from.clone());

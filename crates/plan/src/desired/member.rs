@@ -7,8 +7,8 @@ use crate::draft::{Draft, Stance};
 use crate::name;
 use crate::placement::{Placement, Seats};
 use model::azure::{
-    LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool, PoolMember, PrivateLinkRank,
-    Sku,
+    Ipv6Service, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool, PoolMember,
+    PrivateLinkRank, Sku,
 };
 use model::kubernetes::{Membership, Node, NodeRole};
 use model::plan::{Action, Change, Resource};
@@ -371,7 +371,7 @@ fn edit(
     }
     for target in targets {
         let joins = target.aim == Aim::Join && verdict == Verdict::Joins;
-        if joins && serves(draft, target, set) {
+        if joins && serves(draft, target, set) && speaks(draft, target, set) {
             join(&mut after.configurations, target);
         }
     }
@@ -397,6 +397,12 @@ fn join(configurations: &mut [MemberConfiguration], target: &Target) {
 fn base(balancer: &ResourceId) -> String {
     let name = balancer.name().to_lowercase();
     name.strip_suffix(name::INTERNAL).map_or_else(|| name.clone(), str::to_owned)
+}
+
+/// Whether the machines of a set can be in a pool of this family.
+fn speaks(draft: &Draft<'_>, target: &Target, set: Option<&ResourceId>) -> bool {
+    let model = set.and_then(|set| draft.world.azure.scale_sets.known()?.get(set));
+    target.family == Family::V4 || model.is_none_or(|m| m.ipv6 == Ipv6Service::Served)
 }
 
 /// Whether a load balancer is for the nodes of a set.

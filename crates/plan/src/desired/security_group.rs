@@ -5,11 +5,11 @@
 //! them; others (another cluster's, say) stay where they are.
 
 use super::public_ip::Chosen;
-use super::{frontend, moving, tags};
+use super::{frontend, moving, pool, tags};
 use crate::draft::{Draft, Stance};
 use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
 use crate::name::{self, SECURITY_RULE};
-use crate::placement::Placement;
+use crate::placement::{Backends, Placement};
 use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
 use model::kubernetes::{Membership, NodeRole};
 use model::plan::{Action, Change, Resource};
@@ -173,12 +173,32 @@ pub(crate) fn frontends(
     found
 }
 
-/// Addresses of nodes in pools, of one family.
-fn node_addresses(draft: &Draft<'_>, family: Family) -> impl Iterator<Item = IpAddr> {
-    let nodes = draft.world.kubernetes.nodes.values();
-    nodes
-        .filter(|n| n.role == NodeRole::Worker && n.membership != Membership::Excluded)
-        .filter_map(move |n| n.address(family))
+/// Addresses of the nodes behind a Service's load balancer, of one family: those that are to be
+/// in the pool that its rules lead to, and those that are in it.
+fn node_addresses(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+    family: Family,
+) -> BTreeSet<IpAddr> {
+    let mut found = BTreeSet::new();
+    for (id, seats) in placement.balancers.iter().filter(|(_, s)| s.services.contains(&intent.uid))
+    {
+        let name = pool::of(draft.policy, intent, family);
+        let balancer = draft.balancers().and_then(|all| all.get(id));
+        let pools = balancer.into_iter().flat_map(|b| &b.pools);
+        let own = pools.filter(|p| p.name.eq_ignore_ascii_case(&name));
+        found.extend(own.flat_map(|p| &p.addresses).map(|a| a.address));
+        let nodes = match (seats.local.get(&intent.uid), &seats.backends) {
+            (Some(local), _) => local,
+            (None, Backends::Nodes(nodes)) => nodes,
+            (None, Backends::AsTheyAre) => continue,
+        };
+        let nodes = nodes.iter().filter(|n| n.role == NodeRole::Worker);
+        let nodes = nodes.filter(|n| n.membership != Membership::Excluded);
+        found.extend(nodes.filter_map(|n| n.address(family)));
+    }
+    found
 }
 
 fn wanted(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
@@ -215,7 +235,7 @@ fn rules(
             continue;
         }
         for family in Family::ALL {
-            let destinations = destinations(draft, intent, &standing, family);
+            let destinations = destinations(draft, placement, intent, &standing, family);
             if destinations.is_empty() {
                 continue;
             }
@@ -236,7 +256,7 @@ fn rules(
     }
     if intent.access.deny_all == DenyAll::Yes {
         for family in Family::ALL {
-            let destinations = destinations(draft, intent, &standing, family);
+            let destinations = destinations(draft, placement, intent, &standing, family);
             if !destinations.is_empty() {
                 rules.push((deny(family), destinations));
             }
@@ -273,6 +293,7 @@ fn ports(intent: &Intent, protocol: Protocol) -> BTreeSet<Arc<str>> {
 
 fn destinations(
     draft: &Draft<'_>,
+    placement: &Placement,
     intent: &Intent,
     standing: &BTreeMap<Family, IpAddr>,
     family: Family,
@@ -283,7 +304,8 @@ fn destinations(
     match intent.rule_options.floating_ip {
         FloatingIp::Enabled => destinations.extend(standing.get(&family).copied().map(text)),
         FloatingIp::Disabled if standing.contains_key(&family) => {
-            destinations.extend(node_addresses(draft, family).map(text));
+            let nodes = node_addresses(draft, placement, intent, family);
+            destinations.extend(nodes.into_iter().map(text));
         }
         FloatingIp::Disabled => {}
     }
