@@ -4,7 +4,7 @@
 
 mod support;
 
-use azure_emulator::Azure;
+use azure_emulator::{Azure, Fault, FaultKind};
 use model::Policy;
 use model::policy::{BalancerSku, Layout};
 use serde_json::{Value, json};
@@ -424,4 +424,35 @@ fn basic_load_balancers_of_node_sets_are_replaced_by_one() {
     assert_eq!(empty_pools(&lab.azure), Vec::<String>::new());
     let ours = balancer_of(&lab, "kubernetes").expect("it is there");
     assert_eq!(list(&ours, "frontendIPConfigurations").len(), 3);
+}
+
+#[test]
+fn a_machine_that_cannot_join_does_not_hold_the_switch_up() {
+    let mut lab = estate_of(3, kind("nodeIP"));
+    let before = addresses(&lab);
+    let kind_of_fault = FaultKind::Status {
+        status: 400,
+        code: "InvalidParameter".to_owned(),
+        message: "not now".to_owned(),
+        retry_after_s: None,
+        headers: Vec::new(),
+    };
+    let fault = Fault::new(kind_of_fault).on_method("PUT").on_path("pool/virtualMachines/1$");
+    lab.azure.add_fault(fault.expect("the path is a regular expression").always());
+    lab.inspect = Some(empty_pools);
+    lab.restart_with(kind("nodeIPConfiguration"));
+    lab.pass(60_000);
+    let names = |lab: &Laboratory| {
+        let balancer = balancer_of(lab, "kubernetes").expect("it is there");
+        let pools = list(&balancer, "backendAddressPools").to_vec();
+        pools
+            .iter()
+            .map(|p| (p["name"].clone(), list(p, "backendIPConfigurations").len()))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&lab), [(json!("kubernetes"), 3)], "three of four are in, nothing is left");
+    assert_eq!((addresses(&lab), lab.seen.len()), (before, 0));
+    lab.azure.clear_faults();
+    assert!(lab.settle(LIMIT_MS));
+    assert_eq!(names(&lab), [(json!("kubernetes"), 4)]);
 }
