@@ -50,7 +50,7 @@ fn labelled(index: u32) -> Value {
         let key = "service.beta.kubernetes.io/azure-load-balancer-internal";
         service["metadata"]["annotations"] = json!({key: "true"});
     }
-    let team = if index % 2 == 0 { "even" } else { "odd" };
+    let team = if index.is_multiple_of(2) { "even" } else { "odd" };
     service["metadata"]["labels"] = json!({"team": team});
     if index % 5 == 4 {
         service["spec"]["externalTrafficPolicy"] = json!("Local");

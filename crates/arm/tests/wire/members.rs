@@ -165,8 +165,11 @@ fn the_image_says_whether_a_scale_set_serves_ipv6() {
         let body = json!({"id": id, "properties": {"virtualMachineProfile": profile}});
         read_pool_member(&body).unwrap().ipv6
     };
-    let image = |system: &str, reference: Value| json!({"storageProfile": {"osDisk": {"osType": system}, "imageReference": reference}});
-    let gallery = "/subscriptions/2019/galleries/g/images/windows-2019-containerd/versions/17763.1";
+    let image = |system: &str, reference: Value| {
+        let disk = json!({"osType": system});
+        json!({"storageProfile": {"osDisk": disk, "imageReference": reference}})
+    };
+    let gallery = "/subscriptions/2019/galleries/g/images/windows-2019-containerd/versions/1";
     let refused = [json!({"id": gallery}), json!({"sku": "2019-datacenter-core"})];
     for reference in refused {
         assert_eq!(set(image("Windows", reference.clone())), Ipv6Service::Refused);

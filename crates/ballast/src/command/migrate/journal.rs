@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(journal.unfinished(), None);
         journal.begin(&["to".to_owned()], 2).unwrap();
         journal.note("write", json!({"method": "PUT"})).unwrap();
-        std::fs::OpenOptions::new()
+        OpenOptions::new()
             .append(true)
             .open(&path)
             .unwrap()
