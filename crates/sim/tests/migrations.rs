@@ -456,3 +456,26 @@ fn a_machine_that_cannot_join_does_not_hold_the_switch_up() {
     assert!(lab.settle(LIMIT_MS));
     assert_eq!(names(&lab), [(json!("kubernetes"), 4)]);
 }
+
+#[test]
+fn several_changes_at_once() {
+    for from in [kind("nodeIPConfiguration"), basic()] {
+        let mut lab = estate_of(6, from.clone());
+        let before = addresses(&lab);
+        lab.azure.clear_calls();
+        lab.inspect = Some(empty_pools);
+        lab.restart_with(several());
+        assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+        assert_eq!(addresses(&lab), before);
+        let refused = lab.azure.calls().iter().filter(|c| c.status >= 400).count();
+        assert_eq!(refused, 0, "Azure refuses nothing");
+        if from.sku == BalancerSku::Standard {
+            assert_eq!(lab.seen, [], "no pool is empty");
+        }
+        let odd = balancer_of(&lab, "odd").expect("it is there");
+        assert_eq!(list(&odd, "frontendIPConfigurations").len(), 2);
+        let pool = &list(&odd, "backendAddressPools")[0];
+        assert_eq!(list(pool, "loadBalancerBackendAddresses").len(), 2);
+        all_gone(&mut lab);
+    }
+}

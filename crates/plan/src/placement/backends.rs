@@ -2,7 +2,7 @@
 
 use super::several::id;
 use super::{Backends, Placement, has_own_pool};
-use crate::desired::pool;
+use crate::desired::{bridge, pool};
 use crate::draft::{Draft, Stance};
 use crate::name;
 use model::azure::{LoadBalancer, Pool};
@@ -134,16 +134,31 @@ fn is_kept(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
     matches!(draft.cases[uid].stance, Stance::Kept | Stance::Container(_))
 }
 
-/// The cluster's pools of a load balancer.
+/// The cluster's pools of a load balancer, and those that a switch of their kind goes over.
 fn pools<'a>(draft: &'a Draft<'_>, id: &ResourceId) -> impl Iterator<Item = &'a Pool> {
-    let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+    let policy = draft.policy;
+    let names = Family::ALL.map(|f| [name::pool(&policy.cluster, f), bridge::name(policy, f)]);
+    let names: Vec<String> = names.into_iter().flatten().collect();
     let balancer = draft.balancers().and_then(|all| all.get(id));
     let pools = balancer.into_iter().flat_map(|b| &b.pools);
     pools.filter(move |p| names.iter().any(|name| p.name.eq_ignore_ascii_case(name)))
 }
 
 fn addresses(draft: &Draft<'_>, id: &ResourceId) -> BTreeSet<IpAddr> {
-    pools(draft, id).flat_map(|p| &p.addresses).map(|a| a.address).collect()
+    let mut found: BTreeSet<IpAddr> =
+        pools(draft, id).flat_map(|p| &p.addresses).map(|a| a.address).collect();
+    for nic in pools(draft, id).flat_map(|p| &p.nics) {
+        let nodes = draft.world.kubernetes.nodes.values();
+        found.extend(nodes.filter(|n| is_on(n, nic)).flat_map(|n| n.addresses.clone()));
+    }
+    found
+}
+
+/// Whether a NIC is that of a node's machine, where its id says so.
+fn is_on(node: &Node, nic: &ResourceId) -> bool {
+    let machine = machine(node);
+    let below = machine.as_ref().and_then(|id| nic.folded().strip_prefix(id.folded()));
+    below.is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Leaves the pools of load balancers that are about to go as they are, and keeps nodes apart.
