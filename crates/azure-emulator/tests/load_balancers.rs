@@ -320,7 +320,7 @@ fn nics_do_not_mix_balancers() {
 fn a_load_balancer_keeps_its_sku() {
     let mut cloud = Cloud::new();
     let address = net("publicIPAddresses/a");
-    cloud.put(&address, common::pip("IPv4", "Basic"));
+    cloud.put(&address, pip("IPv4", "Basic"));
     let mut basic = balancer(&address, vec![]);
     basic["sku"] = json!({"name": "Basic"});
     cloud.put(&lb_id(), basic.clone());
@@ -332,25 +332,25 @@ fn a_load_balancer_keeps_its_sku() {
 fn only_a_static_address_that_nobody_uses_becomes_standard() {
     let mut cloud = Cloud::new();
     let address = net("publicIPAddresses/a");
-    let mut basic = common::pip("IPv4", "Basic");
+    let mut basic = pip("IPv4", "Basic");
     basic["properties"]["publicIPAllocationMethod"] = json!("Dynamic");
     cloud.put(&address, basic.clone());
-    cloud.refused(&address, common::pip("IPv4", "Standard"), "PublicIPAddressSkuCannotBeChanged");
+    cloud.refused(&address, pip("IPv4", "Standard"), "PublicIPAddressSkuCannotBeChanged");
     basic["properties"]["publicIPAllocationMethod"] = json!("Static");
     cloud.put(&address, basic);
     let mut user = balancer(&address, vec![]);
     user["sku"] = json!({"name": "Basic"});
     cloud.put(&lb_id(), user);
-    cloud.refused(&address, common::pip("IPv4", "Standard"), "PublicIPAddressSkuCannotBeChanged");
+    cloud.refused(&address, pip("IPv4", "Standard"), "PublicIPAddressSkuCannotBeChanged");
     assert_eq!(cloud.delete(&lb_id()).status, 200);
-    cloud.put(&address, common::pip("IPv4", "Standard"));
+    cloud.put(&address, pip("IPv4", "Standard"));
 }
 
 #[test]
 fn pools_of_basic_load_balancers_take_no_addresses() {
     let mut cloud = Cloud::new();
     let address = net("publicIPAddresses/a");
-    cloud.put(&address, common::pip("IPv4", "Basic"));
+    cloud.put(&address, pip("IPv4", "Basic"));
     let mut basic = balancer(&address, vec![]);
     basic["sku"] = json!({"name": "Basic"});
     basic["properties"]["backendAddressPools"] = json!([{"name": "p", "properties": {
