@@ -36,7 +36,7 @@ impl Azure {
             self.check_dropped(key, entry, old)?;
         }
         self.check_frontends(key, entry, sku)?;
-        self.check_pools(entry)?;
+        self.check_pools(entry, sku)?;
         check_probes(entry, sku)?;
         check_rules(entry)
     }
@@ -195,7 +195,7 @@ impl Azure {
         Ok(text(&address.value, &["properties", "publicIPAddressVersion"]).to_owned())
     }
 
-    fn check_pools(&self, entry: &Entry) -> Checked {
+    fn check_pools(&self, entry: &Entry, sku: &str) -> Checked {
         for pool in list(&entry.value, &["properties", "backendAddressPools"]) {
             let id = format!("{}/backendAddressPools/{}", entry.id, text(pool, &["name"]));
             let inside = &pool["properties"];
@@ -207,6 +207,12 @@ impl Azure {
             }
             if addresses.is_empty() {
                 continue;
+            }
+            // learn.microsoft.com/azure/load-balancer/backend-pool-management, "Limitations".
+            if same(sku, "Basic") {
+                let message =
+                    format!("Backend pool {id} of a Basic load balancer takes no addresses.");
+                return refuse("BackendAddressPoolAddressesNeedStandardSku", message);
             }
             if let Some(user) = self.store.users(&id).next() {
                 let message = format!(
@@ -264,7 +270,9 @@ fn frontend_in_use(balancer: &str, name: &str, user: &str) -> Checked {
 }
 
 fn check_sku_change(from: &str, to: &str, id: &str) -> Checked {
-    if same(from, to) || from.is_empty() || (same(from, "Basic") && same(to, "Standard")) {
+    // Not even from Basic to Standard: Azure's guidance is another load balancer in its place
+    // (learn.microsoft.com/azure/load-balancer/load-balancer-basic-upgrade-guidance).
+    if same(from, to) || from.is_empty() {
         return Ok(());
     }
     let message = format!("The SKU of load balancer {id} cannot be changed from {from} to {to}.");

@@ -103,10 +103,15 @@ impl Azure {
             return refuse("PublicIPAddressVersionCannotBeChanged", message);
         }
         if !same(sku(entry), sku(old)) {
+            // Only a static address that nothing uses can be raised to Standard
+            // (learn.microsoft.com/azure/virtual-network/ip-services/public-ip-upgrade).
             let upgrade = same(sku(old), "Basic") && same(sku(entry), "Standard");
-            if !upgrade || self.store.users(key).next().is_some() {
+            let fixed =
+                same(text(&old.value, &["properties", "publicIPAllocationMethod"]), "Static");
+            if !upgrade || !fixed || self.store.users(key).next().is_some() {
                 let message = format!(
-                    "The SKU of public IP address {id} cannot be changed from {} to {} here.",
+                    "The SKU of public IP address {id} cannot be changed from {} to {}: only a \
+                     Basic address that is static and not in use can be raised to Standard.",
                     sku(old),
                     sku(entry)
                 );

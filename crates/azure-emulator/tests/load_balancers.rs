@@ -315,3 +315,47 @@ fn nics_do_not_mix_balancers() {
     let inside = &left["properties"]["ipConfigurations"][0]["properties"];
     assert_eq!(inside["loadBalancerBackendAddressPools"], json!([]), "the pool is gone");
 }
+
+#[test]
+fn a_load_balancer_keeps_its_sku() {
+    let mut cloud = Cloud::new();
+    let address = net("publicIPAddresses/a");
+    cloud.put(&address, pip("IPv4", "Basic"));
+    let mut basic = balancer(&address, vec![]);
+    basic["sku"] = json!({"name": "Basic"});
+    cloud.put(&lb_id(), basic.clone());
+    basic["sku"] = json!({"name": "Standard"});
+    cloud.refused(&lb_id(), basic, "LoadBalancerSkuCannotBeChanged");
+}
+
+#[test]
+fn only_a_static_address_that_nobody_uses_becomes_standard() {
+    let mut cloud = Cloud::new();
+    let address = net("publicIPAddresses/a");
+    let mut basic = pip("IPv4", "Basic");
+    basic["properties"]["publicIPAllocationMethod"] = json!("Dynamic");
+    cloud.put(&address, basic.clone());
+    cloud.refused(&address, pip("IPv4", "Standard"), "PublicIPAddressSkuCannotBeChanged");
+    basic["properties"]["publicIPAllocationMethod"] = json!("Static");
+    cloud.put(&address, basic);
+    let mut user = balancer(&address, vec![]);
+    user["sku"] = json!({"name": "Basic"});
+    cloud.put(&lb_id(), user);
+    cloud.refused(&address, pip("IPv4", "Standard"), "PublicIPAddressSkuCannotBeChanged");
+    assert_eq!(cloud.delete(&lb_id()).status, 200);
+    cloud.put(&address, pip("IPv4", "Standard"));
+}
+
+#[test]
+fn pools_of_basic_load_balancers_take_no_addresses() {
+    let mut cloud = Cloud::new();
+    let address = net("publicIPAddresses/a");
+    cloud.put(&address, pip("IPv4", "Basic"));
+    let mut basic = balancer(&address, vec![]);
+    basic["sku"] = json!({"name": "Basic"});
+    basic["properties"]["backendAddressPools"] = json!([{"name": "p", "properties": {
+        "virtualNetwork": {"id": net("virtualNetworks/vnet")},
+        "loadBalancerBackendAddresses": [
+            {"name": "n", "properties": {"ipAddress": "10.224.0.4"}}]}}]);
+    cloud.refused(&lb_id(), basic, "BackendAddressPoolAddressesNeedStandardSku");
+}

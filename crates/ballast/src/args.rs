@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::command::{
-    azure_emulator, azure_role, completions, explain, kube_emulator, lint, man, plan, run, status,
-    up,
+    azure_emulator, azure_role, completions, explain, kube_emulator, lint, man, migrate, plan, run,
+    status, up,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -36,6 +36,8 @@ pub enum Command {
     Lint(lint::Args),
     /// Show what one Service causes in Azure, field by field, and why
     Explain(explain::Args),
+    /// Change pool kind, number of load balancers or SKU of a running cluster
+    Migrate(migrate::Args),
     /// Show each Service: its addresses, its load balancer and what it waits on
     Status(status::Args),
     /// Serve an emulated Kubernetes API

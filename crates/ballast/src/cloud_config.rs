@@ -27,6 +27,9 @@ pub struct CloudConfigArgs {
     /// The cluster's name, which is its load balancer's
     #[arg(long, value_name = "NAME", default_value = "kubernetes")]
     pub cluster_name: String,
+    /// Keys that count in place of what is read.
+    #[arg(skip)]
+    pub overrides: Map<String, Value>,
 }
 
 impl CloudConfigArgs {
@@ -85,8 +88,12 @@ impl CloudConfigArgs {
 
     fn parse(&self, text: &str, place: &str) -> Result<Config, Failure> {
         let environment = environment();
+        let text = match self.overrides.is_empty() {
+            true => text.to_owned(),
+            false => merge(text, &Value::Object(self.overrides.clone()).to_string()),
+        };
         let sources =
-            config::Sources { text, cluster: &self.cluster_name, environment: &environment };
+            config::Sources { text: &text, cluster: &self.cluster_name, environment: &environment };
         config::read(&sources).map_err(|errors| {
             let lines: Vec<String> = errors.iter().map(|e| format!("\n  {e}")).collect();
             let lines = lines.concat();

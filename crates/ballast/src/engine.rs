@@ -84,6 +84,22 @@ impl Engine {
         classes: &BTreeSet<String>,
         stop: CancellationToken,
     ) -> Result<(), Failure> {
+        let policy = controller.look(|c| c.policy().clone());
+        self.drive(controller, &policy, lease, classes, stop).await.map(|_| ())
+    }
+
+    /// As [`Engine::run`], with something around the controller, which is given back.
+    ///
+    /// # Errors
+    /// The lease's times do not fit.
+    pub async fn drive<S: Step>(
+        &self,
+        controller: S,
+        policy: &Policy,
+        lease: Option<LeaseSettings>,
+        classes: &BTreeSet<String>,
+        stop: CancellationToken,
+    ) -> Result<S, Failure> {
         let (sender, receiver) = channel();
         let election = lease
             .map(|settings| {
@@ -92,13 +108,12 @@ impl Engine {
             .transpose()
             .map_err(|e| Failure::new(Exit::Usage, e))?;
         let held = election.as_ref().map_or_else(Held::always, Election::held);
-        let policy = controller.look(|c| c.policy().clone());
-        self.watch(&policy, classes, &sender, &stop);
-        self.runner(held).run(controller, sender, receiver, stop).await;
+        self.watch(policy, classes, &sender, &stop);
+        let controller = self.runner(held).run(controller, sender, receiver, stop).await;
         if let Some(election) = election {
             election.release().await;
         }
-        Ok(())
+        Ok(controller)
     }
 
     /// The loop, with this right to write.

@@ -7,7 +7,7 @@ use crate::keep::{self, Belief};
 use arm::Answer;
 use arm::error::ErrorKind;
 use arm::page::{PageStep, Pages};
-use model::azure::Provisioning;
+use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Sku};
 use model::world::Need;
 use model::{Group, ResourceId, ServiceUid};
 use std::collections::BTreeSet;
@@ -171,7 +171,8 @@ impl Controller {
         let mut needs = Vec::new();
         for (group, facts) in &azure.public_ips {
             let all = facts.known().into_iter().flat_map(|all| all.values());
-            if all.into_iter().any(|r| busy(r.provisioning, &r.id)) {
+            let released = |ip: &PublicIp| ip.sku == Sku::Basic && self.is_released(ip);
+            if all.into_iter().any(|r| busy(r.provisioning, &r.id) || released(r)) {
                 needs.push(Need::PublicIps(group.clone()));
             }
         }
@@ -193,6 +194,32 @@ impl Controller {
                 read.wait_until_ms.get_or_insert(now_ms + BUSY_MS);
             }
         }
+    }
+
+    /// Whether a public IP still names the frontend of a load balancer that has let it go.
+    fn is_released(&self, ip: &PublicIp) -> bool {
+        let Some(owner) = ip.user.as_ref().and_then(ResourceId::parent) else { return false };
+        let ours = owner.group().as_ref() == Some(&self.policy.balancer_group)
+            && owner.folded().contains("/loadbalancers/");
+        let Some(balancers) = self.world.azure.balancers.known().filter(|_| ours) else {
+            return false;
+        };
+        let address = FrontendAddress::Public(ip.id.clone());
+        let holds = |b: &Arc<LoadBalancer>| b.frontends.iter().any(|f| f.address == address);
+        !balancers.get(&owner).is_some_and(holds)
+    }
+
+    /// A load balancer is gone: Basic addresses that were on it can now be raised.
+    pub(crate) fn look_at_released(&mut self) {
+        let facts = self.world.azure.public_ips.iter();
+        let groups: Vec<Group> = facts
+            .filter(|(_, all)| {
+                let mut all = all.known().into_iter().flat_map(|all| all.values());
+                all.any(|ip| ip.sku == Sku::Basic && self.is_released(ip))
+            })
+            .map(|(group, _)| group.clone())
+            .collect();
+        groups.into_iter().for_each(|group| self.read_now(Need::PublicIps(group)));
     }
 
     /// A Service that was another process's: it is let go only after lists that are certain to

@@ -20,6 +20,10 @@ use std::sync::Arc;
 /// How often the same write may succeed without effect before it is slowed down.
 const FUTILE: u32 = 1;
 
+/// How often a load balancer is read again before it is written, while members of its pools keep
+/// changing.
+const REREADS: u32 = 3;
+
 impl Controller {
     /// Sends every change of the plan that waits on nothing.
     pub(crate) fn write_azure(&mut self, now_ms: u64) {
@@ -66,7 +70,12 @@ impl Controller {
                 return false;
             }
         }
-        if lane.last.as_ref() == Some(&change.action) {
+        let again = lane.last.as_ref() == Some(&change.action);
+        if self.rereads_first(change, now_ms) {
+            return false;
+        }
+        let lane = self.lanes.entry(change.target.clone()).or_default();
+        if again {
             // It was acknowledged before, and Azure still is as it was.
             lane.failures += 1;
             lane.last = None;
@@ -96,6 +105,33 @@ impl Controller {
             pending: Pending::Answer,
             sent_ms: now_ms,
         });
+    }
+
+    /// Whether a load balancer is read again before it is written: its pools have other members
+    /// than when it was read, and with them another ETag.
+    fn rereads_first(&mut self, change: &Change, now_ms: u64) -> bool {
+        let Action::Put { before: Some(Resource::LoadBalancer(_)), .. } = &change.action else {
+            return false;
+        };
+        let lane = self.lanes.entry(change.target.clone()).or_default();
+        if lane.members_shown == self.member_writes || lane.rereads >= REREADS {
+            lane.rereads = 0;
+            return false;
+        }
+        lane.rereads += 1;
+        lane.members_shown = self.member_writes;
+        let correlation = self.correlation();
+        let request = request::of_read(&change.target, correlation.clone());
+        let lane = self.lanes.entry(change.target.clone()).or_default();
+        lane.work = Some(Work {
+            change: change.clone(),
+            correlation,
+            stage: Stage::Rereading,
+            pending: Pending::Answer,
+            sent_ms: now_ms,
+        });
+        self.call_lane(&change.target, request);
+        true
     }
 
     pub(crate) fn request(&mut self, caller: Caller, request: Request) {
@@ -158,6 +194,7 @@ impl Controller {
         let verify = must_verify(&work.change, body.as_ref());
         if verify {
             work.stage = Stage::Verifying;
+            lane.members_shown = self.member_writes;
             let read = request::of_read(id, correlation.clone());
             self.call_lane(id, read);
         } else {
@@ -175,6 +212,9 @@ impl Controller {
 
     /// Stores what a write has come to.
     fn store(&mut self, change: &Change, body: Option<Value>) {
+        if let Action::Put { after: Resource::PoolMember(_), .. } = &change.action {
+            self.member_writes += 1;
+        }
         let (azure, policy) = (&mut self.world.azure, &self.policy);
         let unreadable = match (&change.action, body) {
             (Action::Put { .. }, Some(body)) => {
@@ -182,6 +222,7 @@ impl Controller {
             }
             (Action::Delete { .. } | Action::DeleteChild, _) => {
                 observe::azure::remove(azure, &change.target);
+                self.look_at_released();
                 false
             }
             (Action::UpdateServices(update), _) => {
@@ -324,6 +365,13 @@ impl Controller {
             && self.report.needs.is_empty()
             && !self.is_reading()
             && (self.world.inherited.is_empty() || self.nobody_leaves())
+    }
+
+    /// The change that is carried out under a correlation id.
+    #[must_use]
+    pub fn under_way(&self, correlation: &str) -> Option<&Change> {
+        let mut work = self.lanes.values().filter_map(|lane| lane.work.as_ref());
+        work.find(|work| work.correlation == correlation).map(|work| &work.change)
     }
 
     /// Why a resource's writes wait, and until when.

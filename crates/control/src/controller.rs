@@ -98,6 +98,8 @@ pub struct Controller {
     pub(crate) reads_from_ms: u64,
     pub(crate) effects: Vec<Effect>,
     pub(crate) counts: Counts,
+    /// Writes of pool members so far: each gives a new ETag to the load balancers it is behind.
+    pub(crate) member_writes: u64,
 }
 
 /// What has been counted since the start.
@@ -146,6 +148,7 @@ impl Controller {
             reads_from_ms: 0,
             effects: Vec::new(),
             counts: Counts::default(),
+            member_writes: 0,
         }
     }
 

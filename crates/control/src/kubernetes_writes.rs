@@ -8,7 +8,7 @@ use crate::event::KubernetesAnswer;
 use model::ServiceUid;
 use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, Wish};
 use model::plan::{Edit, KubernetesWrite, Object};
-use model::policy::PoolKind;
+use model::policy::{Layout, PoolKind};
 use model::world::Need;
 use observe::KubernetesFact;
 use observe::apply::Applied;
@@ -74,17 +74,13 @@ impl Controller {
 
     /// A node is new: where machines are in pools themselves, its machine has to be looked up.
     fn notice_node(&mut self) {
-        if self.policy.pools != PoolKind::NodeNic {
-            return;
-        }
-        let machines = |need: &Need| {
-            matches!(
-                need,
-                Need::ScaleSets
-                    | Need::ScaleSetVms(_)
-                    | Need::NetworkInterfaces
-                    | Need::VirtualMachines
-            )
+        let nics = self.policy.pools == PoolKind::NodeNic;
+        // Where nodes are divided by their sets, a VM's set stands nowhere but in Azure.
+        let divided = matches!(self.policy.layout, Layout::Several(_) | Layout::PerNodeSet { .. });
+        let machines = |need: &Need| match need {
+            Need::ScaleSets | Need::ScaleSetVms(_) | Need::NetworkInterfaces => nics,
+            Need::VirtualMachines => nics || divided,
+            _ => false,
         };
         self.read_known_again(machines);
     }

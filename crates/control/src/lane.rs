@@ -22,6 +22,10 @@ pub(crate) struct Lane {
     pub ended_ms: Option<u64>,
     /// The last write that succeeded, to notice one that Azure acknowledges and loses.
     pub last: Option<Action>,
+    /// How many writes of pool members the load balancer shows.
+    pub members_shown: u64,
+    /// How often it was read again before the write that is due.
+    pub rereads: u32,
 }
 
 /// A write under way.

@@ -25,6 +25,12 @@ impl Clock {
         let gone = u64::try_from(self.anchor.elapsed().as_millis()).unwrap_or(u64::MAX / 2);
         self.anchor_ms.saturating_add(gone)
     }
+
+    /// Now, as people and logs write it, in UTC.
+    #[must_use]
+    pub fn utc(&self) -> String {
+        micro_time(self.now_ms())
+    }
 }
 
 /// A timestamp as Kubernetes writes `MicroTime`.

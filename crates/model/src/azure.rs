@@ -7,7 +7,7 @@
 mod member;
 mod private_link;
 
-pub use member::{MemberConfiguration, MemberKind, MemberState, PoolMember};
+pub use member::{Ipv6Service, MemberConfiguration, MemberKind, MemberState, PoolMember};
 pub use private_link::{PrivateLinkAddress, PrivateLinkRank, PrivateLinkService};
 
 use crate::family::{Family, Protocol};

@@ -94,6 +94,10 @@ pub(crate) struct Draft<'w> {
     pub findings: Vec<Finding>,
     /// What is wrong with egress Pods.
     pub pods: BTreeMap<ServiceName, Vec<Finding>>,
+    /// Basic load balancers that have to go before anything is put on a Standard one.
+    pub basics: BTreeSet<ResourceId>,
+    /// Services whose public IP is made again: on no load balancer meanwhile.
+    pub recreated: BTreeSet<ServiceUid>,
 }
 
 impl<'w> Draft<'w> {
@@ -117,6 +121,8 @@ impl<'w> Draft<'w> {
             needs: BTreeSet::new(),
             findings: Vec::new(),
             pods: BTreeMap::new(),
+            basics: BTreeSet::new(),
+            recreated: BTreeSet::new(),
         }
     }
 

@@ -5,9 +5,10 @@
 //! is left. What only Azure can know (an address it will choose) gets a placeholder.
 
 use crate::plan;
+use crate::reach::{Reached, reached};
 use model::azure::{
-    AdminState, FrontendAddress, LoadBalancer, PoolAddress, PrivateLinkPolicy, PublicIp, Rest,
-    Subnet,
+    AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PrivateLinkPolicy, PublicIp,
+    Rest, Subnet,
 };
 use model::gateway::UpdateAction;
 use model::kubernetes::Service;
@@ -35,6 +36,21 @@ pub struct Forecast {
     pub last: Report,
     /// Calls it takes.
     pub calls: usize,
+    /// Each call, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One Azure call on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Calls of one round are sent side by side; each round waits for the one before.
+    pub round: usize,
+    /// What is written.
+    pub change: Change,
+    /// Who was reached before this call and is not after it.
+    pub cut: Reached,
+    /// Who is reached again.
+    pub restored: Reached,
 }
 
 impl Forecast {
@@ -57,9 +73,11 @@ pub fn is_placeholder(address: IpAddr) -> bool {
 /// Follows plans to their end.
 #[must_use]
 pub fn forecast(world: &World, policy: &Policy) -> Forecast {
-    let mut path = Path { world: world.clone(), placeholders: 0 };
+    let mut path = Path { world: world.clone(), placeholders: 0, network: policy.network() };
     let mut merged: BTreeMap<ResourceId, (usize, Change)> = BTreeMap::new();
     let mut forecast = Forecast::default();
+    let mut open = reached(world);
+    let mut cut = Reached::new();
     for round in 0..ROUNDS {
         let (plan, report) = plan(&path.world, policy);
         if round == 0 {
@@ -77,6 +95,15 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
             path.apply(change);
             moved = true;
             forecast.calls += 1;
+            let now = reached(&path.world);
+            let lost: Reached = open.difference(&now).cloned().collect();
+            let restored: Reached = cut.intersection(&now).cloned().collect();
+            cut.extend(lost.iter().cloned());
+            cut.retain(|who| !restored.contains(who));
+            open.retain(|who| now.contains(who));
+            open.extend(restored.iter().cloned());
+            let step = Change::clone(change);
+            forecast.steps.push(Step { round, change: step, cut: lost, restored });
             let order = forecast.calls;
             merge(&mut merged, change, order);
         }
@@ -99,7 +126,7 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
 /// The World that plans lead to, and the last report. What has not been read is taken as empty.
 pub(crate) fn settle(world: World, policy: &Policy) -> (World, Report) {
     let placeholders = last_placeholder(&world);
-    let mut path = Path { world, placeholders };
+    let mut path = Path { world, placeholders, network: policy.network() };
     let mut last = Report::default();
     for _ in 0..ROUNDS {
         let (plan, report) = plan(&path.world, policy);
@@ -211,6 +238,7 @@ fn is_void(change: &Change) -> bool {
 struct Path {
     world: World,
     placeholders: u16,
+    network: ResourceId,
 }
 
 impl Path {
@@ -289,6 +317,7 @@ impl Path {
                         *address = Some(self.placeholder(*family));
                     }
                 }
+                attach(&mut self.world.azure, &balancer.id, &balancer.frontends);
                 insert(&mut self.world.azure.balancers, balancer.id.clone(), balancer);
             }
             Resource::SecurityGroup(group) => {
@@ -314,15 +343,27 @@ impl Path {
         }
     }
 
-    /// Each NIC in the pools becomes an address that only Azure knows.
+    /// The address of the node on the machine that a NIC is below.
+    fn host_of(&self, nic: &ResourceId, family: Family) -> Option<IpAddr> {
+        let is_above = |id: &str| {
+            let id = id.strip_prefix("azure://").unwrap_or(id).to_lowercase();
+            nic.folded().strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let mut nodes = self.world.kubernetes.nodes.values();
+        nodes.find(|n| n.provider_id.as_deref().is_some_and(is_above))?.address(family)
+    }
+
+    /// Each NIC in the pools becomes its address, where that can be known.
     fn migrate(&mut self, id: &ResourceId, pools: &[Arc<str>]) {
         let known = self.world.azure.balancers.known().and_then(|all| all.get(id));
         let Some(mut balancer) = known.map(|b| LoadBalancer::clone(b)) else { return };
         for pool in balancer.pools.iter_mut().filter(|p| pools.contains(&p.name)) {
+            pool.network = Some(self.network.clone());
             for nic in std::mem::take(&mut pool.nics) {
                 let family =
                     if pool.name.ends_with(crate::name::IPV6) { Family::V6 } else { Family::V4 };
-                let address = self.placeholder(family);
+                let address = self.host_of(&nic, family);
+                let address = address.unwrap_or_else(|| self.placeholder(family));
                 let (name, admin) = (Arc::from(nic.name()), AdminState::None);
                 pool.addresses.push(PoolAddress { address, name, admin, network: None });
             }
@@ -389,7 +430,25 @@ fn remove_connection(azure: &mut Azure, id: &ResourceId) {
     }
 }
 
+/// Public IPs know which frontend of a load balancer uses them.
+fn attach(azure: &mut Azure, balancer: &ResourceId, frontends: &[Frontend]) {
+    let user = |ip: &ResourceId| {
+        let address = FrontendAddress::Public(ip.clone());
+        let found = frontends.iter().find(|f| f.address == address);
+        found.map(|f| balancer.child("frontendIPConfigurations", &f.name))
+    };
+    let facts = azure.public_ips.values_mut().filter_map(Fact::known_mut);
+    for ip in facts.flat_map(BTreeMap::values_mut) {
+        let now = user(&ip.id);
+        let own = ip.user.as_ref().and_then(ResourceId::parent).as_ref() == Some(balancer);
+        if now.is_some() || own {
+            Arc::make_mut(ip).user = now;
+        }
+    }
+}
+
 fn remove(azure: &mut Azure, id: &ResourceId) {
+    attach(azure, id, &[]);
     if let Some(all) = azure.balancers.known_mut() {
         all.remove(id);
     }

@@ -1,6 +1,7 @@
 //! What is written to Kubernetes: finalizers and addresses.
 
-use crate::desired::{frontend, security_group};
+use crate::desired::public_ip::Chosen;
+use crate::desired::{frontend, moving, security_group};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::Intent;
 use crate::name;
@@ -12,6 +13,7 @@ use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::Layout;
 use model::report::Wait;
 use model::{Policy, ServiceUid};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The finalizers a Service of ours carries.
@@ -60,11 +62,11 @@ pub(crate) fn claim(draft: &mut Draft<'_>) {
 
 /// Writes addresses of Services that are programmed, and takes finalizers off those of which
 /// nothing is left.
-pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement) {
+pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) {
     let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
     for uid in uids {
         match draft.cases[&uid].stance.clone() {
-            Stance::Wanted(intent) => address(draft, placement, &intent),
+            Stance::Wanted(intent) => address(draft, placement, chosen, &intent),
             Stance::Leaving => release(draft, placement, &uid),
             Stance::Kept => stay(draft, placement, &uid),
             Stance::Container(_) => {}
@@ -72,8 +74,10 @@ pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement) {
     }
 }
 
-fn address(draft: &mut Draft<'_>, placement: &Placement, intent: &Intent) {
+fn address(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen, intent: &Intent) {
     let standing = security_group::frontends(draft, placement, intent);
+    let moving = moving::addresses(draft, placement, chosen, intent, &standing);
+    let moving: BTreeSet<String> = moving.values().map(ToString::to_string).collect();
     let own = intent.families.iter().filter_map(|f| standing.get(f)).copied();
     let all: Vec<Arc<str>> =
         own.chain(intent.additional.iter().copied()).map(|a| Arc::from(a.to_string())).collect();
@@ -83,8 +87,10 @@ fn address(draft: &mut Draft<'_>, placement: &Placement, intent: &Intent) {
     let list: Vec<Ingress> = if complete && case.waits.is_empty() {
         all.into_iter().map(|ip| Ingress { ip: Some(ip), hostname: None }).collect()
     } else {
-        // Until all is done only what no longer stands goes.
-        let stands = |i: &&Ingress| i.ip.as_ref().is_none_or(|ip| all.contains(ip));
+        // Until all is done only what no longer stands goes; what is on its way to another load
+        // balancer comes back, and the status is what remembers it.
+        let known = |ip: &Arc<str>| all.contains(ip) || moving.contains(&**ip);
+        let stands = |i: &&Ingress| i.ip.as_ref().is_none_or(known);
         case.service.ingress.iter().filter(stands).cloned().collect()
     };
     if list != case.service.ingress {

@@ -15,6 +15,7 @@ pub mod explain;
 pub mod forecast;
 pub mod intent;
 pub mod name;
+pub mod reach;
 
 mod container;
 mod desired;

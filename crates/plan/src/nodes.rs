@@ -1,11 +1,11 @@
 //! Plans load balancers whose backends are nodes.
 
-use crate::desired::{balancer, member, private_link, public_ip, security_group};
+use crate::desired::{balancer, member, private_link, public_ip, security_group, upgrade};
 use crate::draft::Draft;
 use crate::{kubernetes, placement};
 use model::report::Wait;
 use model::world::{Fact, Need};
-use model::{Group, ServiceUid};
+use model::{Group, ResourceId, ServiceUid};
 use std::collections::BTreeSet;
 
 /// Drafts everything, or what has to be read first.
@@ -27,16 +27,18 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
         kubernetes::claim(draft);
         return;
     }
+    upgrade::plan(draft);
+    let replaced: BTreeSet<ResourceId> = draft.changes.keys().cloned().collect();
     let chosen = public_ip::plan(draft);
     let placement = placement::place(draft, &chosen);
-    let opening = security_group::plan(draft, &placement);
+    let opening = security_group::plan(draft, &placement, &chosen);
     private_link::plan(draft, &placement);
-    for (id, seats) in &placement.balancers {
+    for (id, seats) in placement.balancers.iter().filter(|(id, _)| !replaced.contains(*id)) {
         balancer::plan(draft, id, seats, &chosen, &opening.closing);
     }
     let members = member::plan(draft, &placement);
     kubernetes::claim(draft);
-    kubernetes::conclude(draft, &placement);
+    kubernetes::conclude(draft, &placement, &chosen);
     draft.needs.extend(members);
 }
 
@@ -65,6 +67,7 @@ fn is_read(draft: &mut Draft<'_>) -> bool {
     }
     needs.extend(private_link::needs(draft));
     needs.extend(placement::need(draft));
+    needs.extend(upgrade::needs(draft));
     draft.needs.extend(needs);
     draft.needs.is_empty()
 }

@@ -2,10 +2,10 @@
 
 use crate::wire;
 use azure_emulator::Azure;
-use control::{Controller, Effect, Event, Notice, Options};
+use control::{Controller, Effect, Event, Leadership, Notice, Options};
 use kube_emulator::{EventType, Store, WatchEvent};
-use model::Policy;
 use model::world::Kind;
+use model::{Policy, World};
 use observe::KubernetesFact;
 use observe::intern::Interner;
 use observe::kubernetes as read;
@@ -34,6 +34,10 @@ pub struct Laboratory {
     pub azure_latency_ms: u64,
     /// Everything the controller said.
     pub notices: Vec<Notice>,
+    /// Looks at the cloud after each write that it took, and says what is wrong.
+    pub inspect: Option<fn(&Azure) -> Vec<String>>,
+    /// What was wrong, with the number of the call after which it was.
+    pub seen: Vec<(usize, String)>,
     controller: Controller,
     policy: Policy,
     options: Options,
@@ -54,6 +58,8 @@ impl Laboratory {
             now_ms: 1_700_000_000_000,
             azure_latency_ms: 0,
             notices: Vec::new(),
+            inspect: None,
+            seen: Vec::new(),
             controller: Controller::new(policy.clone(), options.clone()),
             policy,
             options,
@@ -81,6 +87,20 @@ impl Laboratory {
     pub fn restart_with(&mut self, policy: Policy) {
         self.policy = policy;
         self.restart();
+    }
+
+    /// What a controller with another cloud config reads before it writes anything: what a dry run
+    /// is made from.
+    #[must_use]
+    pub fn read_under(&mut self, policy: &Policy) -> World {
+        let options = Options { leadership: Leadership::Lost, ..self.options.clone() };
+        let reader = Controller::new(policy.clone(), options);
+        let controller = std::mem::replace(&mut self.controller, reader);
+        let (watched, due) = (std::mem::take(&mut self.watched), std::mem::take(&mut self.due));
+        self.turn();
+        self.due = due;
+        self.watched = watched;
+        std::mem::replace(&mut self.controller, controller).world().clone()
     }
 
     /// Lets things happen until nothing is under way and nothing waits, or this much time has
@@ -154,6 +174,10 @@ impl Laboratory {
                 debug_assert!(needed.is_ok(), "the Azure role does not have it: {needed:?}");
                 let base = self.azure.options().base_url.clone();
                 let answer = self.azure.handle(wire::azure_request(&request, &base), self.now_ms);
+                if let Some(inspect) = self.inspect.filter(|_| request.method.is_write()) {
+                    let at = self.azure.calls().len();
+                    self.seen.extend(inspect(&self.azure).into_iter().map(|what| (at, what)));
+                }
                 let (answer, delay) = wire::azure_answer(answer);
                 let at = self.now_ms + delay + self.azure_latency_ms;
                 self.due.insert((at, self.sequence), Event::Azure { call, answer });

@@ -5,7 +5,7 @@ use super::fields::{
     BodyError, Envelope, Object, drop_fields, family, flag, reference, take_references, text,
 };
 use model::azure::{
-    MemberConfiguration, MemberKind, MemberState, PoolMember, PrivateLinkRank, Rest,
+    Ipv6Service, MemberConfiguration, MemberKind, MemberState, PoolMember, PrivateLinkRank, Rest,
 };
 use model::{Family, ResourceId};
 use serde_json::{Map, Value, json};
@@ -53,6 +53,7 @@ fn read_scale_set(mut found: Envelope) -> PoolMember {
         .and_then(|o| o.get("computerNamePrefix"))
         .and_then(text);
     let host = prefix.or_else(|| Some(Arc::from(found.id.name())));
+    let ipv6 = ipv6_service(profile);
     let network = profile.and_then(|p| p.get("networkProfile"));
     let api = network.and_then(|n| n.get("networkApiVersion")).and_then(text);
     let mut nics = cards(network);
@@ -66,7 +67,21 @@ fn read_scale_set(mut found: Envelope) -> PoolMember {
     put(&mut properties, "virtualMachineProfile", json!({ "networkProfile": kept }));
     let usable = !has_state(&found, &["Deleting"]);
     found.properties = properties;
-    member(found, kind, host, usable, configurations, None)
+    PoolMember { ipv6, ..member(found, kind, host, usable, configurations, None) }
+}
+
+/// The image says whether the nodes run Windows Server 2019.
+fn ipv6_service(profile: Option<&Value>) -> Ipv6Service {
+    let at = |path: &str| profile.and_then(|p| p.pointer(path)).and_then(Value::as_str);
+    let windows = at("/storageProfile/osDisk/osType").is_some_and(|s| s == "Windows")
+        || profile.is_some_and(|p| p.pointer("/osProfile/windowsConfiguration").is_some());
+    let of_2019 = ["id", "offer", "sku"].iter().any(|key| {
+        let name = at(&format!("/storageProfile/imageReference/{key}")).unwrap_or("");
+        let image = name.to_lowercase();
+        let image = image.split_once("/images/").map_or(image.as_str(), |(_, image)| image);
+        image.contains("2019")
+    });
+    if windows && of_2019 { Ipv6Service::Refused } else { Ipv6Service::Served }
 }
 
 /// The state of an instance without an instance view is not known, so it is not written.
@@ -136,6 +151,7 @@ fn member(
         location: found.location,
         host,
         state: if usable { MemberState::Usable } else { MemberState::Unusable },
+        ipv6: Ipv6Service::Served,
         configurations,
         owner,
         rest: Rest { top, properties: found.properties },
@@ -219,6 +235,7 @@ pub fn write_pool_member(member: &PoolMember) -> Value {
         location,
         host: _,
         state: _,
+        ipv6: _,
         configurations,
         owner: _,
         rest,

@@ -2,7 +2,7 @@
 
 use crate::NET;
 use arm::body::{read_pool_member, read_virtual_machine, write_pool_member};
-use model::azure::{MemberKind, MemberState, PrivateLinkRank};
+use model::azure::{Ipv6Service, MemberKind, MemberState, PrivateLinkRank};
 use model::{Family, ResourceId};
 use serde_json::{Value, json};
 
@@ -156,4 +156,26 @@ fn a_machine_knows_its_set_and_its_primary_nic() {
     assert_eq!(vm.host.as_deref(), Some("Node-1"));
     assert_eq!(vm.set, Some(ResourceId::new("/as")));
     assert_eq!(vm.nic, Some(ResourceId::new("/n2")));
+}
+
+#[test]
+fn the_image_says_whether_a_scale_set_serves_ipv6() {
+    let set = |profile: Value| {
+        let id = compute("virtualMachineScaleSets/vmss");
+        let body = json!({"id": id, "properties": {"virtualMachineProfile": profile}});
+        read_pool_member(&body).unwrap().ipv6
+    };
+    let image = |system: &str, reference: Value| {
+        let disk = json!({"osType": system});
+        json!({"storageProfile": {"osDisk": disk, "imageReference": reference}})
+    };
+    let gallery = "/subscriptions/2019/galleries/g/images/windows-2019-containerd/versions/1";
+    let refused = [json!({"id": gallery}), json!({"sku": "2019-datacenter-core"})];
+    for reference in refused {
+        assert_eq!(set(image("Windows", reference.clone())), Ipv6Service::Refused);
+        assert_eq!(set(image("Linux", reference)), Ipv6Service::Served);
+    }
+    let newer = gallery.replace("windows-2019", "windows-2022");
+    assert_eq!(set(image("Windows", json!({"id": newer}))), Ipv6Service::Served);
+    assert_eq!(set(json!({})), Ipv6Service::Served);
 }

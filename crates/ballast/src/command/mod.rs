@@ -7,6 +7,7 @@ pub mod explain;
 pub mod kube_emulator;
 pub mod lint;
 pub mod man;
+pub mod migrate;
 pub mod plan;
 pub mod run;
 pub mod source;

@@ -109,7 +109,8 @@ fn seconds(text: &str) -> Result<u64, String> {
 }
 
 impl LeaseArgs {
-    fn settings(&self) -> Option<LeaseSettings> {
+    /// The settings of the election; `None` without one.
+    pub(crate) fn settings(&self) -> Option<LeaseSettings> {
         self.leader_elect.then(|| LeaseSettings {
             namespace: self.leader_elect_resource_namespace.clone(),
             name: self.leader_elect_resource_name.clone(),

@@ -14,7 +14,7 @@ use edge::kubernetes::ConnectFrom;
 use edge::notice::NoticeSink;
 use model::{Policy, World};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where to look.
@@ -67,18 +67,41 @@ impl SourceArgs {
             return Ok(Source { world, policy, manifests: Vec::new() });
         }
         let manifests = manifest::read(&self.files)?;
-        let config = self.config.load(None).await?;
-        warn(&config.warnings);
-        let policy = config.policy;
-        let kubernetes = manifest::cluster(&manifests, &policy, &classes)?;
-        let mut world = World { kubernetes, ..World::default() };
-        let mut estate = match &self.azure {
-            Some(path) => Estate::of(estate::read_snapshot(path)?, &policy),
-            None => Estate::assumed(&policy),
-        };
-        estate.fill(&mut world, &policy);
+        let files = Files { manifests: &manifests, azure: self.azure.as_deref() };
+        let (world, policy) = offline(&files, &self.config, &classes).await?;
         Ok(Source { world, policy, manifests })
     }
+}
+
+/// A cluster and an Azure in files.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    /// Manifests.
+    pub manifests: &'a [Manifest],
+    /// Resources.
+    pub azure: Option<&'a Path>,
+}
+
+/// Reads files in place of a cluster and an Azure.
+///
+/// # Errors
+/// They cannot be used.
+pub async fn offline(
+    files: &Files<'_>,
+    config: &CloudConfigArgs,
+    classes: &BTreeSet<String>,
+) -> Result<(World, Policy), Failure> {
+    let config = config.load(None).await?;
+    warn(&config.warnings);
+    let policy = config.policy;
+    let kubernetes = manifest::cluster(files.manifests, &policy, classes)?;
+    let mut world = World { kubernetes, ..World::default() };
+    let mut estate = match files.azure {
+        Some(path) => Estate::of(estate::read_snapshot(path)?, &policy),
+        None => Estate::assumed(&policy),
+    };
+    estate.fill(&mut world, &policy);
+    Ok((world, policy))
 }
 
 /// Reads a cluster and its Azure once.
@@ -91,6 +114,20 @@ pub async fn read_once(
     classes: &BTreeSet<String>,
     limit: Duration,
 ) -> Result<(Controller, Clock), Failure> {
+    let (controller, engine) = connect_and_read(cluster, config, classes, limit).await?;
+    Ok((controller, engine.clock))
+}
+
+/// Reads a cluster and its Azure once, and keeps the connections.
+///
+/// # Errors
+/// As [`read_once`].
+pub async fn connect_and_read(
+    cluster: &ClusterArgs,
+    config: &CloudConfigArgs,
+    classes: &BTreeSet<String>,
+    limit: Duration,
+) -> Result<(Controller, Engine), Failure> {
     let clock = Clock::start();
     // A mistake in the file is told before anybody is asked for anything.
     let early = match config.is_in_cluster() {
@@ -108,7 +145,7 @@ pub async fn read_once(
     azure.check_credential().await?;
     let engine = Engine { clock, client, azure, notices: NoticeSink::default() };
     let controller = once::read(&engine, config.policy, classes, limit).await?;
-    Ok((controller, clock))
+    Ok((controller, engine))
 }
 
 fn warn(warnings: &[String]) {

@@ -3,7 +3,8 @@
 mod document;
 pub mod words;
 
-pub use document::{ChangeView, PlanDocument, ServiceView, Verb, WriteView, document};
+pub use document::{ChangeView, PlanDocument, ServiceView, Verb, WriteView, document, verb};
+pub use words::{kind_name, shown_name};
 
 use crate::output::{Ink, Paint};
 use crate::render::diff::Field;

@@ -23,6 +23,8 @@ pub struct PoolMember {
     pub host: Option<Arc<str>>,
     /// Whether it can be written now.
     pub state: MemberState,
+    /// Whether its nodes serve IPv6.
+    pub ipv6: Ipv6Service,
     /// The IP configurations of the primary NIC.
     pub configurations: Vec<MemberConfiguration>,
     /// The VM a NIC belongs to, or the scale set an instance is one of.
@@ -51,6 +53,15 @@ pub enum MemberState {
     Usable,
     /// It is being deleted, has failed, or its VM is stopped.
     Unusable,
+}
+
+/// Whether nodes serve IPv6 behind a load balancer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Ipv6Service {
+    /// They do.
+    Served,
+    /// Windows Server 2019 does not: such a scale set joins no IPv6 pool.
+    Refused,
 }
 
 /// An IP configuration of a pool member.

@@ -18,6 +18,9 @@ pub(super) fn carry_over(
     if !told && old.host.is_some() {
         new.host.clone_from(&old.host);
     }
+    if property("virtualMachineProfile").and_then(|p| p.get("storageProfile")).is_none() {
+        new.ipv6 = old.ipv6;
+    }
     let state = property("provisioningState").and_then(Value::as_str).unwrap_or("Succeeded");
     let lives = !["Deleting", "Unknown"].iter().any(|s| state.eq_ignore_ascii_case(s));
     let unseen = new.kind == MemberKind::ScaleSetVm && property("instanceView").is_none();

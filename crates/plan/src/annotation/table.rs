@@ -183,7 +183,11 @@ pub static TABLE: &[Annotation] = &[
         .error("entries without exactly one `=` are left out, noted")
         .public(),
     text("azure-pip-ip-tags", "`Type=Value,…`", "none")
-        .effect("IP tags of the public IP, as in `RoutingPreference=Internet`.")
+        .effect(
+            "IP tags of the public IP, as in `RoutingPreference=Internet`. A change gives the \
+             Service another address, unless the config has \
+             `enableIPTagMutationForExistingPublicIP: true`.",
+        )
         .error("entries without exactly one `=` are left out, noted")
         .public(),
     // Private Link Service.

@@ -1,26 +1,23 @@
 //! Load balancers of nodes: every Service's parts on one become one body.
 
 use super::frontend::{self, Wanted};
+use super::obstacle::obstacle;
 use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
-use super::{pool, rule, tags};
+use super::{bridge, pool, rule, tags};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{Intent, SHARED_PROBE};
 use crate::name;
 use crate::placement::Seats;
-use model::azure::{ForeignCollection, Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
+use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
 use model::plan::{Action, Change, Resource};
 use model::policy::BalancerSku;
-use model::report::{Finding, Severity, Until, Wait};
+use model::report::{Until, Wait};
+use model::world::Need;
 use model::{Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// Rules a Standard load balancer takes.
-const RULES: usize = 1_500;
-/// Frontends a Standard load balancer takes.
-const FRONTENDS: usize = 600;
 
 /// A load balancer while it is edited.
 struct Build<'a> {
@@ -92,8 +89,10 @@ pub(crate) fn plan(
         pool::drop_unused(draft, before, &mut build.after);
     }
     let ours = !seated.is_empty() || before.as_deref().is_some_and(|b| has_owned(draft, b));
-    if ours {
+    if ours && !draft.basics.contains(id) {
+        let ways = bridge::ways(draft, &build.after, seats);
         pool::ensure(draft, &mut build.after, seats, &seated);
+        bridge::lead(draft, &mut build.after, seats, ways);
         let none = BTreeMap::new();
         build.after.tags = tags::merged(build.after.tags.as_ref(), draft.policy, &none, &[]);
     }
@@ -232,9 +231,14 @@ fn seat(
             }
             Wanted::Shared(name) => ready.push((family, None, name)),
             Wanted::Wait(wait) => {
-                if let Wait::Resource { id, until: Until::Ready } = &wait
-                    && draft.world.in_flight.get(id).is_none_or(|f| f.attempt <= 1)
-                {
+                let soon = match &wait {
+                    Wait::Resource { id, until: Until::Ready | Until::Released } => {
+                        draft.world.in_flight.get(id).is_none_or(|f| f.attempt <= 1)
+                    }
+                    Wait::Reading(Need::Subnet(_)) => true,
+                    _ => false,
+                };
+                if soon {
                     build.coming.insert(uid.clone());
                 }
                 draft.wait(uid, wait);
@@ -246,7 +250,11 @@ fn seat(
             }
         }
     }
-    if let Some(finding) = obstacle(build, &intent, &ready, before) {
+    if let Some(wait) = seat_wait(draft, build) {
+        draft.wait(uid, wait);
+        return false;
+    }
+    if let Some(finding) = obstacle(&build.after, &intent, &ready, before) {
         draft.refuse(uid, finding);
         return false;
     }
@@ -261,80 +269,16 @@ fn seat(
     any
 }
 
-/// What keeps a Service from being written: its ports are taken on a shared frontend, or the load
-/// balancer is full.
-fn obstacle(
-    build: &Build<'_>,
-    intent: &Intent,
-    ready: &[(Family, Option<Frontend>, Arc<str>)],
-    before: Option<&LoadBalancer>,
-) -> Option<Finding> {
-    let balancer = &build.after;
-    for (family, _, name) in ready {
-        let id = balancer.id.child("frontendIPConfigurations", name);
-        let pool = balancer.id.clone();
-        let policyless =
-            intent.rules.iter().map(|r| (&r.kind, name::rule(intent, &r.kind, *family)));
-        for (kind, _) in policyless {
-            let (protocol, port) = rule::signature(kind);
-            let clash = balancer.rules.iter().find(|r| {
-                !is_of(&r.name, &intent.base)
-                    && r.frontend.as_ref() == Some(&id)
-                    && rule::overlaps(r, protocol, port)
-            });
-            let nat = balancer.foreign.iter().find(|f| {
-                f.collection != ForeignCollection::Outbound
-                    && f.frontends.contains(&id)
-                    && f.ports
-                        .is_some_and(|(p, from, to)| p == protocol && (from..=to).contains(&port))
-            });
-            let taken = clash.map(|r| r.name.to_string());
-            let taken = taken.or_else(|| nat.map(|_| "an inbound NAT rule".to_owned()));
-            if let Some(taken) = taken {
-                return Some(refusal(
-                    "PortTaken",
-                    "spec.ports",
-                    &port.to_string(),
-                    &format!(
-                        "a port that is free on frontend {name} of {}: {taken} has it",
-                        pool.name()
-                    ),
-                ));
-            }
-        }
+/// What has to happen before anything is put on a load balancer.
+fn seat_wait(draft: &Draft<'_>, build: &Build<'_>) -> Option<Wait> {
+    if let Some(basic) = draft.basics.first() {
+        // A NIC takes no load balancers of two SKUs.
+        return Some(Wait::Resource { id: basic.clone(), until: Until::Gone });
     }
-    let new = before.is_none_or(|b| !b.frontends.iter().any(|f| is_of(&f.name, &intent.base)));
-    let rules = intent.rules.len() * ready.len();
-    let frontends = ready.iter().filter(|(_, own, _)| own.is_some()).count();
-    if new && balancer.rules.len() + rules > RULES {
-        let value = format!("{rules} more rules");
-        let allowed = format!(
-            "at most {RULES} rules a load balancer; {} has {}",
-            balancer.id.name(),
-            balancer.rules.len()
-        );
-        return Some(refusal("LoadBalancerRuleLimit", "spec.ports", &value, &allowed));
-    }
-    if new && balancer.frontends.len() + frontends > FRONTENDS {
-        let value = format!("{frontends} more frontends");
-        let allowed = format!(
-            "at most {FRONTENDS} frontends a load balancer; {} has {}",
-            balancer.id.name(),
-            balancer.frontends.len()
-        );
-        return Some(refusal("LoadBalancerFrontendLimit", "spec.type", &value, &allowed));
-    }
-    None
-}
-
-fn refusal(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from(key),
-        value: Arc::from(value),
-        allowed: Arc::from(allowed),
-    }
+    // Its nodes are still behind another one: rules to an empty pool would serve nobody.
+    let empty = !build.after.pools.iter().any(|p| !p.addresses.is_empty() || !p.nics.is_empty());
+    let id = build.seats.awaited.clone().filter(|_| empty)?;
+    Some(Wait::Resource { id, until: Until::Released })
 }
 
 /// Puts a Service's parts into the body.
@@ -402,7 +346,9 @@ fn drop_unused_shared_probe(balancer: &mut LoadBalancer) {
 
 /// Whether nothing but our own pools is left on a load balancer: a write that was cut short.
 fn is_shell(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
-    let ours = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+    let policy = draft.policy;
+    let ours = Family::ALL.map(|f| [name::pool(&policy.cluster, f), bridge::name(policy, f)]);
+    let ours = ours.as_flattened();
     !balancer.pools.is_empty()
         && balancer.pools.iter().all(|p| ours.iter().any(|name| same(name, &p.name)))
         && balancer.foreign.is_empty()
@@ -454,7 +400,12 @@ fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Bui
     // A Service that is about to join joins this write rather than asking for one of its own.
     let others = coming.iter().filter(|uid| !causes.contains(*uid)).count();
     let mut waits = Vec::new();
-    if others > 0 {
+    let lets_go = |b: &Arc<LoadBalancer>| {
+        let mut frontends = b.frontends.iter();
+        frontends.any(|f| !after.frontends.iter().any(|kept| same(&kept.name, &f.name)))
+    };
+    // Who waits for an address to be let go does not wait for that as well.
+    if others > 0 && !before.as_ref().is_some_and(lets_go) {
         waits.push(Wait::Gathering { others });
     }
     let Some(before) = before else {

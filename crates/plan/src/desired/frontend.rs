@@ -165,7 +165,8 @@ pub(crate) fn private(frontend: &Frontend) -> Option<IpAddr> {
     }
 }
 
-fn status(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
+/// The address of a family in a Service's status.
+pub(crate) fn status(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
     let ingress = &draft.cases.get(&intent.uid)?.service.ingress;
     let addresses = ingress.iter().filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok());
     addresses.into_iter().find(|a| Family::of(*a) == family)

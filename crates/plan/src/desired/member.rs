@@ -1,20 +1,25 @@
 //! Nodes that are in pools through their NICs: models of scale sets, their instances, and NICs.
 
-use super::pool;
+mod sources;
+
+use super::{bridge, pool};
 use crate::draft::{Draft, Stance};
 use crate::name;
 use crate::placement::{Placement, Seats};
 use model::azure::{
-    MemberConfiguration, MemberKind, MemberState, Pool, PoolMember, PrivateLinkRank,
+    Ipv6Service, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool, PoolMember,
+    PrivateLinkRank, Sku,
 };
 use model::kubernetes::{Membership, Node, NodeRole};
 use model::plan::{Action, Change, Resource};
-use model::policy::{ControlPlane, Layout, MigrateApi, PoolKind};
-use model::report::{Finding, Severity, Until, Wait};
+use model::policy::{BalancerSku, ControlPlane, Layout, MigrateApi, PoolKind};
+use model::report::{Until, Wait};
 use model::world::{ById, Fact, Need};
 use model::{Family, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use sources::{Sources, say_unreadable, sources, unread};
 
 const SCALE_SETS: &str = "/virtualmachinescalesets/";
 
@@ -25,6 +30,8 @@ enum Aim {
     Join,
     /// Whoever is in it leaves it: its load balancer goes, or it is to hold addresses.
     Leave,
+    /// Whoever is in it will leave it, once no rule leads to it: for now they are looked for.
+    Stay,
 }
 
 #[derive(Debug)]
@@ -53,15 +60,6 @@ struct Card {
     set: Option<ResourceId>,
 }
 
-/// Where members are to be looked for.
-#[derive(Debug, Default)]
-struct Sources {
-    /// Uniform scale sets.
-    sets: BTreeSet<ResourceId>,
-    /// Whether there are VMs outside of uniform scale sets.
-    loose: bool,
-}
-
 /// Whether NICs are still in a pool that is to hold addresses: Azure takes no address before they
 /// have left.
 pub(crate) fn is_held(draft: &Draft<'_>, balancer: &ResourceId, pool: &Pool) -> bool {
@@ -84,6 +82,33 @@ pub(crate) fn is_held(draft: &Draft<'_>, balancer: &ResourceId, pool: &Pool) -> 
         || cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
 }
 
+/// Tries after which a member that cannot join no longer holds up a switch.
+const PATIENCE: u32 = 3;
+
+/// Whether everybody who is to join a pool through a NIC is in it, but for those that fail again
+/// and again.
+pub(crate) fn has_joined(
+    draft: &Draft<'_>,
+    balancer: &ResourceId,
+    pool: &Pool,
+    family: Family,
+) -> bool {
+    let id = balancer.child("backendAddressPools", &pool.name);
+    let targets = [Target {
+        balancer: balancer.clone(),
+        pool: id.clone(),
+        family,
+        aim: Aim::Join,
+        nics: pool.nics.clone(),
+    }];
+    let sources = sources(draft, &targets);
+    let needs = unread(draft, &sources);
+    let fails = |id| draft.world.in_flight.get(id).is_some_and(|f| f.attempt >= PATIENCE);
+    needs.is_empty()
+        && cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
+        && changes(draft, &targets, &sources, &needs).iter().all(|c| fails(&c.target))
+}
+
 /// What has to be read of the nodes that will join, before any load balancer is known.
 pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
     unread(draft, &sources(draft, &[]))
@@ -93,7 +118,7 @@ pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
 /// that, except one whose load balancer goes.
 pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<Need> {
     let targets = targets(draft, placement);
-    migrate(draft, &targets);
+    migrate(draft, placement);
     let sources = sources(draft, &targets);
     let needs = unread(draft, &sources);
     if !targets.is_empty() {
@@ -114,6 +139,11 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
             continue;
         }
         let goes = is_deleted(draft, id);
+        // On a Basic load balancer that cannot be replaced yet everything stays.
+        let standard = draft.policy.sku != BalancerSku::Basic;
+        if balancer.sku == Sku::Basic && standard && !goes {
+            continue;
+        }
         let used = is_used(draft, id, seats);
         for pool in &balancer.pools {
             let own = Family::ALL.into_iter().find(|family| {
@@ -122,7 +152,8 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
             let aim = match (draft.policy.pools, own) {
                 (PoolKind::NodeNic, _) if goes => Aim::Leave,
                 (PoolKind::NodeNic, Some(_)) if used && pool.addresses.is_empty() => Aim::Join,
-                (PoolKind::NodeIp, Some(_)) if !pool.nics.is_empty() => Aim::Leave,
+                (PoolKind::NodeIp, Some(_)) if may_leave(draft, balancer, pool, goes) => Aim::Leave,
+                (PoolKind::NodeIp, Some(_)) if !pool.nics.is_empty() => Aim::Stay,
                 (PoolKind::NodeIp, None) if goes && !pool.nics.is_empty() => Aim::Leave,
                 _ => continue,
             };
@@ -136,6 +167,14 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
         }
     }
     targets
+}
+
+/// Whether NICs may leave a pool that is to hold addresses: nobody's rules lead to it any more, or
+/// addresses are there already.
+fn may_leave(draft: &Draft<'_>, balancer: &LoadBalancer, pool: &Pool, goes: bool) -> bool {
+    let id = balancer.id.child("backendAddressPools", &pool.name);
+    let free = || !pool.addresses.is_empty() || !bridge::is_led_to(draft, balancer, &id);
+    !pool.nics.is_empty() && (goes || free())
 }
 
 fn is_deleted(draft: &Draft<'_>, id: &ResourceId) -> bool {
@@ -153,23 +192,26 @@ fn is_used(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> bool {
 }
 
 /// Lets Azure turn pools of NICs into pools of addresses, where the config asks for it.
-fn migrate(draft: &mut Draft<'_>, targets: &[Target]) {
+fn migrate(draft: &mut Draft<'_>, placement: &Placement) {
     if draft.policy.pools != PoolKind::NodeIp || draft.policy.migrate_api != MigrateApi::Used {
         return;
     }
-    let mut pools: BTreeMap<ResourceId, Vec<Arc<str>>> = BTreeMap::new();
-    for target in targets.iter().filter(|t| !is_deleted(draft, &t.balancer)) {
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(&target.balancer)) else {
+    let mut found: BTreeMap<ResourceId, Vec<Arc<str>>> = BTreeMap::new();
+    for (id, seats) in &placement.balancers {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        let fixed = pool::is_preconfigured(draft, seats.exposure) || balancer.sku == Sku::Basic;
+        if fixed || is_deleted(draft, id) {
             continue;
-        };
-        let same = |p: &&Pool| p.name.eq_ignore_ascii_case(target.pool.name());
-        if let Some(pool) = balancer.pools.iter().find(same)
-            && is_held(draft, &balancer.id, pool)
-        {
-            pools.entry(target.balancer.clone()).or_default().push(Arc::clone(&pool.name));
+        }
+        let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+        let own = |p: &&Pool| names.iter().any(|name| p.name.eq_ignore_ascii_case(name));
+        let held = balancer.pools.iter().filter(own).filter(|p| is_held(draft, id, p));
+        let pools: Vec<Arc<str>> = held.map(|p| Arc::clone(&p.name)).collect();
+        if !pools.is_empty() {
+            found.insert(id.clone(), pools);
         }
     }
-    for (target, pools) in pools {
+    for (target, pools) in found {
         // Whatever else changes on the load balancer follows once it has been read again.
         let causes = draft.changes.remove(&target).map(|c| c.causes).unwrap_or_default();
         let action = Action::MigratePools { pools };
@@ -200,94 +242,6 @@ fn verdict(draft: &Draft<'_>, node: &Node) -> Verdict {
         Membership::Member => Verdict::Joins,
         Membership::Draining => Verdict::Stays,
         Membership::Excluded => Verdict::Leaves,
-    }
-}
-
-fn sources(draft: &Draft<'_>, targets: &[Target]) -> Sources {
-    let mut sources = Sources::default();
-    let mut add = |id: &ResourceId| {
-        let within = id.group().as_ref() == Some(&draft.policy.group);
-        match set_of(id) {
-            Some(set) if within => {
-                sources.sets.insert(set);
-            }
-            None if within => sources.loose = true,
-            _ => {}
-        }
-    };
-    let wanted = draft.cases.values().any(|case| case.intent().is_some());
-    let joined = wanted || targets.iter().any(|t| t.aim == Aim::Join);
-    // While the last load balancer goes, its members are found through their nodes as well: the
-    // list in the load balancer may be older than they are.
-    if draft.policy.pools == PoolKind::NodeNic && (joined || !targets.is_empty()) {
-        let nodes = draft.world.kubernetes.nodes.values();
-        let nodes = nodes.filter(|n| verdict(draft, n) != Verdict::Leaves);
-        nodes.filter_map(|n| machine(n)).for_each(|id| add(&id));
-    }
-    targets.iter().flat_map(|t| &t.nics).for_each(&mut add);
-    for model in models(draft).filter(|m| targets.iter().any(|t| is_in(m, &t.pool))) {
-        match model.kind {
-            MemberKind::ScaleSet => {
-                sources.sets.insert(model.id.clone());
-            }
-            _ => sources.loose = true,
-        }
-    }
-    sources
-}
-
-/// What of these sources has not been read yet.
-fn unread(draft: &Draft<'_>, sources: &Sources) -> BTreeSet<Need> {
-    let azure = &draft.world.azure;
-    let mut needs = BTreeSet::new();
-    for set in &sources.sets {
-        if matches!(azure.scale_set_vms.get(set), None | Some(Fact::Unknown)) {
-            needs.insert(Need::ScaleSetVms(set.clone()));
-        }
-    }
-    if sources.loose && azure.network_interfaces == Fact::Unknown {
-        needs.insert(Need::NetworkInterfaces);
-    }
-    if sources.loose && azure.virtual_machines == Fact::Unknown {
-        needs.insert(Need::VirtualMachines);
-    }
-    let machines = azure.virtual_machines.known().into_iter().flat_map(BTreeMap::values);
-    let mut sets = machines.filter_map(|vm| vm.set.as_ref());
-    let flexible = sources.loose && sets.any(|set| set.folded().contains(SCALE_SETS));
-    if (flexible || !sources.sets.is_empty()) && azure.scale_sets == Fact::Unknown {
-        needs.insert(Need::ScaleSets);
-    }
-    needs
-}
-
-/// Says which nodes cannot join because Azure does not let us look.
-fn say_unreadable(draft: &mut Draft<'_>, sources: &Sources) {
-    let azure = &draft.world.azure;
-    let mut found: Vec<(Need, Arc<str>)> = Vec::new();
-    let mut see = |need: Need, why: Option<Arc<str>>| found.extend(why.map(|why| (need, why)));
-    for set in &sources.sets {
-        see(Need::ScaleSetVms(set.clone()), azure.scale_set_vms.get(set).and_then(reason));
-    }
-    if !sources.sets.is_empty() {
-        see(Need::ScaleSets, reason(&azure.scale_sets));
-    }
-    if sources.loose {
-        see(Need::NetworkInterfaces, reason(&azure.network_interfaces));
-        see(Need::VirtualMachines, reason(&azure.virtual_machines));
-    }
-    draft.findings.extend(found.into_iter().map(|(need, why)| Finding {
-        severity: Severity::Note,
-        rule: "PoolMembersUnreadable",
-        key: Arc::from(need.to_string()),
-        value: why,
-        allowed: Arc::from("an identity that may read them: nodes join pools through them"),
-    }));
-}
-
-fn reason<T>(fact: &Fact<T>) -> Option<Arc<str>> {
-    match fact {
-        Fact::Unreadable(why) => Some(Arc::clone(why)),
-        Fact::Unknown | Fact::Known(_) => None,
     }
 }
 
@@ -417,7 +371,7 @@ fn edit(
     }
     for target in targets {
         let joins = target.aim == Aim::Join && verdict == Verdict::Joins;
-        if joins && serves(draft, target, set) {
+        if joins && serves(draft, target, set) && speaks(draft, target, set) {
             join(&mut after.configurations, target);
         }
     }
@@ -443,6 +397,12 @@ fn join(configurations: &mut [MemberConfiguration], target: &Target) {
 fn base(balancer: &ResourceId) -> String {
     let name = balancer.name().to_lowercase();
     name.strip_suffix(name::INTERNAL).map_or_else(|| name.clone(), str::to_owned)
+}
+
+/// Whether the machines of a set can be in a pool of this family.
+fn speaks(draft: &Draft<'_>, target: &Target, set: Option<&ResourceId>) -> bool {
+    let model = set.and_then(|set| draft.world.azure.scale_sets.known()?.get(set));
+    target.family == Family::V4 || model.is_none_or(|m| m.ipv6 == Ipv6Service::Served)
 }
 
 /// Whether a load balancer is for the nodes of a set.

@@ -1,11 +1,15 @@
 //! What each kind of Azure resource is to be, one file a kind.
 
 pub(crate) mod balancer;
+pub(crate) mod bridge;
 pub(crate) mod frontend;
 pub(crate) mod member;
+pub(crate) mod moving;
+pub(crate) mod obstacle;
 pub(crate) mod pool;
 pub(crate) mod private_link;
 pub(crate) mod public_ip;
 pub(crate) mod rule;
 pub(crate) mod security_group;
 pub(crate) mod tags;
+pub(crate) mod upgrade;

@@ -132,7 +132,8 @@ pub(crate) fn drop_unused(draft: &Draft<'_>, before: &LoadBalancer, after: &mut 
     after.pools.retain(|p| !unused.contains(id.child("backendAddressPools", &p.name).folded()));
 }
 
-fn empty(name: &str) -> Pool {
+/// A pool without members.
+pub(crate) fn empty(name: &str) -> Pool {
     Pool {
         name: Arc::from(name),
         network: None,
@@ -142,7 +143,8 @@ fn empty(name: &str) -> Pool {
     }
 }
 
-fn fill(draft: &Draft<'_>, pool: &mut Pool, family: Family, nodes: &[Arc<Node>]) {
+/// Makes a pool hold the addresses of nodes.
+pub(crate) fn fill(draft: &Draft<'_>, pool: &mut Pool, family: Family, nodes: &[Arc<Node>]) {
     if !draft.world.is_complete(&[Kind::Nodes]) {
         return;
     }

@@ -1,18 +1,20 @@
 //! Public IPs: made, adopted, tagged, released.
 
-use super::tags;
+mod choice;
+
+use super::{tags, upgrade};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{DnsLabel, Intent, PublicIpIntent};
-use crate::name;
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
 use model::plan::{Action, Change, Resource};
 use model::policy::{BalancerSku, IpTagChange};
-use model::report::{Finding, Severity, Until, Wait};
-use model::world::{Fact, Need};
+use model::report::{Until, Wait};
 use model::{Exposure, Family, Group, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+
+use choice::{Choice, choose};
 
 /// The public IP of each Service and family.
 pub(crate) type Chosen = BTreeMap<(ServiceUid, Family), ResourceId>;
@@ -51,117 +53,6 @@ pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
         put(draft, &chosen, id, edit);
     }
     chosen
-}
-
-/// Why no public IP can be chosen.
-enum Choice {
-    Wait(Wait),
-    Refuse(Box<Finding>),
-}
-
-fn choose(
-    draft: &mut Draft<'_>,
-    intent: &Intent,
-    edited: &BTreeMap<ResourceId, Edited>,
-) -> Result<Vec<(Family, ResourceId)>, Choice> {
-    let group = &intent.public_ip_group;
-    let known = match draft.world.azure.public_ips.get(group) {
-        Some(Fact::Known(known)) => known,
-        Some(Fact::Unreadable(why)) => {
-            return Err(refuse(
-                "PublicIpGroupUnreadable",
-                "service.beta.kubernetes.io/azure-load-balancer-resource-group",
-                group.as_str(),
-                &format!("a resource group whose public IPs can be read ({why})"),
-            ));
-        }
-        Some(Fact::Unknown) | None => {
-            let need = Need::PublicIps(group.clone());
-            draft.needs.insert(need.clone());
-            return Err(Choice::Wait(Wait::Reading(need)));
-        }
-    };
-    let mut ids = Vec::new();
-    for (&family, wish) in &intent.public_ips {
-        let id = match wish {
-            PublicIpIntent::Managed { prefix } => {
-                let name = name::public_ip(draft.policy, intent, prefix.as_ref(), family);
-                draft.policy.public_ip_id(group, &name)
-            }
-            PublicIpIntent::Named(name) => {
-                let id = draft.policy.public_ip_id(group, name);
-                let Some((id, _)) = known.get_key_value(&id) else {
-                    let key = match family {
-                        Family::V4 => "service.beta.kubernetes.io/azure-pip-name",
-                        Family::V6 => "service.beta.kubernetes.io/azure-pip-name-ipv6",
-                    };
-                    let allowed = format!("the name of a public IP in resource group {group}");
-                    return Err(refuse("PublicIpNotFound", key, name, &allowed));
-                };
-                id.clone()
-            }
-            PublicIpIntent::Pinned => pinned(intent, family, known)?,
-        };
-        dns_conflict(intent, known.get(&id), edited.get(&id))?;
-        ids.push((family, id));
-    }
-    Ok(ids)
-}
-
-fn pinned(
-    intent: &Intent,
-    family: Family,
-    known: &BTreeMap<ResourceId, Arc<PublicIp>>,
-) -> Result<ResourceId, Choice> {
-    let wanted = intent.pinned.get(&family).copied();
-    let found = known.values().find(|ip| wanted.is_some() && ip.address == wanted);
-    found.map(|ip| ip.id.clone()).ok_or_else(|| {
-        let value = wanted.map(|a| a.to_string()).unwrap_or_default();
-        let group = &intent.public_ip_group;
-        let allowed = format!("the address of a public IP that exists in resource group {group}");
-        let key = match family {
-            Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
-            Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
-        };
-        refuse("PinnedAddressNotFound", key, &value, &allowed)
-    })
-}
-
-fn refuse(rule: &'static str, key: &str, value: &str, allowed: &str) -> Choice {
-    Choice::Refuse(Box::new(Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from(key),
-        value: Arc::from(value),
-        allowed: Arc::from(allowed),
-    }))
-}
-
-/// A DNS label that another Service has set is not taken over.
-fn dns_conflict(
-    intent: &Intent,
-    present: Option<&Arc<PublicIp>>,
-    edited: Option<&Edited>,
-) -> Result<(), Choice> {
-    let Some(ip) = edited.map(|e| &e.after).or_else(|| present.map(AsRef::as_ref)) else {
-        return Ok(());
-    };
-    let owner = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::DNS)).unwrap_or("");
-    let mine = owner.is_empty() || owner.eq_ignore_ascii_case(&intent.name.to_string());
-    if mine || intent.public_ip_options.dns_label == DnsLabel::Untouched {
-        return Ok(());
-    }
-    let value = match &intent.public_ip_options.dns_label {
-        DnsLabel::Set(label) => label.to_string(),
-        DnsLabel::Untouched | DnsLabel::Removed => String::new(),
-    };
-    let allowed = format!("no label here: {owner} has set the label of public IP {}", ip.id.name());
-    Err(refuse(
-        "DnsLabelTaken",
-        "service.beta.kubernetes.io/azure-dns-label-name",
-        &value,
-        &allowed,
-    ))
 }
 
 /// Whose a public IP is.
@@ -255,7 +146,8 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp)
         let list = [users(ip), vec![key.as_str()]].concat().join(",");
         tags::set(ip.tags.get_or_insert_default(), tags::SERVICE, &list);
     }
-    if standard && ip.sku == Sku::Basic {
+    let basic = ip.sku == Sku::Basic;
+    if standard && basic && upgrade::is_free(ip) {
         ip.sku = Sku::Standard;
     }
     let options = &intent.public_ip_options;
@@ -287,7 +179,7 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp)
         ip.tags = tags::merged(ip.tags.as_ref(), policy, &options.tags, &own);
     }
     ip.family = family;
-    if ip.allocation != allocation(standard, family) && managed {
+    if ip.allocation != allocation(standard, family) && (managed || (standard && basic)) {
         ip.allocation = allocation(standard, family);
     }
 }

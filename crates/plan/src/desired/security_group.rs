@@ -4,11 +4,12 @@
 //! frontends, nodes or Services. Known destinations are kept exactly as long as a Service wants
 //! them; others (another cluster's, say) stay where they are.
 
-use super::{frontend, tags};
+use super::public_ip::Chosen;
+use super::{frontend, moving, pool, tags};
 use crate::draft::{Draft, Stance};
 use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
 use crate::name::{self, SECURITY_RULE};
-use crate::placement::Placement;
+use crate::placement::{Backends, Placement};
 use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
 use model::kubernetes::{Membership, NodeRole};
 use model::plan::{Action, Change, Resource};
@@ -65,7 +66,7 @@ pub(crate) struct Opening {
 }
 
 /// Drafts the security group.
-pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> Opening {
+pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) -> Opening {
     if draft.policy.security_group_name.is_empty() || draft.cases.is_empty() {
         return Opening::default();
     }
@@ -83,7 +84,8 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> Opening {
     };
     let wanted = wanted(draft, placement);
     let known = known(draft, placement);
-    let kept = kept(draft, placement);
+    let mut kept = kept(draft, placement);
+    kept.extend(moving(draft, placement, chosen));
     let mut after = SecurityGroup::clone(&group);
     let none = BTreeMap::new();
     if draft.cases.values().any(|c| c.intent().is_some()) {
@@ -171,12 +173,32 @@ pub(crate) fn frontends(
     found
 }
 
-/// Addresses of nodes in pools, of one family.
-fn node_addresses(draft: &Draft<'_>, family: Family) -> impl Iterator<Item = IpAddr> {
-    let nodes = draft.world.kubernetes.nodes.values();
-    nodes
-        .filter(|n| n.role == NodeRole::Worker && n.membership != Membership::Excluded)
-        .filter_map(move |n| n.address(family))
+/// Addresses of the nodes behind a Service's load balancer, of one family: those that are to be
+/// in the pool that its rules lead to, and those that are in it.
+fn node_addresses(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+    family: Family,
+) -> BTreeSet<IpAddr> {
+    let mut found = BTreeSet::new();
+    for (id, seats) in placement.balancers.iter().filter(|(_, s)| s.services.contains(&intent.uid))
+    {
+        let name = pool::of(draft.policy, intent, family);
+        let balancer = draft.balancers().and_then(|all| all.get(id));
+        let pools = balancer.into_iter().flat_map(|b| &b.pools);
+        let own = pools.filter(|p| p.name.eq_ignore_ascii_case(&name));
+        found.extend(own.flat_map(|p| &p.addresses).map(|a| a.address));
+        let nodes = match (seats.local.get(&intent.uid), &seats.backends) {
+            (Some(local), _) => local,
+            (None, Backends::Nodes(nodes)) => nodes,
+            (None, Backends::AsTheyAre) => continue,
+        };
+        let nodes = nodes.iter().filter(|n| n.role == NodeRole::Worker);
+        let nodes = nodes.filter(|n| n.membership != Membership::Excluded);
+        found.extend(nodes.filter_map(|n| n.address(family)));
+    }
+    found
 }
 
 fn wanted(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
@@ -213,7 +235,7 @@ fn rules(
             continue;
         }
         for family in Family::ALL {
-            let destinations = destinations(draft, intent, &standing, family);
+            let destinations = destinations(draft, placement, intent, &standing, family);
             if destinations.is_empty() {
                 continue;
             }
@@ -234,7 +256,7 @@ fn rules(
     }
     if intent.access.deny_all == DenyAll::Yes {
         for family in Family::ALL {
-            let destinations = destinations(draft, intent, &standing, family);
+            let destinations = destinations(draft, placement, intent, &standing, family);
             if !destinations.is_empty() {
                 rules.push((deny(family), destinations));
             }
@@ -271,6 +293,7 @@ fn ports(intent: &Intent, protocol: Protocol) -> BTreeSet<Arc<str>> {
 
 fn destinations(
     draft: &Draft<'_>,
+    placement: &Placement,
     intent: &Intent,
     standing: &BTreeMap<Family, IpAddr>,
     family: Family,
@@ -281,7 +304,8 @@ fn destinations(
     match intent.rule_options.floating_ip {
         FloatingIp::Enabled => destinations.extend(standing.get(&family).copied().map(text)),
         FloatingIp::Disabled if standing.contains_key(&family) => {
-            destinations.extend(node_addresses(draft, family).map(text));
+            let nodes = node_addresses(draft, placement, intent, family);
+            destinations.extend(nodes.into_iter().map(text));
         }
         FloatingIp::Disabled => {}
     }
@@ -332,6 +356,17 @@ fn kept(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
         }
     }
     kept
+}
+
+/// Destinations of Services that are between two load balancers: closing them would only make the
+/// gap longer.
+fn moving(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> BTreeSet<Arc<str>> {
+    let intents = draft.cases.values().filter_map(|case| case.intent());
+    let addresses = intents.flat_map(|intent| {
+        let standing = frontends(draft, placement, intent);
+        moving::addresses(draft, placement, chosen, intent, &standing).into_values()
+    });
+    addresses.map(|a| Arc::from(a.to_string())).collect()
 }
 
 /// Takes known destinations that nobody wants out of our rules, and rules that have none left

@@ -2,7 +2,7 @@
 
 use super::several::id;
 use super::{Backends, Placement, has_own_pool};
-use crate::desired::pool;
+use crate::desired::{bridge, pool};
 use crate::draft::{Draft, Stance};
 use crate::name;
 use model::azure::{LoadBalancer, Pool};
@@ -134,28 +134,35 @@ fn is_kept(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
     matches!(draft.cases[uid].stance, Stance::Kept | Stance::Container(_))
 }
 
-/// The cluster's pools of a load balancer.
+/// The cluster's pools of a load balancer, and those that a switch of their kind goes over.
 fn pools<'a>(draft: &'a Draft<'_>, id: &ResourceId) -> impl Iterator<Item = &'a Pool> {
-    let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+    let policy = draft.policy;
+    let names = Family::ALL.map(|f| [name::pool(&policy.cluster, f), bridge::name(policy, f)]);
+    let names: Vec<String> = names.into_iter().flatten().collect();
     let balancer = draft.balancers().and_then(|all| all.get(id));
     let pools = balancer.into_iter().flat_map(|b| &b.pools);
     pools.filter(move |p| names.iter().any(|name| p.name.eq_ignore_ascii_case(name)))
 }
 
 fn addresses(draft: &Draft<'_>, id: &ResourceId) -> BTreeSet<IpAddr> {
-    pools(draft, id).flat_map(|p| &p.addresses).map(|a| a.address).collect()
+    let mut found: BTreeSet<IpAddr> =
+        pools(draft, id).flat_map(|p| &p.addresses).map(|a| a.address).collect();
+    for nic in pools(draft, id).flat_map(|p| &p.nics) {
+        let nodes = draft.world.kubernetes.nodes.values();
+        found.extend(nodes.filter(|n| is_on(n, nic)).flat_map(|n| n.addresses.clone()));
+    }
+    found
 }
 
-/// Leaves the pools of load balancers that are about to go as they are, and keeps a node out of a
-/// pool until the load balancer that it comes from has let it go: Azure takes a node on one public
-/// and one internal load balancer only.
+/// Whether a NIC is that of a node's machine, where its id says so.
+fn is_on(node: &Node, nic: &ResourceId) -> bool {
+    let machine = machine(node);
+    let below = machine.as_ref().and_then(|id| nic.folded().strip_prefix(id.folded()));
+    below.is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Leaves the pools of load balancers that are about to go as they are, and keeps nodes apart.
 pub(super) fn guard(draft: &Draft<'_>, placement: &mut Placement) {
-    let held: BTreeMap<ResourceId, (Exposure, BTreeSet<IpAddr>)> = placement
-        .balancers
-        .iter()
-        .map(|(id, seats)| (id.clone(), (seats.exposure, addresses(draft, id))))
-        .filter(|(_, (_, held))| !held.is_empty())
-        .collect();
     for (id, seats) in &mut placement.balancers {
         let there = draft.balancers().and_then(|all| all.get(id));
         if seats.services.is_empty() {
@@ -176,18 +183,37 @@ pub(super) fn guard(draft: &Draft<'_>, placement: &mut Placement) {
             // Its set has no nodes (yet), but its rules need a pool.
             seats.backends = Backends::Nodes(Arc::from([]));
         }
+    }
+    keep_apart(draft, placement);
+}
+
+/// Keeps a node out of a pool until the load balancer that it comes from has let it go: Azure
+/// takes a node on one public and one internal load balancer only.
+pub(super) fn keep_apart(draft: &Draft<'_>, placement: &mut Placement) {
+    let held: BTreeMap<ResourceId, (Exposure, BTreeSet<IpAddr>)> = placement
+        .balancers
+        .iter()
+        .map(|(id, seats)| (id.clone(), (seats.exposure, addresses(draft, id))))
+        .filter(|(_, (_, held))| !held.is_empty())
+        .collect();
+    for (id, seats) in &mut placement.balancers {
         let Backends::Nodes(nodes) = &seats.backends else { continue };
         let own = held.get(id).map(|(_, held)| held);
         let elsewhere = |address: &IpAddr| {
-            own.is_none_or(|own| !own.contains(address))
-                && held.iter().any(|(other, (exposure, held))| {
-                    other != id && *exposure == seats.exposure && held.contains(address)
-                })
+            if own.is_some_and(|own| own.contains(address)) {
+                return None;
+            }
+            let mut others = held.iter().filter(|(other, _)| *other != id);
+            let holds = |(exposure, held): &(Exposure, BTreeSet<IpAddr>)| {
+                *exposure == seats.exposure && held.contains(address)
+            };
+            others.find(|(_, share)| holds(share)).map(|(other, _)| other.clone())
         };
-        if nodes.iter().any(|n| n.addresses.iter().any(elsewhere)) {
-            let free = nodes.iter().filter(|n| !n.addresses.iter().any(elsewhere));
-            seats.backends = Backends::Nodes(free.cloned().collect());
-        }
+        let holder = |node: &Arc<Node>| node.addresses.iter().find_map(elsewhere);
+        let Some(first) = nodes.iter().find_map(holder) else { continue };
+        let free: Vec<Arc<Node>> = nodes.iter().filter(|n| holder(n).is_none()).cloned().collect();
+        seats.awaited = free.is_empty().then_some(first);
+        seats.backends = Backends::Nodes(free.into());
     }
 }
 

@@ -13,7 +13,7 @@ use crate::draft::Draft;
 use crate::intent::{EndpointScope, Intent};
 use crate::name;
 use model::kubernetes::Node;
-use model::policy::Layout;
+use model::policy::{Layout, PoolKind};
 use model::world::{Fact, Kind, Need};
 use model::{Exposure, Policy, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +38,8 @@ pub(crate) struct Seats {
     pub backends: Backends,
     /// Nodes of the Services that have a pool to themselves.
     pub local: BTreeMap<ServiceUid, Arc<[Arc<Node>]>>,
+    /// The load balancer that has to let its nodes go before any can be behind this one.
+    pub awaited: Option<ResourceId>,
 }
 
 /// What the cluster's pools of a load balancer hold.
@@ -56,6 +58,7 @@ impl Seats {
             services: Vec::new(),
             backends: Backends::AsTheyAre,
             local: BTreeMap::new(),
+            awaited: None,
         }
     }
 }
@@ -108,6 +111,7 @@ fn single(draft: &mut Draft<'_>) -> Placement {
         let id = draft.policy.balancer_id(&name::balancer(draft.policy, exposure));
         placement.balancers.insert(id, Seats::empty(exposure));
     }
+    let layout: BTreeSet<ResourceId> = placement.balancers.keys().cloned().collect();
     add_others(draft, &mut placement);
     let uids: Vec<ServiceUid> = draft.by_name.values().cloned().collect();
     for uid in uids {
@@ -119,12 +123,22 @@ fn single(draft: &mut Draft<'_>) -> Placement {
     for seats in placement.balancers.values_mut() {
         seats.backends = Backends::Nodes(Arc::clone(&nodes));
     }
+    if placement.balancers.len() > 2 && draft.policy.pools == PoolKind::NodeIp {
+        for (id, seats) in &mut placement.balancers {
+            if !layout.contains(id) && seats.services.is_empty() {
+                seats.backends = Backends::AsTheyAre;
+            }
+        }
+        backends::keep_apart(draft, &mut placement);
+    }
     placement
 }
 
 /// Puts a Service on a load balancer.
 fn seat(draft: &mut Draft<'_>, placement: &mut Placement, id: &ResourceId, uid: &ServiceUid) {
-    let Some(case) = draft.cases.get_mut(uid) else { return };
+    let Some(case) = draft.cases.get_mut(uid).filter(|_| !draft.recreated.contains(uid)) else {
+        return;
+    };
     case.balancer = Some(Arc::from(id.name()));
     let Some(exposure) = case.intent().map(|i| i.exposure) else { return };
     let seats = placement.balancers.entry(id.clone()).or_insert_with(|| Seats::empty(exposure));

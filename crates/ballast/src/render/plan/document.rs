@@ -140,6 +140,19 @@ fn service_name(world: &World, uid: &ServiceUid) -> String {
     service.map_or_else(|| uid.to_string(), |s| s.name.to_string())
 }
 
+/// What an action does, in a word.
+#[must_use]
+pub fn verb(action: &Action) -> Verb {
+    match action {
+        Action::Put { before: None, .. } => Verb::Create,
+        Action::Put { before: Some(_), .. } => Verb::Change,
+        Action::Delete { .. } | Action::DeleteChild => Verb::Delete,
+        Action::MigratePools { .. } | Action::UpdateServices(_) | Action::UpdateLocations(_) => {
+            Verb::Call
+        }
+    }
+}
+
 fn change(change: &Change, world: &World) -> ChangeView {
     let id = &change.target;
     let body = |value: Value| Some(known::value(&value));

@@ -11,6 +11,7 @@ fn segments(id: &ResourceId) -> Vec<&str> {
 }
 
 /// What it is.
+#[must_use]
 pub fn kind_name(id: &ResourceId) -> String {
     let segments = segments(id);
     let kind = segments.iter().rev().nth(1).copied().unwrap_or_default();
@@ -34,6 +35,7 @@ pub fn kind_name(id: &ResourceId) -> String {
 }
 
 /// Its name, with its parents' where it has any.
+#[must_use]
 pub fn shown_name(id: &ResourceId) -> String {
     let segments = segments(id);
     let mut names: Vec<&str> = segments.iter().skip(1).step_by(2).copied().collect();

@@ -1,7 +1,7 @@
 use crate::forecast::{Forecast, forecast};
 use model::azure::{
-    AdminState, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool, PoolAddress,
-    PoolMember, PrivateLinkRank, Rest,
+    AdminState, Ipv6Service, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool,
+    PoolAddress, PoolMember, PrivateLinkRank, Rest,
 };
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Membership, Node, NodeRole, Service, ServicePort,
@@ -133,6 +133,7 @@ fn member(id: ResourceId, kind: MemberKind) -> PoolMember {
         location: "eastus".into(),
         host: None,
         state: MemberState::Usable,
+        ipv6: Ipv6Service::Served,
         configurations: vec![
             configuration("one", Family::V4, PrivateLinkRank::Primary),
             configuration("two", Family::V6, PrivateLinkRank::Secondary),
@@ -359,9 +360,27 @@ fn addresses_leave_a_pool_before_nics_join_it() {
     });
     let (plan, _) = crate::plan(&world, &policy);
     assert_eq!(plan.changes.len(), 1, "only the load balancer");
-    let found = settle(&mut world, &policy);
-    let order: Vec<&str> = found.changes.iter().map(|c| c.target.name()).collect();
-    assert_eq!(order, ["kubernetes", "vmss", "0", "1"]);
+    let found = forecast(&world, &policy);
+    assert_eq!(steps(&found), ["kubernetes", "vmss", "0", "1", "kubernetes"]);
+    assert_eq!(found.steps.iter().map(|s| s.cut.len()).sum::<usize>(), 0, "nobody is cut off");
+    let Action::Put { after: Resource::LoadBalancer(first), .. } = &found.steps[0].change.action
+    else {
+        panic!("the load balancer is written");
+    };
+    let over = balancer().child("backendAddressPools", "kubernetes_switch");
+    assert_eq!(first.rules[0].pool, Some(over));
+    assert_eq!(first.pools[0].addresses, []);
+    assert_eq!(first.pools[1].addresses.len(), 2);
+    let Action::Put { after: Resource::LoadBalancer(last), .. } = &found.steps[4].change.action
+    else {
+        panic!("the load balancer is written");
+    };
+    assert_eq!(last.rules[0].pool, Some(pool()));
+    assert_eq!(last.pools.len(), 1);
+}
+
+fn steps(found: &Forecast) -> Vec<&str> {
+    found.steps.iter().map(|s| s.change.target.name()).collect()
 }
 
 #[test]
@@ -374,8 +393,8 @@ fn nics_leave_a_pool_before_addresses_fill_it() {
     });
     let mut to = policy(PoolKind::NodeIp);
     let found = forecast(&world, &to);
-    let order: Vec<&str> = found.changes.iter().map(|c| c.target.name()).collect();
-    assert_eq!(order, ["vmss", "0", "1", "kubernetes"]);
+    assert_eq!(steps(&found), ["kubernetes", "vmss", "0", "1", "kubernetes"]);
+    assert_eq!(found.steps.iter().map(|s| s.cut.len()).sum::<usize>(), 0, "nobody is cut off");
     let Action::Put { after: Resource::LoadBalancer(after), .. } = &found.changes[3].action else {
         panic!("the load balancer is written");
     };
@@ -423,4 +442,35 @@ fn vms_outside_of_uniform_scale_sets_join_through_their_primary_nic() {
     assert_eq!(change(&found.changes, &flexible).expect("it joins").guard, None);
     let joins = change(&found.changes, &first).expect("it joins");
     assert_eq!(joined(joins), Some(&BTreeSet::from([pool()])));
+}
+
+#[test]
+fn windows_2019_joins_no_ipv6_pool() {
+    let policy = policy(PoolKind::NodeNic);
+    let joined_of = |world: &mut World| {
+        let uids: Vec<ServiceUid> = world.kubernetes.services.keys().cloned().collect();
+        for uid in uids {
+            let service = world.kubernetes.services.get_mut(&uid).expect("it is there");
+            Arc::make_mut(service).families = vec![Family::V4, Family::V6];
+        }
+        let way = forecast(world, &policy);
+        let last = |id: &ResourceId| {
+            let mut steps = way.steps.iter().rev().filter(|s| s.change.target == *id);
+            joined(&steps.next().expect("it joins").change).map_or(0, BTreeSet::len)
+        };
+        let v6 = |id: &ResourceId| {
+            let change = way.changes.iter().find(|c| c.target == *id).expect("it joins");
+            let Action::Put { after: Resource::PoolMember(after), .. } = &change.action else {
+                panic!("it is written");
+            };
+            after.configurations[1].pools.len()
+        };
+        [(last(&set()), v6(&set())), (last(&vm(0)), v6(&vm(0)))]
+    };
+    assert_eq!(joined_of(&mut world()), [(1, 1), (1, 1)]);
+    let mut windows = world();
+    let all = windows.azure.scale_sets.known_mut().expect("tests know the scale sets");
+    let model = all.get_mut(&set()).expect("it is there");
+    Arc::make_mut(model).ipv6 = Ipv6Service::Refused;
+    assert_eq!(joined_of(&mut windows), [(1, 0), (1, 0)]);
 }

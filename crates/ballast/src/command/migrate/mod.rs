@@ -1,0 +1,236 @@
+//! `ballast migrate`.
+
+mod document;
+mod journal;
+mod mover;
+
+use crate::cloud_config::CloudConfigArgs;
+use crate::cluster::ClusterArgs;
+use crate::command::run::LeaseArgs;
+use crate::command::source::{Files, connect_and_read, offline};
+use crate::engine::options;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::manifest;
+use crate::output::{self, ColorChoice, Format, Paint};
+use crate::signal;
+use clap::ValueEnum;
+use control::{Controller, Leadership};
+use document::{MigrationDocument, document, render};
+use journal::Journal;
+use model::Policy;
+use model::policy::Layout;
+use mover::Mover;
+use plan_crate::forecast::forecast;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+use ::plan as plan_crate;
+
+/// Arguments of `migrate`.
+///
+/// The cloud config says where to: change it (or a copy), and give it here. What Azure has now is
+/// read from Azure, so that an interrupted migration goes on when the same command is run again.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to, in place of what the cloud config says (repeatable)
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub to: Vec<To>,
+    /// Show each step, what is interrupted and what is kept; write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask before the first write
+    #[arg(long, conflicts_with = "dry_run")]
+    pub yes: bool,
+    /// Where each write is noted, with what was there before and what came of it
+    #[arg(long, value_name = "FILE", default_value = "ballast-migration.jsonl")]
+    pub journal: PathBuf,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Which Azure, and where to.
+    #[command(flatten)]
+    pub config: CloudConfigArgs,
+    /// The lease: nobody else may write meanwhile.
+    #[command(flatten)]
+    pub lease: LeaseArgs,
+    /// With --dry-run: manifests (YAML or JSON; files, folders, or - for standard input) instead
+    /// of a cluster
+    #[arg(short = 'f', long = "filename", value_name = "PATH")]
+    #[arg(conflicts_with = "kubeconfig", requires = "dry_run")]
+    pub files: Vec<PathBuf>,
+    /// With -f: what there is in Azure, a JSON list of resources
+    #[arg(long, value_name = "FILE", requires = "files")]
+    pub azure: Option<PathBuf>,
+    /// How to print what is going to happen
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Format,
+    /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
+    #[arg(long, value_name = "CLASS")]
+    pub load_balancer_class: Vec<String>,
+    /// How long reading may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+    /// How long the migration may take before the command gives up, in seconds; what is done stays
+    #[arg(long, value_name = "SECONDS", default_value_t = 3_600)]
+    pub limit: u64,
+}
+
+/// Where a migration leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum To {
+    /// Standard load balancers and public IPs
+    Standard,
+    /// Pools of node addresses
+    NodeIp,
+    /// Pools that nodes join through their NICs
+    Nic,
+    /// One public and one internal load balancer
+    Single,
+    /// The load balancers of multipleStandardLoadBalancerConfigurations in the cloud config
+    Multiple,
+}
+
+impl To {
+    /// The keys of the cloud config that say so.
+    fn keys(self) -> Map<String, Value> {
+        let keys = match self {
+            Self::Standard => json!({"loadBalancerSku": "standard"}),
+            Self::NodeIp => json!({"loadBalancerBackendPoolConfigurationType": "nodeIP"}),
+            Self::Nic => json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"}),
+            Self::Single => json!({"multipleStandardLoadBalancerConfigurations": [],
+                "enableMultipleStandardLoadBalancers": false}),
+            Self::Multiple => json!({}),
+        };
+        keys.as_object().cloned().unwrap_or_default()
+    }
+}
+
+/// Shows a migration, asks, and carries it out.
+///
+/// # Errors
+/// The input cannot be used, the cluster or Azure cannot be read, the migration cannot be begun or
+/// did not come to its end.
+pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
+    for to in args.to.clone() {
+        args.config.overrides.extend(to.keys());
+    }
+    let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
+    let limit = Duration::from_secs(args.timeout);
+    if !args.files.is_empty() {
+        let manifests = manifest::read(&args.files)?;
+        let files = Files { manifests: &manifests, azure: args.azure.as_deref() };
+        let (world, policy) = offline(&files, &args.config, &classes).await?;
+        check(&args, &policy)?;
+        let found = document(&forecast(&world, &policy), &world, &policy);
+        show(&found, args.output, color)?;
+        return Ok(Exit::Done);
+    }
+    let (controller, engine) =
+        connect_and_read(&args.cluster, &args.config, &classes, limit).await?;
+    let policy = controller.policy().clone();
+    check(&args, &policy)?;
+    let found = document(&forecast(controller.world(), &policy), controller.world(), &policy);
+    show(&found, args.output, color)?;
+    if found.is_empty() || args.dry_run {
+        return Ok(if found.obstacles.is_empty() { Exit::Done } else { Exit::Failed });
+    }
+    if !found.obstacles.is_empty() {
+        let why = "the migration is not begun: see what stands in its way above";
+        return Err(Failure::new(Exit::Failed, why));
+    }
+    let mut journal = Journal::open(&args.journal, engine.clock)?;
+    if let Some(before) = journal.unfinished() {
+        say(&format!("{before}\n"))?;
+    }
+    if !args.yes && !asked(found.calls)? {
+        return Err(Failure::new(Exit::Failed, "nothing was written: the answer was not \"yes\""));
+    }
+    journal.begin(&found.to, found.calls)?;
+    let mut options = options(classes.clone());
+    let lease = args.lease.settings();
+    options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
+    let done = signal::stop().child_token();
+    let mover = Mover::new(Controller::new(policy.clone(), options), journal, done.clone());
+    end_after(Duration::from_secs(args.limit), &done);
+    let mover = engine.drive(mover, &policy, lease, &classes, done).await?;
+    finish(mover, &args)
+}
+
+/// `--to multiple` names no load balancers: the cloud config has to.
+fn check(args: &Args, policy: &Policy) -> Result<(), Failure> {
+    if args.to.contains(&To::Multiple) && !matches!(policy.layout, Layout::Several(_)) {
+        let text = "--to multiple: the cloud config names no load balancers. Put them under \
+                    multipleStandardLoadBalancerConfigurations (docs/migrations.md has an example)";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    Ok(())
+}
+
+fn show(found: &MigrationDocument, format: Format, color: ColorChoice) -> Result<(), Failure> {
+    match format {
+        Format::Json => output::print_json(found),
+        Format::Text => output::print(&render(found, Paint::choose(color))),
+    }
+}
+
+fn say(text: &str) -> Result<(), Failure> {
+    io::stderr()
+        .write_all(text.as_bytes())
+        .map_err(|e| Failure::new(Exit::Blocked, format!("cannot write to standard error: {e}")))
+}
+
+/// Asks whether to begin.
+fn asked(calls: usize) -> Result<bool, Failure> {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() {
+        let text = "nobody can be asked: standard input is no terminal. Read what --dry-run \
+                    prints, then give --yes";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let word = if calls == 1 { "write" } else { "writes" };
+    say(&format!("Begin with {calls} {word} to Azure? Only \"yes\" begins: "))?;
+    let mut line = String::new();
+    stdin
+        .lock()
+        .read_line(&mut line)
+        .map_err(|e| Failure::new(Exit::Failed, format!("cannot read the answer: {e}")))?;
+    Ok(line.trim() == "yes")
+}
+
+fn end_after(limit: Duration, done: &CancellationToken) {
+    let done = done.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = done.cancelled() => {}
+            () = tokio::time::sleep(limit) => done.cancel(),
+        }
+    });
+}
+
+fn finish(mut mover: Mover, args: &Args) -> Outcome {
+    let shown = args.journal.display();
+    let outcome = if mover.is_done() { "done" } else { "stopped" };
+    mover.journal.end(outcome, mover.writes())?;
+    if let Some(why) = mover.broken() {
+        return Err(Failure::new(Exit::Blocked, why));
+    }
+    if mover.is_done() {
+        let writes = mover.writes();
+        say(&format!("Done with {writes} Azure writes. The journal is {shown}.\n"))?;
+        if !args.to.is_empty() && !args.config.overrides.is_empty() {
+            let keys = Value::Object(args.config.overrides.clone());
+            say(&format!("Put this into the cloud config before `ballast run` starts: {keys}\n"))?;
+        }
+        return Ok(Exit::Done);
+    }
+    let lines: String = mover.waits().iter().map(|why| format!("\n  {why}")).collect();
+    let text = format!(
+        "the migration is not at its end:{lines}\nRun the same command again to go on; the \
+         journal is {shown}"
+    );
+    Err(Failure::new(Exit::Failed, text))
+}

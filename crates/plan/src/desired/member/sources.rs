@@ -1,0 +1,109 @@
+//! Where pool members are to be looked for, and what has to be read for it.
+
+use super::{Aim, SCALE_SETS, Target, Verdict, is_in, machine, models, set_of, verdict};
+use crate::draft::Draft;
+use model::ResourceId;
+use model::azure::MemberKind;
+use model::policy::PoolKind;
+use model::report::{Finding, Severity};
+use model::world::{Fact, Need};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Where members are to be looked for.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    /// Uniform scale sets.
+    pub sets: BTreeSet<ResourceId>,
+    /// Whether there are VMs outside of uniform scale sets.
+    pub loose: bool,
+}
+
+/// Where members of these pools, and nodes that are to join them, are to be looked for.
+pub(super) fn sources(draft: &Draft<'_>, targets: &[Target]) -> Sources {
+    let mut sources = Sources::default();
+    let mut add = |id: &ResourceId| {
+        let within = id.group().as_ref() == Some(&draft.policy.group);
+        match set_of(id) {
+            Some(set) if within => {
+                sources.sets.insert(set);
+            }
+            None if within => sources.loose = true,
+            _ => {}
+        }
+    };
+    let wanted = draft.cases.values().any(|case| case.intent().is_some());
+    let joined = wanted || targets.iter().any(|t| t.aim == Aim::Join);
+    // While the last load balancer goes, its members are found through their nodes as well: the
+    // list in the load balancer may be older than they are.
+    if draft.policy.pools == PoolKind::NodeNic && (joined || !targets.is_empty()) {
+        let nodes = draft.world.kubernetes.nodes.values();
+        let nodes = nodes.filter(|n| verdict(draft, n) != Verdict::Leaves);
+        nodes.filter_map(|n| machine(n)).for_each(|id| add(&id));
+    }
+    targets.iter().flat_map(|t| &t.nics).for_each(&mut add);
+    for model in models(draft).filter(|m| targets.iter().any(|t| is_in(m, &t.pool))) {
+        match model.kind {
+            MemberKind::ScaleSet => {
+                sources.sets.insert(model.id.clone());
+            }
+            _ => sources.loose = true,
+        }
+    }
+    sources
+}
+
+/// What of these sources has not been read yet.
+pub(super) fn unread(draft: &Draft<'_>, sources: &Sources) -> BTreeSet<Need> {
+    let azure = &draft.world.azure;
+    let mut needs = BTreeSet::new();
+    for set in &sources.sets {
+        if matches!(azure.scale_set_vms.get(set), None | Some(Fact::Unknown)) {
+            needs.insert(Need::ScaleSetVms(set.clone()));
+        }
+    }
+    if sources.loose && azure.network_interfaces == Fact::Unknown {
+        needs.insert(Need::NetworkInterfaces);
+    }
+    if sources.loose && azure.virtual_machines == Fact::Unknown {
+        needs.insert(Need::VirtualMachines);
+    }
+    let machines = azure.virtual_machines.known().into_iter().flat_map(BTreeMap::values);
+    let mut sets = machines.filter_map(|vm| vm.set.as_ref());
+    let flexible = sources.loose && sets.any(|set| set.folded().contains(SCALE_SETS));
+    if (flexible || !sources.sets.is_empty()) && azure.scale_sets == Fact::Unknown {
+        needs.insert(Need::ScaleSets);
+    }
+    needs
+}
+
+/// Says which nodes cannot join because Azure does not let us look.
+pub(super) fn say_unreadable(draft: &mut Draft<'_>, sources: &Sources) {
+    let azure = &draft.world.azure;
+    let mut found: Vec<(Need, Arc<str>)> = Vec::new();
+    let mut see = |need: Need, why: Option<Arc<str>>| found.extend(why.map(|why| (need, why)));
+    for set in &sources.sets {
+        see(Need::ScaleSetVms(set.clone()), azure.scale_set_vms.get(set).and_then(reason));
+    }
+    if !sources.sets.is_empty() {
+        see(Need::ScaleSets, reason(&azure.scale_sets));
+    }
+    if sources.loose {
+        see(Need::NetworkInterfaces, reason(&azure.network_interfaces));
+        see(Need::VirtualMachines, reason(&azure.virtual_machines));
+    }
+    draft.findings.extend(found.into_iter().map(|(need, why)| Finding {
+        severity: Severity::Note,
+        rule: "PoolMembersUnreadable",
+        key: Arc::from(need.to_string()),
+        value: why,
+        allowed: Arc::from("an identity that may read them: nodes join pools through them"),
+    }));
+}
+
+fn reason<T>(fact: &Fact<T>) -> Option<Arc<str>> {
+    match fact {
+        Fact::Unreadable(why) => Some(Arc::clone(why)),
+        Fact::Unknown | Fact::Known(_) => None,
+    }
+}

@@ -1,0 +1,171 @@
+//! Which public IPs a Service gets, and why it cannot have them.
+
+use super::{Edited, delete, is_this_clusters, users};
+use crate::desired::{tags, upgrade};
+use crate::draft::Draft;
+use crate::intent::{DnsLabel, Intent, PublicIpIntent};
+use crate::name;
+use model::azure::{PublicIp, Sku};
+use model::policy::{BalancerSku, IpTagChange};
+use model::report::{Finding, Severity, Until, Wait};
+use model::world::{Fact, Need};
+use model::{Family, ResourceId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Why no public IP can be chosen.
+pub(super) enum Choice {
+    Wait(Wait),
+    Refuse(Box<Finding>),
+}
+
+/// The public IPs that a Service wants.
+pub(super) fn choose(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    edited: &BTreeMap<ResourceId, Edited>,
+) -> Result<Vec<(Family, ResourceId)>, Choice> {
+    let group = &intent.public_ip_group;
+    let known = match draft.world.azure.public_ips.get(group) {
+        Some(Fact::Known(known)) => known,
+        Some(Fact::Unreadable(why)) => {
+            return Err(refuse(
+                "PublicIpGroupUnreadable",
+                "service.beta.kubernetes.io/azure-load-balancer-resource-group",
+                group.as_str(),
+                &format!("a resource group whose public IPs can be read ({why})"),
+            ));
+        }
+        Some(Fact::Unknown) | None => {
+            let need = Need::PublicIps(group.clone());
+            draft.needs.insert(need.clone());
+            return Err(Choice::Wait(Wait::Reading(need)));
+        }
+    };
+    let mut ids = Vec::new();
+    for (&family, wish) in &intent.public_ips {
+        let id = match wish {
+            PublicIpIntent::Managed { prefix } => {
+                let name = name::public_ip(draft.policy, intent, prefix.as_ref(), family);
+                draft.policy.public_ip_id(group, &name)
+            }
+            PublicIpIntent::Named(name) => {
+                let id = draft.policy.public_ip_id(group, name);
+                let Some((id, _)) = known.get_key_value(&id) else {
+                    let key = match family {
+                        Family::V4 => "service.beta.kubernetes.io/azure-pip-name",
+                        Family::V6 => "service.beta.kubernetes.io/azure-pip-name-ipv6",
+                    };
+                    let allowed = format!("the name of a public IP in resource group {group}");
+                    return Err(refuse("PublicIpNotFound", key, name, &allowed));
+                };
+                id.clone()
+            }
+            PublicIpIntent::Pinned => pinned(intent, family, known)?,
+        };
+        dns_conflict(intent, known.get(&id), edited.get(&id))?;
+        if let Some(ip) = known.get(&id) {
+            basic_in_use(draft, ip)?;
+            retagged(draft, intent, ip)?;
+        }
+        ids.push((family, id));
+    }
+    Ok(ids)
+}
+
+fn pinned(
+    intent: &Intent,
+    family: Family,
+    known: &BTreeMap<ResourceId, Arc<PublicIp>>,
+) -> Result<ResourceId, Choice> {
+    let wanted = intent.pinned.get(&family).copied();
+    let found = known.values().find(|ip| wanted.is_some() && ip.address == wanted);
+    found.map(|ip| ip.id.clone()).ok_or_else(|| {
+        let value = wanted.map(|a| a.to_string()).unwrap_or_default();
+        let group = &intent.public_ip_group;
+        let allowed = format!("the address of a public IP that exists in resource group {group}");
+        let key = match family {
+            Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
+            Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
+        };
+        refuse("PinnedAddressNotFound", key, &value, &allowed)
+    })
+}
+
+fn refuse(rule: &'static str, key: &str, value: &str, allowed: &str) -> Choice {
+    Choice::Refuse(Box::new(Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from(key),
+        value: Arc::from(value),
+        allowed: Arc::from(allowed),
+    }))
+}
+
+/// A DNS label that another Service has set is not taken over.
+fn dns_conflict(
+    intent: &Intent,
+    present: Option<&Arc<PublicIp>>,
+    edited: Option<&Edited>,
+) -> Result<(), Choice> {
+    let Some(ip) = edited.map(|e| &e.after).or_else(|| present.map(AsRef::as_ref)) else {
+        return Ok(());
+    };
+    let owner = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::DNS)).unwrap_or("");
+    let mine = owner.is_empty() || owner.eq_ignore_ascii_case(&intent.name.to_string());
+    if mine || intent.public_ip_options.dns_label == DnsLabel::Untouched {
+        return Ok(());
+    }
+    let value = match &intent.public_ip_options.dns_label {
+        DnsLabel::Set(label) => label.to_string(),
+        DnsLabel::Untouched | DnsLabel::Removed => String::new(),
+    };
+    let allowed = format!("no label here: {owner} has set the label of public IP {}", ip.id.name());
+    Err(refuse(
+        "DnsLabelTaken",
+        "service.beta.kubernetes.io/azure-dns-label-name",
+        &value,
+        &allowed,
+    ))
+}
+
+/// A Basic address that something else uses cannot be raised to Standard.
+fn basic_in_use(draft: &Draft<'_>, ip: &PublicIp) -> Result<(), Choice> {
+    let standard = draft.policy.sku == BalancerSku::Standard;
+    let user = ip.user.as_ref().filter(|_| standard && ip.sku == Sku::Basic);
+    let Some(user) = user.filter(|user| upgrade::is_taken(draft, user)) else { return Ok(()) };
+    let allowed = format!("a Standard address, or a Basic one that nothing uses: {user} uses it");
+    Err(refuse("BasicPublicIpInUse", "loadBalancerSku", ip.id.name(), &allowed))
+}
+
+/// IP tags are a property for life where the config does not say that they may be written: the
+/// address is let go and another made in its place.
+fn retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Result<(), Choice> {
+    let Some(wanted) = &intent.public_ip_options.ip_tags else { return Ok(()) };
+    let in_place = draft.policy.ip_tag_change == IpTagChange::InPlace;
+    let fold = |tags: &BTreeMap<Arc<str>, Arc<str>>| -> BTreeSet<(String, String)> {
+        tags.iter().map(|(k, v)| (k.to_lowercase(), v.to_lowercase())).collect()
+    };
+    if in_place || !is_this_clusters(ip, &draft.policy.cluster) || fold(wanted) == fold(&ip.ip_tags)
+    {
+        return Ok(());
+    }
+    let key = intent.name.to_string();
+    if !users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key)) {
+        let tags: Vec<String> = wanted.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let finding = Finding {
+            severity: Severity::Note,
+            rule: "IpTagsOfSharedPublicIp",
+            key: Arc::from("service.beta.kubernetes.io/azure-pip-ip-tags"),
+            value: Arc::from(tags.join(",")),
+            allowed: format!("the tags that {} has: other Services use it", ip.id.name()).into(),
+        };
+        if let Some(case) = draft.cases.get_mut(&intent.uid) {
+            case.findings.push(finding);
+        }
+        return Ok(());
+    }
+    draft.recreated.insert(intent.uid.clone());
+    delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
+    Err(Choice::Wait(Wait::Resource { id: ip.id.clone(), until: Until::Gone }))
+}
