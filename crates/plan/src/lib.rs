@@ -15,6 +15,7 @@ pub mod forecast;
 pub mod intent;
 pub mod name;
 
+mod check;
 mod container;
 mod desired;
 mod difftracker;
@@ -22,6 +23,8 @@ mod draft;
 mod kubernetes;
 mod nodes;
 mod placement;
+
+pub use check::{Breach, Violation, check};
 
 use model::policy::Layout;
 use model::{Plan, Policy, Report, World};
