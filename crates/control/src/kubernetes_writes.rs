@@ -156,7 +156,17 @@ impl Controller {
         }
     }
 
+    /// What was written, as the API server holds it now. An object that the watch has shown to be
+    /// gone meanwhile stays gone.
     fn overlay(&mut self, object: &Object, body: &Value, now_ms: u64) {
+        let held = &self.world.kubernetes;
+        let is_held = match object {
+            Object::Service { uid, .. } => held.services.contains_key(uid),
+            Object::Pod { name, .. } => held.pods.contains_key(name),
+        };
+        if !is_held {
+            return;
+        }
         let classes = &self.options.classes;
         let interner = &mut self.interner;
         let fact = match object {

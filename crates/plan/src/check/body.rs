@@ -84,8 +84,10 @@ impl Lint<'_> {
     }
 }
 
-/// A rule for all ports takes every port of its frontend.
+/// Protocol All takes its port of every protocol; with port 0 it takes every port.
 fn clash(a: &Rule, b: &Rule) -> bool {
-    let all = |r: &Rule| r.protocol == RuleProtocol::All && r.frontend_port == 0;
-    all(a) || all(b) || (a.protocol == b.protocol && a.frontend_port == b.frontend_port)
+    let all = |r: &Rule| r.protocol == RuleProtocol::All;
+    let whole = |r: &Rule| all(r) && r.frontend_port == 0;
+    let meet = a.protocol == b.protocol || all(a) || all(b);
+    whole(a) || whole(b) || (meet && a.frontend_port == b.frontend_port)
 }

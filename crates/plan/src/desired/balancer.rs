@@ -3,24 +3,19 @@
 use super::frontend::{self, Wanted};
 use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
-use super::{pool, rule, tags};
+use super::{limit, pool, rule, tags};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{Intent, SHARED_PROBE};
 use crate::name;
 use crate::placement::Seats;
-use model::azure::{ForeignCollection, Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
+use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
 use model::plan::{Action, Change, Resource};
 use model::policy::BalancerSku;
-use model::report::{Finding, Severity, Until, Wait};
+use model::report::{Until, Wait};
 use model::{Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-
-/// Rules a Standard load balancer takes.
-const RULES: usize = 1_500;
-/// Frontends a Standard load balancer takes.
-const FRONTENDS: usize = 600;
 
 /// A load balancer while it is edited.
 struct Build<'a> {
@@ -94,6 +89,8 @@ pub(crate) fn plan(
     let ours = !seated.is_empty() || before.as_deref().is_some_and(|b| has_owned(draft, b));
     if ours {
         pool::ensure(draft, &mut build.after, seats, &seated);
+        let nodes = pool::count(seats);
+        draft.findings.extend(limit::crowded(draft.policy, &build.after, nodes));
         let none = BTreeMap::new();
         build.after.tags = tags::merged(build.after.tags.as_ref(), draft.policy, &none, &[]);
     }
@@ -162,12 +159,10 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
     let mut gone = BTreeSet::new();
     for (base, uid) in leaving {
         let own = |name: &str| is_of(name, &base);
-        let held = build
-            .after
-            .frontends
-            .iter()
-            .filter(|f| own(&f.name))
-            .find_map(|f| frontend::address(draft, f).filter(|address| open.contains(address)));
+        let held =
+            build.after.frontends.iter().filter(|f| own(&f.name)).find_map(|f| {
+                frontend::address_of(draft, f).filter(|address| open.contains(address))
+            });
         if build.has_traces(&base)
             && let Some(case) = uid.as_ref().and_then(|uid| draft.cases.get_mut(uid))
         {
@@ -197,7 +192,7 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
 }
 
 /// Whether a part's name is a Service's, by the folded base name.
-fn is_of(part: &str, base: &str) -> bool {
+pub(super) fn is_of(part: &str, base: &str) -> bool {
     name::base_of(part).is_some_and(|b| b.eq_ignore_ascii_case(base))
 }
 
@@ -246,7 +241,7 @@ fn seat(
             }
         }
     }
-    if let Some(finding) = obstacle(build, &intent, &ready, before) {
+    if let Some(finding) = limit::obstacle(draft, &build.after, &intent, &ready, before) {
         draft.refuse(uid, finding);
         return false;
     }
@@ -259,82 +254,6 @@ fn seat(
     }
     place(draft, build, &intent, ready, waiting);
     any
-}
-
-/// What keeps a Service from being written: its ports are taken on a shared frontend, or the load
-/// balancer is full.
-fn obstacle(
-    build: &Build<'_>,
-    intent: &Intent,
-    ready: &[(Family, Option<Frontend>, Arc<str>)],
-    before: Option<&LoadBalancer>,
-) -> Option<Finding> {
-    let balancer = &build.after;
-    for (family, _, name) in ready {
-        let id = balancer.id.child("frontendIPConfigurations", name);
-        let pool = balancer.id.clone();
-        let policyless =
-            intent.rules.iter().map(|r| (&r.kind, name::rule(intent, &r.kind, *family)));
-        for (kind, _) in policyless {
-            let (protocol, port) = rule::signature(kind);
-            let clash = balancer.rules.iter().find(|r| {
-                !is_of(&r.name, &intent.base)
-                    && r.frontend.as_ref() == Some(&id)
-                    && rule::overlaps(r, protocol, port)
-            });
-            let nat = balancer.foreign.iter().find(|f| {
-                f.collection != ForeignCollection::Outbound
-                    && f.frontends.contains(&id)
-                    && f.ports
-                        .is_some_and(|(p, from, to)| p == protocol && (from..=to).contains(&port))
-            });
-            let taken = clash.map(|r| r.name.to_string());
-            let taken = taken.or_else(|| nat.map(|_| "an inbound NAT rule".to_owned()));
-            if let Some(taken) = taken {
-                return Some(refusal(
-                    "PortTaken",
-                    "spec.ports",
-                    &port.to_string(),
-                    &format!(
-                        "a port that is free on frontend {name} of {}: {taken} has it",
-                        pool.name()
-                    ),
-                ));
-            }
-        }
-    }
-    let new = before.is_none_or(|b| !b.frontends.iter().any(|f| is_of(&f.name, &intent.base)));
-    let rules = intent.rules.len() * ready.len();
-    let frontends = ready.iter().filter(|(_, own, _)| own.is_some()).count();
-    if new && balancer.rules.len() + rules > RULES {
-        let value = format!("{rules} more rules");
-        let allowed = format!(
-            "at most {RULES} rules a load balancer; {} has {}",
-            balancer.id.name(),
-            balancer.rules.len()
-        );
-        return Some(refusal("LoadBalancerRuleLimit", "spec.ports", &value, &allowed));
-    }
-    if new && balancer.frontends.len() + frontends > FRONTENDS {
-        let value = format!("{frontends} more frontends");
-        let allowed = format!(
-            "at most {FRONTENDS} frontends a load balancer; {} has {}",
-            balancer.id.name(),
-            balancer.frontends.len()
-        );
-        return Some(refusal("LoadBalancerFrontendLimit", "spec.type", &value, &allowed));
-    }
-    None
-}
-
-fn refusal(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from(key),
-        value: Arc::from(value),
-        allowed: Arc::from(allowed),
-    }
 }
 
 /// Puts a Service's parts into the body.

@@ -1,7 +1,9 @@
 //! What each kind of Azure resource is to be, one file a kind.
 
+pub(crate) mod address;
 pub(crate) mod balancer;
 pub(crate) mod frontend;
+pub(crate) mod limit;
 pub(crate) mod member;
 pub(crate) mod pool;
 pub(crate) mod private_link;

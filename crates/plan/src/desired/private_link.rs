@@ -24,6 +24,7 @@ const LENGTH: usize = 80;
 const CREATE: &str = "azure-pls-create";
 const NAME: &str = "azure-pls-name";
 const GROUP: &str = "azure-pls-resource-group";
+const ADDRESS: &str = "azure-pls-ip-configuration-ip-address";
 const SUBNET: &str = "azure-pls-ip-configuration-subnet";
 
 /// Private Link Services by the frontends they stand before.
@@ -251,11 +252,11 @@ fn choose<'a, 'b>(
 fn write(
     draft: &mut Draft<'_>,
     frontend: &ResourceId,
-    asker: &Asker<'_>,
+    asked: &Asker<'_>,
     there: Option<&Arc<PrivateLinkService>>,
     causes: BTreeSet<ServiceUid>,
 ) {
-    let Asker { intent, link } = asker;
+    let Asker { intent, link } = asked;
     if !crate::kubernetes::is_claimed(draft.policy, draft.cases[&intent.uid].service) {
         return;
     }
@@ -277,9 +278,14 @@ fn write(
         }
         return;
     }
+    let asker = there.map_or(&id, |there| &there.id);
+    if let Some(finding) = unusable(draft, asker, link) {
+        draft.refuse(&intent.uid, finding);
+        return;
+    }
     let Some((subnet, waits)) = subnet(draft, intent, link, &causes) else { return };
     let mut after = there.map_or_else(|| fresh(draft, id, frontend), |t| (**t).clone());
-    fill(draft, &mut after, asker, &name, &subnet);
+    fill(draft, &mut after, asked, &name, &subnet);
     let failed = there.is_some_and(|t| t.provisioning == Provisioning::Failed);
     if failed || there.is_none_or(|t| **t != after) {
         draft.change(Change {
@@ -329,6 +335,17 @@ fn misplaced(
         && (owner_case(draft, other).as_ref() == Some(&intent.uid)
             || draft.changes.contains_key(id));
     (!own).then(|| taken(id.name()))
+}
+
+/// A static address that the subnet cannot give.
+fn unusable(draft: &Draft<'_>, asker: &ResourceId, link: &PrivateLinkIntent) -> Option<Finding> {
+    let id = draft.policy.subnet_id(&link.subnet);
+    let subnet = draft.world.azure.subnets.get(&id)?.known()?.as_ref()?;
+    link.addresses.iter().find_map(|address| {
+        let what = super::address::obstacle(draft, subnet, *address, asker)?;
+        let (value, allowed) = (address.to_string(), format!("an address {what}"));
+        Some(refusal(ADDRESS, &value, "PrivateLinkAddressUnusable", allowed))
+    })
 }
 
 fn taken(name: &str) -> Finding {

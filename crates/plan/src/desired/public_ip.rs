@@ -102,6 +102,9 @@ fn choose(
             }
             PublicIpIntent::Pinned => pinned(intent, family, known)?,
         };
+        if let Some(ip) = known.get(&id) {
+            fits(draft, intent, family, ip)?;
+        }
         dns_conflict(intent, known.get(&id), edited.get(&id))?;
         ids.push((family, id));
     }
@@ -135,6 +138,48 @@ fn refuse(rule: &'static str, key: &str, value: &str, allowed: &str) -> Choice {
         value: Arc::from(value),
         allowed: Arc::from(allowed),
     }))
+}
+
+/// Key and value by which a Service names the public IP of a family.
+fn named_by(intent: &Intent, family: Family) -> (String, String) {
+    let (plain, six) = match intent.public_ips.get(&family) {
+        Some(PublicIpIntent::Pinned) => ("azure-load-balancer-ipv4", "azure-load-balancer-ipv6"),
+        _ => ("azure-pip-name", "azure-pip-name-ipv6"),
+    };
+    let key = if family == Family::V6 { six } else { plain };
+    let value = match intent.public_ips.get(&family) {
+        Some(PublicIpIntent::Named(name)) => name.to_string(),
+        _ => intent.pinned.get(&family).map(ToString::to_string).unwrap_or_default(),
+    };
+    (format!("service.beta.kubernetes.io/{key}"), value)
+}
+
+/// A public IP is of the family that it is to serve, of a SKU that the load balancer takes, and
+/// nobody else's: Azure changes none of that.
+fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Result<(), Choice> {
+    let (key, value) = named_by(intent, family);
+    let name = ip.id.name();
+    if ip.family != family {
+        let allowed = format!("a public IP of {family}; {name} is of {}", ip.family);
+        return Err(refuse("PublicIpFamilyMismatch", &key, &value, &allowed));
+    }
+    if draft.policy.sku == BalancerSku::Basic && ip.sku != Sku::Basic {
+        let allowed = format!("a Basic public IP; {name} is {}", ip.sku.name());
+        return Err(refuse("PublicIpSkuMismatch", &key, &value, &allowed));
+    }
+    let Some(user) = &ip.user else { return Ok(()) };
+    let balancer = user.parent();
+    let listed = draft.balancers().is_some_and(|all| {
+        balancer.as_ref().is_some_and(|id| {
+            all.contains_key(id) || id.group().as_ref() == Some(&draft.policy.balancer_group)
+        })
+    });
+    let collection = user.folded().rsplit('/').nth(1).unwrap_or("");
+    if listed && collection == "frontendipconfigurations" {
+        return Ok(());
+    }
+    let allowed = format!("a public IP that nothing else uses; {name} is used by {user}");
+    Err(refuse("PublicIpInUse", &key, &value, &allowed))
 }
 
 /// A DNS label that another Service has set is not taken over.

@@ -163,7 +163,7 @@ pub(crate) fn frontends(
             });
             let name = shared.unwrap_or(own);
             let frontend = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&name));
-            if let Some(address) = frontend.and_then(|f| frontend::address(draft, f)) {
+            if let Some(address) = frontend.and_then(|f| frontend::address_of(draft, f)) {
                 found.insert(family, address);
             }
         }
@@ -304,7 +304,7 @@ fn known(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
     }
     for id in placement.balancers.keys() {
         let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
-        known.extend(balancer.frontends.iter().filter_map(|f| frontend::address(draft, f)));
+        known.extend(balancer.frontends.iter().filter_map(|f| frontend::address_of(draft, f)));
         known.extend(balancer.pools.iter().flat_map(|p| &p.addresses).map(|a| a.address));
     }
     for node in draft.world.kubernetes.nodes.values() {
@@ -327,7 +327,7 @@ fn kept(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
             let own = balancer.frontends.iter().filter(|f| {
                 name::base_of(&f.name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base))
             });
-            let addresses = own.filter_map(|f| frontend::address(draft, f));
+            let addresses = own.filter_map(|f| frontend::address_of(draft, f));
             kept.extend(addresses.map(|a| Arc::from(a.to_string())));
         }
     }
@@ -386,12 +386,17 @@ fn open(
             }
             continue;
         }
-        let Some(priority) = past
-            .as_ref()
-            .filter(|r| is_managed(r))
-            .map(|r| r.priority)
-            .or_else(|| free_priority(&[before, after], shape.access))
-        else {
+        if let Some(theirs) = past.as_ref().filter(|r| !is_managed(r)) {
+            for uid in on_account.into_keys() {
+                draft.refuse(&uid, name_taken(theirs, &after.id));
+            }
+            continue;
+        }
+        let free = || free_priority(&[before, after], shape.access);
+        let Some(priority) = past.as_ref().map(|r| r.priority).or_else(free) else {
+            for uid in on_account.into_keys() {
+                draft.refuse(&uid, full(&after.id));
+            }
             continue;
         };
         let mut all = destinations;
@@ -426,6 +431,22 @@ fn open(
         }
     }
     causes
+}
+
+/// Somebody else's rule has the name of ours: neither is it changed nor ours added.
+fn name_taken(rule: &SecurityRule, id: &model::ResourceId) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule: "SecurityRuleNameTaken",
+        key: Arc::from("spec.ports"),
+        value: Arc::clone(&rule.name),
+        allowed: format!(
+            "no rule of this name with priority {} in security group {}",
+            rule.priority,
+            id.name()
+        )
+        .into(),
+    }
 }
 
 fn full(id: &model::ResourceId) -> Finding {

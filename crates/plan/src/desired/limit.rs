@@ -1,0 +1,168 @@
+//! What Azure takes at most on a load balancer, and what two cannot have at once.
+
+use super::balancer::is_of;
+use super::rule;
+use crate::draft::Draft;
+use crate::intent::Intent;
+use crate::name;
+use model::azure::{ForeignCollection, Frontend, LoadBalancer, RuleProtocol, Sku};
+use model::policy::PoolKind;
+use model::report::{Finding, Severity};
+use model::{Family, Policy, ResourceId};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Rules that lead to one NIC.
+const NIC_RULES: usize = 300;
+
+/// Rules and frontends that a load balancer takes.
+fn most(sku: Sku) -> (usize, usize) {
+    if sku == Sku::Basic { (250, 200) } else { (1_500, 600) }
+}
+
+/// Addresses that a pool takes.
+pub(crate) fn pool_addresses(sku: Sku) -> usize {
+    if sku == Sku::Basic { 300 } else { 1_000 }
+}
+
+/// What keeps a Service from being written: its ports are taken on a shared frontend, or there is
+/// no room.
+pub(super) fn obstacle(
+    draft: &Draft<'_>,
+    balancer: &LoadBalancer,
+    intent: &Intent,
+    ready: &[(Family, Option<Frontend>, Arc<str>)],
+    before: Option<&LoadBalancer>,
+) -> Option<Finding> {
+    for (family, _, name) in ready {
+        if let Some(finding) = taken(balancer, intent, *family, name) {
+            return Some(finding);
+        }
+    }
+    let own = |name: &str| is_of(name, &intent.base);
+    let had = |count: &dyn Fn(&LoadBalancer) -> usize| before.map_or(0, count);
+    let had_rules = had(&|b| b.rules.iter().filter(|r| own(&r.name)).count());
+    let had_frontends = had(&|b| b.frontends.iter().filter(|f| own(&f.name)).count());
+    let rules = intent.rules.len() * ready.len();
+    let frontends = ready.iter().filter(|(_, own, _)| own.is_some()).count();
+    let (most_rules, most_frontends) = most(balancer.sku);
+    let others = balancer.rules.iter().filter(|r| !own(&r.name)).count();
+    let name = balancer.id.name();
+    let users = || users(draft, balancer);
+    if rules > had_rules && others + rules > most_rules {
+        let value = format!("{rules} rules");
+        let allowed =
+            format!("at most {most_rules} rules a load balancer; {name} has {others}{}", users());
+        return Some(refusal("LoadBalancerRuleLimit", "spec.ports", &value, &allowed));
+    }
+    let standing = balancer.frontends.iter().filter(|f| !own(&f.name)).count();
+    if frontends > had_frontends && standing + frontends > most_frontends {
+        let value = format!("{frontends} frontends");
+        let allowed =
+            format!("at most {most_frontends} frontends a load balancer; {name} has {standing}");
+        return Some(refusal("LoadBalancerFrontendLimit", "spec.type", &value, &allowed));
+    }
+    let on_nics = others + counterpart(draft, &balancer.id);
+    if draft.policy.pools == PoolKind::NodeNic && rules > had_rules && on_nics + rules > NIC_RULES {
+        let value = format!("{rules} rules");
+        let allowed = format!(
+            "at most {NIC_RULES} rules a network interface, over its public and its internal load \
+             balancer; they have {on_nics}{}; pools of addresses (nodeIP) have no such limit",
+            users()
+        );
+        return Some(refusal("NetworkInterfaceRuleLimit", "spec.ports", &value, &allowed));
+    }
+    None
+}
+
+/// Rules on the load balancer that the same NICs are behind, besides this one.
+fn counterpart(draft: &Draft<'_>, id: &ResourceId) -> usize {
+    let text = id.as_str();
+    let other = match text.strip_suffix(name::INTERNAL) {
+        Some(base) => ResourceId::new(base),
+        None => ResourceId::new(format!("{text}{}", name::INTERNAL)),
+    };
+    draft.balancers().and_then(|all| all.get(&other)).map_or(0, |b| b.rules.len())
+}
+
+/// Who has the most rules on a load balancer.
+fn users(draft: &Draft<'_>, balancer: &LoadBalancer) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for rule in &balancer.rules {
+        if let Some(case) = draft.owner_of(&rule.name).and_then(|uid| draft.cases.get(uid)) {
+            *counts.entry(case.service.name.to_string()).or_default() += 1;
+        }
+    }
+    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| Reverse(*count));
+    let most: Vec<String> =
+        counts.into_iter().take(3).map(|(name, count)| format!("{name} {count}")).collect();
+    if most.is_empty() { String::new() } else { format!(" (most: {})", most.join(", ")) }
+}
+
+/// Says that there are more nodes than a pool takes.
+pub(super) fn crowded(policy: &Policy, balancer: &LoadBalancer, nodes: usize) -> Option<Finding> {
+    let most = pool_addresses(balancer.sku);
+    (policy.pools == PoolKind::NodeIp && nodes > most).then(|| Finding {
+        severity: Severity::Note,
+        rule: "PoolAddressLimit",
+        key: Arc::from("nodes"),
+        value: Arc::from(nodes.to_string()),
+        allowed: format!(
+            "at most {most} addresses in a pool of load balancer {}; the others get no traffic \
+             from it",
+            balancer.id.name()
+        )
+        .into(),
+    })
+}
+
+/// A port of the Service that something else has on the frontend, or another port of its own.
+fn taken(
+    balancer: &LoadBalancer,
+    intent: &Intent,
+    family: Family,
+    frontend: &str,
+) -> Option<Finding> {
+    let id = balancer.id.child("frontendIPConfigurations", frontend);
+    for (at, wish) in intent.rules.iter().enumerate() {
+        let (protocol, port) = rule::signature(&wish.kind);
+        let own = intent.rules[..at]
+            .iter()
+            .find(|r| rule::overlaps(rule::signature(&r.kind), (protocol, port)))
+            .map(|r| name::rule(intent, &r.kind, family));
+        let others = balancer.rules.iter().filter(|r| !is_of(&r.name, &intent.base));
+        let clash = others
+            .filter(|r| r.frontend.as_ref() == Some(&id))
+            .find(|r| rule::overlaps((r.protocol, r.frontend_port), (protocol, port)))
+            .map(|r| r.name.to_string());
+        let all = protocol == RuleProtocol::All && port == 0;
+        let nat = balancer.foreign.iter().find(|f| {
+            f.collection != ForeignCollection::Outbound
+                && f.frontends.contains(&id)
+                && f.ports.is_some_and(|(p, from, to)| {
+                    all || (p == protocol && (from..=to).contains(&port))
+                })
+        });
+        let nat = nat.map(|_| "an inbound NAT rule".to_owned());
+        if let Some(taken) = own.or(clash).or(nat) {
+            let allowed = format!(
+                "a port that is free on frontend {frontend} of {}: {taken} has it",
+                balancer.id.name()
+            );
+            return Some(refusal("PortTaken", "spec.ports", &port.to_string(), &allowed));
+        }
+    }
+    None
+}
+
+fn refusal(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from(key),
+        value: Arc::from(value),
+        allowed: Arc::from(allowed),
+    }
+}
