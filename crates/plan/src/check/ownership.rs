@@ -277,6 +277,7 @@ impl Lint<'_> {
     fn known(&self) -> BTreeSet<std::net::IpAddr> {
         let azure = &self.world.azure;
         let mut known = self.standing();
+        known.extend(&self.world.shown);
         let facts = azure.public_ips.values().filter_map(model::world::Fact::known);
         let ips = facts.flat_map(BTreeMap::values);
         let ours = ips.filter(|ip| self.is_this_clusters(ip) && !users(ip).is_empty());

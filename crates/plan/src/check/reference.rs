@@ -223,11 +223,10 @@ impl Lint<'_> {
         let open = self.open();
         for frontend in &before.frontends {
             let mut left = after.into_iter().flat_map(|b| &b.frontends);
-            if left.any(|f| f.name.eq_ignore_ascii_case(&frontend.name)) {
-                continue;
-            }
+            let stays = left.any(|f| f.name.eq_ignore_ascii_case(&frontend.name));
             let id = before.id.child("frontendIPConfigurations", &frontend.name);
-            if let Some(link) = self.links().find(|link| link.frontends.contains(&id)) {
+            let link = self.links().find(|link| link.frontends.contains(&id));
+            if let Some(link) = link.filter(|_| !stays) {
                 let detail = format!("{} stands before {}", link.id.name(), frontend.name);
                 self.say(Breach::StillReferenced, &change.target, detail);
             }

@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 pub(crate) mod balancer;
+pub(crate) mod choice;
 pub(crate) mod frontend;
 pub(crate) mod limit;
 pub(crate) mod member;

@@ -1,5 +1,7 @@
 //! Private Link Services: one before a frontend, owned by one Service.
 
+mod addresses;
+
 use super::tags;
 use crate::annotation::PREFIX;
 use crate::draft::{Draft, Stance};
@@ -7,8 +9,7 @@ use crate::intent::{Intent, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtoc
 use crate::name;
 use crate::placement::Placement;
 use model::azure::{
-    PrivateLinkAddress, PrivateLinkPolicy, PrivateLinkRank, PrivateLinkService, Provisioning, Rest,
-    Subnet,
+    PrivateLinkAddress, PrivateLinkPolicy, PrivateLinkService, Provisioning, Rest, Subnet,
 };
 use model::plan::{Action, Change, Resource};
 use model::report::{Finding, Severity, Until, Wait};
@@ -19,8 +20,6 @@ use std::sync::Arc;
 
 /// The Service that a Private Link Service belongs to.
 const OWNER: &str = "k8s-azure-owner-service";
-/// Azure allows 80 characters in the name of an IP configuration.
-const LENGTH: usize = 80;
 const CREATE: &str = "azure-pls-create";
 const NAME: &str = "azure-pls-name";
 const GROUP: &str = "azure-pls-resource-group";
@@ -260,6 +259,13 @@ fn write(
     if !crate::kubernetes::is_claimed(draft.policy, draft.cases[&intent.uid].service) {
         return;
     }
+    if let Some(Fact::Unreadable(why)) = draft.world.azure.private_links.get(&link.group) {
+        let allowed = format!("a resource group whose Private Link Services can be read ({why})");
+        let value = link.group.as_str();
+        let finding = refusal(GROUP, value, "PrivateLinkGroupUnreadable", allowed);
+        draft.refuse(&intent.uid, finding);
+        return;
+    }
     let name = link.name.clone().unwrap_or_else(|| format!("pls-{}", frontend.name()).into());
     let id = draft.policy.network_id(&link.group, "privateLinkServices", &name);
     if let Some(finding) = misplaced(draft, &id, intent, link, there) {
@@ -444,7 +450,7 @@ fn fill(
     subnet: &ResourceId,
 ) {
     let link = asker.link;
-    let wanted = addresses(link, name, subnet);
+    let wanted = addresses::wanted(link, name, subnet);
     // Names of IP configurations and their order say nothing.
     let shape = |all: &[PrivateLinkAddress]| {
         let mut shape: Vec<_> = all.iter().map(|a| (a.subnet.clone(), a.address, a.rank)).collect();
@@ -468,29 +474,6 @@ fn fill(
         (Arc::from(OWNER), Arc::from(owner)),
     ]);
     after.tags = tags::merged(after.tags.as_ref(), draft.policy, &more, &[]);
-}
-
-/// Static addresses first, then those that Azure chooses; the first of all is the primary one.
-fn addresses(link: &PrivateLinkIntent, name: &str, subnet: &ResourceId) -> Vec<PrivateLinkAddress> {
-    let fixed = link.addresses.iter().map(|a| (format!("-static-{a}"), Some(*a)));
-    let chosen = usize::from(link.count).saturating_sub(link.addresses.len());
-    let chosen = (0..chosen).map(|i| (format!("-dynamic-{i}"), None));
-    let all = fixed.chain(chosen).enumerate();
-    all.map(|(at, (tail, address))| PrivateLinkAddress {
-        name: configuration(&link.subnet, name, &tail),
-        subnet: subnet.clone(),
-        address,
-        rank: if at == 0 { PrivateLinkRank::Primary } else { PrivateLinkRank::Secondary },
-    })
-    .collect()
-}
-
-fn configuration(subnet: &str, name: &str, tail: &str) -> Arc<str> {
-    let mut head = format!("{subnet}-{name}");
-    let room = LENGTH.saturating_sub(tail.len()).min(head.len());
-    let end = (0..=room).rev().find(|at| head.is_char_boundary(*at)).unwrap_or(0);
-    head.truncate(end);
-    Arc::from(head + tail)
 }
 
 #[cfg(test)]

@@ -149,6 +149,10 @@ impl Wish {
     fn annotations(&self) -> Map<String, Value> {
         let mut map = Map::new();
         for (key, value) in &self.annotations {
+            // Prefixes are not read: of which family one is, only Azure's answer says.
+            if *key == "azure-pip-prefix-id" && self.families == ["IPv6"] {
+                continue;
+            }
             let port = self.ports[0].1.to_string();
             map.insert(format!("{PREFIX}{}", key.replace(PORT, &port)), json!(value));
         }

@@ -1,0 +1,195 @@
+//! Which public IP a Service stands on, and why it cannot stand on one.
+
+use super::public_ip::Edited;
+use super::tags;
+use crate::draft::Draft;
+use crate::intent::{DnsLabel, Intent, PublicIpIntent};
+use crate::name;
+use model::azure::{PublicIp, Sku};
+use model::policy::BalancerSku;
+use model::report::{Finding, Severity, Wait};
+use model::world::{Fact, Need};
+use model::{Family, ResourceId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Why no public IP can be chosen.
+pub(super) enum Choice {
+    Wait(Wait),
+    Refuse(Box<Finding>),
+}
+
+/// The public IPs of a Service, by family.
+pub(super) fn choose(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    edited: &BTreeMap<ResourceId, Edited>,
+) -> Result<Vec<(Family, ResourceId)>, Choice> {
+    let group = &intent.public_ip_group;
+    let known = match draft.world.azure.public_ips.get(group) {
+        Some(Fact::Known(known)) => known,
+        Some(Fact::Unreadable(why)) => {
+            return Err(refuse(
+                "PublicIpGroupUnreadable",
+                "service.beta.kubernetes.io/azure-load-balancer-resource-group",
+                group.as_str(),
+                &format!("a resource group whose public IPs can be read ({why})"),
+            ));
+        }
+        Some(Fact::Unknown) | None => {
+            let need = Need::PublicIps(group.clone());
+            draft.needs.insert(need.clone());
+            return Err(Choice::Wait(Wait::Reading(need)));
+        }
+    };
+    let mut ids = Vec::new();
+    for (&family, wish) in &intent.public_ips {
+        let id = match wish {
+            PublicIpIntent::Managed { prefix } => {
+                let name = name::public_ip(draft.policy, intent, prefix.as_ref(), family);
+                draft.policy.public_ip_id(group, &name)
+            }
+            PublicIpIntent::Named(name) => {
+                let id = draft.policy.public_ip_id(group, name);
+                let Some((id, _)) = known.get_key_value(&id) else {
+                    let key = match family {
+                        Family::V4 => "service.beta.kubernetes.io/azure-pip-name",
+                        Family::V6 => "service.beta.kubernetes.io/azure-pip-name-ipv6",
+                    };
+                    let allowed = format!("the name of a public IP in resource group {group}");
+                    return Err(refuse("PublicIpNotFound", key, name, &allowed));
+                };
+                id.clone()
+            }
+            PublicIpIntent::Pinned => pinned(intent, family, known)?,
+        };
+        if let Some(ip) = known.get(&id) {
+            fits(draft, intent, family, ip)?;
+        }
+        dns_conflict(intent, known.get(&id), edited.get(&id))?;
+        label_conflict(draft, intent, (family, &id), edited)?;
+        ids.push((family, id));
+    }
+    Ok(ids)
+}
+
+fn pinned(
+    intent: &Intent,
+    family: Family,
+    known: &BTreeMap<ResourceId, Arc<PublicIp>>,
+) -> Result<ResourceId, Choice> {
+    let wanted = intent.pinned.get(&family).copied();
+    let found = known.values().find(|ip| wanted.is_some() && ip.address == wanted);
+    found.map(|ip| ip.id.clone()).ok_or_else(|| {
+        let value = wanted.map(|a| a.to_string()).unwrap_or_default();
+        let group = &intent.public_ip_group;
+        let allowed = format!("the address of a public IP that exists in resource group {group}");
+        let key = match family {
+            Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
+            Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
+        };
+        refuse("PinnedAddressNotFound", key, &value, &allowed)
+    })
+}
+
+fn refuse(rule: &'static str, key: &str, value: &str, allowed: &str) -> Choice {
+    Choice::Refuse(Box::new(Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from(key),
+        value: Arc::from(value),
+        allowed: Arc::from(allowed),
+    }))
+}
+
+/// Key and value by which a Service names the public IP of a family.
+fn named_by(intent: &Intent, family: Family) -> (String, String) {
+    let (plain, six) = match intent.public_ips.get(&family) {
+        Some(PublicIpIntent::Pinned) => ("azure-load-balancer-ipv4", "azure-load-balancer-ipv6"),
+        _ => ("azure-pip-name", "azure-pip-name-ipv6"),
+    };
+    let key = if family == Family::V6 { six } else { plain };
+    let value = match intent.public_ips.get(&family) {
+        Some(PublicIpIntent::Named(name)) => name.to_string(),
+        _ => intent.pinned.get(&family).map(ToString::to_string).unwrap_or_default(),
+    };
+    (format!("service.beta.kubernetes.io/{key}"), value)
+}
+
+/// A public IP is of the family that it is to serve, of a SKU that the load balancer takes, and
+/// nobody else's: Azure changes none of that.
+fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Result<(), Choice> {
+    let (key, value) = named_by(intent, family);
+    let name = ip.id.name();
+    if ip.family != family {
+        let allowed = format!("a public IP of {family}; {name} is of {}", ip.family);
+        return Err(refuse("PublicIpFamilyMismatch", &key, &value, &allowed));
+    }
+    if draft.policy.sku == BalancerSku::Basic && ip.sku != Sku::Basic {
+        let allowed = format!("a Basic public IP; {name} is {}", ip.sku.name());
+        return Err(refuse("PublicIpSkuMismatch", &key, &value, &allowed));
+    }
+    let Some(user) = &ip.user else { return Ok(()) };
+    let balancer = user.parent();
+    let listed = draft.balancers().is_some_and(|all| {
+        balancer.as_ref().is_some_and(|id| {
+            all.contains_key(id) || id.group().as_ref() == Some(&draft.policy.balancer_group)
+        })
+    });
+    let collection = user.folded().rsplit('/').nth(1).unwrap_or("");
+    if listed && collection == "frontendipconfigurations" {
+        return Ok(());
+    }
+    let allowed = format!("a public IP that nothing else uses; {name} is used by {user}");
+    Err(refuse("PublicIpInUse", &key, &value, &allowed))
+}
+
+/// A DNS label that another Service has set is not taken over.
+fn dns_conflict(
+    intent: &Intent,
+    present: Option<&Arc<PublicIp>>,
+    edited: Option<&Edited>,
+) -> Result<(), Choice> {
+    let Some(ip) = edited.map(|e| &e.after).or_else(|| present.map(AsRef::as_ref)) else {
+        return Ok(());
+    };
+    let owner = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::DNS)).unwrap_or("");
+    let mine = owner.is_empty() || owner.eq_ignore_ascii_case(&intent.name.to_string());
+    if mine || intent.public_ip_options.dns_label == DnsLabel::Untouched {
+        return Ok(());
+    }
+    let value = match &intent.public_ip_options.dns_label {
+        DnsLabel::Set(label) => label.to_string(),
+        DnsLabel::Untouched | DnsLabel::Removed => String::new(),
+    };
+    let allowed = format!("no label here: {owner} has set the label of public IP {}", ip.id.name());
+    Err(refuse(
+        "DnsLabelTaken",
+        "service.beta.kubernetes.io/azure-dns-label-name",
+        &value,
+        &allowed,
+    ))
+}
+
+/// A DNS label is a region's: each stands for one public IP of a family.
+fn label_conflict(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    (family, id): (Family, &ResourceId),
+    edited: &BTreeMap<ResourceId, Edited>,
+) -> Result<(), Choice> {
+    let DnsLabel::Set(label) = &intent.public_ip_options.dns_label else { return Ok(()) };
+    let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);
+    let known = facts.flat_map(BTreeMap::values).map(AsRef::as_ref);
+    let mut others = known.chain(edited.values().map(|edit| &edit.after));
+    let other = others.find(|ip| {
+        ip.id != *id
+            && ip.family == family
+            && ip.location == draft.policy.location
+            && ip.dns_label.as_ref().is_some_and(|have| have.eq_ignore_ascii_case(label))
+    });
+    let Some(other) = other else { return Ok(()) };
+    let allowed = format!("a label that no other public IP has: {} has this one", other.id.name());
+    let key = "service.beta.kubernetes.io/azure-dns-label-name";
+    Err(refuse("DnsLabelTaken", key, label, &allowed))
+}
