@@ -52,7 +52,11 @@ fn comes_right(lab: &mut Laboratory) {
     lab.azure.clear_calls();
     lab.restart();
     assert!(lab.settle(HOUR_MS), "it does not settle after a restart");
-    assert_eq!(lab.calls().0, 0, "a restart writes: {:#?}", lab.azure.calls());
+    let writes = lab.azure.calls().iter().filter(|c| c.is_write());
+    let writes: Vec<String> = writes
+        .map(|c| format!("{} {} {}", c.method, c.path, c.body.clone().unwrap_or_default()))
+        .collect();
+    assert!(writes.is_empty(), "a restart writes: {writes:#?}");
 }
 
 fn refused_nothing(lab: &Laboratory) {

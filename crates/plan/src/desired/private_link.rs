@@ -1,6 +1,9 @@
 //! Private Link Services: one before a frontend, owned by one Service.
 
 mod addresses;
+mod reading;
+
+pub(crate) use reading::needs;
 
 use super::tags;
 use crate::annotation::PREFIX;
@@ -28,29 +31,6 @@ const SUBNET: &str = "azure-pls-ip-configuration-subnet";
 
 /// Private Link Services by the frontends they stand before.
 pub(crate) type Linked = BTreeMap<ResourceId, ResourceId>;
-
-/// What has to be read: nothing where no Service ever asked for a Private Link Service.
-pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
-    let facts = &draft.world.azure.private_links;
-    let mut groups: BTreeSet<Group> = facts.keys().cloned().collect();
-    for case in draft.cases.values() {
-        if let Some(link) = case.intent().and_then(|i| i.private_link.as_ref()) {
-            groups.insert(link.group.clone());
-        } else if let Some(group) = annotated(draft, case.service) {
-            groups.insert(group);
-        }
-    }
-    let is_unread = |group: &Group| matches!(facts.get(group), None | Some(Fact::Unknown));
-    groups.into_iter().filter(is_unread).map(Need::PrivateLinks).collect()
-}
-
-/// Where a Service that is not planned as it asks may have one.
-fn annotated(draft: &Draft<'_>, service: &model::kubernetes::Service) -> Option<Group> {
-    let of = |key: &str| service.annotations.get(format!("{PREFIX}{key}").as_str());
-    of(CREATE).filter(|value| value.trim().eq_ignore_ascii_case("true"))?;
-    let group = of(GROUP).map(|name| name.trim()).filter(|name| !name.is_empty());
-    Some(group.map_or_else(|| draft.policy.private_link_group.clone(), Group::new))
-}
 
 fn known<'w>(draft: &Draft<'w>) -> impl Iterator<Item = &'w Arc<PrivateLinkService>> + use<'w> {
     let facts = draft.world.azure.private_links.values();
