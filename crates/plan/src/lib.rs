@@ -20,6 +20,8 @@ mod container;
 mod desired;
 mod difftracker;
 mod draft;
+#[cfg(test)]
+mod fixture;
 mod kubernetes;
 mod nodes;
 mod placement;
