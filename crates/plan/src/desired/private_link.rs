@@ -1,8 +1,10 @@
 //! Private Link Services: one before a frontend, owned by one Service.
 
 mod addresses;
+mod floating;
 mod reading;
 
+use floating::Floating;
 pub(crate) use reading::needs;
 
 use super::tags;
@@ -238,6 +240,20 @@ fn write(
     let Asker { intent, link } = asked;
     if !crate::kubernetes::is_claimed(draft.policy, draft.cases[&intent.uid].service) {
         return;
+    }
+    match floating::find(draft, frontend, &intent.base) {
+        Some(Floating::Own) => {
+            let wait = frontend.parent().map(|id| Wait::Resource { id, until: Until::Written });
+            causes.iter().for_each(|uid| wait.iter().for_each(|w| draft.wait(uid, w.clone())));
+            return;
+        }
+        Some(Floating::Others(rule)) => {
+            let allowed = format!("only where no rule of the frontend has floating IP: {rule} has");
+            let finding = refusal(CREATE, "true", "PrivateLinkUnreachable", allowed);
+            draft.refuse(&intent.uid, finding);
+            return;
+        }
+        None => {}
     }
     if let Some(Fact::Unreadable(why)) = draft.world.azure.private_links.get(&link.group) {
         let allowed = format!("a resource group whose Private Link Services can be read ({why})");
