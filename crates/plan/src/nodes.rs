@@ -29,7 +29,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
     }
     let chosen = public_ip::plan(draft);
     let placement = placement::place(draft, &chosen);
-    let opening = security_group::plan(draft, &placement, &chosen);
+    let opening = security_group::plan(draft, &placement);
     private_link::plan(draft, &placement);
     for (id, seats) in &placement.balancers {
         balancer::plan(draft, id, seats, &chosen, &opening.closing);

@@ -3,6 +3,7 @@
 use super::{Breach, Lint, Presence, is_ready};
 use model::ResourceId;
 use model::azure::{FrontendAddress, LoadBalancer};
+use model::kubernetes::Wish;
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use model::world::Fact;
@@ -230,7 +231,12 @@ impl Lint<'_> {
                 let detail = format!("{} stands before {}", link.id.name(), frontend.name);
                 self.say(Breach::StillReferenced, &change.target, detail);
             }
+            // A Service that changes its frontend stays open until the new one stands.
+            let wanted = crate::name::base_of(&frontend.name)
+                .and_then(|base| self.services.get(&base.to_lowercase()))
+                .is_some_and(|service| service.wish == Wish::LoadBalancer);
             if let Some(address) = self.address(&frontend.address)
+                && !wanted
                 && open.contains(&address)
                 && !kept.contains(&address)
             {

@@ -320,7 +320,9 @@ fn backends_and_order() {
     let wait = Wait::Resource { id: nothing, until: Until::Ready };
     let waits = Change { waits: vec![wait], ..a };
     assert_eq!(found(&world, vec![waits]), [Breach::WaitsOnNothing]);
-    let open = grouped(vec![rule("k8s-azure-lb_allow_IPv4_x", 500, "20.1.2.3")]);
+    let mut open = grouped(vec![rule("k8s-azure-lb_allow_IPv4_x", 500, "20.1.2.3")]);
+    let services = &mut open.kubernetes.services;
+    services.values_mut().for_each(|s| Arc::make_mut(s).wish = Wish::Nothing);
     let gone = edit(&open, |b| {
         b.frontends.clear();
         b.rules.clear();

@@ -78,7 +78,7 @@ pub(crate) fn plan(
     clear(draft, &mut build, open);
     let mut seated = Vec::new();
     for uid in &seats.services {
-        if seat(draft, &mut build, uid, chosen, (before.as_deref(), open)) {
+        if seat(draft, &mut build, uid, chosen, before.as_deref()) {
             seated.push(uid.clone());
         }
     }
@@ -209,7 +209,7 @@ fn seat(
     build: &mut Build<'_>,
     uid: &ServiceUid,
     chosen: &Chosen,
-    (before, open): (Option<&LoadBalancer>, &BTreeSet<IpAddr>),
+    before: Option<&LoadBalancer>,
 ) -> bool {
     let Some(intent) = draft.cases[uid].intent().cloned() else { return false };
     if !crate::kubernetes::is_claimed(draft.policy, draft.cases[uid].service) {
@@ -250,18 +250,6 @@ fn seat(
     if !waiting && let Some(id) = build.link_to_lose(&intent.base, stale) {
         // Its parts stay as they are until nothing stands before the frontend that goes.
         draft.wait(uid, Wait::Resource { id, until: Until::Gone });
-        return true;
-    }
-    let changed = |f: &Frontend| {
-        let own = ready.iter().filter_map(|(_, own, _)| own.as_ref());
-        is_of(&f.name, &intent.base)
-            && !own.into_iter().any(|o| same(&o.name, &f.name) && o.address == f.address)
-            && frontend::address_of(draft, f).is_some_and(|address| open.contains(&address))
-    };
-    if !waiting && build.after.frontends.iter().any(changed) {
-        // What is open for it is closed first.
-        let id = draft.policy.security_group_id();
-        draft.wait(uid, Wait::Resource { id, until: Until::Released });
         return true;
     }
     place(draft, build, &intent, ready, waiting);

@@ -4,7 +4,6 @@
 //! frontends, nodes or Services. Known destinations are kept exactly as long as a Service wants
 //! them; others (another cluster's, say) stay where they are.
 
-use super::public_ip::Chosen;
 use super::{frontend, tags};
 use crate::draft::{Draft, Stance};
 use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
@@ -15,7 +14,7 @@ use model::kubernetes::{Membership, NodeRole};
 use model::plan::{Action, Change, Resource};
 use model::report::{Finding, Severity};
 use model::world::{Fact, Need};
-use model::{Exposure, Family, Protocol, ServiceUid};
+use model::{Family, Protocol, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -66,7 +65,7 @@ pub(crate) struct Opening {
 }
 
 /// Drafts the security group.
-pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) -> Opening {
+pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> Opening {
     if draft.policy.security_group_name.is_empty() || draft.cases.is_empty() {
         return Opening::default();
     }
@@ -82,7 +81,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
             return Opening::default();
         }
     };
-    let wanted = wanted(draft, placement, chosen);
+    let wanted = wanted(draft, placement);
     let known = known(draft, placement);
     let kept = kept(draft, placement);
     let mut after = SecurityGroup::clone(&group);
@@ -180,12 +179,12 @@ fn node_addresses(draft: &Draft<'_>, family: Family) -> impl Iterator<Item = IpA
         .filter_map(move |n| n.address(family))
 }
 
-fn wanted(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> Vec<WantedRule> {
+fn wanted(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
     let mut wanted: BTreeMap<String, WantedRule> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for uid in draft.by_name.values() {
         let Some(intent) = draft.cases[uid].intent() else { continue };
-        for (shape, destinations) in rules(draft, placement, chosen, intent) {
+        for (shape, destinations) in rules(draft, placement, intent) {
             let name = shape.name();
             let rule = wanted.entry(name.clone()).or_insert_with(|| {
                 order.push(name);
@@ -198,29 +197,13 @@ fn wanted(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> Vec<Want
     order.into_iter().filter_map(|name| wanted.remove(&name)).collect()
 }
 
-/// Whether a frontend's address is the one that the Service is to have: another is closed before
-/// the frontend changes, because nobody knows afterwards whose it was.
-fn lasts(draft: &Draft<'_>, chosen: &Chosen, intent: &Intent, address: IpAddr) -> bool {
-    let family = Family::of(address);
-    match intent.exposure {
-        Exposure::Public => {
-            let id = chosen.get(&(intent.uid.clone(), family));
-            let wanted = id.and_then(|id| draft.public_ip(id)).and_then(|ip| ip.address);
-            id.is_none() || wanted == Some(address)
-        }
-        Exposure::Internal => intent.pinned.get(&family).is_none_or(|pinned| *pinned == address),
-    }
-}
-
 fn rules(
     draft: &Draft<'_>,
     placement: &Placement,
-    chosen: &Chosen,
     intent: &Intent,
 ) -> Vec<(Shape, BTreeSet<Arc<str>>)> {
     let mut rules = Vec::new();
-    let mut standing = frontends(draft, placement, intent);
-    standing.retain(|_, address| lasts(draft, chosen, intent, *address));
+    let standing = frontends(draft, placement, intent);
     if intent.access.rules == SecurityRules::Disabled || standing.is_empty() {
         return rules;
     }
