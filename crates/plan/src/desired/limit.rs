@@ -166,3 +166,123 @@ fn refusal(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding
         allowed: Arc::from(allowed),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{policy, service, world};
+    use crate::plan;
+    use model::azure::{Rule, SecurityGroup, SecurityRule};
+    use model::kubernetes::Node;
+    use model::policy::PoolKind;
+    use model::world::Fact;
+    use model::{NodeName, Policy, World};
+    use std::collections::BTreeSet;
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+
+    /// The Service is not on its load balancer yet, which has so many rules and frontends of
+    /// somebody else's.
+    fn crowded(rules: u16, frontends: u16) -> World {
+        let mut world = world();
+        let all = world.azure.balancers.known_mut().expect("listed");
+        let balancer = Arc::make_mut(all.values_mut().next().expect("one"));
+        let (frontend, rule) = (balancer.frontends[0].clone(), balancer.rules[0].clone());
+        balancer.frontends = (0..frontends)
+            .map(|n| {
+                let address = model::azure::FrontendAddress::Other;
+                let name = format!("theirs-{n}").into();
+                model::azure::Frontend { name, address, ..frontend.clone() }
+            })
+            .collect();
+        let first = balancer.id.child("frontendIPConfigurations", "theirs-0");
+        balancer.rules = (0..rules)
+            .map(|n| Rule {
+                name: format!("theirs-{n}").into(),
+                frontend_port: n + 1,
+                frontend: Some(first.clone()),
+                probe: None,
+                ..rule.clone()
+            })
+            .collect();
+        balancer.probes.clear();
+        world
+    }
+
+    fn refused(world: &World, policy: &Policy) -> Vec<&'static str> {
+        let (plan, report) = plan(world, policy);
+        assert_eq!(crate::check(world, policy, &plan), []);
+        let own = report.services[&service(&[]).uid].findings.iter().map(|f| f.rule);
+        own.chain(report.findings.iter().map(|f| f.rule)).collect()
+    }
+
+    #[test]
+    fn what_a_load_balancer_takes() {
+        let nics = Policy { pools: PoolKind::NodeNic, ..policy() };
+        let cases = [
+            (1_499, 1, policy(), vec![]),
+            (1_500, 1, policy(), vec!["LoadBalancerRuleLimit"]),
+            (1, 599, policy(), vec![]),
+            (1, 600, policy(), vec!["LoadBalancerFrontendLimit"]),
+            (299, 1, nics.clone(), vec![]),
+            (300, 1, nics, vec!["NetworkInterfaceRuleLimit"]),
+        ];
+        for (rules, frontends, policy, wanted) in cases {
+            let policy = Policy { security_group_name: "".into(), ..policy };
+            let found = refused(&crowded(rules, frontends), &policy);
+            assert_eq!(found, wanted, "{rules} rules, {frontends} frontends");
+        }
+    }
+
+    #[test]
+    fn what_a_pool_takes() {
+        let policy = Policy { security_group_name: "".into(), ..policy() };
+        let mut world = world();
+        let sample = Node::clone(world.kubernetes.nodes.values().next().expect("one"));
+        for n in 1..1_001u32 {
+            let name = NodeName::new(format!("more{n:06}"));
+            let addresses = vec![Ipv4Addr::from(0x0AE1_0004 + n).into()];
+            let node = Node { name: name.clone(), addresses, ..sample.clone() };
+            world.kubernetes.nodes.insert(name, Arc::new(node));
+        }
+        assert_eq!(refused(&world, &policy), ["PoolAddressLimit"]);
+        world.kubernetes.nodes.remove(&NodeName::new("more000001"));
+        assert_eq!(refused(&world, &policy), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_a_security_group_takes() {
+        let with = |rules: u16, prefixes: u32| {
+            let mut world = world();
+            let any = || BTreeSet::from([Arc::from("*")]);
+            let theirs = |n: u16| SecurityRule {
+                name: format!("theirs-{n}").into(),
+                access: model::azure::Access::Allow,
+                direction: "Outbound".into(),
+                priority: 100 + n,
+                protocol: "Tcp".into(),
+                sources: any(),
+                source_ports: any(),
+                destinations: (0..prefixes)
+                    .map(|n| Arc::from(Ipv4Addr::from(n).to_string()))
+                    .collect(),
+                ports: any(),
+                rest: model::azure::Rest::default(),
+            };
+            let group = SecurityGroup {
+                id: policy().security_group_id(),
+                etag: None,
+                location: "eastus".into(),
+                tags: None,
+                rules: (0..rules).map(theirs).collect(),
+                provisioning: model::azure::Provisioning::Succeeded,
+                rest: model::azure::Rest::default(),
+            };
+            world.azure.security_group = Fact::Known(Some(Arc::new(group)));
+            refused(&world, &policy())
+        };
+        assert_eq!(with(999, 1), Vec::<&str>::new());
+        assert_eq!(with(1_000, 1), ["SecurityRuleLimit"]);
+        assert_eq!(with(1, 3_999), Vec::<&str>::new());
+        assert_eq!(with(1, 4_000), ["SecurityRuleLimit"]);
+    }
+}

@@ -25,6 +25,8 @@ const PRIORITIES: std::ops::RangeInclusive<u16> = 500..=4095;
 const LAST_PRIORITY: u16 = 4096;
 /// Rules a security group takes.
 const RULES: usize = 1_000;
+/// Source prefixes, and destination prefixes, of all its rules.
+const PREFIXES: usize = 4_000;
 
 /// What makes two rules the same rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -413,6 +415,12 @@ fn open(
             ports: shape.ports,
             rest: past.as_ref().map(|r| r.rest.clone()).unwrap_or_else(Rest::default),
         };
+        if past.as_ref() != Some(&rule) && is_crowded(after, past.as_ref(), &rule) {
+            for uid in on_account.into_keys() {
+                draft.refuse(&uid, full(&after.id));
+            }
+            continue;
+        }
         if past.as_ref() != Some(&rule) {
             // Who joins a rule that stands changes it for nobody else.
             let stands = past.as_ref().is_some_and(|past| {
@@ -431,6 +439,17 @@ fn open(
         }
     }
     causes
+}
+
+/// Whether a rule in place of another makes too many prefixes of the group.
+fn is_crowded(group: &SecurityGroup, past: Option<&SecurityRule>, rule: &SecurityRule) -> bool {
+    let counts: [fn(&SecurityRule) -> usize; 2] =
+        [|rule| rule.sources.len(), |rule| rule.destinations.len()];
+    counts.iter().any(|count| {
+        let had = past.map_or(0, count);
+        let all: usize = group.rules.iter().map(count).sum();
+        count(rule) > had && all - had + count(rule) > PREFIXES
+    })
 }
 
 /// Somebody else's rule has the name of ours: neither is it changed nor ours added.
@@ -455,7 +474,12 @@ fn full(id: &model::ResourceId) -> Finding {
         rule: "SecurityRuleLimit",
         key: Arc::from("spec.ports"),
         value: Arc::from("one more security rule"),
-        allowed: format!("at most {RULES} rules in security group {}", id.name()).into(),
+        allowed: format!(
+            "at most {RULES} rules, {PREFIXES} source and {PREFIXES} destination prefixes in \
+             security group {}",
+            id.name()
+        )
+        .into(),
     }
 }
 
