@@ -326,7 +326,6 @@ fn foreign() -> Vec<Value> {
         }
         json!({"name": name, "properties": properties})
     };
-    let group = format!("{GROUP}/providers/Microsoft.Network/applicationSecurityGroups/asg");
     vec![
         subnet("nodes", "10.224.0.0/16", "fd00::/64"),
         subnet("apps", "10.225.0.0/16", "fd00:0:0:1::/64"),
@@ -335,13 +334,11 @@ fn foreign() -> Vec<Value> {
         pip(own.clone(), "20.50.0.99", "IPv4"),
         json!({"id": network("publicIPPrefixes/prefix6"), "sku": {"name": "Standard"},
             "properties": {"ipPrefix": "2603:1040::/124", "publicIPAddressVersion": "IPv6"}}),
-        json!({"id": group, "properties": {}}),
         json!({"id": network("networkSecurityGroups/nsg"), "theirs": true, "properties": {
             "theirField": [1, 2], "securityRules": [
                 rule("theirs", 200, json!({"destinationAddressPrefix": "10.224.0.0/16"})),
                 rule("k8s-azure-lb_theirs", 499, json!({"destinationAddressPrefix": "20.1.1.1"})),
-                rule("theirs-asg", 500, json!({"destinationApplicationSecurityGroups":
-                    [{"id": group}]}))]}}),
+rule("theirs-500", 500, json!({"destinationAddressPrefix": "VirtualNetwork"}))]}}),
         json!({"id": balancer, "location": "eastus", "sku": {"name": "Standard"},
             "tags": {"whose": "theirs"}, "theirs": {"deep": [1]}, "properties": {
                 "theirField": "kept",
