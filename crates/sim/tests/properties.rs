@@ -95,7 +95,8 @@ fn plain(value: &Value) -> Value {
 }
 
 /// Without what was asked for: nodes and a pool that stays on a load balancer of others, a DNS
-/// label on an address that was brought, the subnet's word for Private Link Services, a tag of the config.
+/// label on an address that was brought, the subnet's word for Private Link Services, a tag of the
+/// config.
 fn without_wishes(mut all: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     all.retain(|id, _| !id.contains("/microsoft.compute/") && !id.ends_with("/vnet"));
     for resource in all.values_mut() {
