@@ -175,9 +175,18 @@ impl Azure {
             );
             return refuse("PrivateLinkServiceRequiresStandardLoadBalancer", message);
         }
-        if text(element, &["properties", "subnet", "id"]).is_empty() {
+        // A public frontend does as long as none of its rules has floating IP.
+        let floats = |rule: &&Value| {
+            same(text(rule, &["properties", "frontendIPConfiguration", "id"]), frontend)
+                && rule["properties"]["enableFloatingIP"].as_bool() == Some(true)
+        };
+        let rules = list(&balancer.value, &["properties", "loadBalancingRules"]);
+        if text(element, &["properties", "subnet", "id"]).is_empty()
+            && rules.iter().any(|rule| floats(&rule))
+        {
             let message = format!(
-                "Private link service {id} needs an internal frontend; {frontend} is public."
+                "Private link service {id} needs an internal frontend, or one whose rules have no \
+                 floating IP; {frontend} is public."
             );
             return refuse("PrivateLinkServiceRequiresInternalFrontend", message);
         }

@@ -16,8 +16,8 @@ const MAX_RULES: usize = 1_500;
 const MAX_FRONTENDS: usize = 600;
 const MAX_POOL_ADDRESSES: usize = 1_000;
 
-/// A frontend (lower-case name), a protocol and a port: where traffic enters.
-type Listeners = BTreeMap<(String, String, i64), String>;
+/// A frontend (lower-case name), a port and a protocol: where traffic enters.
+type Listeners = BTreeMap<(String, i64, String), String>;
 
 impl Azure {
     pub(crate) fn check_load_balancer(
@@ -427,24 +427,22 @@ fn check_values(entry: &Entry, rule: &Value) -> Checked {
     Ok(())
 }
 
+/// Protocol All takes its port of every protocol; with port 0 it takes every port.
 fn listen(listeners: &mut Listeners, entry: &Entry, rule: &Value, port: Option<i64>) -> Checked {
     let inside = &rule["properties"];
     let frontend = last(text(inside, &["frontendIPConfiguration", "id"])).to_lowercase();
     let protocol = text(inside, &["protocol"]).to_lowercase();
     let name = text(rule, &["name"]).to_owned();
     let port = port.unwrap_or(0);
-    let same_place = listeners.insert((frontend.clone(), protocol.clone(), port), name.clone());
-    // Protocol All takes every port of its frontend.
-    let all = (frontend.clone(), "all".to_owned(), 0);
-    let other = same_place.or_else(|| match protocol.as_str() {
-        "all" => {
-            let from = (frontend.clone(), String::new(), i64::MIN);
-            let same_frontend = |(key, _): &(&(String, String, i64), &String)| key.0 == frontend;
-            let mut here = listeners.range(from..).take_while(same_frontend);
-            here.find(|(_, found)| **found != name).map(|(_, found)| found.clone())
-        }
-        _ => listeners.get(&all).cloned(),
-    });
+    let all = |protocol: &str| protocol == "all";
+    let clash = |(_, at, other): &(String, i64, String)| {
+        let whole = (all(&protocol) && port == 0) || (all(other) && *at == 0);
+        whole || (*at == port && (*other == protocol || all(other) || all(&protocol)))
+    };
+    let from = (frontend.clone(), i64::MIN, String::new());
+    let mut here = listeners.range(from..).take_while(|(key, _)| key.0 == frontend);
+    let other = here.find(|(key, _)| clash(key)).map(|(_, found)| found.clone());
+    listeners.insert((frontend, port, protocol), name.clone());
     match other {
         None => Ok(()),
         Some(other) => {

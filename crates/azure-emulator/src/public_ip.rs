@@ -139,8 +139,15 @@ impl Azure {
             );
             return refuse("InvalidDomainNameLabel", message);
         }
+        // A name can stand for one address of each family.
+        let version = |entry: &Entry| {
+            text(&entry.value, &["properties", "publicIPAddressVersion"]).to_owned()
+        };
+        let same_family = |owner: &str| {
+            self.store.get(owner).is_none_or(|other| same(&version(other), &version(entry)))
+        };
         match self.store.owner_of_name(fqdn) {
-            Some(owner) if owner != key => {
+            Some(owner) if owner != key && same_family(owner) => {
                 let message = format!("DNS record {fqdn} is already used by another public IP.");
                 refuse("DnsRecordInUse", message)
             }

@@ -92,21 +92,26 @@ pub fn lint(
     let kubernetes = manifest::cluster(&sound, policy, classes)?;
     let mut world = World { kubernetes, ..World::default() };
     crate::estate::Estate::assumed(policy).fill(&mut world, policy);
-    let (_, report) = plan::plan(&world, policy);
-    let by_service = report.services.values().map(|s| ("Service", &s.name, &s.findings));
-    let by_pod = report.pods.iter().map(|(name, findings)| ("Pod", name, findings));
-    for (kind, name, findings) in by_service.chain(by_pod) {
-        let Some(manifest) = sound.iter().find(|m| is_named(m, kind, name)) else { continue };
-        for finding in findings {
-            mistakes.push(places.mistake(manifest, level(finding), &Raw::of(finding)));
+    // What is wrong with a Service alone is said at once; what is wrong with it beside others, once
+    // they stand.
+    let forecast = plan::forecast::forecast(&world, policy);
+    for report in [&forecast.report, &forecast.last] {
+        let by_service = report.services.values().map(|s| ("Service", &s.name, &s.findings));
+        let by_pod = report.pods.iter().map(|(name, findings)| ("Pod", name, findings));
+        for (kind, name, findings) in by_service.chain(by_pod) {
+            let Some(manifest) = sound.iter().find(|m| is_named(m, kind, name)) else { continue };
+            for finding in findings {
+                mistakes.push(places.mistake(manifest, level(finding), &Raw::of(finding)));
+            }
         }
     }
     let order: BTreeMap<&Path, usize> =
         manifests.iter().enumerate().rev().map(|(at, m)| (m.path.as_path(), at)).collect();
     mistakes.sort_by(|a, b| {
         let key = |m: &Mistake| (order.get(m.path.as_path()).copied(), m.line, m.column);
-        key(a).cmp(&key(b)).then_with(|| a.rule.cmp(&b.rule))
+        key(a).cmp(&key(b)).then_with(|| (&a.rule, &a.value).cmp(&(&b.rule, &b.value)))
     });
+    mistakes.dedup();
     let is_service = |m: &&Manifest| text(&m.object, "/kind") == "Service";
     Ok(Lint { services: manifests.iter().filter(is_service).count(), mistakes })
 }

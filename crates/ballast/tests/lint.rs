@@ -23,6 +23,9 @@ const PER_SET: &str = r#", "enableMultipleStandardLoadBalancers": true,
 const SEVERAL: &str = r#", "multipleStandardLoadBalancerConfigurations": [
     {"name": "kubernetes", "primaryVMSet": "vmss"},
     {"name": "lb1", "primaryVMSet": "set1"}, {"name": "lb2", "primaryVMSet": "set2"}]"#;
+const SELECTIVE: &str = r#", "multipleStandardLoadBalancerConfigurations": [
+    {"name": "kubernetes", "primaryVMSet": "vmss",
+     "serviceLabelSelector": {"matchLabels": {"tier": "edge"}}}]"#;
 const CONTAINER: &str = r#", "loadBalancerSku": "service", "serviceGatewayEnabled": true,
     "loadBalancerBackendPoolConfigurationType": "podIP""#;
 
@@ -179,6 +182,13 @@ const CASES: &[(&str, &str, &str)] = &[
         SINGLE,
         "@azure-pls-create: true\n@azure-load-balancer-internal: true\n@azure-pls-visibility: a,b",
     ),
+    ("NoEligibleLoadBalancer", SELECTIVE, ""),
+    (
+        "PortTaken",
+        SINGLE,
+        "@azure-load-balancer-internal: true\nports: [{name: a, port: 80}, {name: b, port: 80, \
+         protocol: SCTP}]",
+    ),
     ("UnsupportedInternalLoadBalancer", CONTAINER, "@azure-load-balancer-internal: true"),
     ("UnsupportedSessionAffinity", CONTAINER, "sessionAffinity: ClientIP"),
     ("UnsupportedLoadBalancerIP", CONTAINER, "loadBalancerIP: 20.1.2.3"),
@@ -199,8 +209,40 @@ const CASES: &[(&str, &str, &str)] = &[
 ];
 
 /// Rules that no manifest breaks, and why.
-const UNREACHABLE: &[(&str, &str)] =
-    &[("InvalidBackendPort", "the API server refuses a target port outside 1 to 65535")];
+const UNREACHABLE: &[(&str, &str)] = &[
+    ("InvalidBackendPort", "the API server refuses a target port outside 1 to 65535"),
+    ("UnknownNodeSet", "which node sets there are, only Azure knows"),
+    ("DnsLabelTaken", "needs a second Service, or a public IP"),
+    ("PrivateLinkOwned", "needs a second Service on the same frontend"),
+    ("LoadBalancersFull", "needs load balancers with hundreds of rules"),
+    ("PinnedLoadBalancerNotEligible", "needs a public IP on a load balancer"),
+    ("LoadBalancerRuleLimit", "needs a load balancer with hundreds of rules"),
+    ("LoadBalancerFrontendLimit", "needs a load balancer with hundreds of frontends"),
+    ("NetworkInterfaceRuleLimit", "needs a load balancer with hundreds of rules"),
+    ("PoolAddressLimit", "needs a thousand nodes"),
+    ("SecurityRuleLimit", "needs a security group with hundreds of rules"),
+    ("SecurityRuleNameTaken", "needs somebody else's security rule"),
+    ("SecurityGroupNotFound", "whether it is there, only Azure knows"),
+    ("SubnetNotFound", "which subnets there are, only Azure knows"),
+    ("PinnedAddressUnusable", "which addresses a subnet has, only Azure knows"),
+    ("PinnedAddressNotFound", "which public IPs there are, only Azure knows"),
+    ("PublicIpNotFound", "which public IPs there are, only Azure knows"),
+    ("PublicIpGroupUnreadable", "which resource groups there are, only Azure knows"),
+    ("PublicIpFamilyMismatch", "needs a public IP that was brought"),
+    ("PublicIpSkuMismatch", "needs a public IP that was brought"),
+    ("PublicIpInUse", "needs a public IP that was brought"),
+    ("PrivateLinkForeign", "needs another cluster's Private Link Service"),
+    ("PrivateLinkGroupUnreadable", "which resource groups there are, only Azure knows"),
+    ("PrivateLinkGroupChanged", "needs a Private Link Service"),
+    ("PrivateLinkNameChanged", "needs a Private Link Service"),
+    ("PrivateLinkNameTaken", "needs a Private Link Service"),
+    ("PrivateLinkAddressUnusable", "which addresses a subnet has, only Azure knows"),
+    ("PoolKindSwitching", "needs pools of the other kind"),
+    ("IpTagsOfSharedPublicIp", "needs a public IP"),
+    ("BasicPublicIpInUse", "needs a Basic public IP"),
+    ("BasicLoadBalancerCannotBeReplaced", "needs a Basic load balancer"),
+    ("StandardCannotBecomeBasic", "needs a Standard load balancer"),
+];
 
 #[test]
 fn every_rule_has_a_manifest_that_breaks_it() {
@@ -224,6 +266,8 @@ fn every_rule_has_a_manifest_that_breaks_it() {
             true => mistake.key.as_str(),
             false => mistake.key.rsplit('.').next().unwrap(),
         };
+        // What is not there is told where the object's name stands.
+        let last = if text.contains(last) { last } else { "name" };
         let column = usize::try_from(mistake.column).unwrap() - 1;
         assert!(line[column..].starts_with(last), "{name}: {line:?} at {column}");
     }

@@ -290,7 +290,7 @@ impl Controller {
                 if gone {
                     read.read_ms = Some(now_ms);
                     read.failures = 0;
-                    observe::azure::apply_missing(&mut self.world.azure, need);
+                    self.miss(need);
                     return;
                 }
                 read.failures += 1;
@@ -307,6 +307,22 @@ impl Controller {
                 let text =
                     format!("reading {need} failed, next try in {} s: {error}", wait / 1_000);
                 self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
+            }
+        }
+    }
+
+    /// What was to be read does not exist. While the cluster's own groups go, nothing is left in
+    /// them; one that a Service names and that is not there is a mistake.
+    fn miss(&mut self, need: &Need) {
+        let policy = &self.policy;
+        let own = [&policy.group, &policy.balancer_group, &policy.private_link_group];
+        let azure = &mut self.world.azure;
+        match need {
+            Need::PublicIps(group) | Need::PrivateLinks(group) if !own.contains(&group) => {
+                observe::azure::apply_unreadable(azure, need, "there is no such resource group");
+            }
+            _ => {
+                observe::azure::apply_missing(azure, need);
             }
         }
     }

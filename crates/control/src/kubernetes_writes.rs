@@ -14,6 +14,7 @@ use observe::KubernetesFact;
 use observe::apply::Applied;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -53,6 +54,9 @@ impl Controller {
             Some(old) => asks(old) != asks(service),
             None => service.wish == Wish::LoadBalancer,
         };
+        let shown =
+            old.iter().flat_map(|old| &old.ingress).filter(|i| !service.ingress.contains(i));
+        self.world.shown.extend(shown.filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok()));
         if old.is_none() && service.has_finalizer(SERVICE_FINALIZER) {
             self.inherit(&service.uid, now_ms);
         }
@@ -152,7 +156,17 @@ impl Controller {
         }
     }
 
+    /// What was written, as the API server holds it now. An object that the watch has shown to be
+    /// gone meanwhile stays gone.
     fn overlay(&mut self, object: &Object, body: &Value, now_ms: u64) {
+        let held = &self.world.kubernetes;
+        let is_held = match object {
+            Object::Service { uid, .. } => held.services.contains_key(uid),
+            Object::Pod { name, .. } => held.pods.contains_key(name),
+        };
+        if !is_held {
+            return;
+        }
         let classes = &self.options.classes;
         let interner = &mut self.interner;
         let fact = match object {

@@ -8,6 +8,7 @@ use crate::id::{Group, NodeName, ResourceId, ServiceName, ServiceUid};
 use crate::kubernetes::{EndpointSlice, Node, Pod, Service};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Something that has to be read before it can be planned on.
@@ -195,6 +196,9 @@ pub struct World {
     /// Frontend names (base names) that were seen without a Service in two complete lists in a
     /// row: their Service is gone without having been waited for.
     pub abandoned: BTreeSet<Arc<str>>,
+    /// Addresses that Services showed in their status since this process started and no longer
+    /// do: what is open for them was opened for us.
+    pub shown: BTreeSet<IpAddr>,
 }
 
 impl World {

@@ -109,7 +109,7 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
         for own in &balancer.frontends {
             let is_own =
                 name::base_of(&own.name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base));
-            if is_own && let Some(address) = frontend::address(draft, own) {
+            if is_own && let Some(address) = frontend::address_of(draft, own) {
                 addresses.push(Arc::from(address.to_string()));
             }
         }

@@ -17,13 +17,18 @@ pub mod intent;
 pub mod name;
 pub mod reach;
 
+mod check;
 mod container;
 mod desired;
 mod difftracker;
 mod draft;
+#[cfg(test)]
+mod fixture;
 mod kubernetes;
 mod nodes;
 mod placement;
+
+pub use check::{Breach, Violation, check};
 
 use model::policy::Layout;
 use model::{Plan, Policy, Report, World};

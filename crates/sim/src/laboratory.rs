@@ -153,6 +153,7 @@ impl Laboratory {
                 return;
             }
             let effects = self.controller.step(events, self.now_ms);
+            self.check();
             let idle = effects.is_empty();
             for effect in effects {
                 self.carry_out(effect);
@@ -164,6 +165,17 @@ impl Laboratory {
                 }
             }
         }
+    }
+
+    /// Reads the plan as a stranger would.
+    ///
+    /// # Panics
+    /// When something is in it that must not be: no test goes on from there.
+    fn check(&self) {
+        let (world, plan) = (self.controller.world(), self.controller.plan());
+        let found = plan::check(world, &self.policy, plan);
+        let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert!(lines.is_empty(), "the plan breaks rules:\n{}", lines.join("\n"));
     }
 
     fn carry_out(&mut self, effect: Effect) {

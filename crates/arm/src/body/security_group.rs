@@ -9,8 +9,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How the names of rules begin that are written in our own form.
+/// How the names of rules begin that are written in our own form, and the priorities they have.
 const OURS: &str = "k8s-azure-lb";
+const PRIORITIES: std::ops::RangeInclusive<u64> = 500..=4096;
 const ACCESS: [(&str, Access); 2] = [("Allow", Access::Allow), ("Deny", Access::Deny)];
 /// Of each set: its singular and its plural field.
 const SOURCES: [&str; 2] = ["sourceAddressPrefix", "sourceAddressPrefixes"];
@@ -38,8 +39,10 @@ pub fn read_security_group(body: &Value) -> Result<SecurityGroup, BodyError> {
     Ok(group)
 }
 
-fn is_ours(name: &str) -> bool {
-    name.get(..OURS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OURS))
+fn is_ours(rule: &Child) -> bool {
+    let priority = rule.properties.get("priority").and_then(Value::as_u64);
+    rule.name.get(..OURS.len()).is_some_and(|start| start.eq_ignore_ascii_case(OURS))
+        && priority.is_some_and(|priority| PRIORITIES.contains(&priority))
 }
 
 fn read_rule(body: &Value) -> Result<SecurityRule, BodyError> {
@@ -47,7 +50,7 @@ fn read_rule(body: &Value) -> Result<SecurityRule, BodyError> {
     let mut copy = found.properties.clone();
     // Of a rule that is not ours the fields stay in the rest, because one value and a list of
     // one are the same set and only the rest knows which it was.
-    let p = if is_ours(&found.name) { &mut found.properties } else { &mut copy };
+    let p = if is_ours(&found) { &mut found.properties } else { &mut copy };
     let sources = take_set(p, SOURCES);
     let source_ports = take_set(p, SOURCE_PORTS);
     let destinations = take_set(p, DESTINATIONS);

@@ -1,10 +1,9 @@
 //! Load balancers of nodes: every Service's parts on one become one body.
 
 use super::frontend::{self, Wanted};
-use super::obstacle::obstacle;
 use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
-use super::{bridge, pool, rule, tags};
+use super::{bridge, limit, pool, rule, tags};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{Intent, SHARED_PROBE};
 use crate::name;
@@ -93,6 +92,8 @@ pub(crate) fn plan(
         let ways = bridge::ways(draft, &build.after, seats);
         pool::ensure(draft, &mut build.after, seats, &seated);
         bridge::lead(draft, &mut build.after, seats, ways);
+        let nodes = pool::count(seats);
+        draft.findings.extend(limit::crowded(draft.policy, &build.after, nodes));
         let none = BTreeMap::new();
         build.after.tags = tags::merged(build.after.tags.as_ref(), draft.policy, &none, &[]);
     }
@@ -161,12 +162,10 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
     let mut gone = BTreeSet::new();
     for (base, uid) in leaving {
         let own = |name: &str| is_of(name, &base);
-        let held = build
-            .after
-            .frontends
-            .iter()
-            .filter(|f| own(&f.name))
-            .find_map(|f| frontend::address(draft, f).filter(|address| open.contains(address)));
+        let held =
+            build.after.frontends.iter().filter(|f| own(&f.name)).find_map(|f| {
+                frontend::address_of(draft, f).filter(|address| open.contains(address))
+            });
         if build.has_traces(&base)
             && let Some(case) = uid.as_ref().and_then(|uid| draft.cases.get_mut(uid))
         {
@@ -196,7 +195,7 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
 }
 
 /// Whether a part's name is a Service's, by the folded base name.
-fn is_of(part: &str, base: &str) -> bool {
+pub(super) fn is_of(part: &str, base: &str) -> bool {
     name::base_of(part).is_some_and(|b| b.eq_ignore_ascii_case(base))
 }
 
@@ -254,7 +253,7 @@ fn seat(
         draft.wait(uid, wait);
         return false;
     }
-    if let Some(finding) = obstacle(&build.after, &intent, &ready, before) {
+    if let Some(finding) = limit::obstacle(draft, &build.after, &intent, &ready, before) {
         draft.refuse(uid, finding);
         return false;
     }

@@ -5,7 +5,7 @@
 //! go over a pool of addresses of the same nodes until the cluster's pool is of the new kind, and
 //! no rule leads to an empty pool meanwhile.
 
-use super::{member, pool};
+use super::{limit, member, pool};
 use crate::draft::Draft;
 use crate::name as names;
 use crate::placement::{Backends, Seats};
@@ -65,7 +65,8 @@ pub(crate) fn ways(draft: &Draft<'_>, balancer: &LoadBalancer, seats: &Seats) ->
             network: main.network.clone(),
             ..pool::empty(&name)
         });
-        pool::fill(draft, &mut bridge, family, nodes);
+        let most = limit::pool_addresses(balancer.sku);
+        pool::fill(draft, &mut bridge, family, nodes, most);
         // Better the old kind than no backend.
         if !bridge.addresses.is_empty() {
             ways.push((family, bridge));

@@ -1,5 +1,6 @@
 //! Frontend IP configurations.
 
+use super::address;
 use super::public_ip::{self, Chosen};
 use crate::draft::Draft;
 use crate::intent::Intent;
@@ -108,7 +109,15 @@ fn internal(
         return Wanted::Own(own.clone());
     }
     let prefixes = match draft.world.azure.subnets.get(&subnet) {
-        Some(Fact::Known(Some(subnet))) => subnet.prefixes.clone(),
+        Some(Fact::Known(Some(known))) => {
+            if let Some(pinned) = pinned
+                && held_elsewhere(draft, &balancer.id, |f| private(f) == Some(pinned)).is_none()
+                && let Some(what) = address::obstacle(draft, known, pinned, &balancer.id)
+            {
+                return Wanted::Refuse(Box::new(unusable(draft, intent, pinned, &what)));
+            }
+            known.prefixes.clone()
+        }
         Some(Fact::Known(None)) => {
             return Wanted::Refuse(Box::new(no_subnet(draft, intent, &subnet_name)));
         }
@@ -143,6 +152,22 @@ fn internal(
     })
 }
 
+fn unusable(draft: &Draft<'_>, intent: &Intent, pinned: IpAddr, what: &str) -> Finding {
+    let key = match Family::of(pinned) {
+        Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
+        Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
+    };
+    let case = draft.cases.get(&intent.uid);
+    let annotated = case.is_some_and(|case| case.service.annotations.contains_key(key));
+    Finding {
+        severity: Severity::Refusal,
+        rule: "PinnedAddressUnusable",
+        key: Arc::from(if annotated { key } else { "spec.loadBalancerIP" }),
+        value: Arc::from(pinned.to_string()),
+        allowed: format!("an address {what}").into(),
+    }
+}
+
 fn no_subnet(draft: &Draft<'_>, intent: &Intent, subnet: &str) -> Finding {
     let key = match intent.subnet {
         Some(_) => "service.beta.kubernetes.io/azure-load-balancer-internal-subnet",
@@ -173,7 +198,7 @@ pub(crate) fn status(draft: &Draft<'_>, intent: &Intent, family: Family) -> Opti
 }
 
 /// The address that clients of a frontend use, where Azure has allocated it.
-pub(crate) fn address(draft: &Draft<'_>, frontend: &Frontend) -> Option<IpAddr> {
+pub(crate) fn address_of(draft: &Draft<'_>, frontend: &Frontend) -> Option<IpAddr> {
     match &frontend.address {
         FrontendAddress::Public(id) => draft.public_ip(id)?.address,
         FrontendAddress::Private { address, .. } => *address,

@@ -1,11 +1,13 @@
 //! What each kind of Azure resource is to be, one file a kind.
 
+pub(crate) mod address;
 pub(crate) mod balancer;
 pub(crate) mod bridge;
+pub(crate) mod choice;
 pub(crate) mod frontend;
+pub(crate) mod limit;
 pub(crate) mod member;
 pub(crate) mod moving;
-pub(crate) mod obstacle;
 pub(crate) mod pool;
 pub(crate) mod private_link;
 pub(crate) mod public_ip;

@@ -1,6 +1,6 @@
 //! Backend pools that hold addresses of nodes.
 
-use super::member;
+use super::{limit, member};
 use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
@@ -63,6 +63,15 @@ pub(crate) fn ensure(
     }
 }
 
+/// The nodes for the pools of a load balancer.
+pub(crate) fn count(seats: &Seats) -> usize {
+    let Backends::Nodes(nodes) = &seats.backends else { return 0 };
+    let member = |n: &&Arc<Node>| n.membership == Membership::Member;
+    let count =
+        |family| nodes.iter().filter(member).filter(|n| n.address(family).is_some()).count();
+    Family::ALL.into_iter().map(count).max().unwrap_or(0)
+}
+
 fn present(balancer: &LoadBalancer, name: &str) -> Option<usize> {
     balancer.pools.iter().position(|p| p.name.eq_ignore_ascii_case(name))
 }
@@ -86,7 +95,7 @@ fn ensure_one(
     let pool = &mut balancer.pools[at];
     match draft.policy.pools {
         PoolKind::NodeIp if !member::is_held(draft, &balancer.id, pool) => {
-            fill(draft, pool, family, nodes);
+            fill(draft, pool, family, nodes, limit::pool_addresses(balancer.sku));
         }
         // Addresses go before NICs can join.
         PoolKind::NodeNic if !pool.addresses.is_empty() => {
@@ -143,8 +152,14 @@ pub(crate) fn empty(name: &str) -> Pool {
     }
 }
 
-/// Makes a pool hold the addresses of nodes.
-pub(crate) fn fill(draft: &Draft<'_>, pool: &mut Pool, family: Family, nodes: &[Arc<Node>]) {
+/// Makes a pool hold the addresses of nodes, at most so many.
+pub(crate) fn fill(
+    draft: &Draft<'_>,
+    pool: &mut Pool,
+    family: Family,
+    nodes: &[Arc<Node>],
+    most: usize,
+) {
     if !draft.world.is_complete(&[Kind::Nodes]) {
         return;
     }
@@ -164,6 +179,12 @@ pub(crate) fn fill(draft: &Draft<'_>, pool: &mut Pool, family: Family, nodes: &[
     }
     wanted.sort();
     wanted.dedup_by_key(|a| a.address);
+    if wanted.len() > most {
+        // Who is in stays: a pool that is full takes turns with nobody.
+        wanted.sort_by_key(|a| !present.contains_key(&a.address));
+        wanted.truncate(most);
+        wanted.sort();
+    }
     // Without a single node left, what is there stays: an empty list is more often an error of
     // ours or the API server's than a cluster without nodes. One of several load balancers may
     // well have none.

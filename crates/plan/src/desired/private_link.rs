@@ -1,8 +1,11 @@
 //! Private Link Services: one before a frontend, owned by one Service.
 
-mod needs;
+mod addresses;
+mod floating;
+mod reading;
 
-pub(crate) use needs::needs;
+use floating::Floating;
+pub(crate) use reading::needs;
 
 use super::tags;
 use crate::annotation::PREFIX;
@@ -11,8 +14,7 @@ use crate::intent::{Intent, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtoc
 use crate::name;
 use crate::placement::Placement;
 use model::azure::{
-    PrivateLinkAddress, PrivateLinkPolicy, PrivateLinkRank, PrivateLinkService, Provisioning, Rest,
-    Subnet,
+    PrivateLinkAddress, PrivateLinkPolicy, PrivateLinkService, Provisioning, Rest, Subnet,
 };
 use model::plan::{Action, Change, Resource};
 use model::report::{Finding, Severity, Until, Wait};
@@ -23,11 +25,10 @@ use std::sync::Arc;
 
 /// The Service that a Private Link Service belongs to.
 const OWNER: &str = "k8s-azure-owner-service";
-/// Azure allows 80 characters in the name of an IP configuration.
-const LENGTH: usize = 80;
 const CREATE: &str = "azure-pls-create";
 const NAME: &str = "azure-pls-name";
 const GROUP: &str = "azure-pls-resource-group";
+const ADDRESS: &str = "azure-pls-ip-configuration-ip-address";
 const SUBNET: &str = "azure-pls-ip-configuration-subnet";
 
 /// Private Link Services by the frontends they stand before.
@@ -232,12 +233,33 @@ fn choose<'a, 'b>(
 fn write(
     draft: &mut Draft<'_>,
     frontend: &ResourceId,
-    asker: &Asker<'_>,
+    asked: &Asker<'_>,
     there: Option<&Arc<PrivateLinkService>>,
     causes: BTreeSet<ServiceUid>,
 ) {
-    let Asker { intent, link } = asker;
+    let Asker { intent, link } = asked;
     if !crate::kubernetes::is_claimed(draft.policy, draft.cases[&intent.uid].service) {
+        return;
+    }
+    match floating::find(draft, frontend, &intent.base) {
+        Some(Floating::Own) => {
+            let wait = frontend.parent().map(|id| Wait::Resource { id, until: Until::Written });
+            causes.iter().for_each(|uid| wait.iter().for_each(|w| draft.wait(uid, w.clone())));
+            return;
+        }
+        Some(Floating::Others(rule)) => {
+            let allowed = format!("only where no rule of the frontend has floating IP: {rule} has");
+            let finding = refusal(CREATE, "true", "PrivateLinkUnreachable", allowed);
+            draft.refuse(&intent.uid, finding);
+            return;
+        }
+        None => {}
+    }
+    if let Some(Fact::Unreadable(why)) = draft.world.azure.private_links.get(&link.group) {
+        let allowed = format!("a resource group whose Private Link Services can be read ({why})");
+        let value = link.group.as_str();
+        let finding = refusal(GROUP, value, "PrivateLinkGroupUnreadable", allowed);
+        draft.refuse(&intent.uid, finding);
         return;
     }
     let name = link.name.clone().unwrap_or_else(|| format!("pls-{}", frontend.name()).into());
@@ -258,9 +280,14 @@ fn write(
         }
         return;
     }
+    let asker = there.map_or(&id, |there| &there.id);
+    if let Some(finding) = unusable(draft, asker, link) {
+        draft.refuse(&intent.uid, finding);
+        return;
+    }
     let Some((subnet, waits)) = subnet(draft, intent, link, &causes) else { return };
     let mut after = there.map_or_else(|| fresh(draft, id, frontend), |t| (**t).clone());
-    fill(draft, &mut after, asker, &name, &subnet);
+    fill(draft, &mut after, asked, &name, &subnet);
     let failed = there.is_some_and(|t| t.provisioning == Provisioning::Failed);
     if failed || there.is_none_or(|t| **t != after) {
         draft.change(Change {
@@ -310,6 +337,17 @@ fn misplaced(
         && (owner_case(draft, other).as_ref() == Some(&intent.uid)
             || draft.changes.contains_key(id));
     (!own).then(|| taken(id.name()))
+}
+
+/// A static address that the subnet cannot give.
+fn unusable(draft: &Draft<'_>, asker: &ResourceId, link: &PrivateLinkIntent) -> Option<Finding> {
+    let id = draft.policy.subnet_id(&link.subnet);
+    let subnet = draft.world.azure.subnets.get(&id)?.known()?.as_ref()?;
+    link.addresses.iter().find_map(|address| {
+        let what = super::address::obstacle(draft, subnet, *address, asker)?;
+        let (value, allowed) = (address.to_string(), format!("an address {what}"));
+        Some(refusal(ADDRESS, &value, "PrivateLinkAddressUnusable", allowed))
+    })
 }
 
 fn taken(name: &str) -> Finding {
@@ -408,7 +446,7 @@ fn fill(
     subnet: &ResourceId,
 ) {
     let link = asker.link;
-    let wanted = addresses(link, name, subnet);
+    let wanted = addresses::wanted(link, name, subnet);
     // Names of IP configurations and their order say nothing.
     let shape = |all: &[PrivateLinkAddress]| {
         let mut shape: Vec<_> = all.iter().map(|a| (a.subnet.clone(), a.address, a.rank)).collect();
@@ -432,29 +470,6 @@ fn fill(
         (Arc::from(OWNER), Arc::from(owner)),
     ]);
     after.tags = tags::merged(after.tags.as_ref(), draft.policy, &more, &[]);
-}
-
-/// Static addresses first, then those that Azure chooses; the first of all is the primary one.
-fn addresses(link: &PrivateLinkIntent, name: &str, subnet: &ResourceId) -> Vec<PrivateLinkAddress> {
-    let fixed = link.addresses.iter().map(|a| (format!("-static-{a}"), Some(*a)));
-    let chosen = usize::from(link.count).saturating_sub(link.addresses.len());
-    let chosen = (0..chosen).map(|i| (format!("-dynamic-{i}"), None));
-    let all = fixed.chain(chosen).enumerate();
-    all.map(|(at, (tail, address))| PrivateLinkAddress {
-        name: configuration(&link.subnet, name, &tail),
-        subnet: subnet.clone(),
-        address,
-        rank: if at == 0 { PrivateLinkRank::Primary } else { PrivateLinkRank::Secondary },
-    })
-    .collect()
-}
-
-fn configuration(subnet: &str, name: &str, tail: &str) -> Arc<str> {
-    let mut head = format!("{subnet}-{name}");
-    let room = LENGTH.saturating_sub(tail.len()).min(head.len());
-    let end = (0..=room).rev().find(|at| head.is_char_boundary(*at)).unwrap_or(0);
-    head.truncate(end);
-    Arc::from(head + tail)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Public IPs: made, adopted, tagged, released.
 
-mod choice;
-
+use super::choice::{self, Choice};
 use super::{tags, upgrade};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{DnsLabel, Intent, PublicIpIntent};
@@ -14,15 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use choice::{Choice, choose};
-
 /// The public IP of each Service and family.
 pub(crate) type Chosen = BTreeMap<(ServiceUid, Family), ResourceId>;
 
 /// A public IP while it is edited on account of several Services.
-struct Edited {
+pub(super) struct Edited {
     before: Option<Arc<PublicIp>>,
-    after: PublicIp,
+    pub after: PublicIp,
     causes: BTreeSet<ServiceUid>,
 }
 
@@ -37,7 +34,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
         if intent.exposure != Exposure::Public {
             continue;
         }
-        match choose(draft, &intent, &edited) {
+        match choice::choose(draft, &intent, &edited) {
             Ok(ids) => {
                 for (family, id) in ids {
                     adopt(draft, &intent, family, &id, &mut edited);
@@ -70,12 +67,12 @@ fn ownership(ip: &PublicIp) -> Ownership {
 }
 
 /// Whether a managed public IP is this cluster's.
-fn is_this_clusters(ip: &PublicIp, cluster: &str) -> bool {
+pub(super) fn is_this_clusters(ip: &PublicIp, cluster: &str) -> bool {
     let tag = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER)).unwrap_or("");
     ownership(ip) == Ownership::Managed && (tag.is_empty() || tag.eq_ignore_ascii_case(cluster))
 }
 
-fn users(ip: &PublicIp) -> Vec<&str> {
+pub(super) fn users(ip: &PublicIp) -> Vec<&str> {
     let text = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
 }
@@ -280,7 +277,7 @@ fn claim(draft: &Draft<'_>, user: &str, ip: &PublicIp, chosen: &Chosen) -> Claim
     }
 }
 
-fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet<ServiceUid>) {
+pub(super) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet<ServiceUid>) {
     let mut waits = Vec::new();
     for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
         let uses = balancer.frontends.iter().any(

@@ -149,7 +149,11 @@ pub(crate) fn signature(kind: &RuleKind) -> (RuleProtocol, u16) {
     }
 }
 
-/// Whether a rule takes the same protocol and port on its frontend.
-pub(crate) fn overlaps(rule: &Rule, protocol: RuleProtocol, port: u16) -> bool {
-    rule.protocol == protocol && rule.frontend_port == port
+/// Whether two listeners on one frontend get in each other's way: protocol All takes its port of
+/// every protocol, and with port 0 every port.
+pub(crate) fn overlaps(a: (RuleProtocol, u16), b: (RuleProtocol, u16)) -> bool {
+    let all = |(protocol, _): (RuleProtocol, u16)| protocol == RuleProtocol::All;
+    let whole = |listener: (RuleProtocol, u16)| all(listener) && listener.1 == 0;
+    let meet = a.0 == b.0 || all(a) || all(b);
+    whole(a) || whole(b) || (meet && a.1 == b.1)
 }

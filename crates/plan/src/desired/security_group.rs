@@ -4,6 +4,8 @@
 //! frontends, nodes or Services. Known destinations are kept exactly as long as a Service wants
 //! them; others (another cluster's, say) stay where they are.
 
+mod room;
+
 use super::public_ip::Chosen;
 use super::{frontend, moving, pool, tags};
 use crate::draft::{Draft, Stance};
@@ -16,6 +18,7 @@ use model::plan::{Action, Change, Resource};
 use model::report::{Finding, Severity};
 use model::world::{Fact, Need};
 use model::{Family, Protocol, ServiceUid};
+use room::{RULES, free_priority, full, is_crowded, name_taken};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,8 +27,6 @@ use std::sync::Arc;
 const PRIORITIES: std::ops::RangeInclusive<u16> = 500..=4095;
 /// The highest priority at which a rule with our prefix is still ours.
 const LAST_PRIORITY: u16 = 4096;
-/// Rules a security group takes.
-const RULES: usize = 1_000;
 
 /// What makes two rules the same rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,7 +166,7 @@ pub(crate) fn frontends(
             });
             let name = shared.unwrap_or(own);
             let frontend = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&name));
-            if let Some(address) = frontend.and_then(|f| frontend::address(draft, f)) {
+            if let Some(address) = frontend.and_then(|f| frontend::address_of(draft, f)) {
                 found.insert(family, address);
             }
         }
@@ -314,7 +315,7 @@ fn destinations(
 
 /// Every destination that we know to be this cluster's.
 fn known(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
-    let mut known: BTreeSet<IpAddr> = BTreeSet::new();
+    let mut known: BTreeSet<IpAddr> = draft.world.shown.clone();
     for facts in draft.world.azure.public_ips.values().filter_map(Fact::known) {
         for ip in facts.values() {
             let tags = ip.tags.as_ref();
@@ -328,7 +329,7 @@ fn known(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
     }
     for id in placement.balancers.keys() {
         let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
-        known.extend(balancer.frontends.iter().filter_map(|f| frontend::address(draft, f)));
+        known.extend(balancer.frontends.iter().filter_map(|f| frontend::address_of(draft, f)));
         known.extend(balancer.pools.iter().flat_map(|p| &p.addresses).map(|a| a.address));
     }
     for node in draft.world.kubernetes.nodes.values() {
@@ -351,7 +352,7 @@ fn kept(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
             let own = balancer.frontends.iter().filter(|f| {
                 name::base_of(&f.name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base))
             });
-            let addresses = own.filter_map(|f| frontend::address(draft, f));
+            let addresses = own.filter_map(|f| frontend::address_of(draft, f));
             kept.extend(addresses.map(|a| Arc::from(a.to_string())));
         }
     }
@@ -421,12 +422,17 @@ fn open(
             }
             continue;
         }
-        let Some(priority) = past
-            .as_ref()
-            .filter(|r| is_managed(r))
-            .map(|r| r.priority)
-            .or_else(|| free_priority(&[before, after], shape.access))
-        else {
+        if let Some(theirs) = past.as_ref().filter(|r| !is_managed(r)) {
+            for uid in on_account.into_keys() {
+                draft.refuse(&uid, name_taken(theirs, &after.id));
+            }
+            continue;
+        }
+        let free = || free_priority(&[before, after], shape.access);
+        let Some(priority) = past.as_ref().map(|r| r.priority).or_else(free) else {
+            for uid in on_account.into_keys() {
+                draft.refuse(&uid, full(&after.id));
+            }
             continue;
         };
         let mut all = destinations;
@@ -443,6 +449,12 @@ fn open(
             ports: shape.ports,
             rest: past.as_ref().map(|r| r.rest.clone()).unwrap_or_else(Rest::default),
         };
+        if past.as_ref() != Some(&rule) && is_crowded(after, past.as_ref(), &rule) {
+            for uid in on_account.into_keys() {
+                draft.refuse(&uid, full(&after.id));
+            }
+            continue;
+        }
         if past.as_ref() != Some(&rule) {
             // Who joins a rule that stands changes it for nobody else.
             let stands = past.as_ref().is_some_and(|past| {
@@ -461,28 +473,4 @@ fn open(
         }
     }
     causes
-}
-
-fn full(id: &model::ResourceId) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule: "SecurityRuleLimit",
-        key: Arc::from("spec.ports"),
-        value: Arc::from("one more security rule"),
-        allowed: format!("at most {RULES} rules in security group {}", id.name()).into(),
-    }
-}
-
-/// The lowest free priority for an allow rule, the highest for a deny rule. A priority that is
-/// only freed by the same write is not taken again: the rule it replaces and the new one never
-/// share a number, not even in somebody's log.
-fn free_priority(groups: &[&SecurityGroup], access: Access) -> Option<u16> {
-    let rules = groups.iter().flat_map(|group| &group.rules);
-    let inbound = rules.filter(|r| r.direction.eq_ignore_ascii_case("Inbound"));
-    let taken: BTreeSet<u16> = inbound.map(|r| r.priority).collect();
-    let mut all = PRIORITIES;
-    match access {
-        Access::Allow => all.find(|p| !taken.contains(p)),
-        Access::Deny => all.rev().find(|p| !taken.contains(p)),
-    }
 }

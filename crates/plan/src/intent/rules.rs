@@ -1,4 +1,5 @@
-//! Every finding that reading a Service can yield.
+//! Every finding about a Service: first what reading it can yield, then what Azure and the cluster
+//! can.
 
 use model::report::Severity;
 
@@ -211,12 +212,148 @@ rules! {
     IGNORED_BY_CONTAINER Note "IgnoredByContainerLoadBalancer"
         "azure-dns-label-name: web"
         "nothing: it has no effect on container load balancers";
+
+    UNKNOWN_NODE_SET Refusal "UnknownNodeSet"
+        "azure-load-balancer-mode: set9"
+        "__auto__ or a scale set or availability set that nodes are in";
+    LOAD_BALANCERS_FULL Refusal "LoadBalancersFull"
+        "spec.ports: 20 rules"
+        "as many rules as a load balancer that the Service may be on has room for";
+    NO_ELIGIBLE_LOAD_BALANCER Refusal "NoEligibleLoadBalancer"
+        "azure-load-balancer-configurations: lb2"
+        "labels and a namespace that the selectors of at least one configuration take";
+    PINNED_NOT_ELIGIBLE Refusal "PinnedLoadBalancerNotEligible"
+        "azure-load-balancer-ipv4: 20.1.2.3"
+        "an address on a load balancer that the Service may be on";
+    LOAD_BALANCER_RULE_LIMIT Refusal "LoadBalancerRuleLimit"
+        "spec.ports: 20 rules"
+        "at most 1,500 rules a load balancer; 250 on Basic";
+    LOAD_BALANCER_FRONTEND_LIMIT Refusal "LoadBalancerFrontendLimit"
+        "spec.type: 1 frontends"
+        "at most 600 frontends a load balancer; 200 on Basic";
+    NETWORK_INTERFACE_RULE_LIMIT Refusal "NetworkInterfaceRuleLimit"
+        "spec.ports: 20 rules"
+        "at most 300 rules a network interface, where nodes join pools through theirs";
+    POOL_ADDRESS_LIMIT Note "PoolAddressLimit"
+        "nodes: 1200"
+        "at most 1,000 addresses a pool, 300 on Basic; other nodes get no traffic from it";
+    SECURITY_RULE_LIMIT Refusal "SecurityRuleLimit"
+        "spec.ports: one more security rule"
+        "at most 1,000 rules and 4,000 source and destination prefixes a security group";
+    SECURITY_RULE_NAME_TAKEN Refusal "SecurityRuleNameTaken"
+        "spec.ports: k8s-azure-lb_allow_IPv4_d39272f7f57ed937951650d93992ad77"
+        "no rule of this name that somebody else made at another priority";
+    SECURITY_GROUP_NOT_FOUND Refusal "SecurityGroupNotFound"
+        "securityGroupName: nsg"
+        "a security group that exists";
+    PORT_TAKEN Refusal "PortTaken"
+        "spec.ports: 80"
+        "ports that are free on the frontend, each once; SCTP takes a port of every protocol";
+    SUBNET_NOT_FOUND Refusal "SubnetNotFound"
+        "azure-load-balancer-internal-subnet: nowhere"
+        "a subnet of the cluster's virtual network";
+    PINNED_ADDRESS_UNUSABLE Refusal "PinnedAddressUnusable"
+        "azure-load-balancer-ipv4: 10.0.0.1"
+        "a free address of the subnet that Azure does not keep to itself";
+    PINNED_ADDRESS_NOT_FOUND Refusal "PinnedAddressNotFound"
+        "azure-load-balancer-ipv4: 20.1.2.3"
+        "the address of a public IP that exists in the resource group";
+    PUBLIC_IP_NOT_FOUND Refusal "PublicIpNotFound"
+        "azure-pip-name: web"
+        "the name of a public IP that exists in the resource group";
+    PUBLIC_IP_GROUP_UNREADABLE Refusal "PublicIpGroupUnreadable"
+        "azure-load-balancer-resource-group: ips"
+        "a resource group that exists and whose public IPs can be read";
+    PUBLIC_IP_FAMILY_MISMATCH Refusal "PublicIpFamilyMismatch"
+        "azure-pip-name-ipv6: web"
+        "a public IP of the family that it is to serve";
+    PUBLIC_IP_SKU_MISMATCH Refusal "PublicIpSkuMismatch"
+        "azure-pip-name: web"
+        "a Basic public IP, where load balancers are Basic";
+    PUBLIC_IP_IN_USE Refusal "PublicIpInUse"
+        "azure-pip-name: web"
+        "a public IP that nothing but load balancers of the cluster uses";
+    DNS_LABEL_TAKEN Refusal "DnsLabelTaken"
+        "azure-dns-label-name: web"
+        "a label that no other Service or public IP of the region has";
+    PRIVATE_LINK_FOREIGN Refusal "PrivateLinkForeign"
+        "azure-pls-create: true"
+        "a frontend without another cluster's Private Link Service";
+    PRIVATE_LINK_OWNED Refusal "PrivateLinkOwned"
+        "azure-pls-create: true"
+        "no other azure-pls-* key where the frontend is shared and another Service owns it";
+    PRIVATE_LINK_GROUP_UNREADABLE Refusal "PrivateLinkGroupUnreadable"
+        "azure-pls-resource-group: links"
+        "a resource group that exists and whose Private Link Services can be read";
+    PRIVATE_LINK_GROUP_CHANGED Refusal "PrivateLinkGroupChanged"
+        "azure-pls-resource-group: links"
+        "the resource group of the Private Link Service that is there";
+    PRIVATE_LINK_NAME_CHANGED Refusal "PrivateLinkNameChanged"
+        "azure-pls-name: web"
+        "the name of the Private Link Service that is there";
+    PRIVATE_LINK_NAME_TAKEN Refusal "PrivateLinkNameTaken"
+        "azure-pls-name: web"
+        "a name that no other Private Link Service of the resource group has";
+    PRIVATE_LINK_ADDRESS_UNUSABLE Refusal "PrivateLinkAddressUnusable"
+        "azure-pls-ip-configuration-ip-address: 10.0.0.1"
+        "free addresses of the subnet that Azure does not keep to itself";
+
+    POOL_KIND_SWITCHING Note "PoolKindSwitching"
+        "loadBalancerBackendPoolConfigurationType: nodeIP on kubernetes"
+        "patience: rules lead over a second pool until the members have changed";
+    IP_TAGS_OF_SHARED_PUBLIC_IP Note "IpTagsOfSharedPublicIp"
+        "azure-pip-ip-tags: RoutingPreference=Internet"
+        "the IP tags that the public IP has, where other Services use it, too";
+    BASIC_PUBLIC_IP_IN_USE Refusal "BasicPublicIpInUse"
+        "loadBalancerSku: web"
+        "a Standard public IP, or a Basic one that nothing else uses";
+    BASIC_LOAD_BALANCER_CANNOT_BE_REPLACED Refusal "BasicLoadBalancerCannotBeReplaced"
+        "loadBalancerSku: standard, while Basic kubernetes has NAT or outbound rules"
+        "a Basic load balancer without parts of others: it is made again as Standard";
+    STANDARD_CANNOT_BECOME_BASIC Refusal "StandardCannotBecomeBasic"
+        "loadBalancerSku: basic, while kubernetes is Standard"
+        "standard: Azure turns neither load balancers nor public IPs back";
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    /// What else is written like a rule's name where rules are named.
+    const OTHER: [&str; 1] = ["PoolMembersUnreadable"];
+
+    #[test]
+    fn every_rule_that_planning_names_is_listed() {
+        let sources = [
+            include_str!("../desired/balancer.rs"),
+            include_str!("../desired/bridge.rs"),
+            include_str!("../desired/choice.rs"),
+            include_str!("../desired/frontend.rs"),
+            include_str!("../desired/limit.rs"),
+            include_str!("../desired/private_link.rs"),
+            include_str!("../desired/public_ip.rs"),
+            include_str!("../desired/security_group.rs"),
+            include_str!("../desired/security_group/room.rs"),
+            include_str!("../desired/upgrade.rs"),
+            include_str!("../placement/per_set.rs"),
+            include_str!("../placement/several.rs"),
+        ];
+        let listed: BTreeSet<&str> = RULES.iter().map(|r| r.name).chain(OTHER).collect();
+        let mut named = 0;
+        for word in sources.iter().flat_map(|text| text.split('"').skip(1).step_by(2)) {
+            let capitals = word.chars().filter(char::is_ascii_uppercase).count();
+            let is_name = word.starts_with(|c: char| c.is_ascii_uppercase())
+                && word.chars().all(|c| c.is_ascii_alphanumeric())
+                && capitals > 1
+                && word != "IPv4";
+            if is_name {
+                named += 1;
+                assert!(listed.contains(word), "{word}");
+            }
+        }
+        assert!(named > 20, "only {named} names were found");
+    }
 
     #[test]
     fn names_are_unique_and_in_camel_case() {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::forecast::{Forecast, forecast};
 use model::azure::LoadBalancer;
+use model::azure::PrivateLinkRank;
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, SERVICE_FINALIZER, Service, ServicePort, TargetPort,
     TrafficPolicy, Wish,
@@ -251,7 +252,7 @@ fn static_addresses_come_first_and_one_of_them_is_primary() {
 
 #[test]
 fn names_of_ip_configurations_are_cut_to_eighty_characters() {
-    let name = configuration("nodes", &"x".repeat(90), "-dynamic-0");
+    let name = addresses::configuration("nodes", &"x".repeat(90), "-dynamic-0");
     assert_eq!(name.len(), 80);
     assert!(name.starts_with("nodes-x") && name.ends_with("x-dynamic-0"));
 }

@@ -1,15 +1,16 @@
-//! Which Private Link Services have to be read.
+//! Which resource groups are read for Private Link Services.
 
 use super::{CREATE, GROUP};
 use crate::annotation::PREFIX;
 use crate::draft::Draft;
-use model::Group;
-use model::azure::{FrontendAddress, LoadBalancer};
+use model::azure::FrontendAddress;
 use model::policy::BalancerSku;
 use model::world::{Fact, Need};
+use model::{Group, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What has to be read: nothing where no frontend of ours can have a Private Link Service.
+/// What has to be read: nothing where no Service asks for a Private Link Service and no frontend
+/// of ours can have one. One that can may have kept it from before this process started.
 pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
     let facts = &draft.world.azure.private_links;
     let mut groups: BTreeSet<Group> = facts.keys().cloned().collect();
@@ -20,35 +21,29 @@ pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
             groups.insert(group);
         }
     }
-    if may_have_some(draft) {
+    if may_be_linked(draft) {
         groups.insert(draft.policy.private_link_group.clone());
     }
     let is_unread = |group: &Group| matches!(facts.get(group), None | Some(Fact::Unknown));
     groups.into_iter().filter(is_unread).map(Need::PrivateLinks).collect()
 }
 
-/// Whether a Private Link Service may stand before a frontend although no Service asks for one
-/// any more: its annotation went while nobody looked. One of another resource group than the
-/// config's is not found that way.
-fn may_have_some(draft: &Draft<'_>) -> bool {
-    let standard = draft.policy.sku == BalancerSku::Standard;
+/// Whether a frontend of ours is internal, or has a rule without floating IP.
+fn may_be_linked(draft: &Draft<'_>) -> bool {
+    let standard = draft.policy.sku != BalancerSku::Basic;
     let mut balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
     standard
         && balancers.any(|balancer| {
-            balancer.frontends.iter().any(|f| {
-                let ours = draft.owner_of(&f.name).is_some();
-                let internal = matches!(&f.address, FrontendAddress::Private { .. });
-                ours && (internal || has_translated_rule(balancer, &f.name))
+            let floats = |id: &ResourceId| {
+                let mut rules = balancer.rules.iter();
+                rules.all(|r| r.frontend.as_ref() != Some(id) || r.floating_ip == Some(true))
+            };
+            let mut own = balancer.frontends.iter().filter(|f| draft.owner_of(&f.name).is_some());
+            own.any(|f| match f.address {
+                FrontendAddress::Private { .. } => true,
+                _ => !floats(&balancer.id.child("frontendIPConfigurations", &f.name)),
             })
         })
-}
-
-/// Whether a rule without floating IP leads from a frontend: only then, or where it is internal,
-/// can a Private Link Service stand before it.
-fn has_translated_rule(balancer: &LoadBalancer, frontend: &str) -> bool {
-    let id = balancer.id.child("frontendIPConfigurations", frontend);
-    let mut own = balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
-    own.any(|r| r.floating_ip != Some(true))
 }
 
 /// Where a Service that is not planned as it asks may have one.

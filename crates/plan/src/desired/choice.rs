@@ -1,7 +1,7 @@
-//! Which public IPs a Service gets, and why it cannot have them.
+//! Which public IP a Service stands on, and why it cannot stand on one.
 
-use super::{Edited, delete, is_this_clusters, users};
-use crate::desired::{tags, upgrade};
+use super::public_ip::{Edited, delete, is_this_clusters, users};
+use super::{tags, upgrade};
 use crate::draft::Draft;
 use crate::intent::{DnsLabel, Intent, PublicIpIntent};
 use crate::name;
@@ -19,7 +19,7 @@ pub(super) enum Choice {
     Refuse(Box<Finding>),
 }
 
-/// The public IPs that a Service wants.
+/// The public IPs of a Service, by family.
 pub(super) fn choose(
     draft: &mut Draft<'_>,
     intent: &Intent,
@@ -63,11 +63,13 @@ pub(super) fn choose(
             }
             PublicIpIntent::Pinned => pinned(intent, family, known)?,
         };
-        dns_conflict(intent, known.get(&id), edited.get(&id))?;
         if let Some(ip) = known.get(&id) {
+            fits(draft, intent, family, ip)?;
             basic_in_use(draft, ip)?;
             retagged(draft, intent, ip)?;
         }
+        dns_conflict(intent, known.get(&id), edited.get(&id))?;
+        label_conflict(draft, intent, (family, &id), edited)?;
         ids.push((family, id));
     }
     Ok(ids)
@@ -102,6 +104,48 @@ fn refuse(rule: &'static str, key: &str, value: &str, allowed: &str) -> Choice {
     }))
 }
 
+/// Key and value by which a Service names the public IP of a family.
+fn named_by(intent: &Intent, family: Family) -> (String, String) {
+    let (plain, six) = match intent.public_ips.get(&family) {
+        Some(PublicIpIntent::Pinned) => ("azure-load-balancer-ipv4", "azure-load-balancer-ipv6"),
+        _ => ("azure-pip-name", "azure-pip-name-ipv6"),
+    };
+    let key = if family == Family::V6 { six } else { plain };
+    let value = match intent.public_ips.get(&family) {
+        Some(PublicIpIntent::Named(name)) => name.to_string(),
+        _ => intent.pinned.get(&family).map(ToString::to_string).unwrap_or_default(),
+    };
+    (format!("service.beta.kubernetes.io/{key}"), value)
+}
+
+/// A public IP is of the family that it is to serve, of a SKU that the load balancer takes, and
+/// nobody else's: Azure changes none of that.
+fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Result<(), Choice> {
+    let (key, value) = named_by(intent, family);
+    let name = ip.id.name();
+    if ip.family != family {
+        let allowed = format!("a public IP of {family}; {name} is of {}", ip.family);
+        return Err(refuse("PublicIpFamilyMismatch", &key, &value, &allowed));
+    }
+    if draft.policy.sku == BalancerSku::Basic && ip.sku != Sku::Basic {
+        let allowed = format!("a Basic public IP; {name} is {}", ip.sku.name());
+        return Err(refuse("PublicIpSkuMismatch", &key, &value, &allowed));
+    }
+    let Some(user) = &ip.user else { return Ok(()) };
+    let balancer = user.parent();
+    let listed = draft.balancers().is_some_and(|all| {
+        balancer.as_ref().is_some_and(|id| {
+            all.contains_key(id) || id.group().as_ref() == Some(&draft.policy.balancer_group)
+        })
+    });
+    let collection = user.folded().rsplit('/').nth(1).unwrap_or("");
+    if listed && collection == "frontendipconfigurations" {
+        return Ok(());
+    }
+    let allowed = format!("a public IP that nothing else uses; {name} is used by {user}");
+    Err(refuse("PublicIpInUse", &key, &value, &allowed))
+}
+
 /// A DNS label that another Service has set is not taken over.
 fn dns_conflict(
     intent: &Intent,
@@ -127,6 +171,29 @@ fn dns_conflict(
         &value,
         &allowed,
     ))
+}
+
+/// A DNS label is a region's: each stands for one public IP of a family.
+fn label_conflict(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    (family, id): (Family, &ResourceId),
+    edited: &BTreeMap<ResourceId, Edited>,
+) -> Result<(), Choice> {
+    let DnsLabel::Set(label) = &intent.public_ip_options.dns_label else { return Ok(()) };
+    let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);
+    let known = facts.flat_map(BTreeMap::values).map(AsRef::as_ref);
+    let mut others = known.chain(edited.values().map(|edit| &edit.after));
+    let other = others.find(|ip| {
+        ip.id != *id
+            && ip.family == family
+            && ip.location == draft.policy.location
+            && ip.dns_label.as_ref().is_some_and(|have| have.eq_ignore_ascii_case(label))
+    });
+    let Some(other) = other else { return Ok(()) };
+    let allowed = format!("a label that no other public IP has: {} has this one", other.id.name());
+    let key = "service.beta.kubernetes.io/azure-dns-label-name";
+    Err(refuse("DnsLabelTaken", key, label, &allowed))
 }
 
 /// A Basic address that something else uses cannot be raised to Standard.

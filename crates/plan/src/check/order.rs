@@ -1,0 +1,93 @@
+//! What waits on what.
+
+use super::{Breach, Lint};
+use model::ResourceId;
+use model::plan::{Action, Change, FinalizerPurpose};
+use model::report::Wait;
+use model::world::Fact;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Lint<'_> {
+    /// Each target once, no circle, and nothing waits on what will never come.
+    pub(super) fn order(&mut self) {
+        let plan = self.plan;
+        let mut targets: BTreeSet<&ResourceId> = BTreeSet::new();
+        for change in &plan.changes {
+            if !targets.insert(&change.target) {
+                self.say(Breach::TargetTwice, &change.target, "two changes");
+            }
+        }
+        let mut edges: BTreeMap<&ResourceId, Vec<&ResourceId>> = BTreeMap::new();
+        for change in &plan.changes {
+            for wait in &change.waits {
+                let (Wait::Resource { id, .. } | Wait::Writing(id)) = wait else { continue };
+                if targets.contains(id) {
+                    edges.entry(&change.target).or_default().push(id);
+                } else if !self.exists(id) && !self.world.in_flight.contains_key(id) {
+                    self.say(Breach::WaitsOnNothing, &change.target, id.as_str());
+                }
+            }
+            self.finalizers(change);
+        }
+        // Whoever waits on nothing goes, then who waits on those; what is left waits in circles.
+        let mut left: BTreeSet<&ResourceId> = edges.keys().copied().collect();
+        loop {
+            let ready: Vec<&ResourceId> = left
+                .iter()
+                .copied()
+                .filter(|id| edges[id].iter().all(|other| !left.contains(other)))
+                .collect();
+            if ready.is_empty() {
+                break;
+            }
+            ready.iter().for_each(|id| {
+                left.remove(id);
+            });
+        }
+        for id in left {
+            self.say(Breach::Circle, id, "waits on itself, by way of others");
+        }
+    }
+
+    /// Whether a resource, or the table it stands for, is known to be in Azure.
+    fn exists(&self, id: &ResourceId) -> bool {
+        let azure = &self.world.azure;
+        let group = azure.security_group.known().and_then(Option::as_ref);
+        self.balancer(id).is_some()
+            || self.public_ip(id).is_some()
+            || group.is_some_and(|group| group.id == *id)
+            || matches!(azure.subnets.get(id), Some(Fact::Known(Some(_))))
+            || self.links().any(|link| link.id == *id || link.connections.contains(id))
+            || self.members().any(|member| member.id == *id)
+            || azure.nat_gateways.known().is_some_and(|all| all.contains_key(id))
+            || id.parent().is_some_and(|p| p == self.policy.gateway_id())
+            || id.as_str().starts_with(self.policy.gateway_id().as_str())
+    }
+
+    /// The finalizer is there before the first Azure write on account of a Service.
+    fn finalizers(&mut self, change: &Change) {
+        let put = matches!(
+            change.action,
+            Action::Put { .. } | Action::UpdateServices(_) | Action::UpdateLocations(_)
+        );
+        if !put || change.waits.contains(&Wait::Finalizer) {
+            return;
+        }
+        let world = self.world;
+        for uid in &change.causes {
+            let Some(service) = world.kubernetes.services.get(uid) else { continue };
+            let wants = service.wish == model::kubernetes::Wish::LoadBalancer;
+            if wants && !crate::kubernetes::is_claimed(self.policy, service) {
+                let detail = format!("{} has no finalizer", service.name);
+                self.say(Breach::BeforeFinalizer, &change.target, detail);
+            }
+        }
+    }
+
+    /// Whether anything of a Service is in the plan beside this purpose.
+    pub(super) fn is_planned(&self, uid: &model::ServiceUid, purpose: FinalizerPurpose) -> bool {
+        purpose == FinalizerPurpose::Release
+            && (self.plan.changes.iter().any(|change| change.causes.contains(uid))
+                || self.world.in_flight.values().any(|call| call.causes.contains(uid)))
+    }
+}

@@ -1,0 +1,358 @@
+//! What is ours, by names and tags; what is not goes through as it came.
+
+use super::{Breach, Lint};
+use crate::desired::tags;
+use crate::intent::SHARED_PROBE;
+use crate::name;
+use model::azure::{
+    LoadBalancer, Pool, PoolMember, PrivateLinkService, PublicIp, Rest, SecurityGroup,
+    SecurityRule, Sku, Subnet, Tags,
+};
+use model::gateway::DEFAULT_EGRESS;
+use model::plan::{Action, Change, Resource};
+use model::policy::Layout;
+use model::{Family, ResourceId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Whether a security rule is one that this kind of controller makes.
+pub(super) fn is_managed(rule: &SecurityRule) -> bool {
+    rule.name.to_lowercase().starts_with(name::SECURITY_RULE)
+        && (500..=4096).contains(&rule.priority)
+}
+
+/// The difference of two lists by name: pairs of what was and what is.
+fn pairs<'a, T>(
+    before: &'a [T],
+    after: &'a [T],
+    name: impl Fn(&T) -> &Arc<str>,
+) -> Vec<(&'a T, Option<&'a T>)> {
+    let find = |b: &T| after.iter().find(|a| name(a).eq_ignore_ascii_case(name(b)));
+    before.iter().map(|b| (b, find(b))).collect()
+}
+
+impl Lint<'_> {
+    /// Nothing of others is deleted or changed, and no field is lost.
+    pub(super) fn ownership(&mut self, change: &Change) {
+        match &change.action {
+            Action::Put { before: Some(before), after } => self.changed(change, before, after),
+            Action::Delete { before } => self.deleted(change, before),
+            Action::UpdateServices(update) => {
+                let put = update.put.iter().map(|put| &put.service.name);
+                for name in put.chain(update.delete.iter().map(|(name, _)| name)) {
+                    if name.eq_ignore_ascii_case(DEFAULT_EGRESS) {
+                        self.say(Breach::ForeignChanged, &change.target, Arc::clone(name));
+                    }
+                }
+            }
+            Action::Put { before: None, .. }
+            | Action::DeleteChild
+            | Action::MigratePools { .. }
+            | Action::UpdateLocations(_) => {}
+        }
+    }
+
+    fn changed(&mut self, change: &Change, before: &Resource, after: &Resource) {
+        match (before, after) {
+            (Resource::LoadBalancer(b), Resource::LoadBalancer(a)) => {
+                self.balancer_changed(change, b, a);
+            }
+            (Resource::PublicIp(b), Resource::PublicIp(a)) => self.public_ip_changed(change, b, a),
+            (Resource::SecurityGroup(b), Resource::SecurityGroup(a)) => {
+                self.group_changed(change, b, a);
+            }
+            (Resource::PrivateLinkService(b), Resource::PrivateLinkService(a)) => {
+                self.link_changed(change, b, a);
+            }
+            (Resource::Subnet(b), Resource::Subnet(a)) => self.subnet_changed(change, b, a),
+            (Resource::PoolMember(b), Resource::PoolMember(a)) => self.member_changed(change, b, a),
+            (Resource::NatGateway(b), Resource::NatGateway(a)) => {
+                self.kept(change, "NAT gateway", &b.rest, &a.rest);
+                if b.id.name().eq_ignore_ascii_case(DEFAULT_EGRESS) {
+                    self.say(Breach::ForeignChanged, &change.target, "the cluster's own way out");
+                }
+            }
+            _ => self.say(Breach::TargetMismatch, &change.target, "of two kinds"),
+        }
+    }
+
+    fn deleted(&mut self, change: &Change, before: &Resource) {
+        let foreign = match before {
+            Resource::LoadBalancer(balancer) => self.foreign_part(balancer),
+            Resource::PublicIp(ip) => return self.public_ip_deleted(change, ip),
+            Resource::PrivateLinkService(link) => {
+                (!self.is_own_link(link)).then(|| "it has no tag of this cluster".to_owned())
+            }
+            Resource::NatGateway(gateway) => gateway
+                .id
+                .name()
+                .eq_ignore_ascii_case(DEFAULT_EGRESS)
+                .then(|| "the cluster's own way out".to_owned()),
+            Resource::SecurityGroup(_) | Resource::Subnet(_) | Resource::PoolMember(_) => {
+                Some("we make none".to_owned())
+            }
+        };
+        if let Some(why) = foreign {
+            self.say(Breach::ForeignDeleted, &change.target, why);
+        }
+    }
+
+    /// A part of a load balancer that is not ours.
+    fn foreign_part(&self, balancer: &LoadBalancer) -> Option<String> {
+        if self.policy.layout == Layout::PerService {
+            return (balancer.sku != Sku::Service).then(|| "it holds no container".to_owned());
+        }
+        let frontends = balancer.frontends.iter().map(|f| &f.name);
+        let rules = balancer.rules.iter().map(|r| &r.name);
+        let probes = balancer.probes.iter().map(|p| &p.name);
+        let probes = probes.filter(|p| !p.eq_ignore_ascii_case(SHARED_PROBE));
+        let mut parts = frontends.chain(rules).chain(probes);
+        let part = parts.find(|part| !self.is_ours(part)).map(ToString::to_string);
+        let pools = || balancer.pools.iter().find(|p| !self.is_own_pool(balancer, p));
+        let foreign = || balancer.foreign.first().map(|f| format!("{:?} rule", f.collection));
+        part.or_else(|| pools().map(|p| format!("pool {}", p.name))).or_else(foreign)
+    }
+
+    /// A pool of ours by its name, or by the rules that led to it.
+    fn is_own_pool(&self, balancer: &LoadBalancer, pool: &Pool) -> bool {
+        let named = |name: String| name.eq_ignore_ascii_case(&pool.name);
+        let services = self.services.values();
+        let id = balancer.id.child("backendAddressPools", &pool.name);
+        let mut rules = balancer.rules.iter().filter(|r| r.pool.as_ref() == Some(&id)).peekable();
+        let led = rules.peek().is_some() && rules.all(|rule| self.is_ours(&rule.name));
+        Family::ALL.into_iter().any(|f| named(name::pool(&self.policy.cluster, f)))
+            || services.flat_map(|s| Family::ALL.map(|f| name::local_pool(&s.name, f))).any(named)
+            || led
+    }
+
+    fn kept(&mut self, change: &Change, what: &str, before: &Rest, after: &Rest) {
+        if before != after {
+            self.say(Breach::FieldLost, &change.target, what);
+        }
+    }
+
+    /// Tags of others stay, unless the config says which may.
+    fn tags_kept(&mut self, change: &Change, before: Option<&Tags>, after: Option<&Tags>) {
+        if self.policy.system_tags.is_some() {
+            return;
+        }
+        let lost = before.into_iter().flatten().find(|(key, _)| {
+            !key.to_lowercase().starts_with("k8s-azure-")
+                && !key.to_lowercase().starts_with("kubernetes-")
+                && !key.eq_ignore_ascii_case("service")
+                && after.is_none_or(|tags| model::azure::tag(tags, key).is_none())
+        });
+        if let Some((key, _)) = lost {
+            self.say(Breach::ForeignChanged, &change.target, format!("tag {key} goes"));
+        }
+    }
+
+    fn balancer_changed(&mut self, change: &Change, before: &LoadBalancer, after: &LoadBalancer) {
+        self.kept(change, "the load balancer", &before.rest, &after.rest);
+        self.tags_kept(change, before.tags.as_ref(), after.tags.as_ref());
+        let same = before.location == after.location
+            && before.edge_zone == after.edge_zone
+            && before.sku == after.sku;
+        if !same {
+            self.say(Breach::ForeignChanged, &change.target, "what it cannot change");
+        }
+        if self.policy.layout == Layout::PerService {
+            return;
+        }
+        if before.foreign != after.foreign {
+            self.say(Breach::ForeignChanged, &change.target, "outbound or NAT rules");
+        }
+        let mut touched: BTreeSet<(&str, &Arc<str>)> = BTreeSet::new();
+        for (b, a) in pairs(&before.frontends, &after.frontends, |f| &f.name) {
+            a.into_iter().for_each(|a| self.kept(change, &b.name, &b.rest, &a.rest));
+            if a != Some(b) {
+                touched.insert(("frontend", &b.name));
+            }
+        }
+        for (b, a) in pairs(&before.rules, &after.rules, |r| &r.name) {
+            a.into_iter().for_each(|a| self.kept(change, &b.name, &b.rest, &a.rest));
+            if a != Some(b) {
+                touched.insert(("rule", &b.name));
+            }
+        }
+        for (b, a) in pairs(&before.probes, &after.probes, |p| &p.name) {
+            a.into_iter().for_each(|a| self.kept(change, &b.name, &b.rest, &a.rest));
+            if a != Some(b) && !b.name.eq_ignore_ascii_case(SHARED_PROBE) {
+                touched.insert(("probe", &b.name));
+            }
+        }
+        for (what, name) in touched {
+            if !self.is_ours(name) {
+                let detail = format!("{what} {name}");
+                self.say(Breach::ForeignChanged, &change.target, detail);
+            }
+        }
+        for (b, a) in pairs(&before.pools, &after.pools, |p| &p.name) {
+            a.into_iter().for_each(|a| self.kept(change, &b.name, &b.rest, &a.rest));
+            let same = a.is_some_and(|a| a.addresses == b.addresses && a.network == b.network);
+            if !same && !self.is_own_pool(before, b) {
+                self.say(Breach::ForeignChanged, &change.target, format!("pool {}", b.name));
+            }
+        }
+    }
+
+    fn is_this_clusters(&self, ip: &PublicIp) -> bool {
+        let cluster = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER)).unwrap_or("");
+        cluster.is_empty() || cluster.eq_ignore_ascii_case(&self.policy.cluster)
+    }
+
+    fn public_ip_changed(&mut self, change: &Change, before: &PublicIp, after: &PublicIp) {
+        self.kept(change, "the public IP", &before.rest, &after.rest);
+        let same = before.location == after.location
+            && before.edge_zone == after.edge_zone
+            && before.zones == after.zones
+            && before.family == after.family
+            && before.address == after.address
+            && before.prefix == after.prefix;
+        if !same {
+            self.say(Breach::ForeignChanged, &change.target, "what it cannot change");
+        }
+        self.tags_kept(change, before.tags.as_ref(), after.tags.as_ref());
+        let brought = users(before).is_empty();
+        let kept = before.tags == after.tags
+            && before.ip_tags == after.ip_tags
+            && before.allocation == after.allocation;
+        if brought && !kept && self.policy.layout != Layout::PerService {
+            self.say(Breach::ForeignChanged, &change.target, "its user brought it");
+        }
+    }
+
+    fn public_ip_deleted(&mut self, change: &Change, ip: &PublicIp) {
+        if self.policy.layout == Layout::PerService {
+            if ip.id.name().to_lowercase().starts_with(DEFAULT_EGRESS) {
+                self.say(Breach::ForeignDeleted, &change.target, "the cluster's own way out");
+            }
+            return;
+        }
+        let users = users(ip);
+        if users.is_empty() {
+            self.say(Breach::BroughtDeleted, &change.target, "it has no tag of a Service");
+        } else if !self.is_this_clusters(ip) {
+            self.say(Breach::ForeignDeleted, &change.target, "it is another cluster's");
+        }
+        let world = self.world;
+        for user in users {
+            let known = world.kubernetes.services.values().any(|s| s.name.to_string() == user);
+            if !known && !world.abandoned.contains(user.to_lowercase().as_str()) {
+                let detail = format!("{user} is not known to be gone");
+                self.say(Breach::ForeignDeleted, &change.target, detail);
+            }
+        }
+    }
+
+    fn group_changed(&mut self, change: &Change, before: &SecurityGroup, after: &SecurityGroup) {
+        self.kept(change, "the security group", &before.rest, &after.rest);
+        self.tags_kept(change, before.tags.as_ref(), after.tags.as_ref());
+        let others = |group: &SecurityGroup| -> Vec<SecurityRule> {
+            let rules = group.rules.iter();
+            rules
+                .filter(|rule| !is_managed(rule) || rule.destinations.is_empty())
+                .cloned()
+                .collect()
+        };
+        if others(before) != others(after) {
+            self.say(Breach::ForeignChanged, &change.target, "rules that are not ours");
+        }
+        let known = self.known();
+        for (b, a) in pairs(&before.rules, &after.rules, |r| &r.name) {
+            a.into_iter().for_each(|a| self.kept(change, &b.name, &b.rest, &a.rest));
+            let gone =
+                b.destinations.iter().filter(|d| a.is_none_or(|a| !a.destinations.contains(*d)));
+            for destination in gone {
+                let is_known = destination.parse().is_ok_and(|d| known.contains(&d));
+                if is_managed(b) && !is_known {
+                    let detail = format!("{destination} of {}", b.name);
+                    self.say(Breach::ForeignChanged, &change.target, detail);
+                }
+            }
+        }
+    }
+
+    /// Addresses that are this cluster's.
+    fn known(&self) -> BTreeSet<std::net::IpAddr> {
+        let azure = &self.world.azure;
+        let mut known = self.standing();
+        known.extend(&self.world.shown);
+        let facts = azure.public_ips.values().filter_map(model::world::Fact::known);
+        let ips = facts.flat_map(BTreeMap::values);
+        let ours = ips.filter(|ip| self.is_this_clusters(ip) && !users(ip).is_empty());
+        known.extend(ours.filter_map(|ip| ip.address));
+        let balancers = azure.balancers.known().into_iter().flat_map(BTreeMap::values);
+        let pools = balancers.flat_map(|b| &b.pools);
+        known.extend(pools.flat_map(|p| &p.addresses).map(|a| a.address));
+        let nodes = self.world.kubernetes.nodes.values();
+        known.extend(nodes.flat_map(|n| n.addresses.iter().copied()));
+        let ingress = self.services.values().flat_map(|s| &s.ingress);
+        known.extend(ingress.filter_map(|i| i.ip.as_ref()?.parse::<std::net::IpAddr>().ok()));
+        known
+    }
+
+    fn is_own_link(&self, link: &PrivateLinkService) -> bool {
+        let cluster = link.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER));
+        cluster.is_some_and(|c| c.eq_ignore_ascii_case(&self.policy.cluster))
+    }
+
+    fn link_changed(
+        &mut self,
+        change: &Change,
+        before: &PrivateLinkService,
+        after: &PrivateLinkService,
+    ) {
+        self.kept(change, "the Private Link Service", &before.rest, &after.rest);
+        self.tags_kept(change, before.tags.as_ref(), after.tags.as_ref());
+        let same = before.connections == after.connections && before.location == after.location;
+        if !same || !self.is_own_link(before) {
+            self.say(Breach::ForeignChanged, &change.target, "it has no tag of this cluster");
+        }
+    }
+
+    fn subnet_changed(&mut self, change: &Change, before: &Subnet, after: &Subnet) {
+        let bare = |rest: &Rest| {
+            let mut rest = rest.clone();
+            rest.properties.shift_remove("privateLinkServiceNetworkPolicies");
+            rest
+        };
+        self.kept(change, "the subnet", &bare(&before.rest), &bare(&after.rest));
+        if before.prefixes != after.prefixes {
+            self.say(Breach::ForeignChanged, &change.target, "its prefixes");
+        }
+    }
+
+    fn member_changed(&mut self, change: &Change, before: &PoolMember, after: &PoolMember) {
+        self.kept(change, "the pool member", &before.rest, &after.rest);
+        let same = before.configurations.len() == after.configurations.len()
+            && before.location == after.location
+            && before.kind == after.kind;
+        if !same {
+            self.say(Breach::ForeignChanged, &change.target, "what it cannot change");
+        }
+        for (b, a) in pairs(&before.configurations, &after.configurations, |c| &c.name) {
+            let none = BTreeSet::new();
+            let left = a.map_or(&none, |a| &a.pools);
+            for pool in b.pools.symmetric_difference(left) {
+                if !self.is_common(pool) {
+                    let detail = format!("{} and pool {pool}", b.name);
+                    self.say(Breach::ForeignChanged, &change.target, detail);
+                }
+            }
+        }
+    }
+
+    /// Whether a pool has the name that all our load balancers' pools have.
+    fn is_common(&self, pool: &ResourceId) -> bool {
+        let named = |f: Family| name::pool(&self.policy.cluster, f);
+        let group = pool.group() == Some(self.policy.balancer_group.clone());
+        group && Family::ALL.into_iter().any(|f| pool.name().eq_ignore_ascii_case(&named(f)))
+    }
+}
+
+/// Services named on a public IP's tag.
+fn users(ip: &PublicIp) -> Vec<&str> {
+    let text = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
+    text.split(',').map(str::trim).filter(|user| !user.is_empty()).collect()
+}
