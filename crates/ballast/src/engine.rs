@@ -49,11 +49,11 @@ impl Step for SharedController {
 /// Kinds that planning looks at under a policy.
 #[must_use]
 pub fn kinds(policy: &Policy) -> Vec<Kind> {
-    let mut kinds = vec![Kind::Services, Kind::Nodes];
+    let mut kinds = vec![Kind::Services, Kind::Nodes, Kind::GatedPods];
     match policy.layout {
         Layout::Single | Layout::PerNodeSet { .. } => {}
         Layout::Several(_) => kinds.extend([Kind::EndpointSlices, Kind::Namespaces]),
-        Layout::PerService => kinds.extend([Kind::EndpointSlices, Kind::Pods]),
+        Layout::PerService => return Kind::CONTAINER.to_vec(),
     }
     kinds
 }

@@ -8,6 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use control::Controller;
+use control::gates::DELAY_BOUNDS_MS;
 use edge::clock::Clock;
 use model::report::State;
 use model::world::Kind;
@@ -116,6 +117,7 @@ pub fn plural(kind: Kind) -> &'static str {
         Kind::Nodes => "Nodes",
         Kind::EndpointSlices => "EndpointSlices",
         Kind::Pods => "Pods",
+        Kind::GatedPods => "Pods with our readiness gate",
         Kind::Namespaces => "Namespaces",
     }
 }
@@ -149,6 +151,42 @@ fn metrics(controller: &Controller) -> String {
         let count = services.values().filter(|s| s.state == state).count();
         let _ = writeln!(text, "ballast_services{{state=\"{name}\"}} {count}");
     }
+    gate_metrics(&mut text, controller);
     text.push_str("# EOF\n");
     text
+}
+
+/// How long Pods waited for our readiness gate after all else held.
+fn gate_metrics(text: &mut String, controller: &Controller) {
+    let gates = controller.gates();
+    let name = "ballast_readiness_gate_delay_seconds";
+    let _ = write!(
+        text,
+        "# TYPE {name} histogram\n# UNIT {name} seconds\n\
+         # HELP {name} From ready but for our gate until the gateway lists the Pod.\n"
+    );
+    let mut count = 0;
+    for (slot, own) in gates.delays().counts.iter().enumerate() {
+        count += own;
+        let bound = DELAY_BOUNDS_MS.get(slot);
+        let bound = bound.map_or_else(|| "+Inf".to_owned(), |ms| seconds(*ms));
+        let _ = writeln!(text, "{name}_bucket{{le=\"{bound}\"}} {count}");
+    }
+    let sum = seconds(gates.delays().sum_ms);
+    let _ = write!(text, "{name}_count {count}\n{name}_sum {sum}\n");
+    let _ = write!(
+        text,
+        "# TYPE ballast_readiness_gate_timeouts counter\n\
+         # HELP ballast_readiness_gate_timeouts Pods let through because time was over.\n\
+         ballast_readiness_gate_timeouts_total {}\n\
+         # TYPE ballast_readiness_gates_waiting gauge\n\
+         # HELP ballast_readiness_gates_waiting Pods that wait for nothing but our gate.\n\
+         ballast_readiness_gates_waiting {}\n",
+        gates.timeouts(),
+        gates.waiting()
+    );
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{:03}", ms / 1_000, ms % 1_000)
 }

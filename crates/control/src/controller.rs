@@ -26,6 +26,8 @@ pub struct Options {
     pub kubernetes_writes_at_once: usize,
     /// Prefix of correlation ids and Event names; differs between two processes.
     pub instance: String,
+    /// How long a Pod waits for our readiness gate before it is let through.
+    pub gate_timeout_ms: u64,
     /// Values of `spec.loadBalancerClass` that are ours, beside none.
     pub classes: BTreeSet<String>,
     /// Whether the right to write is held from the start.
@@ -39,6 +41,7 @@ impl Default for Options {
             gather_ms: 2_000,
             writes_at_once: 64,
             kubernetes_writes_at_once: 64,
+            gate_timeout_ms: 60_000,
             instance: "00000000".to_owned(),
             classes: BTreeSet::new(),
             leadership: Leadership::Held,
@@ -98,6 +101,7 @@ pub struct Controller {
     pub(crate) reads_from_ms: u64,
     pub(crate) effects: Vec<Effect>,
     pub(crate) counts: Counts,
+    pub(crate) gates: crate::gates::Gates,
 }
 
 /// What has been counted since the start.
@@ -146,6 +150,7 @@ impl Controller {
             reads_from_ms: 0,
             effects: Vec::new(),
             counts: Counts::default(),
+            gates: crate::gates::Gates::default(),
         }
     }
 
@@ -266,6 +271,7 @@ impl Controller {
             self.reads_from_ms = if self.reads_from_ms <= now_ms { 0 } else { self.reads_from_ms };
             self.dirty = true;
         }
+        self.pass_gates(now_ms);
         self.check_drift(now_ms);
         self.ripen(now_ms);
     }
@@ -276,9 +282,13 @@ impl Controller {
             .iter()
             .filter(|(_, lane)| lane.work.is_some() || lane.wait_until_ms.is_some())
             .map(|(id, lane)| {
-                let causes = lane.work.as_ref().map(|work| work.change.causes.clone());
-                let attempt = lane.failures + 1;
-                (id.clone(), InFlight { attempt, causes: causes.unwrap_or_default() })
+                let work = lane.work.as_ref();
+                let flight = InFlight {
+                    attempt: lane.failures + 1,
+                    causes: work.map(|work| work.change.causes.clone()).unwrap_or_default(),
+                    addresses: work.map(|work| Arc::clone(&work.addresses)).unwrap_or_default(),
+                };
+                (id.clone(), flight)
             })
             .collect();
         let (plan, report) = self.planner.plan(&self.world, &self.policy);
@@ -301,9 +311,11 @@ impl Controller {
         let objects = self.objects.values().filter_map(|o| o.wait_until_ms);
         let gates = [self.writes_from_ms, self.reads_from_ms].into_iter().filter(|at| *at != 0);
         let ripe = self.ripening.wake_ms().into_iter();
+        let late = self.wake_gates_ms().into_iter();
         lanes
             .chain(gathered)
             .chain(ripe)
+            .chain(late)
             .chain(reads)
             .chain(holds)
             .chain(objects)

@@ -19,6 +19,7 @@ mod container;
 mod desired;
 mod difftracker;
 mod draft;
+mod gate;
 mod kubernetes;
 mod nodes;
 mod placement;
@@ -54,6 +55,7 @@ impl Planner {
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
                 let mut draft = draft::Draft::new(world, policy);
                 nodes::plan(&mut draft);
+                gate::open_all(&mut draft);
                 draft.finish()
             }
         }

@@ -39,6 +39,7 @@ fn service(ingress: Option<&str>) -> Service {
         finalizers: vec![SERVICE_FINALIZER.into(), GATEWAY_FINALIZER.into()],
         annotations: Arc::default(),
         labels: Arc::default(),
+        selector: Arc::default(),
         ports: vec![ServicePort {
             name: "".into(),
             protocol: Protocol::Tcp,
@@ -72,11 +73,12 @@ fn slice(revision: &str, pods: &[u8]) -> Fact {
         owner: Some(ServiceUid::new(UID)),
         service: None,
         endpoints: pods.iter().map(endpoint).collect(),
+        unready: Vec::new(),
     })
 }
 
 fn cluster() -> Vec<Fact> {
-    let kinds = [Kind::Services, Kind::Nodes, Kind::EndpointSlices, Kind::Pods];
+    let kinds = Kind::CONTAINER;
     let mut facts: Vec<Fact> = kinds.iter().map(|kind| Fact::ListBegin(*kind)).collect();
     facts.push(Fact::Service(service(None)));
     facts.push(Fact::Node(Node {
