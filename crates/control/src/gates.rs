@@ -14,8 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Upper bounds of the delays that are told apart, in milliseconds.
-pub const DELAY_BOUNDS_MS: [u64; 9] =
-    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000];
+pub const DELAY_BOUNDS_MS: [u64; 9] = [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000];
 
 /// Pods that wait for our gate, and what has been measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -56,8 +56,7 @@ fn laboratory(backends: Backends) -> Laboratory {
         Backends::Nodes => SampleGateway::None,
     };
     let sample = SampleOptions { machines: 5, gateway, ..SampleOptions::default() };
-    let mut azure =
-        Azure::new(AzureOptions { defaults: Switch::Off, ..AzureOptions::default() });
+    let mut azure = Azure::new(AzureOptions { defaults: Switch::Off, ..AzureOptions::default() });
     azure.seed(sample_estate(&sample));
     let mut store =
         Store::new(StoreOptions { ownership: Ownership::AppliedOnly, ..StoreOptions::default() });
@@ -136,7 +135,8 @@ fn words(status: &str, reason: &str) -> (String, String) {
 }
 
 fn ip_of(lab: &Laboratory, service: &str) -> String {
-    let service = lab.kubernetes.get(ObjectRef::new("services", "default", service)).unwrap();
+    let service = ObjectRef::new("services", "default", service);
+    let service = lab.kubernetes.get(service).expect("it is there");
     service["status"]["loadBalancer"]["ingress"][0]["ip"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -372,7 +372,9 @@ fn a_service_that_goes_is_waited_for_no_longer() {
     set_containers(&mut lab, &name, "True");
     lab.pass(100);
     assert_eq!(gate(&lab, &name).0, "");
-    lab.kubernetes.delete(ObjectRef::new("services", "default", "web"), lab.now_ms).unwrap();
+    lab.kubernetes
+        .delete(ObjectRef::new("services", "default", "web"), lab.now_ms)
+        .expect("it goes");
     lab.turn();
     assert_eq!(gate(&lab, &name), words("True", "NoService"));
 }

@@ -155,11 +155,11 @@ fn settle_readiness(pod: &mut Value) {
     let holds = |kind: &&&str| of(kind).is_some_and(|one| text(one, "/status") == "True");
     let missing = needed.iter().find(|kind| !holds(kind)).copied();
     let status = if missing.is_none() { "True" } else { "False" };
-    if of("Ready").is_some_and(|ready| text(ready, "/status") == status) {
-        return;
-    }
-    let times = needed.iter().filter_map(|kind| of(kind));
-    let last = times.map(|one| text(one, "/lastTransitionTime")).max().unwrap_or("");
+    let time = |one: &Value| text(one, "/lastTransitionTime").to_string();
+    let same = of("Ready").filter(|ready| text(ready, "/status") == status).map(time);
+    let same = same.filter(|time| !time.is_empty());
+    let newest = || needed.iter().filter_map(|kind| of(kind)).map(time).max();
+    let last = same.or_else(newest).unwrap_or_default();
     let mut ready = json!({"type": "Ready", "status": status});
     if !last.is_empty() {
         ready["lastTransitionTime"] = json!(last);

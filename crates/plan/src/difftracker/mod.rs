@@ -281,12 +281,7 @@ impl DiffTracker {
         self.pods.clear();
     }
 
-    fn take_slices(
-        &mut self,
-        world: &World,
-        moved: &BTreeSet<Arc<str>>,
-        gated: &[ServiceName],
-    ) {
+    fn take_slices(&mut self, world: &World, moved: &BTreeSet<Arc<str>>, gated: &[ServiceName]) {
         let slices = &world.kubernetes.slices;
         let mut names: BTreeSet<ServiceName> =
             changed(&self.slices, slices, |a, b| Arc::ptr_eq(&a.fact, b)).into_iter().collect();
@@ -320,9 +315,8 @@ impl DiffTracker {
         let source = self.sources.open(Arc::clone(&owner), &slice.revision);
         if self.published.get(&owner) == Some(&Direction::Inbound) {
             let waiting = waiting(slice, gated);
-            let takes = |e: &&Endpoint| {
-                e.readiness == Readiness::Ready || waiting.contains(&e.address)
-            };
+            let takes =
+                |e: &&Endpoint| e.readiness == Readiness::Ready || waiting.contains(&e.address);
             for endpoint in slice.endpoints.iter().filter(takes) {
                 let node = endpoint.node.as_ref();
                 let home = node.and_then(|n| self.homes.of_node(n, Family::of(endpoint.address)));
@@ -407,10 +401,10 @@ fn unlink<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ServiceName>>, key: &K, name:
 /// The Pods that a slice lists as not ready.
 fn pods_behind(slice: &EndpointSlice) -> impl Iterator<Item = ServiceName> + '_ {
     let namespace = &slice.name.namespace;
-    slice.unready.iter().map(|(_, pod)| ServiceName {
-        namespace: Arc::clone(namespace),
-        name: Arc::clone(pod),
-    })
+    slice
+        .unready
+        .iter()
+        .map(|(_, pod)| ServiceName { namespace: Arc::clone(namespace), name: Arc::clone(pod) })
 }
 
 /// Addresses of Pods that are not ready only because they wait for their place in the gateway.

@@ -8,8 +8,9 @@ use model::gateway::{
     UpdateAction,
 };
 use model::kubernetes::{
-    Affinity, Deletion, Endpoint, EndpointSlice, Gate, GatedPod, LoadBalancerType, Membership, Node, NodeRole, Others, Pod,
-    PodPhase, Readiness, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
+    Affinity, Deletion, Endpoint, EndpointSlice, Gate, GateReason, GatedPod, LoadBalancerType,
+    Membership, Node, NodeRole, Others, Pod, PodPhase, Readiness, Service, ServicePort, TargetPort,
+    TrafficPolicy, Wish,
 };
 use model::plan::{Action, Change, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource};
 use model::policy::{
@@ -80,7 +81,7 @@ pub(super) fn service(n: u8) -> Service {
         finalizers: Vec::new(),
         annotations: Arc::default(),
         labels: Arc::default(),
-        selector: Arc::default(),
+        selector: labels_of(&[("app", "web")]),
         ports: vec![port(80, 8080)],
         families: vec![Family::V4],
         affinity: Affinity::None,
@@ -289,9 +290,7 @@ impl Stage {
     }
 
     pub fn plan(&mut self) -> (Plan, Report) {
-        let in_flight = |change: &Change| {
-            (change.target.clone(), flight(change, &self.world))
-        };
+        let in_flight = |change: &Change| (change.target.clone(), flight(change, &self.world));
         self.world.in_flight = self.flying.iter().map(in_flight).collect();
         let planned = self.planner.plan(&self.world, &self.policy);
         assert_eq!(planned, crate::plan(&self.world, &self.policy), "what is remembered is wrong");
@@ -554,6 +553,9 @@ impl Stage {
             }
             Object::Pod { name, .. } => {
                 if let Edit::Gate { gate, reason, .. } = &write.edit {
+                    if *reason == GateReason::Programmed {
+                        self.assert_listed(name);
+                    }
                     return self.edit_gated(name, |pod| {
                         pod.gate = *gate;
                         pod.reason = reason.name().into();
@@ -572,6 +574,25 @@ impl Stage {
                     self.put_pod(pod);
                 }
             }
+        }
+    }
+
+    /// Every Service has the Pod's address, and no call that takes it away is under way.
+    fn assert_listed(&self, name: &ServiceName) {
+        let pod = &self.world.kubernetes.gated_pods[name];
+        let address = &pod.addresses[0];
+        let services = self.world.kubernetes.services.values();
+        for service in services.filter(|s| s.wish == Wish::LoadBalancer) {
+            let name = names::of_service(&service.uid);
+            let listed = self.locations().values().filter_map(|at| at.get(address));
+            assert!(
+                listed.into_iter().any(|names| names.contains(&name)),
+                "{name} lacks {address}"
+            );
+        }
+        for change in &self.flying {
+            let Action::UpdateLocations(update) = &change.action else { continue };
+            assert!(!update.touched(Some(self.locations())).contains(address), "{address} moves");
         }
     }
 
