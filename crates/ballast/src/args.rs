@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::command::{
-    azure_emulator, azure_role, completions, kube_emulator, lint, man, plan, run, status, up,
+    azure_emulator, azure_role, bench, completions, kube_emulator, lint, man, plan, run, status, up,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -41,6 +41,8 @@ pub enum Command {
     AzureEmulator(azure_emulator::Args),
     /// Print the Azure role that the controller needs
     AzureRole(azure_role::Args),
+    /// Measure the controller between two emulators
+    Bench(bench::Args),
     /// Print the completions of a shell
     Completions(completions::Args),
     /// Print the manual page, or write one for each command

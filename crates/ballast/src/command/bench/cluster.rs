@@ -1,0 +1,150 @@
+//! The cluster that is measured: nodes, Services and the EndpointSlices of Pods that no other
+//! object stands for, as the controller does not watch those Pods.
+
+use azure_emulator::SampleMachine;
+use kube_emulator::{ObjectRef, Shared};
+use serde_json::{Value, json};
+
+/// Endpoints a slice holds at most, as in a real cluster.
+const SLICE: u32 = 100;
+
+/// How large the cluster is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    /// Services.
+    pub services: u32,
+    /// Pods a Service.
+    pub pods: u32,
+}
+
+/// The cluster.
+pub(super) struct Cluster {
+    store: Shared,
+    machines: Vec<SampleMachine>,
+    size: Size,
+}
+
+impl Cluster {
+    /// A cluster of nodes.
+    pub(super) fn new(store: Shared, machines: Vec<SampleMachine>, size: Size) -> Self {
+        let cluster = Self { store, machines, size };
+        for machine in &cluster.machines {
+            cluster.create(json!({"apiVersion": "v1", "kind": "Node",
+                "metadata": {"name": machine.name, "labels": {
+                    "kubernetes.io/hostname": machine.name, "kubernetes.io/os": "linux",
+                    "topology.kubernetes.io/zone": format!("eastus-{}", machine.zone)}},
+                "spec": {"providerID": format!("azure://{}", machine.id)},
+                "status": {"addresses": [
+                    {"type": "InternalIP", "address": machine.ipv4},
+                    {"type": "Hostname", "address": machine.name}]}}));
+        }
+        cluster
+    }
+
+    /// All Pods' addresses.
+    pub(super) fn addresses(&self) -> usize {
+        self.size.services as usize * self.size.pods as usize
+    }
+
+    /// Creates every Service with its slices.
+    pub(super) fn create_services(&self) {
+        for n in 0..self.size.services {
+            let name = name(n);
+            let service = self.create(json!({"apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
+                "spec": {"type": "LoadBalancer", "selector": {"app": name},
+                    "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}}));
+            let uid = service["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+            for part in 0..self.size.pods.div_ceil(SLICE) {
+                let pods = part * SLICE..self.size.pods.min((part + 1) * SLICE);
+                let endpoints: Vec<Value> = pods.map(|pod| self.endpoint(n, pod)).collect();
+                self.create(slice(&name, &uid, part, endpoints));
+            }
+        }
+    }
+
+    /// The first Pod of a Service's last slice comes or goes.
+    pub(super) fn set_pod(&self, service: u32, pod: Presence) {
+        let name = name(service);
+        let part = self.size.pods.div_ceil(SLICE) - 1;
+        let slice = format!("{name}-{part:05}");
+        self.store.with(|store, now| {
+            let found = store.get(ObjectRef::new("endpointslices", "default", &slice));
+            let Ok(found) = found else { return };
+            let mut next = Value::clone(&found);
+            if let Some(list) = next["endpoints"].as_array_mut() {
+                match pod {
+                    Presence::Gone => drop(list.remove(0)),
+                    Presence::There => list.insert(0, self.endpoint(service, part * SLICE)),
+                }
+            }
+            let outcome = store.replace(next, now);
+            outcome.map_err(|e| tracing::error!("a slice cannot be changed: {e}")).ok();
+        });
+    }
+
+    /// Deletes every Service; its slices go with it.
+    pub(super) fn delete_services(&self) {
+        for n in 0..self.size.services {
+            self.store.with(|store, now| {
+                let gone = store.delete(ObjectRef::new("services", "default", &name(n)), now);
+                gone.map_err(|e| tracing::error!("a Service cannot be deleted: {e}")).ok();
+            });
+        }
+    }
+
+    /// Services with an address, and all of them that are load balancers.
+    pub(super) fn services(&self) -> (usize, usize) {
+        let all = self.store.with(|store, _| store.list("services", None));
+        let (mut with, mut count) = (0, 0);
+        for service in all.iter().filter(|s| s["spec"]["type"] == "LoadBalancer") {
+            count += 1;
+            with += usize::from(!service["status"]["loadBalancer"]["ingress"][0]["ip"].is_null());
+        }
+        (with, count)
+    }
+
+    fn create(&self, object: Value) -> std::sync::Arc<Value> {
+        let made = self.store.with(|store, now| store.create(object, now));
+        made.unwrap_or_else(|e| {
+            tracing::error!("an object cannot be created: {e}");
+            std::sync::Arc::default()
+        })
+    }
+
+    fn endpoint(&self, service: u32, pod: u32) -> Value {
+        let number = service * self.size.pods + pod;
+        let node = &self.machines[number as usize % self.machines.len()];
+        let [_, a, b, c] = number.to_be_bytes();
+        let pod = format!("{}-6d4cf56db6-{number:05x}", name(service));
+        json!({"addresses": [format!("11.{a}.{b}.{c}")], "nodeName": node.name,
+            "conditions": {"ready": true, "serving": true, "terminating": false},
+            "targetRef": {"kind": "Pod", "name": pod, "namespace": "default",
+                "uid": format!("{number:08x}-5555-4666-8777-888888888888")},
+            "zone": format!("eastus-{}", node.zone)})
+    }
+}
+
+/// Whether a Pod is there.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Presence {
+    /// It is.
+    There,
+    /// It is not.
+    Gone,
+}
+
+fn name(service: u32) -> String {
+    format!("web-{service:05}")
+}
+
+fn slice(name: &str, uid: &str, part: u32, endpoints: Vec<Value>) -> Value {
+    json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {"name": format!("{name}-{part:05}"), "namespace": "default",
+            "labels": {"kubernetes.io/service-name": name,
+                "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Service", "name": name, "uid": uid,
+                "controller": true, "blockOwnerDeletion": true}]},
+        "addressType": "IPv4", "endpoints": endpoints,
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}]})
+}
