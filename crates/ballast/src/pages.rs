@@ -170,10 +170,7 @@ fn histogram(
     (counts, bounds, sum): (&[u64], &[u64], u64),
     unit: u64,
 ) {
-    let _ = write!(
-        text,
-        "# TYPE {name} histogram\n# UNIT {name} seconds\n# HELP {name} {help}.\n"
-    );
+    let _ = write!(text, "# TYPE {name} histogram\n# UNIT {name} seconds\n# HELP {name} {help}.\n");
     let digits = unit.ilog10() as usize;
     let seconds = |n: u64| format!("{}.{:0digits$}", n / unit, n % unit);
     let mut count = 0;

@@ -102,6 +102,7 @@ pub struct Controller {
     pub(crate) effects: Vec<Effect>,
     pub(crate) counts: Counts,
     pub(crate) gates: crate::gates::Gates,
+    pub(crate) words: crate::said::Words,
 }
 
 /// What has been counted since the start.
@@ -151,6 +152,7 @@ impl Controller {
             effects: Vec::new(),
             counts: Counts::default(),
             gates: crate::gates::Gates::default(),
+            words: crate::said::Words::default(),
         }
     }
 
@@ -213,14 +215,14 @@ impl Controller {
             Event::Kubernetes(fact) => self.learn(fact, now_ms),
             Event::Azure { call, answer } => match self.callers.remove(&call) {
                 Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
-                Some(Caller::Read(need)) => self.advance_read(&need, &answer, now_ms),
+                Some(Caller::Read(need)) => self.advance_read(&need, answer, now_ms),
                 Some(Caller::Object(_) | Caller::Event) | None => {}
             },
-            Event::KubernetesWritten { call, answer } => {
-                if let Some(Caller::Object(object)) = self.callers.remove(&call) {
-                    self.written(&object, answer, now_ms);
-                }
-            }
+            Event::KubernetesWritten { call, answer } => match self.callers.remove(&call) {
+                Some(Caller::Object(object)) => self.written(&object, answer, now_ms),
+                Some(Caller::Event) => self.posted(),
+                Some(Caller::Lane(_) | Caller::Read(_)) | None => {}
+            },
             Event::Leadership(leadership) => {
                 if leadership == Leadership::Held && self.leadership == Leadership::Lost {
                     // Somebody else may have written meanwhile.

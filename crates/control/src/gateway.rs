@@ -7,6 +7,7 @@ use model::gateway::{LocationsUpdate, ServicesUpdate};
 use model::plan::Action;
 use model::world::{Fact, Need};
 use model::{Group, ResourceId};
+use observe::azure::Gathering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ impl Controller {
     pub(crate) fn store_table(
         &mut self,
         need: &Need,
-        items: &[serde_json::Value],
+        gathering: Gathering,
         sent_ms: u64,
         from_ms: u64,
     ) -> Option<Vec<String>> {
@@ -98,7 +99,7 @@ impl Controller {
         }
         let services = azure.gateway_services.known().cloned();
         let locations = azure.gateway_locations.known().map(Arc::clone);
-        let read = observe::azure::apply_list(azure, &self.policy, need, items);
+        let read = gathering.finish(azure, need);
         match need {
             Need::GatewayServices => {
                 if let (Some(old), Some(new)) = (services, azure.gateway_services.known_mut()) {

@@ -21,7 +21,9 @@ mod subnet;
 mod virtual_machine;
 
 pub use fields::{BodyError, read_provisioning};
-pub use gateway::{locations_update, read_gateway_service, read_locations, services_update};
+pub use gateway::{
+    LocationTable, locations_update, read_gateway_service, read_locations, services_update,
+};
 pub use load_balancer::{read_load_balancer, write_load_balancer};
 pub use nat_gateway::{read_nat_gateway, write_nat_gateway};
 pub use pool_member::{read_pool_member, write_pool_member};

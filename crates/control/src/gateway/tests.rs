@@ -268,7 +268,9 @@ fn a_read_that_is_older_than_a_write_does_not_undo_it() {
     run.go(vec![slice("2", &[1, 2])]);
     run.cloud.writes.clear();
     let need = model::world::Need::GatewayLocations;
-    let read = run.controller.store_table(&need, &old, sent_ms, sent_ms);
+    let mut gathering = observe::azure::Gathering::default();
+    gathering.take(&run.controller.world().azure, run.controller.policy(), &need, &old);
+    let read = run.controller.store_table(&need, gathering, sent_ms, sent_ms);
     assert_eq!(read, Some(Vec::new()));
     run.go(vec![slice("3", &[1, 2])]);
     assert!(run.cloud.writes.is_empty());

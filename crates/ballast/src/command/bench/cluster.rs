@@ -1,9 +1,11 @@
 //! The cluster that is measured: nodes, Services and the EndpointSlices of Pods that no other
 //! object stands for, as the controller does not watch those Pods.
 
+use crate::exit::{Exit, Failure};
 use azure_emulator::SampleMachine;
 use kube_emulator::{ObjectRef, Shared};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// Endpoints a slice holds at most, as in a real cluster.
 const SLICE: u32 = 100;
@@ -26,7 +28,11 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// A cluster of nodes.
-    pub(super) fn new(store: Shared, machines: Vec<SampleMachine>, size: Size) -> Self {
+    pub(super) fn new(
+        store: Shared,
+        machines: Vec<SampleMachine>,
+        size: Size,
+    ) -> Result<Self, Failure> {
         let cluster = Self { store, machines, size };
         for machine in &cluster.machines {
             cluster.create(json!({"apiVersion": "v1", "kind": "Node",
@@ -36,9 +42,9 @@ impl Cluster {
                 "spec": {"providerID": format!("azure://{}", machine.id)},
                 "status": {"addresses": [
                     {"type": "InternalIP", "address": machine.ipv4},
-                    {"type": "Hostname", "address": machine.name}]}}));
+                    {"type": "Hostname", "address": machine.name}]}}))?;
         }
-        cluster
+        Ok(cluster)
     }
 
     /// All Pods' addresses.
@@ -47,30 +53,31 @@ impl Cluster {
     }
 
     /// Creates every Service with its slices.
-    pub(super) fn create_services(&self) {
+    pub(super) fn create_services(&self) -> Result<(), Failure> {
         for n in 0..self.size.services {
             let name = name(n);
             let service = self.create(json!({"apiVersion": "v1", "kind": "Service",
                 "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
                 "spec": {"type": "LoadBalancer", "selector": {"app": name},
-                    "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}}));
+                    "allocateLoadBalancerNodePorts": false,
+                    "ports": [{"name": "http", "port": 80, "targetPort": 8080}]}}))?;
             let uid = service["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
             for part in 0..self.size.pods.div_ceil(SLICE) {
                 let pods = part * SLICE..self.size.pods.min((part + 1) * SLICE);
                 let endpoints: Vec<Value> = pods.map(|pod| self.endpoint(n, pod)).collect();
-                self.create(slice(&name, &uid, part, endpoints));
+                self.create(slice(&name, &uid, part, endpoints))?;
             }
         }
+        Ok(())
     }
 
     /// The first Pod of a Service's last slice comes or goes.
-    pub(super) fn set_pod(&self, service: u32, pod: Presence) {
+    pub(super) fn set_pod(&self, service: u32, pod: Presence) -> Result<(), Failure> {
         let name = name(service);
         let part = self.size.pods.div_ceil(SLICE) - 1;
         let slice = format!("{name}-{part:05}");
-        self.store.with(|store, now| {
-            let found = store.get(ObjectRef::new("endpointslices", "default", &slice));
-            let Ok(found) = found else { return };
+        let outcome = self.store.with(|store, now| {
+            let found = store.get(ObjectRef::new("endpointslices", "default", &slice))?;
             let mut next = Value::clone(&found);
             if let Some(list) = next["endpoints"].as_array_mut() {
                 match pod {
@@ -78,19 +85,22 @@ impl Cluster {
                     Presence::There => list.insert(0, self.endpoint(service, part * SLICE)),
                 }
             }
-            let outcome = store.replace(next, now);
-            outcome.map_err(|e| tracing::error!("a slice cannot be changed: {e}")).ok();
+            store.replace(next, now)
         });
+        let failed = |e| Failure::new(Exit::Internal, format!("changing a slice failed: {e}"));
+        outcome.map(drop).map_err(failed)
     }
 
     /// Deletes every Service; its slices go with it.
-    pub(super) fn delete_services(&self) {
+    pub(super) fn delete_services(&self) -> Result<(), Failure> {
         for n in 0..self.size.services {
-            self.store.with(|store, now| {
-                let gone = store.delete(ObjectRef::new("services", "default", &name(n)), now);
-                gone.map_err(|e| tracing::error!("a Service cannot be deleted: {e}")).ok();
+            let gone = self.store.with(|store, now| {
+                store.delete(ObjectRef::new("services", "default", &name(n)), now)
             });
+            let failed = |e| Failure::new(Exit::Internal, format!("deleting failed: {e}"));
+            gone.map_err(failed)?;
         }
+        Ok(())
     }
 
     /// Services with an address, and all of them that are load balancers.
@@ -104,12 +114,10 @@ impl Cluster {
         (with, count)
     }
 
-    fn create(&self, object: Value) -> std::sync::Arc<Value> {
+    fn create(&self, object: Value) -> Result<Arc<Value>, Failure> {
         let made = self.store.with(|store, now| store.create(object, now));
-        made.unwrap_or_else(|e| {
-            tracing::error!("an object cannot be created: {e}");
-            std::sync::Arc::default()
-        })
+        let failed = |e| Failure::new(Exit::Internal, format!("creating the cluster failed: {e}"));
+        made.map_err(failed)
     }
 
     fn endpoint(&self, service: u32, pod: u32) -> Value {

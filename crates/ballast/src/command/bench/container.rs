@@ -7,6 +7,7 @@ use crate::command::kube_emulator::new_store;
 use crate::command::listening;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, Format};
+use crate::signal;
 use azure_emulator::{Azure, Options, SampleGateway, Switch, sample_estate};
 use kube_emulator::Shared;
 use serde::Serialize;
@@ -90,7 +91,11 @@ struct Place {
 /// The emulators cannot be started, or the controller does not get there in time.
 pub async fn run(args: Args) -> Outcome {
     let place = Place::prepare(&args).await?;
-    let figures = measure(&place, &args).await;
+    let stop = signal::stop();
+    let figures = tokio::select! {
+        figures = measure(&place, &args) => figures,
+        () = stop.cancelled() => return Ok(Exit::Failed),
+    };
     place.stop.cancel();
     let figures = figures?;
     match args.output {
@@ -127,7 +132,7 @@ impl Place {
         let ended = stop.clone().cancelled_owned();
         tokio::spawn(azure_emulator::serve(azure_socket, Arc::clone(&azure), ended));
         let size = Size { services: args.services, pods: args.pods };
-        let cluster = Cluster::new(store, sample.machines(), size);
+        let cluster = Cluster::new(store, sample.machines(), size)?;
         Ok(Self { cluster, azure, folder, limit: Duration::from_secs(args.limit), stop })
     }
 
@@ -192,7 +197,7 @@ async fn measure(place: &Place, args: &Args) -> Result<Figures, Failure> {
     place.quiet().await;
     place.azure(Azure::clear_calls);
     let from = Instant::now();
-    place.cluster.create_services();
+    place.cluster.create_services()?;
     let created_ms = place
         .until("creating", from, slow, || {
             place.listed() == all && place.cluster.services().0 == args.services as usize
@@ -205,7 +210,7 @@ async fn measure(place: &Place, args: &Args) -> Result<Figures, Failure> {
     let settled = child.memory();
     child.end().await;
 
-    place.cluster.set_pod(args.services / 2, Presence::Gone);
+    place.cluster.set_pod(args.services / 2, Presence::Gone)?;
     place.azure(Azure::clear_calls);
     let child = place.child()?;
     let first = place.until("the restart", child.started, slow, || place.listed() == all - 1);
@@ -216,7 +221,7 @@ async fn measure(place: &Place, args: &Args) -> Result<Figures, Failure> {
 
     place.azure(Azure::clear_calls);
     let from = Instant::now();
-    place.cluster.delete_services();
+    place.cluster.delete_services()?;
     let gone = || place.cluster.services().1 == 0 && place.listed() == 0;
     let deleted_ms = place.until("deleting", from, slow, gone).await?;
     let delete_writes = place.writes();
@@ -271,7 +276,7 @@ async fn one_pod(place: &Place, child: &Child, args: &Args) -> Result<OnePod, Fa
             _ => (Presence::There, all),
         };
         let from = Instant::now();
-        place.cluster.set_pod(service, pod);
+        place.cluster.set_pod(service, pod)?;
         let took = place.until("one Pod", from, fast, || place.listed() == wanted).await?;
         // The table changes when a call arrives; the answer takes its time.
         times.push(took + args.latency_ms as f64);
