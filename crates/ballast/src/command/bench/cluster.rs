@@ -2,11 +2,15 @@
 //! object stands for, as the controller does not watch those Pods.
 
 use crate::exit::{Exit, Failure};
-use azure_emulator::SampleMachine;
-use kube_emulator::{ObjectRef, Shared};
-use serde_json::{Value, json};
+use azure_emulator::{Azure, SampleMachine};
+use kube_emulator::{ObjectRef, Part, Patch, Shared};
+use model::kubernetes::{GATEWAY_FINALIZER, SERVICE_FINALIZER};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+/// Where the sample's network resources are.
+const NETWORK: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg\
+                       /providers/Microsoft.Network";
 /// Endpoints a slice holds at most, as in a real cluster.
 const SLICE: u32 = 100;
 
@@ -71,6 +75,49 @@ impl Cluster {
         Ok(())
     }
 
+    /// Puts in place what the controller would have made of every Service.
+    pub(super) fn prepare(&self, azure: &mut Azure) -> Result<(), Failure> {
+        let all = self.store.with(|store, _| store.list("services", None));
+        let ours = all.iter().filter(|s| s["spec"]["type"] == "LoadBalancer");
+        let (mut resources, mut services, mut locations) = (Vec::new(), Map::new(), Map::new());
+        for (n, service) in (0..).zip(ours) {
+            let uid = service["metadata"]["uid"].as_str().unwrap_or_default();
+            let [_, a, b, c] = u32::to_be_bytes(n);
+            let ip = format!("21.{a}.{b}.{c}");
+            let made = Made::of(uid, &ip);
+            resources.extend([made.ip, made.balancer]);
+            services.insert(uid.to_owned(), made.entry);
+            for pod in 0..self.size.pods {
+                let endpoint = self.endpoint(n, pod);
+                let number = n * self.size.pods + pod;
+                let node = &self.machines[number as usize % self.machines.len()].ipv4;
+                let at = locations.entry(node.clone()).or_insert_with(|| json!({}));
+                let address = endpoint["addresses"][0].as_str().unwrap_or_default();
+                at[address] = json!([uid]);
+            }
+            self.settle(service, &ip)?;
+        }
+        azure.seed(resources);
+        let tables = json!({"services": services, "locations": locations});
+        azure.seed_gateway(&format!("{NETWORK}/serviceGateways/servicegateway"), &tables);
+        Ok(())
+    }
+
+    /// Finalizers and address of a Service.
+    fn settle(&self, service: &Value, ip: &str) -> Result<(), Failure> {
+        let name = service["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let outcome = self.store.with(|store, now| {
+            let object = ObjectRef::new("services", "default", &name);
+            let finalizers = Patch::Merge(json!({"metadata": {"finalizers":
+                [SERVICE_FINALIZER, GATEWAY_FINALIZER]}}));
+            store.patch(object, Part::Main, &finalizers, now)?;
+            let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": ip}]}}});
+            store.patch(object, Part::Status, &Patch::Merge(status), now)
+        });
+        let failed = |e| Failure::new(Exit::Internal, format!("preparing {name} failed: {e}"));
+        outcome.map(drop).map_err(failed)
+    }
+
     /// The first Pod of a Service's last slice comes or goes.
     pub(super) fn set_pod(&self, service: u32, pod: Presence) -> Result<(), Failure> {
         let name = name(service);
@@ -130,6 +177,40 @@ impl Cluster {
             "targetRef": {"kind": "Pod", "name": pod, "namespace": "default",
                 "uid": format!("{number:08x}-5555-4666-8777-888888888888")},
             "zone": format!("eastus-{}", node.zone)})
+    }
+}
+
+/// What Azure has of a Service.
+struct Made {
+    ip: Value,
+    balancer: Value,
+    entry: Value,
+}
+
+impl Made {
+    fn of(uid: &str, address: &str) -> Self {
+        let ip = format!("{NETWORK}/publicIPAddresses/{uid}-pip");
+        let balancer = format!("{NETWORK}/loadBalancers/{uid}");
+        let pool = format!("{balancer}/backendAddressPools/{uid}");
+        let rule = json!({"name": "rule-tcp-80", "properties": {
+            "backendAddressPool": {"id": pool}, "backendPort": 8080, "enableFloatingIP": false,
+            "enableTcpReset": true, "frontendPort": 80, "idleTimeoutInMinutes": 4,
+            "frontendIPConfiguration": {"id":
+                format!("{balancer}/frontendIPConfigurations/frontend")},
+            "protocol": "Tcp"}});
+        Self {
+            entry: json!({"name": uid, "properties": {"isDefault": false,
+                "loadBalancerBackendPools": [{"id": pool}], "serviceType": "Inbound"}}),
+            balancer: json!({"id": balancer, "location": "eastus", "sku": {"name": "Service"},
+                "properties": {"scope": "Public",
+                    "backendAddressPools": [{"name": uid, "properties": {}}],
+                    "frontendIPConfigurations": [{"name": "frontend", "properties":
+                        {"publicIPAddress": {"id": ip}}}],
+                    "loadBalancingRules": [rule]}}),
+            ip: json!({"id": ip, "location": "eastus", "sku": {"name": "StandardV2"},
+                "properties": {"ipAddress": address, "publicIPAddressVersion": "IPv4",
+                    "publicIPAllocationMethod": "Static"}}),
+        }
     }
 }
 

@@ -16,6 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
+/// Between two looks at something that takes long.
+const PACE: Duration = Duration::from_millis(20);
+
 /// Arguments of `bench container`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -34,6 +37,12 @@ pub struct Args {
     /// How long each Azure call takes
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub latency_ms: u64,
+    /// Begin with everything made, and do not measure creating and deleting
+    #[arg(long)]
+    pub prepared: bool,
+    /// Items a page of Azure's lists
+    #[arg(long, value_name = "N", default_value_t = 250)]
+    pub page_size: usize,
     /// How often one Pod comes or goes
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(2..))]
@@ -56,24 +65,27 @@ struct Figures {
     latency_ms: u64,
     cores: usize,
     /// From the first Service's creation until all have addresses and all Pods are listed.
-    created_ms: f64,
-    create_writes: usize,
-    create_peak_mib: f64,
-    settled_mib: f64,
-    one_pod_median_ms: f64,
-    one_pod_worst_ms: f64,
-    one_pod_calls: usize,
-    /// Steps of the controller for one Pod: all together on average, and what none exceeded.
-    one_pod_steps_ms: f64,
-    one_pod_step_bound_ms: Option<f64>,
-    /// From the start of a new process until the gateway has what changed meanwhile.
-    restart_first_write_ms: f64,
-    restart_writes: usize,
-    restart_peak_mib: f64,
-    restart_settled_mib: f64,
-    deleted_ms: f64,
-    delete_writes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<Phase>,
+    one_pod: OnePod,
+    /// From the start of a process until the gateway has what changed while none ran.
+    started: Phase,
+    /// From the first Service's deletion until nothing is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<Phase>,
+}
+
+/// One phase.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Phase {
+    ms: f64,
+    /// Azure writes.
+    writes: usize,
+    /// The most memory of the process so far.
     peak_mib: f64,
+    /// Memory at the end of the phase.
+    resident_mib: f64,
 }
 
 /// Both emulators, the cluster and where files are.
@@ -121,6 +133,7 @@ impl Place {
         let mut azure = Azure::new(Options {
             latency_ms: args.latency_ms,
             log_bodies: Switch::Off,
+            page_size: args.page_size,
             ..Options::default()
         });
         azure.seed(sample_estate(&sample));
@@ -190,76 +203,99 @@ impl Place {
 }
 
 async fn measure(place: &Place, args: &Args) -> Result<Figures, Failure> {
-    let slow = Duration::from_millis(20);
     let all = place.cluster.addresses();
-    let child = place.child()?;
-    place.until("the first start", child.started, slow, || place.writes_or_reads() > 0).await?;
-    place.quiet().await;
-    place.azure(Azure::clear_calls);
-    let from = Instant::now();
-    place.cluster.create_services()?;
-    let created_ms = place
-        .until("creating", from, slow, || {
-            place.listed() == all && place.cluster.services().0 == args.services as usize
-        })
-        .await?;
-    let create_writes = place.writes();
-    let created = child.memory();
-    place.quiet().await;
-    let pods = one_pod(place, &child, args).await?;
-    let settled = child.memory();
-    child.end().await;
-
+    let mut created = None;
+    let mut early = None;
+    if args.prepared {
+        place.cluster.create_services()?;
+        place.azure(|azure| place.cluster.prepare(azure))?;
+    } else {
+        let child = place.child()?;
+        created = Some(create(place, &child, args).await?);
+        early = Some(one_pod(place, &child, args).await?);
+        child.end().await;
+    }
     place.cluster.set_pod(args.services / 2, Presence::Gone)?;
     place.azure(Azure::clear_calls);
     let child = place.child()?;
-    let first = place.until("the restart", child.started, slow, || place.listed() == all - 1);
-    let restart_first_write_ms = first.await?;
-    let restart_writes = place.writes();
+    let first = || place.listed() == all - 1;
+    let ms = place.until("the start", child.started, PACE, first).await?;
+    let writes = place.writes();
     place.quiet().await;
-    let restarted = child.memory();
-
-    place.azure(Azure::clear_calls);
-    let from = Instant::now();
-    place.cluster.delete_services()?;
-    let gone = || place.cluster.services().1 == 0 && place.listed() == 0;
-    let deleted_ms = place.until("deleting", from, slow, gone).await?;
-    let delete_writes = place.writes();
-    let end = child.memory();
+    let started = Phase::of(ms, writes, child.memory());
+    place.cluster.set_pod(args.services / 2, Presence::There)?;
+    place.until("one Pod", Instant::now(), PACE, || place.listed() == all).await?;
+    let one_pod = match early {
+        Some(early) => early,
+        None => one_pod(place, &child, args).await?,
+    };
+    let deleted = match args.prepared {
+        true => None,
+        false => Some(delete(place, &child).await?),
+    };
     child.end().await;
-    let mib = |kib: u64| kib as f64 / 1024.0;
-    let peak = |of: &Memory| mib(of.peak_kib);
     Ok(Figures {
         nodes: args.nodes,
         services: args.services,
         pods: all,
         latency_ms: args.latency_ms,
         cores: std::thread::available_parallelism().map_or(0, usize::from),
-        created_ms,
-        create_writes,
-        create_peak_mib: peak(&created),
-        settled_mib: mib(settled.resident_kib),
-        one_pod_median_ms: pods.median_ms,
-        one_pod_worst_ms: pods.worst_ms,
-        one_pod_calls: pods.calls,
-        one_pod_steps_ms: pods.steps_ms,
-        one_pod_step_bound_ms: pods.step_bound_ms,
-        restart_first_write_ms,
-        restart_writes,
-        restart_peak_mib: peak(&restarted),
-        restart_settled_mib: mib(restarted.resident_kib),
-        deleted_ms,
-        delete_writes,
-        peak_mib: peak(&settled).max(peak(&end)),
+        created,
+        one_pod,
+        started,
+        deleted,
     })
 }
 
+async fn create(place: &Place, child: &Child, args: &Args) -> Result<Phase, Failure> {
+    let called = || place.azure(|azure| !azure.calls().is_empty());
+    place.until("the first start", child.started, PACE, called).await?;
+    place.quiet().await;
+    place.azure(Azure::clear_calls);
+    let from = Instant::now();
+    place.cluster.create_services()?;
+    let services = args.services as usize;
+    let done =
+        || place.listed() == place.cluster.addresses() && place.cluster.services().0 == services;
+    let ms = place.until("creating", from, PACE, done).await?;
+    let phase = Phase::of(ms, place.writes(), child.memory());
+    place.quiet().await;
+    Ok(phase)
+}
+
+async fn delete(place: &Place, child: &Child) -> Result<Phase, Failure> {
+    place.quiet().await;
+    place.azure(Azure::clear_calls);
+    let from = Instant::now();
+    place.cluster.delete_services()?;
+    let gone = || place.listed() == 0 && place.cluster.services().1 == 0;
+    let ms = place.until("deleting", from, PACE, gone).await?;
+    Ok(Phase::of(ms, place.writes(), child.memory()))
+}
+
+impl Phase {
+    fn of(ms: f64, writes: usize, memory: Memory) -> Self {
+        let mib = |kib: u64| kib as f64 / 1024.0;
+        let (peak_mib, resident_mib) = (mib(memory.peak_kib), mib(memory.resident_kib));
+        Self { ms, writes, peak_mib, resident_mib }
+    }
+}
+
+/// One Pod goes or comes in quiet.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct OnePod {
+    rounds: u32,
     median_ms: f64,
     worst_ms: f64,
+    /// Azure writes.
     calls: usize,
+    /// Steps of the controller for one Pod, all together, on average.
     steps_ms: f64,
+    /// What no step exceeded; none: 500 ms were.
     step_bound_ms: Option<f64>,
+    peak_mib: f64,
+    resident_mib: f64,
 }
 
 /// One Pod goes, and comes again, of one Service after the other.
@@ -286,51 +322,50 @@ async fn one_pod(place: &Place, child: &Child, args: &Args) -> Result<OnePod, Fa
     let after = child.steps().await;
     times.sort_by(f64::total_cmp);
     let calls = place.azure(|azure| azure.call_counts().1);
+    let Phase { peak_mib, resident_mib, .. } = Phase::of(0.0, 0, child.memory());
     Ok(OnePod {
+        rounds: args.rounds,
         median_ms: times[times.len() / 2],
         worst_ms: times.last().copied().unwrap_or_default(),
         calls,
         steps_ms: (after.sum_ms - before.sum_ms) / f64::from(args.rounds),
         step_bound_ms: after.bound_since(&before),
+        peak_mib,
+        resident_mib,
     })
 }
 
-impl Place {
-    fn writes_or_reads(&self) -> usize {
-        self.azure(|azure| azure.calls().len())
-    }
-}
-
 fn text(f: &Figures) -> String {
-    let bound = f.one_pod_step_bound_ms.map_or("over 500".to_owned(), |ms| format!("{ms:.1}"));
-    format!(
-        "{} nodes, {} Services, {} Pods; {} ms a call; {} cores\n\
-         created     {:.0} ms, {} writes, peak {:.1} MiB\n\
-         one Pod     median {:.1} ms, worst {:.1} ms, {} calls; steps {:.2} ms, none over {} ms\n\
-         settled     {:.1} MiB\n\
-         restart     first write after {:.0} ms, {} writes, peak {:.1} MiB, then {:.1} MiB\n\
-         deleted     {:.0} ms, {} writes\n\
-         peak        {:.1} MiB\n",
-        f.nodes,
-        f.services,
-        f.pods,
-        f.latency_ms,
-        f.cores,
-        f.created_ms,
-        f.create_writes,
-        f.create_peak_mib,
-        f.one_pod_median_ms,
-        f.one_pod_worst_ms,
-        f.one_pod_calls,
-        f.one_pod_steps_ms,
-        bound,
-        f.settled_mib,
-        f.restart_first_write_ms,
-        f.restart_writes,
-        f.restart_peak_mib,
-        f.restart_settled_mib,
-        f.deleted_ms,
-        f.delete_writes,
-        f.peak_mib,
-    )
+    let mut text = format!(
+        "{} nodes, {} Services, {} Pods; {} ms a call; {} cores\n",
+        f.nodes, f.services, f.pods, f.latency_ms, f.cores
+    );
+    let phase = |name: &str, phase: &Phase| {
+        let Phase { ms, writes, peak_mib, resident_mib } = phase;
+        format!(
+            "{name:<8} {ms:.0} ms, {writes} writes; memory {resident_mib:.1} MiB, at most \
+             {peak_mib:.1} MiB\n"
+        )
+    };
+    if let Some(created) = &f.created {
+        text += &phase("created", created);
+    }
+    let pod = &f.one_pod;
+    let bound = pod.step_bound_ms.map_or("500 ms or more".to_owned(), |ms| format!("{ms} ms"));
+    text += &format!(
+        "one Pod  median {:.1} ms, worst {:.1} ms, {} calls in {} rounds; steps {:.2} ms, none \
+         over {bound}; memory {:.1} MiB, at most {:.1} MiB\n",
+        pod.median_ms,
+        pod.worst_ms,
+        pod.calls,
+        pod.rounds,
+        pod.steps_ms,
+        pod.resident_mib,
+        pod.peak_mib
+    );
+    text += &phase("started", &f.started);
+    if let Some(deleted) = &f.deleted {
+        text += &phase("deleted", deleted);
+    }
+    text
 }
