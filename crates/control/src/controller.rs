@@ -206,7 +206,10 @@ impl Controller {
                 self.go_on_searching();
             }
         }
-        self.say_changes(now_ms);
+        // Without a plan there is no news: a page of a list, or an answer that is polled for.
+        if rounds > 0 {
+            self.say_changes(now_ms);
+        }
         std::mem::take(&mut self.effects)
     }
 

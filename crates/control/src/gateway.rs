@@ -144,8 +144,9 @@ impl Controller {
     /// Whether a resource is one of the tables or stands behind one.
     pub(crate) fn is_behind_gateway(&self, id: &ResourceId) -> bool {
         let gateway = self.policy.gateway_id();
-        let below = id.folded().strip_prefix(gateway.folded());
-        below.is_some_and(|rest| rest.starts_with('/')) || id.folded().contains("/natgateways/")
+        let id = id.folded();
+        let below = id.strip_prefix(&gateway.folded());
+        below.is_some_and(|rest| rest.starts_with('/')) || id.contains("/natgateways/")
     }
 }
 

@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long)]
     pub prepared: bool,
     /// Items a page of Azure's lists
-    #[arg(long, value_name = "N", default_value_t = 250)]
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
     pub page_size: usize,
     /// How often one Pod comes or goes
     #[arg(long, value_name = "N", default_value_t = 20)]
