@@ -207,7 +207,7 @@ pub fn write_load_balancer(balancer: &LoadBalancer) -> Value {
         provisioning: _,
         rest,
     } = balancer;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut top = head(id);
     put_location(&mut top, location, edge_zone.as_ref());
     put_tags(&mut top, tags.as_ref(), &mut rest);
@@ -242,7 +242,7 @@ fn write_frontend(frontend: &Frontend) -> Value {
         }
         FrontendAddress::Other => {}
     }
-    child(name, top, p, rest.clone())
+    child(name, top, p, rest.unpack())
 }
 
 fn write_rule(rule: &Rule) -> Value {
@@ -273,12 +273,12 @@ fn write_rule(rule: &Rule) -> Value {
     put_some(&mut p, "loadDistribution", distribution.map(|d| spelled(&DISTRIBUTIONS, d)));
     put_some(&mut p, "disableOutboundSnat", *disable_outbound_snat);
     put_some(&mut p, "enableTcpReset", *tcp_reset);
-    child(name, Object::new(), p, rest.clone())
+    child(name, Object::new(), p, rest.unpack())
 }
 
 fn write_probe(probe: &Probe) -> Value {
     let Probe { name, protocol, port, path, interval_s, threshold, rest } = probe;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut p = Object::new();
     put(&mut p, "protocol", spelled(&PROBE_PROTOCOLS, *protocol));
     put(&mut p, "port", *port);

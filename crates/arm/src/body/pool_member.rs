@@ -5,7 +5,7 @@ use super::fields::{
     BodyError, Envelope, Object, drop_fields, family, flag, reference, take_references, text,
 };
 use model::azure::{
-    MemberConfiguration, MemberKind, MemberState, PoolMember, PrivateLinkRank, Rest,
+    MemberConfiguration, MemberKind, MemberState, PoolMember, PrivateLinkRank, RestFields,
 };
 use model::{Family, ResourceId};
 use serde_json::{Map, Value, json};
@@ -103,10 +103,12 @@ fn read_nic(mut found: Envelope) -> PoolMember {
     // A NIC is written whole.
     let mut top = std::mem::take(&mut found.top);
     if let Some(tags) = &found.tags {
-        put_tags(&mut top, Some(tags), &mut Rest::default());
+        put_tags(&mut top, Some(tags), &mut RestFields::default());
     }
     let mut nic = member(found, MemberKind::NetworkInterface, None, usable, configurations, owner);
-    nic.rest.top.extend(top);
+    let mut rest = nic.rest.unpack();
+    rest.top.extend(top);
+    nic.rest = rest.into();
     nic
 }
 
@@ -138,7 +140,7 @@ fn member(
         state: if usable { MemberState::Usable } else { MemberState::Unusable },
         configurations,
         owner,
-        rest: Rest { top, properties: found.properties },
+        rest: RestFields { top, properties: found.properties }.into(),
     }
 }
 
@@ -223,7 +225,7 @@ pub fn write_pool_member(member: &PoolMember) -> Value {
         owner: _,
         rest,
     } = member;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut top = head(id);
     put_location(&mut top, location, None);
     let mut typed = Object::new();
