@@ -30,6 +30,7 @@ HERE = ROOT / "tests/deploy"
 OVERLAYS = ROOT / "deploy/kustomize/overlays"
 CHART = ROOT / "deploy/helm/ballast"
 ACCOUNT = ("ServiceAccount", "kube-system", "ballast")
+GATE = "ballast.dev/load-balancer-ready"
 # What workload identity's webhook puts into pods.
 WEBHOOK = {"AZURE_CLIENT_ID": "c", "AZURE_TENANT_ID": "t", "AZURE_FEDERATED_TOKEN_FILE": "/token"}
 
@@ -142,7 +143,8 @@ def pod(name, labels, address):
             "spec": {"nodeName": "vmss000000", "containers": [{"name": "c", "image": "i"}]},
             "status": {"phase": "Running", "hostIP": "10.224.0.4", "podIP": address,
                        "podIPs": [{"ip": address}], "hostIPs": [{"ip": "10.224.0.4"}],
-                       "conditions": [{"type": "Ready", "status": "True"}]}}
+                       "conditions": [{"type": "Ready", "status": "True"},
+                                      {"type": "ContainersReady", "status": "True"}]}}
 
 
 def cloud_config(place, name):
@@ -184,7 +186,9 @@ def scenario(place, container):
     space = "/api/v1/namespaces/default"
     backend = pod("backend", {"app": "web"}, "10.244.0.20")
     egress = pod("egress", {"kubernetes.azure.com/service-egress-gateway": "team"}, "10.244.0.21")
-    for one in (backend, egress):
+    gated = pod("gated", {"app": "web", GATE: "enabled"}, "10.244.0.22")
+    gated["spec"]["readinessGates"] = [{"conditionType": GATE}]
+    for one in (backend, egress, gated):
         place.kubernetes("POST", f"{space}/pods", one)
         name = one["metadata"]["name"]
         place.kubernetes("PATCH", f"{space}/pods/{name}/status", {"status": one["status"]})
@@ -192,6 +196,9 @@ def scenario(place, container):
         place.kubernetes("POST", f"{space}/services", web(index))
     for index in range(2):
         wait_for(f"the address of web-{index}", lambda: address_of(place, f"web-{index}"))
+    wait_for("the readiness gate", lambda: any(
+        one["type"] == GATE and one["status"] == "True"
+        for one in place.kubernetes("GET", f"{space}/pods/gated")["status"]["conditions"]))
     if container:
         path = f"{space}/pods/egress"
         wait_for("the pod's finalizer",

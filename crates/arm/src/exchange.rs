@@ -76,8 +76,19 @@ pub struct Reply {
     pub retry_after_ms: Option<u64>,
     /// The smallest of the `x-ms-ratelimit-remaining-*` headers, with its header's name.
     pub remaining: Option<(String, u64)>,
-    /// The body; `None` when empty or not JSON.
+    /// The body; `None` when empty, not JSON, or a page.
     pub body: Option<Value>,
+    /// The body of a page of a list, where it was taken apart without being parsed.
+    pub page: Option<Page>,
+}
+
+/// A page of a list: its items as JSON texts. Parsed, a list of thousands takes ten times the room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Items, each a JSON text.
+    pub items: Vec<Box<str>>,
+    /// `nextLink`.
+    pub next: Option<String>,
 }
 
 /// What became of a request.

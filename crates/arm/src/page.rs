@@ -3,26 +3,60 @@
 use crate::error::{ArmError, ErrorKind};
 use crate::exchange::{Answer, Method, Request, Target};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// More pages than any list has: 10,000 NICs come in 40. A list that never ends is a fault.
 const MAX_PAGES: usize = 2_000;
 
-/// Gathers the items of a list, page by page. The answer to a read of one resource is a list of
-/// that one.
+/// Goes through a list page by page. The answer to a read of one resource is a list of that one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pages {
     correlation: String,
-    items: Vec<Value>,
     pages: usize,
+}
+
+/// One item of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// Its JSON text, parsed when it is looked at.
+    Text(Box<str>),
+    /// Parsed.
+    Parsed(Value),
+}
+
+/// Something that is JSON, or can be made JSON for as long as it is looked at.
+pub trait JsonItem {
+    /// The JSON; null for a text that is none.
+    fn json(&self) -> Cow<'_, Value>;
+}
+
+impl JsonItem for Value {
+    fn json(&self) -> Cow<'_, Value> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl JsonItem for Item {
+    fn json(&self) -> Cow<'_, Value> {
+        match self {
+            Self::Text(text) => Cow::Owned(serde_json::from_str(text).unwrap_or_default()),
+            Self::Parsed(value) => Cow::Borrowed(value),
+        }
+    }
 }
 
 /// What comes after an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageStep {
-    /// Send this for the next page.
-    Next(Request),
-    /// All items.
-    Done(Vec<Value>),
+    /// The list goes on.
+    Next {
+        /// Items of the page that came.
+        items: Vec<Item>,
+        /// Send this for the next page.
+        request: Request,
+    },
+    /// The items of the last page.
+    Done(Vec<Item>),
     /// The list could not be read.
     Failed(ArmError),
 }
@@ -31,53 +65,68 @@ impl Pages {
     /// Starts with the request for the first page.
     #[must_use]
     pub fn start(request: &Request) -> Self {
-        Self { correlation: request.correlation.clone(), items: Vec::new(), pages: 0 }
+        Self { correlation: request.correlation.clone(), pages: 0 }
     }
 
     /// Takes the answer to the request before.
-    pub fn advance(&mut self, answer: &Answer) -> PageStep {
+    pub fn advance(&mut self, answer: Answer) -> PageStep {
         let reply = match answer {
-            Answer::Reply(reply) => reply,
+            Answer::Reply(reply) => *reply,
             Answer::Fault(fault) => {
-                return PageStep::Failed(ArmError::of_fault(Method::Get, fault));
+                return PageStep::Failed(ArmError::of_fault(Method::Get, &fault));
             }
         };
         if reply.status != 200 {
-            return PageStep::Failed(ArmError::of_reply(reply));
+            return PageStep::Failed(ArmError::of_reply(&reply));
         }
-        let Some(body) = &reply.body else {
-            let message = "the answer to a read has no JSON body";
-            return PageStep::Failed(ArmError::own(
-                ErrorKind::Transient,
-                reply.status,
-                "NoBody",
-                message,
-            ));
+        let status = reply.status;
+        let (items, next) = match (reply.page, reply.body) {
+            (Some(page), _) => (page.items.into_iter().map(Item::Text).collect(), page.next),
+            (None, Some(body)) => take_apart(body),
+            (None, None) => {
+                let message = "the answer to a read has no JSON body";
+                let error = ArmError::own(ErrorKind::Transient, status, "NoBody", message);
+                return PageStep::Failed(error);
+            }
         };
-        match body.get("value") {
-            Some(Value::Array(items)) => self.items.extend(items.iter().cloned()),
-            Some(Value::Null) => {}
-            _ if body.get("nextLink").is_none() => self.items.push(body.clone()),
-            _ => {}
-        }
         self.pages += 1;
-        match body.get("nextLink").and_then(Value::as_str).filter(|link| !link.is_empty()) {
-            None => PageStep::Done(std::mem::take(&mut self.items)),
+        match next.filter(|link| !link.is_empty()) {
+            None => PageStep::Done(items),
             Some(_) if self.pages >= MAX_PAGES => PageStep::Failed(ArmError::own(
                 ErrorKind::Transient,
-                reply.status,
+                status,
                 "EndlessList",
                 format!("the list did not end after {MAX_PAGES} pages"),
             )),
-            Some(link) => PageStep::Next(Request {
-                method: Method::Get,
-                target: target(link),
-                if_match: None,
-                body: None,
-                correlation: self.correlation.clone(),
-            }),
+            Some(link) => {
+                let request = Request {
+                    method: Method::Get,
+                    target: target(&link),
+                    if_match: None,
+                    body: None,
+                    correlation: self.correlation.clone(),
+                };
+                PageStep::Next { items, request }
+            }
         }
     }
+}
+
+/// The items of a body, and where the list goes on.
+fn take_apart(mut body: Value) -> (Vec<Item>, Option<String>) {
+    let next = body.get("nextLink").and_then(Value::as_str).map(str::to_owned);
+    let items = match body.get_mut("value").map(Value::take) {
+        Some(Value::Array(items)) => items.into_iter().map(Item::Parsed).collect(),
+        Some(Value::Null) => Vec::new(),
+        Some(other) if body.get("nextLink").is_none() => {
+            // No list at all, but a resource with a field of this name.
+            body["value"] = other;
+            vec![Item::Parsed(body)]
+        }
+        None if body.get("nextLink").is_none() => vec![Item::Parsed(body)],
+        Some(_) | None => Vec::new(),
+    };
+    (items, next)
 }
 
 /// Where a link leads that ARM gave: a whole URL, or a path below its endpoint.

@@ -193,6 +193,13 @@ impl Azure {
         self.gateways.get(&id.to_lowercase()).map(Gateway::to_json)
     }
 
+    /// How many services are registered and how many addresses are listed, in all Service Gateways.
+    pub fn gateway_sizes(&self) -> (usize, usize) {
+        let services = self.gateways.values().map(|gateway| gateway.services.len()).sum();
+        let locations = self.gateways.values().flat_map(|gateway| gateway.locations.values());
+        (services, locations.map(BTreeMap::len).sum())
+    }
+
     /// `GET …/services` and `GET …/addressLocations`.
     pub(crate) fn gateway_table(&self, route: &Route) -> Checked<Option<Vec<Value>>> {
         let [gateways, table] = route.types.as_slice() else { return Ok(None) };

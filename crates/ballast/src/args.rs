@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::command::{
-    azure_emulator, azure_role, completions, explain, kube_emulator, lint, man, migrate, plan, run,
-    status, up,
+    azure_emulator, azure_role, bench, completions, explain, kube_emulator, lint, man, migrate,
+    plan, run, status, up,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -46,6 +46,8 @@ pub enum Command {
     AzureEmulator(azure_emulator::Args),
     /// Print the Azure role that the controller needs
     AzureRole(azure_role::Args),
+    /// Measure the controller between two emulators
+    Bench(bench::Args),
     /// Print the completions of a shell
     Completions(completions::Args),
     /// Print the manual page, or write one for each command

@@ -16,29 +16,66 @@ use model::policy::Layout;
 use model::world::Kind;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+/// Upper bounds of the times that are told apart, in microseconds.
+pub const STEP_BOUNDS_US: [u64; 9] =
+    [1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000];
+
+/// How long steps took: taking in what happened, planning, and making requests.
+#[derive(Clone, Debug, Default)]
+pub struct StepTimes {
+    /// How many took at most as long as each of [`STEP_BOUNDS_US`], and not at most as long as the
+    /// one before; the last entry counts those that took longer than all.
+    pub counts: [u64; STEP_BOUNDS_US.len() + 1],
+    /// All together.
+    pub sum_us: u64,
+}
+
+impl StepTimes {
+    fn add(&mut self, took: Duration) {
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let slot = STEP_BOUNDS_US.iter().position(|bound| took_us <= *bound);
+        self.counts[slot.unwrap_or(STEP_BOUNDS_US.len())] += 1;
+        self.sum_us = self.sum_us.saturating_add(took_us);
+    }
+}
+
 /// The controller, driven by the runner and looked at by pages.
 #[derive(Clone, Debug)]
-pub struct SharedController(Arc<Mutex<Controller>>);
+pub struct SharedController {
+    controller: Arc<Mutex<Controller>>,
+    steps: Arc<Mutex<StepTimes>>,
+}
 
 impl SharedController {
     /// Shares a controller.
     #[must_use]
     pub fn new(controller: Controller) -> Self {
-        Self(Arc::new(Mutex::new(controller)))
+        Self { controller: Arc::new(Mutex::new(controller)), steps: Arc::default() }
+    }
+
+    /// How long its steps took.
+    #[must_use]
+    pub fn step_times(&self) -> StepTimes {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Looks at it between two steps.
     pub fn look<T>(&self, look: impl FnOnce(&Controller) -> T) -> T {
-        look(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&self.controller.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Step for SharedController {
     fn step(&mut self, events: Vec<Event>, now_ms: u64) -> Vec<Effect> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).step(events, now_ms)
+        let mut controller = self.controller.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = Instant::now();
+        let effects = controller.step(events, now_ms);
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).add(from.elapsed());
+        effects
     }
 
     fn next_wake_ms(&self) -> Option<u64> {
@@ -49,11 +86,11 @@ impl Step for SharedController {
 /// Kinds that planning looks at under a policy.
 #[must_use]
 pub fn kinds(policy: &Policy) -> Vec<Kind> {
-    let mut kinds = vec![Kind::Services, Kind::Nodes];
+    let mut kinds = vec![Kind::Services, Kind::Nodes, Kind::GatedPods];
     match policy.layout {
         Layout::Single | Layout::PerNodeSet { .. } => {}
         Layout::Several(_) => kinds.extend([Kind::EndpointSlices, Kind::Namespaces]),
-        Layout::PerService => kinds.extend([Kind::EndpointSlices, Kind::Pods]),
+        Layout::PerService => return Kind::CONTAINER.to_vec(),
     }
     kinds
 }

@@ -88,6 +88,7 @@ impl Estate {
     pub fn read(&mut self, need: &Need, policy: &Policy, facts: &mut Facts) {
         let mut request = observe::need::request(need, policy, "offline");
         let mut pages = Pages::start(&request);
+        let mut gathering = observe::azure::Gathering::default();
         loop {
             let (Target::Path(path) | Target::Url(path)) = &request.target;
             let asked = azure_emulator::Request {
@@ -98,10 +99,14 @@ impl Estate {
             let missing = answer.status == 404;
             let reply =
                 Reply { status: answer.status, body: answer.body.clone(), ..Reply::default() };
-            match pages.advance(&Answer::Reply(Box::new(reply))) {
-                PageStep::Next(next) => request = next,
+            match pages.advance(Answer::Reply(Box::new(reply))) {
+                PageStep::Next { items, request: next } => {
+                    gathering.take(facts, policy, need, &items);
+                    request = next;
+                }
                 PageStep::Done(items) => {
-                    observe::azure::apply_list(facts, policy, need, &items);
+                    gathering.take(facts, policy, need, &items);
+                    gathering.finish(facts, need);
                     return;
                 }
                 PageStep::Failed(_) if missing => {

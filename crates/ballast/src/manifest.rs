@@ -10,7 +10,7 @@ use kube_emulator::{ObjectRef, Part, Patch, Store, StoreOptions};
 use model::Policy;
 use model::world::{Kind, Kubernetes};
 use observe::apply::Listing;
-use observe::{Interner, KubernetesFact};
+use observe::{Interner, KubernetesFact, kubernetes as read};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -170,9 +170,14 @@ pub fn cluster(
             if let Some(fact) = fact(kind, &object, policy, classes, &mut interner) {
                 apply(fact);
             }
+            let gated = read::gated_pod_from_value(&object, &mut interner).ok().flatten();
+            if let Some(pod) = gated.filter(|_| kind == Kind::Pods) {
+                apply(KubernetesFact::GatedPod(pod));
+            }
         }
         apply(KubernetesFact::ListEnd(kind));
     }
+    held.complete.insert(Kind::GatedPods);
     Ok(held)
 }
 
@@ -299,7 +304,6 @@ fn fact(
     classes: &BTreeSet<String>,
     interner: &mut Interner,
 ) -> Option<KubernetesFact> {
-    use observe::kubernetes as read;
     let fact = match kind {
         Kind::Services => {
             read::service_from_value(object, classes, interner).map(KubernetesFact::Service)
@@ -308,7 +312,9 @@ fn fact(
             read::node_from_value(object, &policy.group, interner).map(KubernetesFact::Node)
         }
         Kind::EndpointSlices => read::slice_from_value(object, interner).map(KubernetesFact::Slice),
-        Kind::Pods => read::pod_from_value(object, interner).map(KubernetesFact::Pod),
+        Kind::Pods | Kind::GatedPods => {
+            read::pod_from_value(object, interner).map(KubernetesFact::Pod)
+        }
         Kind::Namespaces => read::namespace_from_value(object, interner)
             .map(|(name, labels)| KubernetesFact::Namespace(name, labels)),
     };

@@ -1,6 +1,6 @@
 //! What a running controller shows over HTTP: health, metrics and the status document.
 
-use crate::engine::SharedController;
+use crate::engine::{STEP_BOUNDS_US, SharedController, StepTimes};
 use crate::status::StatusDocument;
 use axum::Router;
 use axum::http::StatusCode;
@@ -8,6 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use control::Controller;
+use control::gates::DELAY_BOUNDS_MS;
 use edge::clock::Clock;
 use model::report::State;
 use model::world::Kind;
@@ -75,7 +76,10 @@ impl Pages {
     }
 
     fn metrics(&self) -> Response {
-        let text = self.controller.get().map_or_else(|| "# EOF\n".into(), |c| c.look(metrics));
+        let text = self.controller.get().map_or_else(
+            || "# EOF\n".into(),
+            |controller| controller.look(|c| metrics(c, &controller.step_times())),
+        );
         ([(CONTENT_TYPE, METRICS_TYPE)], text).into_response()
     }
 
@@ -116,11 +120,12 @@ pub fn plural(kind: Kind) -> &'static str {
         Kind::Nodes => "Nodes",
         Kind::EndpointSlices => "EndpointSlices",
         Kind::Pods => "Pods",
+        Kind::GatedPods => "Pods with our readiness gate",
         Kind::Namespaces => "Namespaces",
     }
 }
 
-fn metrics(controller: &Controller) -> String {
+fn metrics(controller: &Controller, steps: &StepTimes) -> String {
     let counts = controller.counts();
     let mut text = String::new();
     let counters = [
@@ -149,6 +154,50 @@ fn metrics(controller: &Controller) -> String {
         let count = services.values().filter(|s| s.state == state).count();
         let _ = writeln!(text, "ballast_services{{state=\"{name}\"}} {count}");
     }
+    let what = "Taking in what happened, planning and making requests";
+    let us = (&steps.counts[..], &STEP_BOUNDS_US[..], steps.sum_us);
+    histogram(&mut text, "ballast_step_seconds", what, us, 1_000_000);
+    gate_metrics(&mut text, controller);
     text.push_str("# EOF\n");
     text
+}
+
+/// Counts a bucket, bounds and sum; `unit` of them are a second.
+fn histogram(
+    text: &mut String,
+    name: &str,
+    help: &str,
+    (counts, bounds, sum): (&[u64], &[u64], u64),
+    unit: u64,
+) {
+    let _ = write!(text, "# TYPE {name} histogram\n# UNIT {name} seconds\n# HELP {name} {help}.\n");
+    let digits = unit.ilog10() as usize;
+    let seconds = |n: u64| format!("{}.{:0digits$}", n / unit, n % unit);
+    let mut count = 0;
+    for (slot, own) in counts.iter().enumerate() {
+        count += own;
+        let bound = bounds.get(slot).map_or_else(|| "+Inf".to_owned(), |bound| seconds(*bound));
+        let _ = writeln!(text, "{name}_bucket{{le=\"{bound}\"}} {count}");
+    }
+    let _ = write!(text, "{name}_count {count}\n{name}_sum {}\n", seconds(sum));
+}
+
+/// How long Pods waited for our readiness gate after all else held.
+fn gate_metrics(text: &mut String, controller: &Controller) {
+    let gates = controller.gates();
+    let delays = gates.delays();
+    let what = "From ready but for our gate until the gateway lists the Pod";
+    let ms = (&delays.counts[..], &DELAY_BOUNDS_MS[..], delays.sum_ms);
+    histogram(text, "ballast_readiness_gate_delay_seconds", what, ms, 1_000);
+    let _ = write!(
+        text,
+        "# TYPE ballast_readiness_gate_timeouts counter\n\
+         # HELP ballast_readiness_gate_timeouts Pods let through because time was over.\n\
+         ballast_readiness_gate_timeouts_total {}\n\
+         # TYPE ballast_readiness_gates_waiting gauge\n\
+         # HELP ballast_readiness_gates_waiting Pods that wait for nothing but our gate.\n\
+         ballast_readiness_gates_waiting {}\n",
+        gates.timeouts(),
+        gates.waiting()
+    );
 }

@@ -90,6 +90,7 @@ async fn dispatch(cli: Cli, called_as: &str) -> Outcome {
         Command::KubeEmulator(args) => command::kube_emulator::run(args).await,
         Command::AzureEmulator(args) => command::azure_emulator::run(args).await,
         Command::AzureRole(args) => command::azure_role::run(&args),
+        Command::Bench(args) => command::bench::run(args).await,
         Command::Completions(args) => command::completions::run(&args, command_line(called_as)),
         Command::Man(args) => command::man::run(&args, command_line(called_as)),
     }

@@ -10,6 +10,7 @@ use arm::page::{PageStep, Pages};
 use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Sku};
 use model::world::Need;
 use model::{Group, ResourceId, ServiceUid};
+use observe::azure::Gathering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -44,8 +45,8 @@ impl Ripening {
 /// One list or resource that is read.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
-    /// Pages that have come, while it is under way.
-    under_way: Option<(Pages, u64)>,
+    /// How far it is, while it is under way.
+    under_way: Option<UnderWay>,
     /// When it was last read to its end.
     read_ms: Option<u64>,
     /// Failures in a row.
@@ -56,6 +57,15 @@ pub(crate) struct Read {
     stale: Staleness,
     /// Why the last try failed.
     reason: Option<Arc<str>>,
+}
+
+/// A read under way.
+#[derive(Debug)]
+struct UnderWay {
+    pages: Pages,
+    sent_ms: u64,
+    /// What the pages so far have brought.
+    gathering: Gathering,
 }
 
 /// Whether something has to be read again.
@@ -98,7 +108,8 @@ impl Controller {
         let request = observe::need::request(&need, &self.policy, &correlation);
         let pages = Pages::start(&request);
         let read = self.reads.entry(need.clone()).or_default();
-        read.under_way = Some((pages, now_ms));
+        let gathering = Gathering::default();
+        read.under_way = Some(UnderWay { pages, sent_ms: now_ms, gathering });
         read.wait_until_ms = None;
         read.stale = Staleness::Fresh;
         self.request(Caller::Read(need), request);
@@ -270,22 +281,27 @@ impl Controller {
     }
 
     /// An answer to a read.
-    pub(crate) fn advance_read(&mut self, need: &Need, answer: &Answer, now_ms: u64) {
+    pub(crate) fn advance_read(&mut self, need: &Need, answer: Answer, now_ms: u64) {
         let Some(read) = self.reads.get_mut(need) else { return };
-        let Some((mut pages, sent_ms)) = read.under_way.take() else { return };
-        self.dirty = true;
-        match pages.advance(answer) {
-            PageStep::Next(request) => {
-                read.under_way = Some((pages, sent_ms));
+        let Some(mut under_way) = read.under_way.take() else { return };
+        match under_way.pages.advance(answer) {
+            PageStep::Next { items, request } => {
+                under_way.gathering.take(&self.world.azure, &self.policy, need, &items);
+                read.under_way = Some(under_way);
                 self.request(Caller::Read(need.clone()), request);
             }
             PageStep::Done(items) => {
+                let UnderWay { mut gathering, sent_ms, .. } = under_way;
+                gathering.take(&self.world.azure, &self.policy, need, &items);
+                drop(items);
                 read.read_ms = Some(now_ms);
                 read.failures = 0;
                 read.reason = None;
-                self.store_read(need, &items, sent_ms, now_ms);
+                self.store_read(need, gathering, sent_ms, now_ms);
+                self.dirty = true;
             }
             PageStep::Failed(error) => {
+                self.dirty = true;
                 let gone = error.kind == ErrorKind::Missing;
                 if gone {
                     read.read_ms = Some(now_ms);
@@ -329,10 +345,10 @@ impl Controller {
 
     /// Stores a list. What we have written since it was asked for, or shortly before, is kept: a
     /// list may be older than our own write.
-    fn store_read(&mut self, need: &Need, items: &[serde_json::Value], sent_ms: u64, now_ms: u64) {
+    fn store_read(&mut self, need: &Need, gathering: Gathering, sent_ms: u64, now_ms: u64) {
         if matches!(need, Need::GatewayServices | Need::GatewayLocations) {
             let from_ms = sent_ms.saturating_sub(LIST_LAG_MS);
-            match self.store_table(need, items, sent_ms, from_ms) {
+            match self.store_table(need, gathering, sent_ms, from_ms) {
                 Some(problems) => problems.iter().for_each(|p| self.say_unread(need, p, now_ms)),
                 None => self.read_now(need.clone()),
             }
@@ -350,7 +366,7 @@ impl Controller {
             Some((id.clone(), belief))
         });
         let held = keep::hold(&self.world.azure, need, ids);
-        let read = observe::azure::apply_list(&mut self.world.azure, &self.policy, need, items);
+        let read = gathering.finish(&mut self.world.azure, need);
         keep::restore(&mut self.world.azure, need, held);
         for problem in read.problems {
             self.say_unread(need, &problem.to_string(), now_ms);

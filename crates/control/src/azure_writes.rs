@@ -95,6 +95,11 @@ impl Controller {
         self.say(now_ms, NoticeKind::Sent, &change.causes, text, Some(correlation.clone()));
         let operation = Operation::start(&request);
         self.request(Caller::Lane(change.target.clone()), request);
+        let table = self.world.azure.gateway_locations.known().map(AsRef::as_ref);
+        let addresses = match &change.action {
+            Action::UpdateLocations(update) => Arc::new(update.touched(table)),
+            _ => Arc::default(),
+        };
         let lane = self.lanes.entry(change.target.clone()).or_default();
         lane.gathering_since_ms = None;
         lane.wait_until_ms = None;
@@ -104,6 +109,7 @@ impl Controller {
             stage: Stage::Operating(operation),
             pending: Pending::Answer,
             sent_ms: now_ms,
+            addresses,
         });
     }
 
@@ -129,6 +135,7 @@ impl Controller {
             stage: Stage::Rereading,
             pending: Pending::Answer,
             sent_ms: now_ms,
+            addresses: Arc::default(),
         });
         self.call_lane(&change.target, request);
         true

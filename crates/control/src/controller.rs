@@ -26,6 +26,8 @@ pub struct Options {
     pub kubernetes_writes_at_once: usize,
     /// Prefix of correlation ids and Event names; differs between two processes.
     pub instance: String,
+    /// How long a Pod waits for our readiness gate before it is let through.
+    pub gate_timeout_ms: u64,
     /// Values of `spec.loadBalancerClass` that are ours, beside none.
     pub classes: BTreeSet<String>,
     /// Whether the right to write is held from the start.
@@ -39,6 +41,7 @@ impl Default for Options {
             gather_ms: 2_000,
             writes_at_once: 64,
             kubernetes_writes_at_once: 64,
+            gate_timeout_ms: 60_000,
             instance: "00000000".to_owned(),
             classes: BTreeSet::new(),
             leadership: Leadership::Held,
@@ -100,6 +103,8 @@ pub struct Controller {
     pub(crate) counts: Counts,
     /// Writes of pool members so far: each gives a new ETag to the load balancers it is behind.
     pub(crate) member_writes: u64,
+    pub(crate) gates: crate::gates::Gates,
+    pub(crate) words: crate::said::Words,
 }
 
 /// What has been counted since the start.
@@ -149,6 +154,8 @@ impl Controller {
             effects: Vec::new(),
             counts: Counts::default(),
             member_writes: 0,
+            gates: crate::gates::Gates::default(),
+            words: crate::said::Words::default(),
         }
     }
 
@@ -202,7 +209,10 @@ impl Controller {
                 self.go_on_searching();
             }
         }
-        self.say_changes(now_ms);
+        // Without a plan there is no news: a page of a list, or an answer that is polled for.
+        if rounds > 0 {
+            self.say_changes(now_ms);
+        }
         std::mem::take(&mut self.effects)
     }
 
@@ -211,14 +221,14 @@ impl Controller {
             Event::Kubernetes(fact) => self.learn(fact, now_ms),
             Event::Azure { call, answer } => match self.callers.remove(&call) {
                 Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
-                Some(Caller::Read(need)) => self.advance_read(&need, &answer, now_ms),
+                Some(Caller::Read(need)) => self.advance_read(&need, answer, now_ms),
                 Some(Caller::Object(_) | Caller::Event) | None => {}
             },
-            Event::KubernetesWritten { call, answer } => {
-                if let Some(Caller::Object(object)) = self.callers.remove(&call) {
-                    self.written(&object, answer, now_ms);
-                }
-            }
+            Event::KubernetesWritten { call, answer } => match self.callers.remove(&call) {
+                Some(Caller::Object(object)) => self.written(&object, answer, now_ms),
+                Some(Caller::Event) => self.posted(),
+                Some(Caller::Lane(_) | Caller::Read(_)) | None => {}
+            },
             Event::Leadership(leadership) => {
                 if leadership == Leadership::Held && self.leadership == Leadership::Lost {
                     // Somebody else may have written meanwhile.
@@ -269,6 +279,7 @@ impl Controller {
             self.reads_from_ms = if self.reads_from_ms <= now_ms { 0 } else { self.reads_from_ms };
             self.dirty = true;
         }
+        self.pass_gates(now_ms);
         self.check_drift(now_ms);
         self.ripen(now_ms);
     }
@@ -279,9 +290,13 @@ impl Controller {
             .iter()
             .filter(|(_, lane)| lane.work.is_some() || lane.wait_until_ms.is_some())
             .map(|(id, lane)| {
-                let causes = lane.work.as_ref().map(|work| work.change.causes.clone());
-                let attempt = lane.failures + 1;
-                (id.clone(), InFlight { attempt, causes: causes.unwrap_or_default() })
+                let work = lane.work.as_ref();
+                let flight = InFlight {
+                    attempt: lane.failures + 1,
+                    causes: work.map(|work| work.change.causes.clone()).unwrap_or_default(),
+                    addresses: work.map(|work| Arc::clone(&work.addresses)).unwrap_or_default(),
+                };
+                (id.clone(), flight)
             })
             .collect();
         let (plan, report) = self.planner.plan(&self.world, &self.policy);
@@ -304,9 +319,11 @@ impl Controller {
         let objects = self.objects.values().filter_map(|o| o.wait_until_ms);
         let gates = [self.writes_from_ms, self.reads_from_ms].into_iter().filter(|at| *at != 0);
         let ripe = self.ripening.wake_ms().into_iter();
+        let late = self.wake_gates_ms().into_iter();
         lanes
             .chain(gathered)
             .chain(ripe)
+            .chain(late)
             .chain(reads)
             .chain(holds)
             .chain(objects)

@@ -7,6 +7,7 @@ use model::gateway::{LocationsUpdate, ServicesUpdate};
 use model::plan::Action;
 use model::world::{Fact, Need};
 use model::{Group, ResourceId};
+use observe::azure::Gathering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ impl Controller {
     pub(crate) fn store_table(
         &mut self,
         need: &Need,
-        items: &[serde_json::Value],
+        gathering: Gathering,
         sent_ms: u64,
         from_ms: u64,
     ) -> Option<Vec<String>> {
@@ -98,7 +99,7 @@ impl Controller {
         }
         let services = azure.gateway_services.known().cloned();
         let locations = azure.gateway_locations.known().map(Arc::clone);
-        let read = observe::azure::apply_list(azure, &self.policy, need, items);
+        let read = gathering.finish(azure, need);
         match need {
             Need::GatewayServices => {
                 if let (Some(old), Some(new)) = (services, azure.gateway_services.known_mut()) {
@@ -143,8 +144,9 @@ impl Controller {
     /// Whether a resource is one of the tables or stands behind one.
     pub(crate) fn is_behind_gateway(&self, id: &ResourceId) -> bool {
         let gateway = self.policy.gateway_id();
-        let below = id.folded().strip_prefix(gateway.folded());
-        below.is_some_and(|rest| rest.starts_with('/')) || id.folded().contains("/natgateways/")
+        let id = id.folded();
+        let below = id.strip_prefix(&gateway.folded());
+        below.is_some_and(|rest| rest.starts_with('/')) || id.contains("/natgateways/")
     }
 }
 

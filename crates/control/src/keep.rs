@@ -45,7 +45,8 @@ pub(crate) fn restore(azure: &mut Azure, need: &Need, held: Held) {
 /// Whether a read is about resources of this id's kind.
 fn covers(need: &Need, id: &ResourceId) -> bool {
     let kind = |kind: &str| {
-        let mut segments = id.folded().rsplit('/');
+        let folded = id.folded();
+        let mut segments = folded.rsplit('/');
         segments.nth(1).is_some_and(|k| k == kind)
     };
     let within = |group: &Group| id.group().as_ref() == Some(group);

@@ -5,6 +5,7 @@ use crate::backoff;
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
 use crate::event::KubernetesAnswer;
+use crate::gates;
 use model::ServiceUid;
 use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, Wish};
 use model::plan::{Edit, KubernetesWrite, Object};
@@ -18,6 +19,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
 /// The state of one object's writes.
 #[derive(Debug, Default)]
@@ -41,10 +43,12 @@ impl Controller {
             }
             _ => {}
         }
+        let gated = self.gate_subject(&fact);
         if observe::apply::apply(&mut self.world.kubernetes, &mut self.listing, fact)
             == Applied::Changed
         {
             self.dirty = true;
+            self.follow_gates(gated, now_ms);
         }
     }
 
@@ -108,19 +112,19 @@ impl Controller {
             let lane = self.objects.entry(write.object.clone()).or_default();
             let waits = lane.wait_until_ms.is_some_and(|until| now_ms < until);
             if under_way < self.options.kubernetes_writes_at_once && lane.call.is_none() && !waits {
-                self.write_object(write);
+                self.write_object(write, now_ms);
             }
         }
         self.plan.writes = writes;
     }
 
-    fn write_object(&mut self, write: &KubernetesWrite) {
+    fn write_object(&mut self, write: &KubernetesWrite, now_ms: u64) {
         let call = self.call(Caller::Object(write.object.clone()));
         self.counts.kubernetes += 1;
         if let Some(lane) = self.objects.get_mut(&write.object) {
             lane.call = Some(call);
         }
-        let request = request(write);
+        let request = request(write, now_ms);
         self.effects.push(Effect::Kubernetes { call, request });
     }
 
@@ -144,6 +148,7 @@ impl Controller {
                     }
                     Object::Pod { name, .. } => {
                         self.learn(KubernetesFact::PodGone(name.clone()), now_ms);
+                        self.learn(KubernetesFact::GatedPodGone(name.clone()), now_ms);
                     }
                 }
             }
@@ -175,7 +180,12 @@ impl Controller {
                     .map(KubernetesFact::Service)
             }
             Object::Pod { .. } => {
-                observe::kubernetes::pod_from_value(body, interner).map(KubernetesFact::Pod)
+                let gated = observe::kubernetes::gated_pod_from_value(body, interner);
+                let pod = observe::kubernetes::pod_from_value(body, interner);
+                if let Ok(Some(gated)) = gated {
+                    self.learn(KubernetesFact::GatedPod(gated), now_ms);
+                }
+                pod.map(KubernetesFact::Pod)
             }
         };
         if let Ok(fact) = fact {
@@ -210,7 +220,7 @@ fn asks(service: &Service) -> Service {
     }
 }
 
-fn request(write: &KubernetesWrite) -> KubernetesCall {
+fn request(write: &KubernetesWrite, now_ms: u64) -> KubernetesCall {
     let (path, uid) = match &write.object {
         Object::Service { name, uid } => {
             (format!("/api/v1/namespaces/{}/services/{}", name.namespace, name.name), uid.as_str())
@@ -219,6 +229,7 @@ fn request(write: &KubernetesWrite) -> KubernetesCall {
             (format!("/api/v1/namespaces/{}/pods/{}", name.namespace, name.name), &**uid)
         }
     };
+    let mut content_type = MERGE_PATCH;
     let (path, body) = match &write.edit {
         Edit::Finalizers { list, revision, .. } => {
             let list: Vec<&str> = list.iter().map(AsRef::as_ref).collect();
@@ -233,8 +244,15 @@ fn request(write: &KubernetesWrite) -> KubernetesCall {
             let status = json!({ "loadBalancer": { "ingress": list } });
             (format!("{path}/status"), json!({ "metadata": { "uid": uid }, "status": status }))
         }
+        Edit::Gate { gate, reason, message } => {
+            // Merged by type: the other conditions are the kubelet's.
+            content_type = STRATEGIC_PATCH;
+            let condition = gates::condition(*gate, *reason, message, now_ms);
+            let status = json!({ "conditions": [condition] });
+            (format!("{path}/status"), json!({ "metadata": { "uid": uid }, "status": status }))
+        }
     };
-    KubernetesCall { method: "PATCH", path, content_type: MERGE_PATCH, body }
+    KubernetesCall { method: "PATCH", path, content_type, body }
 }
 
 fn ingress(entry: &Ingress) -> Value {

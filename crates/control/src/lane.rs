@@ -3,6 +3,8 @@
 use arm::Request;
 use arm::operation::Operation;
 use model::plan::{Action, Change};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The state of one resource's writes.
@@ -41,6 +43,8 @@ pub(crate) struct Work {
     pub pending: Pending,
     /// When it was sent.
     pub sent_ms: u64,
+    /// Addresses that it changes in the Service Gateway's table.
+    pub addresses: Arc<BTreeSet<IpAddr>>,
 }
 
 /// How far a write is.

@@ -7,6 +7,7 @@
 pub mod backoff;
 pub mod effect;
 pub mod event;
+pub mod gates;
 pub mod request;
 pub mod search;
 
@@ -23,3 +24,4 @@ mod said;
 pub use controller::{Controller, Counts, Options};
 pub use effect::{CallId, Effect, KubernetesCall, Notice, NoticeKind};
 pub use event::{Event, KubernetesAnswer, Leadership};
+pub use gates::{GateDelays, Gates};

@@ -7,7 +7,7 @@ use model::policy::Layout;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
 use model::{ServiceName, ServiceUid};
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// What was last said about a Service.
@@ -23,7 +23,30 @@ pub(crate) struct Said {
     pub texts: BTreeSet<Arc<str>>,
 }
 
+/// Events under way at a time: each takes a connection of its own.
+const EVENTS_AT_ONCE: usize = 32;
+/// Events that may wait; beyond it the oldest are left out, as Kubernetes' own controllers do.
+const EVENTS_WAITING: usize = 20_000;
+
+/// Events that are being posted or wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    under_way: usize,
+    waiting: VecDeque<Waiting>,
+}
+
+/// An Event that waits until others have been posted.
+#[derive(Debug)]
+struct Waiting {
+    kind: &'static str,
+    name: ServiceName,
+    uid: Arc<str>,
+    word: Word,
+    at_ms: u64,
+}
+
 /// One Event.
+#[derive(Debug)]
 struct Word {
     kind: &'static str,
     reason: String,
@@ -78,7 +101,7 @@ impl Controller {
                 let message = finding.to_string();
                 if !known.contains(message.as_str()) {
                     let word = warning(finding.rule, &message);
-                    self.post_about("Pod", name, &pod.uid, &word, now_ms);
+                    self.post_about("Pod", name, Arc::clone(&pod.uid), word, now_ms);
                 }
             }
         }
@@ -138,7 +161,7 @@ impl Controller {
             self.say(now_ms, NoticeKind::Programmed, &about, text, None);
         }
         for word in words {
-            self.post(&name, uid, &word, now_ms);
+            self.post(&name, uid, word, now_ms);
         }
     }
 
@@ -146,23 +169,57 @@ impl Controller {
         let Some(said) = self.said.remove(uid) else { return };
         if said.state == Some(State::Removing) {
             let word = normal("DeletedLoadBalancer", "Deleted load balancer");
-            self.post(&said.name, uid, &word, now_ms);
+            self.post(&said.name, uid, word, now_ms);
             let text = format!("Service {} has nothing left in Azure", said.name);
             self.say(now_ms, NoticeKind::Programmed, &BTreeSet::new(), text, None);
         }
     }
 
-    fn post(&mut self, name: &ServiceName, uid: &ServiceUid, word: &Word, now_ms: u64) {
-        self.post_about("Service", name, uid.as_str(), word, now_ms);
+    fn post(&mut self, name: &ServiceName, uid: &ServiceUid, word: Word, now_ms: u64) {
+        self.post_about("Service", name, Arc::from(uid.as_str()), word, now_ms);
     }
 
-    fn post_about(&mut self, kind: &str, name: &ServiceName, uid: &str, word: &Word, now_ms: u64) {
+    fn post_about(
+        &mut self,
+        kind: &'static str,
+        name: &ServiceName,
+        uid: Arc<str>,
+        word: Word,
+        at_ms: u64,
+    ) {
         if self.leadership == crate::Leadership::Lost {
             return;
         }
+        let name = name.clone();
+        self.words.waiting.push_back(Waiting { kind, name, uid, word, at_ms });
+        if self.words.waiting.len() > EVENTS_WAITING {
+            self.words.waiting.pop_front();
+        }
+        self.post_waiting();
+    }
+
+    /// An Event was posted, or was not; either way there is room for another.
+    pub(crate) fn posted(&mut self) {
+        self.words.under_way = self.words.under_way.saturating_sub(1);
+        self.post_waiting();
+    }
+
+    fn post_waiting(&mut self) {
+        if self.leadership == crate::Leadership::Lost {
+            self.words.waiting.clear();
+        }
+        while self.words.under_way < EVENTS_AT_ONCE
+            && let Some(next) = self.words.waiting.pop_front()
+        {
+            self.words.under_way += 1;
+            self.send_word(&next);
+        }
+    }
+
+    fn send_word(&mut self, Waiting { kind, name, uid, word, at_ms }: &Waiting) {
         self.next_event += 1;
         let number = self.next_event;
-        let at = timestamp(now_ms);
+        let at = timestamp(*at_ms);
         let body = json!({
             "apiVersion": "v1",
             "kind": "Event",
@@ -175,7 +232,7 @@ impl Controller {
                 "kind": kind,
                 "namespace": &*name.namespace,
                 "name": &*name.name,
-                "uid": uid,
+                "uid": &**uid,
             },
             "type": word.kind,
             "reason": word.reason,
@@ -239,7 +296,7 @@ fn failed(text: &str) -> Word {
 }
 
 /// RFC 3339, seconds, UTC.
-fn timestamp(at_ms: u64) -> String {
+pub(crate) fn timestamp(at_ms: u64) -> String {
     let seconds = i64::try_from(at_ms / 1_000).unwrap_or(i64::MAX);
     jiff::Timestamp::from_second(seconds).map(|t| t.to_string()).unwrap_or_default()
 }

@@ -2,6 +2,7 @@
 //! from the machine's store.
 
 use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -123,7 +124,9 @@ impl Web {
             if e.is_connect() { WebFault::NotSent(text) } else { WebFault::Ambiguous(text) }
         })?;
         let (parts, mut incoming) = reply.into_parts();
-        let mut body = BytesMut::new();
+        // A body that grows piece by piece would end with twice the room that it needs.
+        let told = parts.headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+        let mut body = BytesMut::with_capacity(told.unwrap_or(0).min(self.cap));
         while let Some(frame) = incoming.frame().await {
             let frame = frame
                 .map_err(|e| WebFault::Ambiguous(format!("the answer broke off: {}", chain(&e))))?;

@@ -12,15 +12,46 @@ pub use private_link::{PrivateLinkAddress, PrivateLinkRank, PrivateLinkService};
 
 use crate::family::{Family, Protocol};
 use crate::id::{Etag, ResourceId};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Fields of a resource that planning does not look into, in the order they came.
+/// Fields of a resource that planning does not look into, in the order they came, held as one
+/// JSON text: parsed, those of a load balancer took ten times the room of all that is planned on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rest(Option<Arc<str>>);
+
+impl Rest {
+    /// The fields.
+    #[must_use]
+    pub fn unpack(&self) -> RestFields {
+        let fields = self.0.as_ref().and_then(|text| serde_json::from_str(text).ok());
+        let (top, properties) = fields.unwrap_or_default();
+        RestFields { top, properties }
+    }
+}
+
+impl From<RestFields> for Rest {
+    fn from(RestFields { top, properties }: RestFields) -> Self {
+        if top.is_empty() && properties.is_empty() {
+            return Self(None);
+        }
+        // Maps with texts for keys can always be written.
+        Self(serde_json::to_string(&(top, properties)).ok().map(Arc::from))
+    }
+}
+
+impl Serialize for Rest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.unpack().serialize(serializer)
+    }
+}
+
+/// A [`Rest`] taken apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Rest {
+pub struct RestFields {
     /// Beside `properties`.
     pub top: Map<String, Value>,
     /// Below `properties`.

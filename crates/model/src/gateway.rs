@@ -94,6 +94,22 @@ pub struct LocationsUpdate {
     pub locations: Vec<LocationUpdate>,
 }
 
+impl LocationsUpdate {
+    /// Every address that a partial update may change, given the table that it is made on.
+    #[must_use]
+    pub fn touched(&self, table: Option<&Locations>) -> BTreeSet<IpAddr> {
+        let mut touched = BTreeSet::new();
+        for at in &self.locations {
+            touched.extend(at.addresses.iter().map(|(address, _)| *address));
+            if at.addresses.is_empty() {
+                let known = table.and_then(|table| table.get(&at.location));
+                touched.extend(known.into_iter().flat_map(|known| known.keys().copied()));
+            }
+        }
+        touched
+    }
+}
+
 /// One location in an update.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LocationUpdate {

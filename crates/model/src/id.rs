@@ -124,18 +124,13 @@ impl fmt::Display for Group {
 #[derive(Clone)]
 pub struct ResourceId {
     text: Arc<str>,
-    folded: Arc<str>,
 }
 
 impl ResourceId {
-    /// Folds the case once. The text is not checked: what Azure sent is carried as it came.
+    /// The text is not checked: what Azure sent is carried as it came.
     #[must_use]
     pub fn new(text: impl AsRef<str>) -> Self {
-        let text = text.as_ref().trim_end_matches('/');
-        let folded = text.to_lowercase();
-        let text: Arc<str> = Arc::from(text);
-        let folded = if folded == *text { Arc::clone(&text) } else { Arc::from(folded) };
-        Self { text, folded }
+        Self { text: Arc::from(text.as_ref().trim_end_matches('/')) }
     }
 
     /// `/subscriptions/{subscription}/resourceGroups/{group}/providers/{kind}/{name}`; `kind` has
@@ -159,10 +154,10 @@ impl ResourceId {
         &self.text
     }
 
-    /// In lower case: what comparisons use.
+    /// In lower case. It is made anew each time: there are many ids, and few are looked into.
     #[must_use]
-    pub fn folded(&self) -> &str {
-        &self.folded
+    pub fn folded(&self) -> String {
+        self.text.to_lowercase()
     }
 
     /// The last segment, as it was written.
@@ -182,25 +177,46 @@ impl ResourceId {
     /// The resource group in the id, if it has one.
     #[must_use]
     pub fn group(&self) -> Option<Group> {
-        self.segment_after("resourcegroups").map(Group::new)
+        self.segment_after("resourcegroups").map(|name| Group::new(&name))
     }
 
     /// The subscription in the id, if it has one.
     #[must_use]
-    pub fn subscription(&self) -> Option<&str> {
+    pub fn subscription(&self) -> Option<String> {
         self.segment_after("subscriptions")
     }
 
-    fn segment_after(&self, key: &str) -> Option<&str> {
-        let mut segments = self.folded.split('/');
-        segments.find(|s| *s == key)?;
-        segments.next()
+    fn segment_after(&self, key: &str) -> Option<String> {
+        let mut segments = self.text.split('/');
+        segments.find(|s| s.eq_ignore_ascii_case(key))?;
+        segments.next().map(str::to_lowercase)
+    }
+
+    /// Compares as if both were in lower case.
+    fn compare(&self, other: &Self) -> Ordering {
+        if Arc::ptr_eq(&self.text, &other.text) {
+            return Ordering::Equal;
+        }
+        let (a, b) = (self.text.as_bytes(), other.text.as_bytes());
+        let mut from = 0;
+        // Ids are alike at the beginning: most bytes are passed over without folding them.
+        while let Some(at) = a[from..].iter().zip(&b[from..]).position(|(a, b)| a != b) {
+            let at = from + at;
+            if !a[at].is_ascii() || !b[at].is_ascii() {
+                return self.folded().cmp(&other.folded());
+            }
+            match a[at].to_ascii_lowercase().cmp(&b[at].to_ascii_lowercase()) {
+                Ordering::Equal => from = at + 1,
+                unequal => return unequal,
+            }
+        }
+        a.len().cmp(&b.len())
     }
 }
 
 impl PartialEq for ResourceId {
     fn eq(&self, other: &Self) -> bool {
-        self.folded == other.folded
+        self.compare(other).is_eq()
     }
 }
 impl Eq for ResourceId {}
@@ -211,12 +227,12 @@ impl PartialOrd for ResourceId {
 }
 impl Ord for ResourceId {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.folded.cmp(&other.folded)
+        self.compare(other)
     }
 }
 impl Hash for ResourceId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.folded.hash(state);
+        self.folded().hash(state);
     }
 }
 impl fmt::Debug for ResourceId {
@@ -252,7 +268,30 @@ mod tests {
         assert_eq!(a, b);
         assert_eq!(a.as_str(), "/subscriptions/S/resourceGroups/RG/providers/X/y/Z");
         assert_eq!(a.group(), Some(Group::new("rg")));
-        assert_eq!(a.subscription(), Some("s"));
+        assert_eq!(a.subscription().as_deref(), Some("s"));
         assert_eq!(a.name(), "Z");
+    }
+
+    #[test]
+    fn resource_ids_are_ordered_as_their_lower_case_texts() {
+        let texts = [
+            "",
+            "/a",
+            "/A/b",
+            "/a/B",
+            "/ab",
+            "/a_b",
+            "/aZ",
+            "/Äb",
+            "/äB",
+            "/K",
+            "/\u{212a}",
+            "/a/Bc",
+        ];
+        for (a, b) in texts.iter().flat_map(|a| texts.iter().map(move |b| (a, b))) {
+            let (x, y) = (ResourceId::new(a), ResourceId::new(b));
+            assert_eq!(x.cmp(&y), a.to_lowercase().cmp(&b.to_lowercase()), "{a} {b}");
+            assert_eq!(x == y, a.to_lowercase() == b.to_lowercase(), "{a} {b}");
+        }
     }
 }

@@ -14,6 +14,10 @@ pub const GATEWAY_FINALIZER: &str = "servicegateway.azure.com/service-cleanup";
 /// The finalizer of Pods that leave through an egress gateway.
 pub const POD_FINALIZER: &str = "servicegateway.azure.com/pod-cleanup";
 
+/// The readiness gate of ours: the type of its condition, and the label by which the Pods that have
+/// it are found.
+pub const READINESS_GATE: &str = "ballast.dev/load-balancer-ready";
+
 /// What a Service is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Wish {
@@ -97,6 +101,8 @@ pub struct Service {
     pub annotations: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// `metadata.labels`.
     pub labels: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    /// `spec.selector`; empty where it has none.
+    pub selector: Arc<BTreeMap<Arc<str>, Arc<str>>>,
     /// `spec.ports`.
     pub ports: Vec<ServicePort>,
     /// `spec.ipFamilies`; never empty: IPv4 when the field is.
@@ -242,9 +248,11 @@ pub struct EndpointSlice {
     pub service: Option<ServiceName>,
     /// The endpoints, in the order written; addresses that are no IPs are left out.
     pub endpoints: Vec<Endpoint>,
+    /// Those of them that are not ready, with the names of their Pods, in the order written.
+    pub unready: Vec<(IpAddr, Arc<str>)>,
 }
 
-/// A Pod with the egress label, the egress finalizer or our readiness gate.
+/// A Pod with the egress label or the egress finalizer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pod {
     /// `metadata.uid`.
@@ -274,4 +282,74 @@ pub enum PodPhase {
     Alive,
     /// Succeeded, Failed or unknown.
     Ended,
+}
+
+/// A Pod with our readiness gate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GatedPod {
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
+    /// Namespace and name.
+    pub name: ServiceName,
+    /// `metadata.resourceVersion`.
+    pub revision: Arc<str>,
+    /// Labels.
+    pub labels: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    /// `status.podIPs`.
+    pub addresses: Vec<IpAddr>,
+    /// Whether all holds that has to besides our gate.
+    pub others: Others,
+    /// Our gate.
+    pub gate: Gate,
+    /// The reason that our gate's condition gives; empty where there is no condition.
+    pub reason: Arc<str>,
+}
+
+/// What a Pod needs to be ready besides our gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Others {
+    /// Its containers are ready, and every other gate holds.
+    Hold,
+    /// Something is missing.
+    Missing,
+    /// It is being deleted or has ended.
+    Over,
+}
+
+/// The condition of our readiness gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Gate {
+    /// It is True.
+    Open,
+    /// It is False or not there.
+    Shut,
+}
+
+/// Why a readiness gate is opened or shut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum GateReason {
+    /// The Service Gateway lists the Pod for each of its Services.
+    Programmed,
+    /// It does not, and the time allowed is over.
+    TimedOut,
+    /// No Service that has or gets a load balancer selects the Pod.
+    NoService,
+    /// Backends are nodes: there is nothing to wait for.
+    NodeBackends,
+    /// The Pod is not ready for another reason, and leaves the gateway.
+    PodNotReady,
+}
+
+impl GateReason {
+    /// The condition's `reason`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Programmed => "Programmed",
+            Self::TimedOut => "TimedOut",
+            Self::NoService => "NoService",
+            Self::NodeBackends => "NodeBackends",
+            Self::PodNotReady => "PodNotReady",
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::azure::{
 };
 use crate::gateway::{LocationsUpdate, ServicesUpdate};
 use crate::id::{Etag, ResourceId, ServiceName, ServiceUid};
-use crate::kubernetes::Ingress;
+use crate::kubernetes::{Gate, GateReason, Ingress};
 use crate::report::Wait;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -154,6 +154,15 @@ pub enum Edit {
     Ingress {
         /// The whole list.
         list: Vec<Ingress>,
+    },
+    /// The condition of our readiness gate becomes this.
+    Gate {
+        /// Its status.
+        gate: Gate,
+        /// Its reason.
+        reason: GateReason,
+        /// Its message.
+        message: Arc<str>,
     },
 }
 

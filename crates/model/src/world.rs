@@ -5,7 +5,7 @@ use crate::azure::{
 };
 use crate::gateway::{GatewayService, Locations};
 use crate::id::{Group, NodeName, ResourceId, ServiceName, ServiceUid};
-use crate::kubernetes::{EndpointSlice, Node, Pod, Service};
+use crate::kubernetes::{EndpointSlice, GatedPod, Node, Pod, Service};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -89,6 +89,8 @@ pub struct Kubernetes {
     pub slices: BTreeMap<ServiceName, Arc<EndpointSlice>>,
     /// Egress Pods, by namespace and name.
     pub pods: BTreeMap<ServiceName, Arc<Pod>>,
+    /// Pods with our readiness gate, by namespace and name.
+    pub gated_pods: BTreeMap<ServiceName, Arc<GatedPod>>,
     /// Labels of namespaces, where the layout needs them.
     pub namespaces: BTreeMap<Arc<str>, Labels>,
     /// Kinds whose first list is complete.
@@ -104,10 +106,18 @@ pub enum Kind {
     Nodes,
     /// EndpointSlices.
     EndpointSlices,
-    /// Pods.
+    /// Pods that leave through egress gateways.
     Pods,
+    /// Pods with our readiness gate.
+    GatedPods,
     /// Namespaces.
     Namespaces,
+}
+
+impl Kind {
+    /// The kinds without which container load balancers cannot be planned.
+    pub const CONTAINER: [Self; 5] =
+        [Self::Services, Self::Nodes, Self::EndpointSlices, Self::Pods, Self::GatedPods];
 }
 
 /// What Azure says.
@@ -161,6 +171,8 @@ pub struct InFlight {
     pub attempt: u32,
     /// On whose account it is made; empty while it waits for another try.
     pub causes: BTreeSet<ServiceUid>,
+    /// Addresses that it changes in the Service Gateway's table.
+    pub addresses: Arc<BTreeSet<IpAddr>>,
 }
 
 /// A Service set aside: its parts in Azure stay as they are until it changes or the hold ends.
@@ -199,6 +211,8 @@ pub struct World {
     /// Addresses that Services showed in their status since this process started and no longer
     /// do: what is open for them was opened for us.
     pub shown: BTreeSet<IpAddr>,
+    /// UIDs of Pods that have waited for our readiness gate for the time allowed.
+    pub overdue: BTreeSet<Arc<str>>,
 }
 
 impl World {

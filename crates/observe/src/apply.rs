@@ -2,7 +2,7 @@
 
 use crate::fact::KubernetesFact;
 use model::kubernetes::{
-    EndpointSlice, GATEWAY_FINALIZER, LoadBalancerType, Node, POD_FINALIZER, Pod,
+    EndpointSlice, GATEWAY_FINALIZER, GatedPod, LoadBalancerType, Node, POD_FINALIZER, Pod,
     SERVICE_FINALIZER, Service, Wish,
 };
 use model::world::{Kind, Kubernetes};
@@ -38,6 +38,7 @@ pub struct Listing {
     nodes: Option<BTreeSet<NodeName>>,
     slices: Option<BTreeSet<ServiceName>>,
     pods: Option<BTreeSet<ServiceName>>,
+    gated_pods: Option<BTreeSet<ServiceName>>,
     namespaces: Option<BTreeSet<Arc<str>>>,
     names: BTreeMap<ServiceName, ServiceUid>,
 }
@@ -73,6 +74,13 @@ pub fn apply(held: &mut Kubernetes, listing: &mut Listing, fact: KubernetesFact)
             apply_pod(held, pod)
         }
         KubernetesFact::PodGone(name) => gone(&mut held.pods, &mut listing.pods, &name),
+        KubernetesFact::GatedPod(pod) => {
+            name_in(&mut listing.gated_pods, &pod.name);
+            put(&mut held.gated_pods, pod.name.clone(), pod)
+        }
+        KubernetesFact::GatedPodGone(name) => {
+            gone(&mut held.gated_pods, &mut listing.gated_pods, &name)
+        }
         KubernetesFact::Namespace(name, labels) => {
             name_in(&mut listing.namespaces, &name);
             if held.namespaces.get(&name) == Some(&labels) {
@@ -107,7 +115,7 @@ macro_rules! revised {
         })*
     };
 }
-revised!(Service, Node, EndpointSlice, Pod);
+revised!(Service, Node, EndpointSlice, Pod, GatedPod);
 
 /// Whether the first revision is older; revisions that are no numbers cannot be told apart.
 fn is_older(new: &str, held: &str) -> bool {
@@ -216,6 +224,7 @@ fn begin(listing: &mut Listing, kind: Kind) -> Applied {
         Kind::Nodes => listing.nodes = Some(BTreeSet::new()),
         Kind::EndpointSlices => listing.slices = Some(BTreeSet::new()),
         Kind::Pods => listing.pods = Some(BTreeSet::new()),
+        Kind::GatedPods => listing.gated_pods = Some(BTreeSet::new()),
         Kind::Namespaces => listing.namespaces = Some(BTreeSet::new()),
     }
     Applied::Unchanged
@@ -236,6 +245,7 @@ fn end(held: &mut Kubernetes, listing: &mut Listing, kind: Kind) -> Applied {
         Kind::Nodes => keep(&mut held.nodes, listing.nodes.take().as_ref()),
         Kind::EndpointSlices => keep(&mut held.slices, listing.slices.take().as_ref()),
         Kind::Pods => keep(&mut held.pods, listing.pods.take().as_ref()),
+        Kind::GatedPods => keep(&mut held.gated_pods, listing.gated_pods.take().as_ref()),
         Kind::Namespaces => keep(&mut held.namespaces, listing.namespaces.take().as_ref()),
     };
     match kept {

@@ -1,6 +1,6 @@
 //! What a watch brings, as values.
 
-use model::kubernetes::{EndpointSlice, Node, Pod, Service};
+use model::kubernetes::{EndpointSlice, GatedPod, Node, Pod, Service};
 use model::world::Kind;
 use model::{NodeName, ServiceName, ServiceUid};
 use std::collections::BTreeMap;
@@ -28,6 +28,10 @@ pub enum KubernetesFact {
     Pod(Pod),
     /// A Pod is gone.
     PodGone(ServiceName),
+    /// A Pod with our readiness gate exists like this.
+    GatedPod(GatedPod),
+    /// A Pod with our readiness gate is gone, or has the gate or its label no more.
+    GatedPodGone(ServiceName),
     /// A namespace has these labels.
     Namespace(Arc<str>, Labels),
     /// A namespace is gone.

@@ -115,8 +115,7 @@ fn observe_locations(world: &mut World, update: &model::gateway::LocationsUpdate
 
 fn world(policy: &Policy) -> World {
     let mut world = World::default();
-    world.kubernetes.complete =
-        [Kind::Services, Kind::Nodes, Kind::EndpointSlices, Kind::Pods].into_iter().collect();
+    world.kubernetes.complete = Kind::CONTAINER.into_iter().collect();
     for n in 0..NODES {
         let node = node(n);
         world.kubernetes.nodes.insert(node.name.clone(), Arc::new(node));
@@ -185,6 +184,7 @@ fn service(n: u32) -> Service {
         finalizers: vec![SERVICE_FINALIZER.into(), GATEWAY_FINALIZER.into()],
         annotations: Arc::default(),
         labels: Arc::default(),
+        selector: Arc::default(),
         ports: vec![ServicePort {
             name: "".into(),
             protocol: Protocol::Tcp,
@@ -241,6 +241,7 @@ fn slice(n: u32, uid: &ServiceUid) -> EndpointSlice {
         owner: Some(uid.clone()),
         service: None,
         endpoints: endpoints.collect(),
+        unready: Vec::new(),
     }
 }
 

@@ -68,6 +68,7 @@ pub(crate) fn service(annotations: &[(&str, &str)]) -> Service {
         deletion: Deletion::None,
         finalizers: Vec::new(),
         annotations: Arc::new(annotations.collect()),
+        selector: Default::default(),
         labels: Arc::default(),
         ports: vec![ServicePort {
             name: "http".into(),

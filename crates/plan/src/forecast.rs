@@ -390,6 +390,10 @@ impl Path {
         match &write.object {
             Object::Service { uid, .. } => self.write_service(uid, &write.edit),
             Object::Pod { name, .. } => {
+                let gated = self.world.kubernetes.gated_pods.get_mut(name);
+                if let (Edit::Gate { gate, .. }, Some(pod)) = (&write.edit, gated) {
+                    Arc::make_mut(pod).gate = *gate;
+                }
                 let Some(pod) = self.world.kubernetes.pods.get_mut(name) else { return };
                 if let Edit::Finalizers { list, .. } = &write.edit {
                     Arc::make_mut(pod).finalizers = list.iter().cloned().collect::<BTreeSet<_>>();
@@ -410,6 +414,7 @@ impl Path {
                 }
             }
             Edit::Ingress { list } => service.ingress.clone_from(list),
+            Edit::Gate { .. } => {}
         }
     }
 }

@@ -24,6 +24,7 @@ mod difftracker;
 mod draft;
 #[cfg(test)]
 mod fixture;
+mod gate;
 mod kubernetes;
 mod nodes;
 mod placement;
@@ -61,6 +62,7 @@ impl Planner {
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
                 let mut draft = draft::Draft::new(world, policy);
                 nodes::plan(&mut draft);
+                gate::open_all(&mut draft);
                 draft.finish()
             }
         }

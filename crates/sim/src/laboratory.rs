@@ -13,12 +13,13 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The kinds that are watched, with their plural names.
-const KINDS: [(Kind, &str); 5] = [
+const KINDS: [(Kind, &str); 6] = [
     (Kind::Namespaces, "namespaces"),
     (Kind::Nodes, "nodes"),
     (Kind::Services, "services"),
     (Kind::EndpointSlices, "endpointslices"),
     (Kind::Pods, "pods"),
+    (Kind::GatedPods, "pods"),
 ];
 
 /// A controller between two emulators, on a clock that only moves when told.
@@ -261,6 +262,13 @@ impl Laboratory {
             Kind::Pods => {
                 let pod = read::pod_from_value(object, interner).ok()?;
                 if gone { KubernetesFact::PodGone(pod.name) } else { KubernetesFact::Pod(pod) }
+            }
+            Kind::GatedPods => {
+                let name = read::pod_from_value(object, interner).ok()?.name;
+                match read::gated_pod_from_value(object, interner).ok()? {
+                    Some(pod) if !gone => KubernetesFact::GatedPod(pod),
+                    Some(_) | None => KubernetesFact::GatedPodGone(name),
+                }
             }
             Kind::Namespaces => {
                 let (name, labels) = read::namespace_from_value(object, interner).ok()?;

@@ -43,6 +43,7 @@ pub fn azure_answer(answer: AzureAnswer) -> (Answer, u64) {
             .map(|s| s * 1_000),
         remaining,
         body: answer.body,
+        page: None,
     };
     fated(answer.fate, Answer::Reply(Box::new(reply)))
 }

@@ -2,7 +2,7 @@
 
 use super::fields::Object;
 use model::ResourceId;
-use model::azure::{Rest, Sku, Tags};
+use model::azure::{RestFields, Sku, Tags};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(super) fn put_location(top: &mut Object, location: &str, edge_zone: Option<&
     put_some(top, "extendedLocation", zone);
 }
 
-pub(super) fn put_tags(top: &mut Object, tags: Option<&Tags>, rest: &mut Rest) {
+pub(super) fn put_tags(top: &mut Object, tags: Option<&Tags>, rest: &mut RestFields) {
     let strange = rest.top.shift_remove("tags");
     let Some(tags) = tags else {
         return put_some(top, "tags", strange);
@@ -53,7 +53,7 @@ pub(super) fn put_tags(top: &mut Object, tags: Option<&Tags>, rest: &mut Rest) {
 }
 
 /// Basic by itself is written as no SKU at all, which means the same.
-pub(super) fn put_sku(top: &mut Object, sku: Sku, rest: &mut Rest) {
+pub(super) fn put_sku(top: &mut Object, sku: Sku, rest: &mut RestFields) {
     let mut fields = match rest.top.shift_remove("sku") {
         Some(Value::Object(fields)) => fields,
         Some(strange) => return put(top, "sku", strange),
@@ -77,7 +77,7 @@ pub(super) fn references<'a>(ids: impl IntoIterator<Item = &'a ResourceId>) -> V
 }
 
 /// A child: its name, the typed fields, the rest.
-pub(super) fn child(name: &str, mut top: Object, properties: Object, rest: Rest) -> Value {
+pub(super) fn child(name: &str, mut top: Object, properties: Object, rest: RestFields) -> Value {
     if !name.is_empty() {
         put(&mut top, "name", name);
     }
@@ -86,7 +86,7 @@ pub(super) fn child(name: &str, mut top: Object, properties: Object, rest: Rest)
 
 /// The typed fields and the rest together; the rest wins, because what is in it as well could
 /// not be read.
-pub(super) fn whole(mut top: Object, mut properties: Object, rest: Rest) -> Value {
+pub(super) fn whole(mut top: Object, mut properties: Object, rest: RestFields) -> Value {
     top.extend(rest.top);
     properties.extend(rest.properties);
     put(&mut top, "properties", properties);

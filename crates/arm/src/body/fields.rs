@@ -1,6 +1,6 @@
 //! Reading JSON that nobody promised anything about.
 
-use model::azure::{EdgeZone, Provisioning, Rest, Sku, Tags};
+use model::azure::{EdgeZone, Provisioning, Rest, RestFields, Sku, Tags};
 use model::{Etag, Family, ResourceId};
 use serde_json::{Map, Value};
 use std::net::IpAddr;
@@ -67,7 +67,7 @@ impl Envelope {
 
     /// What is left.
     pub fn rest(self) -> Rest {
-        Rest { top: self.top, properties: self.properties }
+        RestFields { top: self.top, properties: self.properties }.into()
     }
 }
 
@@ -91,7 +91,7 @@ impl Child {
     }
 
     pub fn rest(self) -> Rest {
-        Rest { top: self.top, properties: self.properties }
+        RestFields { top: self.top, properties: self.properties }.into()
     }
 }
 

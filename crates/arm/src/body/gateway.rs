@@ -54,11 +54,12 @@ pub fn read_locations(items: &[Value]) -> (Locations, Vec<BodyError>) {
     for item in items {
         table.add(item);
     }
-    (table.locations, table.problems)
+    table.finish()
 }
 
-#[derive(Default)]
-struct LocationTable {
+/// An address table while its items are read.
+#[derive(Clone, Debug, Default)]
+pub struct LocationTable {
     locations: Locations,
     problems: Vec<BodyError>,
     names: BTreeMap<String, Arc<str>>,
@@ -66,7 +67,14 @@ struct LocationTable {
 }
 
 impl LocationTable {
-    fn add(&mut self, item: &Value) {
+    /// All entries, and those that could not be read.
+    #[must_use]
+    pub fn finish(self) -> (Locations, Vec<BodyError>) {
+        (self.locations, self.problems)
+    }
+
+    /// Reads one item.
+    pub fn add(&mut self, item: &Value) {
         if item.is_null() {
             return;
         }

@@ -10,6 +10,7 @@ use super::fields::{
 use super::pool::{read_pool, write_pool};
 use super::public_ip::{ALLOCATIONS, allocation_name};
 use model::Family;
+use model::ResourceId;
 use model::azure::{
     Allocation, Distribution, ForeignCollection, ForeignRule, Frontend, FrontendAddress,
     LoadBalancer, Probe, ProbeProtocol, Rule, RuleProtocol, Sku,
@@ -93,7 +94,7 @@ fn read_rule(body: &Value) -> Result<Rule, BodyError> {
     let mut found = Child::open("load-balancing rule", body, &[])?;
     let p = &mut found.properties;
     let pool = take(p, "backendAddressPool", read_reference);
-    drop_repeated_pool(p, pool.as_ref().map(|id| id.folded()));
+    drop_repeated_pool(p, pool.as_ref());
     Ok(Rule {
         name: Arc::clone(&found.name),
         protocol: take(p, "protocol", word(&PROTOCOLS)).unwrap_or(RuleProtocol::All),
@@ -112,11 +113,11 @@ fn read_rule(body: &Value) -> Result<Rule, BodyError> {
 }
 
 /// Azure repeats a rule's one pool as a list of one.
-fn drop_repeated_pool(p: &mut Object, pool: Option<&str>) {
+fn drop_repeated_pool(p: &mut Object, pool: Option<&ResourceId>) {
     let Some(Value::Array(pools)) = p.get("backendAddressPools") else { return };
     let repeated = match pools.as_slice() {
         [] => true,
-        [one] => read_reference(one).as_ref().map(|id| id.folded()) == pool,
+        [one] => read_reference(one).as_ref() == pool,
         _ => false,
     };
     if repeated {
@@ -206,7 +207,7 @@ pub fn write_load_balancer(balancer: &LoadBalancer) -> Value {
         provisioning: _,
         rest,
     } = balancer;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut top = head(id);
     put_location(&mut top, location, edge_zone.as_ref());
     put_tags(&mut top, tags.as_ref(), &mut rest);
@@ -241,7 +242,7 @@ fn write_frontend(frontend: &Frontend) -> Value {
         }
         FrontendAddress::Other => {}
     }
-    child(name, top, p, rest.clone())
+    child(name, top, p, rest.unpack())
 }
 
 fn write_rule(rule: &Rule) -> Value {
@@ -272,12 +273,12 @@ fn write_rule(rule: &Rule) -> Value {
     put_some(&mut p, "loadDistribution", distribution.map(|d| spelled(&DISTRIBUTIONS, d)));
     put_some(&mut p, "disableOutboundSnat", *disable_outbound_snat);
     put_some(&mut p, "enableTcpReset", *tcp_reset);
-    child(name, Object::new(), p, rest.clone())
+    child(name, Object::new(), p, rest.unpack())
 }
 
 fn write_probe(probe: &Probe) -> Value {
     let Probe { name, protocol, port, path, interval_s, threshold, rest } = probe;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut p = Object::new();
     put(&mut p, "protocol", spelled(&PROBE_PROTOCOLS, *protocol));
     put(&mut p, "port", *port);

@@ -48,7 +48,7 @@ pub fn write_nat_gateway(nat: &NatGateway) -> Value {
         provisioning: _,
         rest,
     } = nat;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut top = head(id);
     put_location(&mut top, location, None);
     put_tags(&mut top, tags.as_ref(), &mut rest);

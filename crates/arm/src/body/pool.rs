@@ -5,7 +5,7 @@ use super::fields::{
     BodyError, Child, Object, address, reference as read_reference, take, take_list, text, word,
 };
 use super::load_balancer::BACK_REFERENCES;
-use model::azure::{AdminState, Pool, PoolAddress, Rest};
+use model::azure::{AdminState, Pool, PoolAddress, RestFields};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ fn is_kept(item: &Value) -> bool {
 
 pub(super) fn write_pool(pool: &Pool) -> Value {
     let Pool { name, network, addresses, nics, rest } = pool;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut p = Object::new();
     put_some(&mut p, "virtualNetwork", network.as_ref().map(reference));
     let items = write_addresses(addresses, &mut rest);
@@ -89,7 +89,7 @@ pub(super) fn write_pool(pool: &Pool) -> Value {
     child(name, Object::new(), p, rest)
 }
 
-fn write_addresses(addresses: &[PoolAddress], rest: &mut Rest) -> Vec<Value> {
+fn write_addresses(addresses: &[PoolAddress], rest: &mut RestFields) -> Vec<Value> {
     let strange = take_list(&mut rest.properties, ADDRESSES);
     let (with_address, other): (Vec<Value>, Vec<Value>) =
         strange.into_iter().partition(|item| read_address(item).is_some());

@@ -5,7 +5,8 @@ use super::fields::{
     BodyError, Envelope, Object, drop_fields, family, flag, reference, take_references, text,
 };
 use model::azure::{
-    Ipv6Service, MemberConfiguration, MemberKind, MemberState, PoolMember, PrivateLinkRank, Rest,
+    Ipv6Service, MemberConfiguration, MemberKind, MemberState, PoolMember, PrivateLinkRank,
+    RestFields,
 };
 use model::{Family, ResourceId};
 use serde_json::{Map, Value, json};
@@ -118,10 +119,12 @@ fn read_nic(mut found: Envelope) -> PoolMember {
     // A NIC is written whole.
     let mut top = std::mem::take(&mut found.top);
     if let Some(tags) = &found.tags {
-        put_tags(&mut top, Some(tags), &mut Rest::default());
+        put_tags(&mut top, Some(tags), &mut RestFields::default());
     }
     let mut nic = member(found, MemberKind::NetworkInterface, None, usable, configurations, owner);
-    nic.rest.top.extend(top);
+    let mut rest = nic.rest.unpack();
+    rest.top.extend(top);
+    nic.rest = rest.into();
     nic
 }
 
@@ -154,7 +157,7 @@ fn member(
         ipv6: Ipv6Service::Served,
         configurations,
         owner,
-        rest: Rest { top, properties: found.properties },
+        rest: RestFields { top, properties: found.properties }.into(),
     }
 }
 
@@ -240,7 +243,7 @@ pub fn write_pool_member(member: &PoolMember) -> Value {
         owner: _,
         rest,
     } = member;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut top = head(id);
     put_location(&mut top, location, None);
     let mut typed = Object::new();

@@ -10,7 +10,9 @@ use super::fields::{
 };
 use super::public_ip::{ALLOCATIONS, allocation_name};
 use model::Family;
-use model::azure::{Allocation, PrivateLinkAddress, PrivateLinkRank, PrivateLinkService, Rest};
+use model::azure::{
+    Allocation, PrivateLinkAddress, PrivateLinkRank, PrivateLinkService, RestFields,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -107,7 +109,7 @@ pub fn write_private_link_service(service: &PrivateLinkService) -> Value {
         provisioning: _,
         rest,
     } = service;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut top = head(id);
     put_location(&mut top, location, edge_zone.as_ref());
     put_tags(&mut top, tags.as_ref(), &mut rest);
@@ -132,10 +134,10 @@ fn write_address(address: &PrivateLinkAddress) -> Value {
     put(&mut p, "privateIPAddressVersion", "IPv4");
     put(&mut p, "subnet", reference(subnet));
     put(&mut p, "primary", *rank == PrivateLinkRank::Primary);
-    child(name, Object::new(), p, Rest::default())
+    child(name, Object::new(), p, RestFields::default())
 }
 
-fn put_subscriptions(p: &mut Object, key: &str, set: &BTreeSet<Arc<str>>, rest: &mut Rest) {
+fn put_subscriptions(p: &mut Object, key: &str, set: &BTreeSet<Arc<str>>, rest: &mut RestFields) {
     if set.is_empty() {
         return;
     }

@@ -101,7 +101,7 @@ pub fn write_public_ip(ip: &PublicIp) -> Value {
         provisioning: _,
         rest,
     } = ip;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut top = head(id);
     put_location(&mut top, location, edge_zone.as_ref());
     put_tags(&mut top, tags.as_ref(), &mut rest);

@@ -84,7 +84,7 @@ fn take_set(p: &mut Object, [one, many]: [&str; 2]) -> BTreeSet<Arc<str>> {
 #[must_use]
 pub fn write_security_group(group: &SecurityGroup) -> Value {
     let SecurityGroup { id, etag: _, location, tags, rules, provisioning: _, rest } = group;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut top = head(id);
     put_location(&mut top, location, None);
     put_tags(&mut top, tags.as_ref(), &mut rest);
@@ -115,6 +115,7 @@ fn write_rule(rule: &SecurityRule) -> Value {
     if !direction.is_empty() {
         put(&mut p, "direction", &**direction);
     }
+    let rest = rest.unpack();
     let kept = |fields: [&str; 2]| fields.iter().any(|f| rest.properties.contains_key(*f));
     if !kept(SOURCES) {
         put_prefixes(&mut p, SOURCES, sources);
@@ -128,7 +129,7 @@ fn write_rule(rule: &SecurityRule) -> Value {
     if !kept(PORTS) {
         put_ports(&mut p, PORTS, ports);
     }
-    child(name, Object::new(), p, rest.clone())
+    child(name, Object::new(), p, rest)
 }
 
 fn put_prefixes(p: &mut Object, [one, many]: [&str; 2], set: &BTreeSet<Arc<str>>) {

@@ -56,7 +56,7 @@ pub fn read_subnet(body: &Value) -> Result<Subnet, BodyError> {
 #[must_use]
 pub fn write_subnet(subnet: &Subnet) -> Value {
     let Subnet { id, etag: _, prefixes, private_link, rest } = subnet;
-    let mut rest = rest.clone();
+    let mut rest = rest.unpack();
     let mut p = Object::new();
     if !PREFIXES.iter().any(|key| rest.properties.contains_key(*key)) && !prefixes.is_empty() {
         let items: Vec<Value> = prefixes.iter().map(|p| p.to_string().into()).collect();

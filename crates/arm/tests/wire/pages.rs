@@ -1,12 +1,12 @@
 //! Lists in pages.
 
 use crate::{answer, broken, request};
-use arm::{ErrorKind, Method, PageStep, Pages, Target};
+use arm::{Answer, ErrorKind, Item, JsonItem, Method, Page, PageStep, Pages, Reply, Target};
 use serde_json::json;
 
 fn next(step: PageStep) -> Target {
     match step {
-        PageStep::Next(request) => {
+        PageStep::Next { request, .. } => {
             assert_eq!((request.method, request.correlation.as_str()), (Method::Get, "c"));
             request.target
         }
@@ -17,24 +17,24 @@ fn next(step: PageStep) -> Target {
 #[test]
 fn links_are_followed_whole_or_below_the_endpoint() {
     let mut pages = Pages::start(&request(Method::Get));
-    let step = pages.advance(&answer(200, json!({"value": [1], "nextLink": "https://a/b?c"})));
+    let step = pages.advance(answer(200, json!({"value": [1], "nextLink": "https://a/b?c"})));
     assert_eq!(next(step), Target::Url("https://a/b?c".to_owned()));
-    let step = pages.advance(&answer(200, json!({"value": null, "nextLink": "/d?e"})));
+    let step = pages.advance(answer(200, json!({"value": null, "nextLink": "/d?e"})));
     assert_eq!(next(step), Target::Path("/d?e".to_owned()));
-    let step = pages.advance(&answer(200, json!({"value": [2, 3], "nextLink": ""})));
-    assert_eq!(step, PageStep::Done(vec![json!(1), json!(2), json!(3)]));
+    let step = pages.advance(answer(200, json!({"value": [2, 3], "nextLink": ""})));
+    assert_eq!(step, PageStep::Done(vec![Item::Parsed(json!(2)), Item::Parsed(json!(3))]));
 }
 
 #[test]
 fn one_resource_is_a_list_of_one() {
     let mut pages = Pages::start(&request(Method::Get));
-    let step = pages.advance(&answer(200, json!({"id": "x"})));
-    assert_eq!(step, PageStep::Done(vec![json!({"id": "x"})]));
+    let step = pages.advance(answer(200, json!({"id": "x"})));
+    assert_eq!(step, PageStep::Done(vec![Item::Parsed(json!({"id": "x"}))]));
 }
 
 #[test]
 fn a_page_that_fails_fails_the_list() {
-    let kind = |answer| match Pages::start(&request(Method::Get)).advance(&answer) {
+    let kind = |answer| match Pages::start(&request(Method::Get)).advance(answer) {
         PageStep::Failed(error) => error.kind,
         other => panic!("did not fail: {other:?}"),
     };
@@ -47,6 +47,21 @@ fn a_page_that_fails_fails_the_list() {
 fn a_list_without_end_ends() {
     let mut pages = Pages::start(&request(Method::Get));
     let page = answer(200, json!({"value": [], "nextLink": "/again"}));
-    let last = (0..3_000).map(|_| pages.advance(&page)).find(|s| !matches!(s, PageStep::Next(_)));
+    let last = (0..3_000)
+        .map(|_| pages.advance(page.clone()))
+        .find(|s| !matches!(s, PageStep::Next { .. }));
     assert!(matches!(last, Some(PageStep::Failed(e)) if e.code == "EndlessList"));
+}
+
+#[test]
+fn items_that_are_texts_are_parsed_when_they_are_looked_at() {
+    let page = Page { items: vec![r#"{"id":"x"}"#.into()], next: Some("/more".to_owned()) };
+    let reply = Reply { status: 200, page: Some(page), ..Reply::default() };
+    let step = Pages::start(&request(Method::Get)).advance(Answer::Reply(Box::new(reply)));
+    let PageStep::Next { items, request } = step else { panic!("it goes on: {step:?}") };
+    assert_eq!(request.target, Target::Path("/more".to_owned()));
+    assert_eq!(
+        items.iter().map(|i| i.json().into_owned()).collect::<Vec<_>>(),
+        [json!({"id": "x"})]
+    );
 }

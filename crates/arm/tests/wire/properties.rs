@@ -238,7 +238,7 @@ proptest! {
         let _ = ArmError::of_reply(&reply);
         let _ = ArmError::of_operation(&reply);
         let answer = crate::answer(status, body.clone());
-        let _ = Pages::start(&crate::request(arm::Method::Get)).advance(&answer);
+        let _ = Pages::start(&crate::request(arm::Method::Get)).advance(answer.clone());
         for method in [arm::Method::Put, arm::Method::Post, arm::Method::Delete] {
             let mut operation = Operation::start(&crate::request(method));
             let _ = operation.advance(&answer);

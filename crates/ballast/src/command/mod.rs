@@ -2,6 +2,7 @@
 
 pub mod azure_emulator;
 pub mod azure_role;
+pub mod bench;
 pub mod completions;
 pub mod explain;
 pub mod kube_emulator;

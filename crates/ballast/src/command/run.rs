@@ -59,6 +59,9 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub check_interval: u64,
+    /// How long a Pod waits for our readiness gate before it is let through, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub readiness_gate_timeout: u64,
 }
 
 /// How log lines look.
@@ -144,6 +147,7 @@ pub async fn run(args: Args) -> Outcome {
     let lease = args.lease.settings();
     let mut options = options(classes.clone());
     options.check_interval_ms = args.check_interval.saturating_mul(1_000);
+    options.gate_timeout_ms = args.readiness_gate_timeout;
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let controller = SharedController::new(Controller::new(started.policy, options));
     pages.show(controller.clone());

@@ -39,6 +39,7 @@ fn service(ingress: Option<&str>) -> Service {
         finalizers: vec![SERVICE_FINALIZER.into(), GATEWAY_FINALIZER.into()],
         annotations: Arc::default(),
         labels: Arc::default(),
+        selector: Arc::default(),
         ports: vec![ServicePort {
             name: "".into(),
             protocol: Protocol::Tcp,
@@ -72,11 +73,12 @@ fn slice(revision: &str, pods: &[u8]) -> Fact {
         owner: Some(ServiceUid::new(UID)),
         service: None,
         endpoints: pods.iter().map(endpoint).collect(),
+        unready: Vec::new(),
     })
 }
 
 fn cluster() -> Vec<Fact> {
-    let kinds = [Kind::Services, Kind::Nodes, Kind::EndpointSlices, Kind::Pods];
+    let kinds = Kind::CONTAINER;
     let mut facts: Vec<Fact> = kinds.iter().map(|kind| Fact::ListBegin(*kind)).collect();
     facts.push(Fact::Service(service(None)));
     facts.push(Fact::Node(Node {
@@ -266,7 +268,9 @@ fn a_read_that_is_older_than_a_write_does_not_undo_it() {
     run.go(vec![slice("2", &[1, 2])]);
     run.cloud.writes.clear();
     let need = model::world::Need::GatewayLocations;
-    let read = run.controller.store_table(&need, &old, sent_ms, sent_ms);
+    let mut gathering = observe::azure::Gathering::default();
+    gathering.take(&run.controller.world().azure, run.controller.policy(), &need, &old);
+    let read = run.controller.store_table(&need, gathering, sent_ms, sent_ms);
     assert_eq!(read, Some(Vec::new()));
     run.go(vec![slice("3", &[1, 2])]);
     assert!(run.cloud.writes.is_empty());

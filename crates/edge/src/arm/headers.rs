@@ -2,29 +2,53 @@
 
 use crate::retry_after::{retry_after_ms, text};
 use crate::web::WebReply;
-use arm::Reply;
+use arm::{Method, Page, Reply};
 use http::HeaderMap;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::time::SystemTime;
 
-/// The reply as the controller sees it. `now` is for `Retry-After` dates.
+/// The reply as the controller sees it. `now` is for `Retry-After` dates. The answer to a read
+/// that is a page of a list stays text.
 #[must_use]
-pub fn reply(web: &WebReply, now: SystemTime) -> Reply {
+pub fn reply(web: &WebReply, method: Method, now: SystemTime) -> Reply {
     let headers = &web.headers;
+    let read = method == Method::Get && web.status.is_success();
+    let page = if read { page(&web.body) } else { None };
     Reply {
         status: web.status.as_u16(),
         async_operation: text(headers, "azure-asyncoperation"),
         location: text(headers, "location"),
         retry_after_ms: retry_after_ms(headers, now),
         remaining: remaining(headers),
-        body: body(&web.body),
+        body: if page.is_some() { None } else { body(&web.body) },
+        page,
     }
 }
 
 fn body(bytes: &[u8]) -> Option<Value> {
-    // A proxy or a gateway may put a byte order mark before it.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    serde_json::from_slice(bytes).ok()
+    serde_json::from_slice(unmarked(bytes)).ok()
+}
+
+/// A proxy or a gateway may put a byte order mark before the text.
+fn unmarked(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+#[derive(Deserialize)]
+struct PageText<'a> {
+    #[serde(borrow)]
+    value: Vec<&'a RawValue>,
+    #[serde(default, rename = "nextLink")]
+    next: Option<String>,
+}
+
+/// The items of a body that has a list; nothing of any other.
+fn page(bytes: &[u8]) -> Option<Page> {
+    let text: PageText<'_> = serde_json::from_slice(unmarked(bytes)).ok()?;
+    let items = text.value.iter().map(|item| Box::from(item.get())).collect();
+    Some(Page { items, next: text.next })
 }
 
 fn remaining(headers: &HeaderMap) -> Option<(String, u64)> {
@@ -74,5 +98,17 @@ mod tests {
         assert_eq!(body(b"<html>"), None);
         assert_eq!(body(b""), None);
         assert_eq!(body(b"\xef\xbb\xbf{}"), Some(serde_json::json!({})));
+    }
+
+    #[test]
+    fn a_list_stays_text_and_nothing_else_does() {
+        let text = br#"{"value":[{"id":"x"}, 7],"nextLink":"/more","other":[1]}"#;
+        let found = page(text).expect("it is a list");
+        assert_eq!(found.items, [Box::from(r#"{"id":"x"}"#), Box::from("7")]);
+        assert_eq!(found.next.as_deref(), Some("/more"));
+        assert_eq!(page(br#"{"value":[]}"#), Some(Page::default()));
+        for other in [&br#"{"id":"x"}"#[..], br#"{"value":null}"#, br#"{"value":[1}"#, b"[]", b""] {
+            assert_eq!(page(other), None);
+        }
     }
 }

@@ -80,6 +80,7 @@ async fn a_write_carries_its_headers_and_the_answer_its_own() {
         retry_after_ms: Some(3000),
         remaining: Some(("x-ms-ratelimit-remaining-subscription-writes".into(), 99)),
         body: Some(json!({"name": "x"})),
+        page: None,
     };
     assert_eq!(reply(answer), expected);
     let seen = &fake.seen()[0];

@@ -1,7 +1,7 @@
 //! The kinds that are watched, and how their objects are read.
 
 use super::watch::{Change, Read, Source};
-use model::kubernetes::{POD_FINALIZER, Pod};
+use model::kubernetes::{POD_FINALIZER, Pod, READINESS_GATE};
 use model::world::Kind;
 use model::{Group, NodeName, ServiceName, ServiceUid};
 use observe::KubernetesFact as Fact;
@@ -49,6 +49,7 @@ fn source(kind: Kind, settings: &SourceSettings, pool: &SharedPool) -> Source {
         Kind::Nodes => ("/api/v1/nodes", None, nodes(settings, pool)),
         Kind::EndpointSlices => ("/apis/discovery.k8s.io/v1/endpointslices", None, slices(pool)),
         Kind::Pods => ("/api/v1/pods", Some(EGRESS_LABEL.to_string()), pods(pool)),
+        Kind::GatedPods => ("/api/v1/pods", Some(READINESS_GATE.to_string()), gated_pods(pool)),
         Kind::Namespaces => ("/api/v1/namespaces", None, namespaces(pool)),
     };
     Source { kind, path: path.to_string(), selector, read }
@@ -87,6 +88,16 @@ fn pods(pool: &SharedPool) -> Read {
         }
         Change::Gone => Ok(Fact::PodGone(name(&raw.metadata))),
         Change::Present => observe::kubernetes::pod(raw, interner).map(Fact::Pod),
+    })
+}
+
+fn gated_pods(pool: &SharedPool) -> Read {
+    reader(pool, |raw: &RawPod, change, interner| {
+        let gated = match change {
+            Change::Gone => None,
+            Change::Present => observe::kubernetes::gated_pod(raw, interner)?,
+        };
+        Ok(gated.map_or_else(|| Fact::GatedPodGone(name(&raw.metadata)), Fact::GatedPod))
     })
 }
 
@@ -148,7 +159,8 @@ mod tests {
             (Kind::Services, Fact::ServiceGone(ServiceUid::new("u"))),
             (Kind::Nodes, Fact::NodeGone(NodeName::new("n"))),
             (Kind::EndpointSlices, Fact::SliceGone(name.clone())),
-            (Kind::Pods, Fact::PodGone(name)),
+            (Kind::Pods, Fact::PodGone(name.clone())),
+            (Kind::GatedPods, Fact::GatedPodGone(name)),
             (Kind::Namespaces, Fact::NamespaceGone(Arc::from("n"))),
         ] {
             assert_eq!(read(kind, Change::Gone, json), Ok(gone), "{kind:?}");

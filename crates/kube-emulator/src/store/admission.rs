@@ -2,7 +2,7 @@
 
 use super::Store;
 use crate::events;
-use crate::json::{at, child, drop_key, object, set_default, text};
+use crate::json::{at, child, drop_key, items, object, set_default, text};
 use crate::kinds::{Kind, StatusPart};
 use crate::route::{Part, Target};
 use crate::service;
@@ -74,6 +74,7 @@ impl Store {
             }
             "pods" => {
                 fill_pod(old, object);
+                settle_readiness(object);
                 Ok(())
             }
             "namespaces" => {
@@ -135,6 +136,47 @@ fn fill_pod(old: Option<&Value>, pod: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// The kubelet's part: a pod with readiness gates is ready when its containers are and the
+/// condition of every gate is True. Pods without gates are as ready as their status says.
+fn settle_readiness(pod: &mut Value) {
+    let gates: Vec<String> = items(pod, "/spec/readinessGates")
+        .iter()
+        .map(|gate| text(gate, "/conditionType").to_string())
+        .collect();
+    if gates.is_empty() {
+        return;
+    }
+    let needed: Vec<&str> =
+        std::iter::once("ContainersReady").chain(gates.iter().map(String::as_str)).collect();
+    let conditions = items(pod, "/status/conditions");
+    let of = |kind: &str| conditions.iter().find(|one| text(one, "/type") == kind);
+    let holds = |kind: &&&str| of(kind).is_some_and(|one| text(one, "/status") == "True");
+    let missing = needed.iter().find(|kind| !holds(kind)).copied();
+    let status = if missing.is_none() { "True" } else { "False" };
+    let time = |one: &Value| text(one, "/lastTransitionTime").to_string();
+    let same = of("Ready").filter(|ready| text(ready, "/status") == status).map(time);
+    let same = same.filter(|time| !time.is_empty());
+    let newest = || needed.iter().filter_map(|kind| of(kind)).map(time).max();
+    let last = same.or_else(newest).unwrap_or_default();
+    let mut ready = json!({"type": "Ready", "status": status});
+    if !last.is_empty() {
+        ready["lastTransitionTime"] = json!(last);
+    }
+    match missing {
+        None => {}
+        Some("ContainersReady") => ready["reason"] = json!("ContainersNotReady"),
+        Some(gate) => {
+            ready["reason"] = json!("ReadinessGatesNotReady");
+            let message = format!("the status of pod readiness gate {gate:?} is not \"True\"");
+            ready["message"] = json!(message);
+        }
+    }
+    let mut next: Vec<Value> =
+        conditions.iter().filter(|one| text(one, "/type") != "Ready").cloned().collect();
+    next.push(ready);
+    child(pod, "status").insert("conditions".to_string(), json!(next));
 }
 
 fn fill_namespace(old: Option<&Value>, namespace: &mut Value) {

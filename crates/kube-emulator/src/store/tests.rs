@@ -395,3 +395,31 @@ fn the_same_calls_give_the_same_store() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn a_pod_with_readiness_gates_is_ready_when_they_hold() {
+    let mut store = store();
+    let path = "/api/v1/namespaces/default/pods";
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
+        "containers": [{"name": "c"}],
+        "readinessGates": [{"conditionType": "a/one"}, {"conditionType": "a/two"}]}});
+    ok(&mut store, &Request::post(path, &pod));
+    let mut ready = |kind: &str, status: &str| {
+        let conditions = json!([{"type": kind, "status": status, "lastTransitionTime": "t1"}]);
+        let body = json!({"status": {"conditions": conditions}});
+        let patch = Request::new(Method::Patch, &format!("{path}/p/status"));
+        let stored = ok(&mut store, &patch.with_body(STRATEGIC, &body));
+        let all = stored["status"]["conditions"].as_array().unwrap().clone();
+        all.into_iter().find(|c| c["type"] == "Ready").unwrap()
+    };
+    assert_eq!(ready("a/one", "True")["reason"], "ContainersNotReady");
+    let waiting = ready("ContainersReady", "True");
+    let shut = json!({"type": "Ready", "status": "False", "reason": "ReadinessGatesNotReady",
+        "message": "the status of pod readiness gate \"a/two\" is not \"True\"",
+        "lastTransitionTime": "t1"});
+    assert_eq!(waiting, shut);
+    let done = ready("a/two", "True");
+    assert_eq!(done, json!({"type": "Ready", "status": "True", "lastTransitionTime": "t1"}));
+    assert_eq!(ready("Ready", "False")["status"], "True", "what a client says is overruled");
+    assert_eq!(ready("a/one", "False")["reason"], "ReadinessGatesNotReady");
+}

@@ -10,20 +10,21 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(super) fn services(
-    items: &[Value],
+/// Reads one entry of the table of services.
+pub(super) fn service(
+    item: &Value,
+    found: &mut BTreeMap<Arc<str>, GatewayService>,
     problems: &mut Vec<BodyError>,
-) -> BTreeMap<Arc<str>, GatewayService> {
-    let mut found = BTreeMap::new();
-    for item in items.iter().filter(|item| !item.is_null()) {
-        match body::read_gateway_service(item) {
-            Ok(service) => {
-                found.insert(Arc::from(service.name.to_lowercase()), service);
-            }
-            Err(problem) => problems.push(problem),
-        }
+) {
+    if item.is_null() {
+        return;
     }
-    found
+    match body::read_gateway_service(item) {
+        Ok(service) => {
+            found.insert(Arc::from(service.name.to_lowercase()), service);
+        }
+        Err(problem) => problems.push(problem),
+    }
 }
 
 /// Takes an `updateServices` that succeeded.

@@ -12,12 +12,14 @@ pub use gateway::{apply_locations_update, apply_services_update};
 pub use resource::{apply_resource, remove};
 
 use crate::apply::Applied;
-use arm::body::{self, BodyError};
+use arm::JsonItem;
+use arm::body::{self, BodyError, LocationTable};
 use member::carry_over;
 use model::azure::PoolMember;
 use model::world::{Azure, ById, Fact, Need};
 use model::{Policy, ResourceId};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,48 +33,118 @@ pub struct Read {
 }
 
 /// Takes all items of a list (of a single resource: that one).
-pub fn apply_list(azure: &mut Azure, policy: &Policy, need: &Need, items: &[Value]) -> Read {
-    let mut problems = Vec::new();
-    let p = &mut problems;
-    let applied = match need {
-        Need::Balancers => {
-            list(&mut azure.balancers, items, p, body::read_load_balancer, |r| &r.id)
+pub fn apply_list<T: JsonItem>(
+    azure: &mut Azure,
+    policy: &Policy,
+    need: &Need,
+    items: &[T],
+) -> Read {
+    let mut gathering = Gathering::default();
+    gathering.take(azure, policy, need, items);
+    gathering.finish(azure, need)
+}
+
+/// A list while its pages come. Each item is parsed, read and let go of: of a long list never more
+/// than one page is held as JSON.
+#[derive(Debug, Default)]
+pub struct Gathering {
+    found: Azure,
+    table: LocationTable,
+    problems: Vec<BodyError>,
+}
+
+impl Gathering {
+    /// Takes the items of a page. What is as it is in `held` is not held twice.
+    pub fn take<T: JsonItem>(&mut self, held: &Azure, policy: &Policy, need: &Need, items: &[T]) {
+        let Self { found, table, problems: p } = self;
+        let values = items.iter().map(JsonItem::json);
+        match need {
+            Need::Balancers => {
+                let into = &mut found.balancers;
+                list(held.balancers.known(), into, values, p, body::read_load_balancer, |r| &r.id);
+            }
+            Need::PublicIps(group) => {
+                let into = found.public_ips.entry(group.clone()).or_default();
+                let held = held.public_ips.get(group).and_then(Fact::known);
+                list(held, into, values, p, body::read_public_ip, |r| &r.id);
+            }
+            Need::PrivateLinks(group) => {
+                let into = found.private_links.entry(group.clone()).or_default();
+                let held = held.private_links.get(group).and_then(Fact::known);
+                list(held, into, values, p, body::read_private_link_service, |r| &r.id);
+            }
+            Need::NatGateways => {
+                let into = &mut found.nat_gateways;
+                list(held.nat_gateways.known(), into, values, p, body::read_nat_gateway, |r| &r.id);
+            }
+            Need::VirtualMachines => {
+                let held = held.virtual_machines.known();
+                let into = &mut found.virtual_machines;
+                list(held, into, values, p, body::read_virtual_machine, |r| &r.id);
+            }
+            Need::ScaleSets => {
+                members(held.scale_sets.known(), &mut found.scale_sets, values, p);
+            }
+            Need::ScaleSetVms(set) => {
+                let into = found.scale_set_vms.entry(set.clone()).or_default();
+                members(held.scale_set_vms.get(set).and_then(Fact::known), into, values, p);
+            }
+            Need::NetworkInterfaces => {
+                members(held.network_interfaces.known(), &mut found.network_interfaces, values, p);
+            }
+            Need::SecurityGroup => {
+                let (held, into) = (&held.security_group, &mut found.security_group);
+                single(held, into, values, p, body::read_security_group);
+            }
+            Need::Subnet(id) => {
+                let into = found.subnets.entry(id.clone()).or_default();
+                let held = held.subnets.get(id).unwrap_or(&Fact::Unknown);
+                single(held, into, values, p, body::read_subnet);
+            }
+            Need::Zones => {
+                let items: Vec<Value> = values.map(Cow::into_owned).collect();
+                found.zones = Fact::Known(zones(&items, &policy.location));
+            }
+            Need::GatewayServices => {
+                let found = opened(&mut found.gateway_services);
+                values.for_each(|item| gateway::service(&item, found, p));
+            }
+            Need::GatewayLocations => values.for_each(|item| table.add(&item)),
         }
-        Need::PublicIps(group) => {
-            let fact = azure.public_ips.entry(group.clone()).or_default();
-            list(fact, items, p, body::read_public_ip, |r| &r.id)
-        }
-        Need::PrivateLinks(group) => {
-            let fact = azure.private_links.entry(group.clone()).or_default();
-            list(fact, items, p, body::read_private_link_service, |r| &r.id)
-        }
-        Need::NatGateways => {
-            list(&mut azure.nat_gateways, items, p, body::read_nat_gateway, |r| &r.id)
-        }
-        Need::VirtualMachines => {
-            list(&mut azure.virtual_machines, items, p, body::read_virtual_machine, |r| &r.id)
-        }
-        Need::ScaleSets => members(&mut azure.scale_sets, items, p),
-        Need::ScaleSetVms(set) => {
-            members(azure.scale_set_vms.entry(set.clone()).or_default(), items, p)
-        }
-        Need::NetworkInterfaces => members(&mut azure.network_interfaces, items, p),
-        Need::SecurityGroup => {
-            single(&mut azure.security_group, items, p, body::read_security_group)
-        }
-        Need::Subnet(id) => {
-            let fact = azure.subnets.entry(id.clone()).or_default();
-            single(fact, items, p, body::read_subnet)
-        }
-        Need::Zones => set(&mut azure.zones, zones(items, &policy.location)),
-        Need::GatewayServices => set(&mut azure.gateway_services, gateway::services(items, p)),
-        Need::GatewayLocations => {
-            let (locations, unread) = body::read_locations(items);
-            p.extend(unread);
-            set(&mut azure.gateway_locations, Arc::new(locations))
-        }
-    };
-    Read { applied, problems }
+    }
+
+    /// The list is complete: it takes the place of what is held.
+    pub fn finish(self, azure: &mut Azure, need: &Need) -> Read {
+        let Self { found, table, mut problems } = self;
+        let applied = match need {
+            Need::Balancers => settle(&mut azure.balancers, found.balancers),
+            Need::PublicIps(group) => {
+                settle_in(&mut azure.public_ips, found.public_ips, group.clone())
+            }
+            Need::PrivateLinks(group) => {
+                settle_in(&mut azure.private_links, found.private_links, group.clone())
+            }
+            Need::NatGateways => settle(&mut azure.nat_gateways, found.nat_gateways),
+            Need::VirtualMachines => settle(&mut azure.virtual_machines, found.virtual_machines),
+            Need::ScaleSets => settle(&mut azure.scale_sets, found.scale_sets),
+            Need::ScaleSetVms(set) => {
+                settle_in(&mut azure.scale_set_vms, found.scale_set_vms, set.clone())
+            }
+            Need::NetworkInterfaces => {
+                settle(&mut azure.network_interfaces, found.network_interfaces)
+            }
+            Need::SecurityGroup => settle(&mut azure.security_group, found.security_group),
+            Need::Subnet(id) => settle_in(&mut azure.subnets, found.subnets, id.clone()),
+            Need::Zones => settle(&mut azure.zones, found.zones),
+            Need::GatewayServices => settle(&mut azure.gateway_services, found.gateway_services),
+            Need::GatewayLocations => {
+                let (locations, unread) = table.finish();
+                problems.extend(unread);
+                set(&mut azure.gateway_locations, Arc::new(locations))
+            }
+        };
+        Read { applied, problems }
+    }
 }
 
 /// Takes the news that what was to be read does not exist: a list is empty then, but a Service
@@ -147,17 +219,44 @@ fn shared<T: PartialEq>(held: Option<&Arc<T>>, new: T) -> Arc<T> {
     }
 }
 
-fn list<T: PartialEq>(
-    fact: &mut Fact<ById<T>>,
-    items: &[Value],
+/// What was found takes the place of what is held; nothing found is an empty list.
+fn settle<T: PartialEq + Default>(fact: &mut Fact<T>, found: Fact<T>) -> Applied {
+    match found {
+        Fact::Known(found) => set(fact, found),
+        Fact::Unknown => set(fact, T::default()),
+        Fact::Unreadable(_) if fact.known().is_some() => Applied::Unchanged,
+        Fact::Unreadable(why) => spoil(fact, &why),
+    }
+}
+
+fn settle_in<K: Ord, T: PartialEq + Default>(
+    facts: &mut BTreeMap<K, Fact<T>>,
+    mut found: BTreeMap<K, Fact<T>>,
+    key: K,
+) -> Applied {
+    let found = found.remove(&key).unwrap_or_default();
+    settle(facts.entry(key).or_default(), found)
+}
+
+/// The value to be filled.
+fn opened<T: Default>(fact: &mut Fact<T>) -> &mut T {
+    if fact.known().is_none() {
+        *fact = Fact::Known(T::default());
+    }
+    fact.known_mut().expect("it has just been made known")
+}
+
+fn list<'v, T: PartialEq>(
+    held: Option<&ById<T>>,
+    into: &mut Fact<ById<T>>,
+    items: impl Iterator<Item = Cow<'v, Value>>,
     problems: &mut Vec<BodyError>,
     read: impl Fn(&Value) -> Result<T, BodyError>,
     id: impl Fn(&T) -> &ResourceId,
-) -> Applied {
-    let held = fact.known();
-    let mut found = BTreeMap::new();
+) {
+    let found = opened(into);
     for item in items {
-        match read(item) {
+        match read(&item) {
             Ok(new) => {
                 let key = id(&new).clone();
                 let value = shared(held.and_then(|h| h.get(&key)), new);
@@ -173,40 +272,38 @@ fn list<T: PartialEq>(
             }
         }
     }
-    set(fact, found)
 }
 
-fn members(
-    fact: &mut Fact<ById<PoolMember>>,
-    items: &[Value],
+fn members<'v>(
+    held: Option<&ById<PoolMember>>,
+    into: &mut Fact<ById<PoolMember>>,
+    items: impl Iterator<Item = Cow<'v, Value>>,
     problems: &mut Vec<BodyError>,
-) -> Applied {
-    let held = fact.known().cloned().unwrap_or_default();
+) {
     let read = |item: &Value| {
         let new = body::read_pool_member(item)?;
-        let old = held.get(&new.id).map(AsRef::as_ref);
+        let old = held.and_then(|held| held.get(&new.id)).map(AsRef::as_ref);
         Ok(carry_over(old, new, item))
     };
-    list(fact, items, problems, read, |r| &r.id)
+    list(held, into, items, problems, read, |r| &r.id);
 }
 
-fn single<T: PartialEq>(
-    fact: &mut Fact<Option<Arc<T>>>,
-    items: &[Value],
+fn single<'v, T: PartialEq>(
+    held: &Fact<Option<Arc<T>>>,
+    into: &mut Fact<Option<Arc<T>>>,
+    mut items: impl Iterator<Item = Cow<'v, Value>>,
     problems: &mut Vec<BodyError>,
     read: impl Fn(&Value) -> Result<T, BodyError>,
-) -> Applied {
-    let Some(item) = items.first() else { return set(fact, None) };
-    match read(item) {
+) {
+    let Some(item) = items.next() else { return };
+    match read(&item) {
         Ok(new) => {
-            let held = fact.known().and_then(Option::as_ref);
-            let new = shared(held, new);
-            set(fact, Some(new))
+            let held = held.known().and_then(Option::as_ref);
+            *into = Fact::Known(Some(shared(held, new)));
         }
         Err(problem) => {
-            let why = problem.to_string();
+            *into = Fact::Unreadable(Arc::from(problem.to_string()));
             problems.push(problem);
-            if fact.known().is_some() { Applied::Unchanged } else { spoil(fact, &why) }
         }
     }
 }

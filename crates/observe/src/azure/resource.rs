@@ -26,7 +26,8 @@ enum Held {
 }
 
 fn held(id: &ResourceId) -> Option<Held> {
-    let (_, kind) = id.folded().rsplit_once("/providers/")?;
+    let folded = id.folded();
+    let (_, kind) = folded.rsplit_once("/providers/")?;
     let segments: Vec<&str> = kind.split('/').collect();
     match segments.as_slice() {
         ["microsoft.network", "loadbalancers", _] => Some(Held::Balancer),

@@ -10,7 +10,7 @@ mod service;
 mod slice;
 
 pub use node::{node, node_from_value};
-pub use pod::{pod, pod_from_value};
+pub use pod::{gated_pod, gated_pod_from_value, pod, pod_from_value};
 pub use raw::{RawEndpointSlice, RawNamespace, RawNode, RawPod, RawService};
 pub use service::{service, service_from_value};
 pub use slice::{namespace, namespace_from_value, slice, slice_from_value};

@@ -3,7 +3,7 @@
 use super::raw::{Ip, RawPod};
 use super::{ObjectError, addresses, deletion, full_name, parse};
 use crate::intern::Interner;
-use model::kubernetes::{Pod, PodPhase};
+use model::kubernetes::{Deletion, Gate, GatedPod, Others, Pod, PodPhase, READINESS_GATE};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,7 +21,6 @@ pub fn pod(raw: &RawPod, interner: &mut Interner) -> Result<Pod, ObjectError> {
     if metadata.uid.is_empty() {
         return Err(ObjectError::new("Pod", metadata, "it has no uid"));
     }
-    let status = &raw.status;
     let egress = metadata.labels.get(EGRESS_LABEL).map(|v| interner.text(&v.to_lowercase()));
     Ok(Pod {
         uid: Arc::from(metadata.uid.as_str()),
@@ -29,13 +28,10 @@ pub fn pod(raw: &RawPod, interner: &mut Interner) -> Result<Pod, ObjectError> {
         revision: Arc::from(metadata.revision.as_str()),
         egress,
         deletion: deletion(metadata),
-        phase: match status.phase.as_str() {
-            "Pending" | "Running" => PodPhase::Alive,
-            _ => PodPhase::Ended,
-        },
+        phase: phase(raw),
         finalizers: metadata.finalizers.iter().map(|f| interner.text(f)).collect(),
-        addresses: several_or_one(&status.pod_ips, &status.pod_ip),
-        hosts: several_or_one(&status.host_ips, &status.host_ip),
+        addresses: several_or_one(&raw.status.pod_ips, &raw.status.pod_ip),
+        hosts: several_or_one(&raw.status.host_ips, &raw.status.host_ip),
     })
 }
 
@@ -45,6 +41,62 @@ pub fn pod(raw: &RawPod, interner: &mut Interner) -> Result<Pod, ObjectError> {
 /// It is no Pod, or has no name or no UID.
 pub fn pod_from_value(value: &Value, interner: &mut Interner) -> Result<Pod, ObjectError> {
     pod(&parse("Pod", value)?, interner)
+}
+
+/// Reads how far a Pod with our readiness gate is; nothing of one without the gate, or without the
+/// label by which such Pods are found.
+///
+/// # Errors
+/// It has no name or no UID.
+pub fn gated_pod(raw: &RawPod, interner: &mut Interner) -> Result<Option<GatedPod>, ObjectError> {
+    let metadata = &raw.metadata;
+    let name = full_name("Pod", metadata, interner)?;
+    if metadata.uid.is_empty() {
+        return Err(ObjectError::new("Pod", metadata, "it has no uid"));
+    }
+    let gated = raw.spec.gates.iter().any(|gate| gate.condition == READINESS_GATE);
+    if !gated || !metadata.labels.contains_key(READINESS_GATE) {
+        return Ok(None);
+    }
+    let condition = |kind: &str| raw.status.conditions.iter().find(|c| c.kind == kind);
+    let holds = |kind: &str| condition(kind).is_some_and(|c| c.status == "True");
+    let mut gates = raw.spec.gates.iter().map(|gate| gate.condition.as_str());
+    let others = if deletion(metadata) == Deletion::Requested || phase(raw) == PodPhase::Ended {
+        Others::Over
+    } else if holds("ContainersReady") && gates.all(|gate| gate == READINESS_GATE || holds(gate)) {
+        Others::Hold
+    } else {
+        Others::Missing
+    };
+    let reason = condition(READINESS_GATE).map_or("", |c| c.reason.as_str());
+    Ok(Some(GatedPod {
+        uid: Arc::from(metadata.uid.as_str()),
+        name,
+        revision: Arc::from(metadata.revision.as_str()),
+        labels: interner.labels(&metadata.labels),
+        addresses: several_or_one(&raw.status.pod_ips, &raw.status.pod_ip),
+        others,
+        gate: if holds(READINESS_GATE) { Gate::Open } else { Gate::Shut },
+        reason: interner.text(reason),
+    }))
+}
+
+/// The same from parsed JSON.
+///
+/// # Errors
+/// It is no Pod, or has no name or no UID.
+pub fn gated_pod_from_value(
+    value: &Value,
+    interner: &mut Interner,
+) -> Result<Option<GatedPod>, ObjectError> {
+    gated_pod(&parse("Pod", value)?, interner)
+}
+
+fn phase(raw: &RawPod) -> PodPhase {
+    match raw.status.phase.as_str() {
+        "Pending" | "Running" => PodPhase::Alive,
+        _ => PodPhase::Ended,
+    }
 }
 
 /// Older API servers have the one field, newer ones both.

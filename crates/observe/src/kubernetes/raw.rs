@@ -76,6 +76,8 @@ raw! {
         kind: String = "type",
         /// `loadBalancerClass`.
         class: Option<String> = "loadBalancerClass",
+        /// `selector`.
+        selector: BTreeMap<String, String> = "selector",
         /// `ports`.
         ports: Vec<Port> = "ports",
         /// `ipFamilies`.
@@ -182,6 +184,16 @@ raw! {
         node: Option<String> = "nodeName",
         /// `conditions`.
         conditions: Conditions = "conditions",
+        /// `targetRef`.
+        target: Target = "targetRef",
+    }
+
+    /// `targetRef` of an endpoint.
+    Target {
+        /// `kind`.
+        kind: String = "kind",
+        /// `name`.
+        name: String = "name",
     }
 
     /// Conditions of an endpoint.
@@ -194,14 +206,40 @@ raw! {
     RawPod {
         /// `metadata`.
         metadata: Metadata = "metadata",
+        /// `spec`.
+        spec: PodSpec = "spec",
         /// `status`.
         status: PodStatus = "status",
+    }
+
+    /// `spec` of a Pod.
+    PodSpec {
+        /// `readinessGates`.
+        gates: Vec<ReadinessGate> = "readinessGates",
+    }
+
+    /// A readiness gate of a Pod.
+    ReadinessGate {
+        /// `conditionType`.
+        condition: String = "conditionType",
+    }
+
+    /// A condition of a Pod.
+    PodCondition {
+        /// `type`.
+        kind: String = "type",
+        /// `status`.
+        status: String = "status",
+        /// `reason`.
+        reason: String = "reason",
     }
 
     /// `status` of a Pod.
     PodStatus {
         /// `phase`.
         phase: String = "phase",
+        /// `conditions`.
+        conditions: Vec<PodCondition> = "conditions",
         /// `podIP`.
         pod_ip: String = "podIP",
         /// `podIPs`.

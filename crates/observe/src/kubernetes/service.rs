@@ -52,6 +52,7 @@ pub fn service(
         finalizers: metadata.finalizers.iter().map(|f| interner.text(f)).collect(),
         annotations: annotations(&metadata.annotations, interner),
         labels: interner.labels(&metadata.labels),
+        selector: interner.labels(&spec.selector),
         ports: spec.ports.iter().filter_map(|p| port(p, interner)).collect(),
         families: families(&spec.families),
         affinity: match spec.affinity.as_str() {

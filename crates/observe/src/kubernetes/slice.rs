@@ -25,9 +25,16 @@ pub fn slice(
     let owner = metadata.owners.iter().find(|o| o.kind == "Service" && !o.uid.is_empty());
     let service = metadata.labels.get(SERVICE_LABEL).filter(|s| !s.is_empty());
     let mut endpoints = Vec::new();
+    let mut unready = Vec::new();
     if deletion(metadata) == Deletion::None {
         for raw in &raw.endpoints {
+            let from = endpoints.len();
             read_endpoint(raw, interner, &mut endpoints);
+            let target = &raw.target;
+            if raw.conditions.ready == Some(false) && target.kind == "Pod" {
+                let pod: Arc<str> = Arc::from(target.name.as_str());
+                unready.extend(endpoints[from..].iter().map(|e| (e.address, Arc::clone(&pod))));
+            }
         }
     }
     Ok(EndpointSlice {
@@ -39,6 +46,7 @@ pub fn slice(
         name,
         revision: Arc::from(metadata.revision.as_str()),
         endpoints,
+        unready,
     })
 }
 

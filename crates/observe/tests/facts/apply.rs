@@ -2,8 +2,10 @@
 
 use model::kubernetes::{Node, SERVICE_FINALIZER, Service};
 use model::world::{Kind, Kubernetes};
-use model::{Group, NodeName, ServiceUid};
-use observe::kubernetes::{node_from_value, pod_from_value, service_from_value, slice_from_value};
+use model::{Group, NodeName, ServiceName, ServiceUid};
+use observe::kubernetes::{
+    gated_pod_from_value, node_from_value, pod_from_value, service_from_value, slice_from_value,
+};
 use observe::{Applied, Interner, KubernetesFact, Listing, apply};
 use proptest::prelude::*;
 use serde_json::json;
@@ -177,4 +179,32 @@ proptest! {
         }
         prop_assert_eq!(straight.kubernetes, mixed.kubernetes);
     }
+}
+
+#[test]
+fn gated_pods_are_listed_apart_from_the_others() {
+    let gate = "ballast.dev/load-balancer-ready";
+    let pod = |name: &str, revision: u32| {
+        let value = json!({"metadata": {"name": name, "namespace": "d", "uid": name,
+            "resourceVersion": revision.to_string(), "labels": {gate: ""}},
+            "spec": {"readinessGates": [{"conditionType": gate}]}});
+        let pod = gated_pod_from_value(&value, &mut Interner::default()).unwrap();
+        KubernetesFact::GatedPod(pod.expect("it is gated"))
+    };
+    let mut held = Held::default();
+    held.take(KubernetesFact::ListBegin(Kind::GatedPods));
+    assert_eq!(held.take(pod("a", 1)), Applied::Changed);
+    assert_eq!(held.take(pod("b", 1)), Applied::Changed);
+    held.take(KubernetesFact::ListEnd(Kind::GatedPods));
+    assert!(held.kubernetes.complete.contains(&Kind::GatedPods));
+    for fact in [KubernetesFact::ListBegin(Kind::Pods), KubernetesFact::ListEnd(Kind::Pods)] {
+        held.take(fact);
+    }
+    assert_eq!(held.kubernetes.gated_pods.len(), 2, "a list of other Pods says nothing of these");
+    assert_eq!(held.take(pod("a", 2)), Applied::Unchanged);
+    let gone = KubernetesFact::GatedPodGone(ServiceName::new("d", "b"));
+    assert_eq!(held.take(gone), Applied::Changed);
+    held.take(KubernetesFact::ListBegin(Kind::GatedPods));
+    held.take(KubernetesFact::ListEnd(Kind::GatedPods));
+    assert!(held.kubernetes.gated_pods.is_empty());
 }

@@ -1,14 +1,14 @@
 //! Kubernetes objects as they come over the wire.
 
 use model::kubernetes::{
-    Affinity, Deletion, LoadBalancerType, Membership, NodeRole, PodPhase, Readiness, Service,
-    TargetPort, TrafficPolicy, Wish,
+    Affinity, Deletion, Gate, LoadBalancerType, Membership, NodeRole, Others, PodPhase, Readiness,
+    Service, TargetPort, TrafficPolicy, Wish,
 };
 use model::{Family, Group, Protocol, ServiceUid};
 use observe::Interner;
 use observe::kubernetes::{
-    RawPod, RawService, namespace_from_value, node_from_value, pod, pod_from_value, service,
-    service_from_value, slice_from_value,
+    RawPod, RawService, gated_pod_from_value, namespace_from_value, node_from_value, pod,
+    pod_from_value, service, service_from_value, slice_from_value,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -170,7 +170,9 @@ fn a_slice_belongs_to_its_owner() {
         "endpoints": [
             {"addresses": ["10.1.0.1"], "nodeName": "n1", "conditions": {"ready": true}},
             {"addresses": ["fd00:0::1", "host.name"], "nodeName": "n1", "conditions": null},
-            {"addresses": ["10.1.0.2"], "conditions": {"ready": false, "serving": true}}]})
+            {"addresses": ["10.1.0.2"], "conditions": {"ready": false, "serving": true},
+                "targetRef": {"kind": "Pod", "name": "web-1"}},
+            {"addresses": ["10.1.0.3"], "conditions": {"ready": false}}]})
     };
     let mut interner = Interner::default();
     let slice = slice_from_value(&value(json!(null)), &mut interner).unwrap();
@@ -187,8 +189,11 @@ fn a_slice_belongs_to_its_owner() {
             ("10.1.0.1".to_owned(), Some("n1"), Readiness::Ready),
             ("fd00::1".to_owned(), Some("n1"), Readiness::Ready),
             ("10.1.0.2".to_owned(), None, Readiness::NotReady),
+            ("10.1.0.3".to_owned(), None, Readiness::NotReady),
         ]
     );
+    let unready: Vec<_> = slice.unready.iter().map(|(a, pod)| (a.to_string(), &**pod)).collect();
+    assert_eq!(unready, [("10.1.0.2".to_owned(), "web-1")]);
     let going = slice_from_value(&value(json!("t")), &mut interner).unwrap();
     assert_eq!(going.endpoints, []);
 }
@@ -218,4 +223,43 @@ fn equal_labels_are_held_once() {
     let (_, others) = namespace_from_value(&value("two"), &mut interner).unwrap();
     assert_eq!(&*one, "one");
     assert!(Arc::ptr_eq(&labels, &others));
+}
+
+#[test]
+fn a_gated_pod_says_how_far_it_is() {
+    let gate = "ballast.dev/load-balancer-ready";
+    let read = |labels: Value, gates: &[&str], conditions: &[(&str, &str)], more: &str| {
+        let gates: Vec<Value> = gates.iter().map(|g| json!({"conditionType": g})).collect();
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .map(|(t, s)| json!({"type": t, "status": s, "reason": "R"}))
+            .collect();
+        let deleted = if more == "deleted" { json!("t") } else { json!(null) };
+        let phase = if more == "ended" { "Succeeded" } else { "Running" };
+        let value = json!({"metadata": {"name": "p", "namespace": "d", "uid": "u",
+            "resourceVersion": "3", "labels": labels, "deletionTimestamp": deleted},
+            "spec": {"readinessGates": gates},
+            "status": {"phase": phase, "podIP": "10.1.0.1", "conditions": conditions}});
+        gated_pod_from_value(&value, &mut Interner::default()).unwrap()
+    };
+    let label = || json!({gate: "", "app": "web"});
+    let ready = ("ContainersReady", "True");
+    assert_eq!(read(json!({"app": "web"}), &[gate], &[ready], ""), None, "it has no label");
+    assert_eq!(read(label(), &["other"], &[ready], ""), None, "it has no gate");
+    for (gates, conditions, more, others) in [
+        (&[gate][..], &[ready][..], "", Others::Hold),
+        (&[gate], &[], "", Others::Missing),
+        (&[gate], &[("ContainersReady", "False")], "", Others::Missing),
+        (&[gate, "other"], &[ready], "", Others::Missing),
+        (&[gate, "other"], &[ready, ("other", "False")], "", Others::Missing),
+        (&[gate, "other"], &[ready, ("other", "True")], "", Others::Hold),
+        (&[gate], &[ready], "deleted", Others::Over),
+        (&[gate], &[ready], "ended", Others::Over),
+    ] {
+        let pod = read(label(), gates, conditions, more).expect("it is gated");
+        assert_eq!((pod.others, pod.gate), (others, Gate::Shut), "{gates:?} {conditions:?} {more}");
+    }
+    let pod = read(label(), &[gate], &[ready, (gate, "True")], "").expect("it is gated");
+    assert_eq!((pod.gate, &*pod.reason, pod.addresses.len()), (Gate::Open, "R", 1));
+    assert_eq!(pod.labels.len(), 2);
 }

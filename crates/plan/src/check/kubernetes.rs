@@ -24,6 +24,7 @@ impl Lint<'_> {
             let field = match edit {
                 Edit::Finalizers { .. } => "finalizers",
                 Edit::Ingress { .. } => "ingress",
+                Edit::Gate { .. } => "readiness gate",
             };
             let (target, service) = match object {
                 Object::Service { name, uid } => {
@@ -49,6 +50,7 @@ impl Lint<'_> {
                     }
                 }
                 Edit::Ingress { list } => self.ingress(&target, service, list),
+                Edit::Gate { .. } => self.say(Breach::Stale, &target, "a Service has no gates"),
             }
         }
     }

@@ -313,9 +313,9 @@ impl Lint<'_> {
 
     fn subnet_changed(&mut self, change: &Change, before: &Subnet, after: &Subnet) {
         let bare = |rest: &Rest| {
-            let mut rest = rest.clone();
+            let mut rest = rest.unpack();
             rest.properties.shift_remove("privateLinkServiceNetworkPolicies");
-            rest
+            rest.into()
         };
         self.kept(change, "the subnet", &bare(&before.rest), &bare(&after.rest));
         if before.prefixes != after.prefixes {

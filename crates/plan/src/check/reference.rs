@@ -93,7 +93,8 @@ impl Lint<'_> {
     /// Whether what an id names is in Azure, by the collection that the id says.
     fn presence(&self, id: &ResourceId) -> Presence {
         let azure = &self.world.azure;
-        let mut segments = id.folded().rsplit('/');
+        let folded = id.folded();
+        let mut segments = folded.rsplit('/');
         let name = segments.next().unwrap_or("");
         let same = |other: &Arc<str>| other.eq_ignore_ascii_case(name);
         match segments.next().unwrap_or("") {

@@ -174,7 +174,9 @@ fn what_is_not_ours() {
     let whole = delete(Resource::LoadBalancer(the(&world)));
     assert!(found(&world, vec![whole]).contains(&Breach::ForeignDeleted));
     let field = edit(&world, |b| {
-        b.rest.top.insert("theirs".to_owned(), true.into());
+        let mut fields = b.rest.unpack();
+        fields.top.insert("theirs".to_owned(), true.into());
+        b.rest = fields.into();
     });
     assert_eq!(found(&world, vec![field]), [Breach::FieldLost]);
 }

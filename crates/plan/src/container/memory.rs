@@ -1,6 +1,7 @@
 //! What is remembered between two plans: Services that were looked at, found to be settled, and
 //! whose facts are the same values in memory still.
 
+use super::gates::Gates;
 use super::names;
 use crate::difftracker::{DiffTracker, changed};
 use crate::draft::{Draft, Stance};
@@ -8,7 +9,7 @@ use crate::kubernetes;
 use model::azure::{LoadBalancer, PublicIp};
 use model::gateway::GatewayService;
 use model::kubernetes::Service;
-use model::report::{Report, ServiceReport};
+use model::report::{Report, ServiceReport, State};
 use model::world::ById;
 use model::{Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,8 @@ pub(crate) struct Memory {
     pub uids: BTreeMap<Arc<str>, ServiceUid>,
     /// The address table.
     pub tracker: DiffTracker,
+    /// Pods with our readiness gate.
+    pub gates: Gates,
     services: BTreeMap<ServiceUid, Arc<Service>>,
     balancers: ById<LoadBalancer>,
     ips: ById<PublicIp>,
@@ -46,7 +49,8 @@ impl Memory {
             }
         }
         let names = moved.union(&shifted).cloned().collect();
-        self.tracker.update(world, &names, &self.uids);
+        let gated = self.gates.update(&world.kubernetes.gated_pods, &self.services);
+        self.tracker.update(world, &names, &self.uids, &gated);
         self.open.clone()
     }
 
@@ -55,6 +59,7 @@ impl Memory {
         let mut moved = BTreeSet::new();
         for uid in changed(&self.services, current, Arc::ptr_eq) {
             let name = names::of_service(&uid);
+            self.gates.note(self.services.get(&uid), current.get(&uid));
             match current.get(&uid) {
                 Some(service) => {
                     self.uids.insert(Arc::clone(&name), uid.clone());
@@ -139,6 +144,14 @@ impl Memory {
             })
             .collect();
         done
+    }
+
+    /// Whether a Service asks for something impossible.
+    pub fn is_refused(&self, draft: &Draft<'_>, uid: &ServiceUid) -> bool {
+        match draft.cases.get(uid) {
+            Some(case) => matches!(case.stance, Stance::Kept),
+            None => self.settled.get(uid).is_some_and(|service| service.state == State::Refused),
+        }
     }
 
     /// Adds what was not looked at to the report, and remembers what is done.

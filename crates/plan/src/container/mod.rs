@@ -16,10 +16,12 @@ mod arrival;
 mod balancer;
 mod departure;
 mod egress;
+mod gates;
 mod memory;
 mod pods;
 mod public_ip;
 mod registry;
+mod selectors;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -39,9 +41,8 @@ use std::sync::Arc;
 
 /// Plans everything, or says what has to be read first.
 pub(crate) fn plan(world: &World, policy: &Policy, memory: &mut Memory) -> (Plan, Report) {
-    let kinds = [Kind::Services, Kind::Nodes, Kind::EndpointSlices, Kind::Pods];
     let mut draft = Draft::bare(world, policy);
-    if !world.is_complete(&kinds) {
+    if !world.is_complete(&Kind::CONTAINER) {
         draft.admit_all();
         wait_all(&mut draft, &Wait::Listing);
         return draft.finish();
@@ -50,6 +51,7 @@ pub(crate) fn plan(world: &World, policy: &Policy, memory: &mut Memory) -> (Plan
         draft.admit_all();
         note_unread(&mut draft);
         kubernetes::claim(&mut draft);
+        gates::conclude_blind(&mut draft);
         return draft.finish();
     }
     let names = memory.update(world, policy);
@@ -57,6 +59,7 @@ pub(crate) fn plan(world: &World, policy: &Policy, memory: &mut Memory) -> (Plan
         draft.admit(&world.kubernetes.services[uid]);
     }
     draw(&mut draft, memory, &names);
+    gates::conclude(&mut draft, memory);
     let done = memory.close(&draft);
     let (plan, mut report) = draft.finish();
     memory.complete(&mut report, done);

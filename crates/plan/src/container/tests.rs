@@ -2,4 +2,5 @@
 
 mod cases;
 mod chaos;
+mod gates;
 mod stage;

@@ -116,7 +116,7 @@ fn under_way(draft: &Draft<'_>, balancer: &LoadBalancer, main: &str, over: &str)
     let others = balancer.rules.iter().filter(|r| r.pool.as_ref() == Some(&id));
     let mut others: Vec<&str> = others.map(|r| &*r.name).collect();
     let foreign = balancer.foreign.iter();
-    if foreign.into_iter().any(|f| f.body.to_string().to_lowercase().contains(id.folded())) {
+    if foreign.into_iter().any(|f| f.body.to_string().to_lowercase().contains(&id.folded())) {
         others.push("an outbound or NAT rule");
     }
     let mut allowed = format!("rules lead to pool {over} until the members of {main} have changed");

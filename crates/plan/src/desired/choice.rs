@@ -138,7 +138,8 @@ fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Re
             all.contains_key(id) || id.group().as_ref() == Some(&draft.policy.balancer_group)
         })
     });
-    let collection = user.folded().rsplit('/').nth(1).unwrap_or("");
+    let user_id = user.folded();
+    let collection = user_id.rsplit('/').nth(1).unwrap_or("");
     if listed && collection == "frontendipconfigurations" {
         return Ok(());
     }

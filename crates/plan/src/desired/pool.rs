@@ -126,19 +126,19 @@ pub(crate) fn drop_unused(draft: &Draft<'_>, before: &LoadBalancer, after: &mut 
             && pool.parent().as_ref() == Some(&before.id)
             && is_own(&rule.name, pool.name())
         {
-            unused.insert(pool.folded().to_owned());
+            unused.insert(pool.folded());
         }
     }
     for rule in &after.rules {
         if let Some(pool) = &rule.pool {
-            unused.remove(pool.folded());
+            unused.remove(&pool.folded());
         }
     }
     let foreign: Vec<String> =
         after.foreign.iter().map(|f| f.body.to_string().to_lowercase()).collect();
     unused.retain(|pool| !foreign.iter().any(|body| body.contains(pool.as_str())));
     let id = after.id.clone();
-    after.pools.retain(|p| !unused.contains(id.child("backendAddressPools", &p.name).folded()));
+    after.pools.retain(|p| !unused.contains(&id.child("backendAddressPools", &p.name).folded()));
 }
 
 /// A pool without members.

@@ -405,7 +405,9 @@ fn open(draft: &mut Draft<'_>, subnet: &Arc<Subnet>, causes: &BTreeSet<ServiceUi
     let mut after = Subnet::clone(subnet);
     after.private_link = PrivateLinkPolicy::Disabled;
     // The codec writes the field from what is known above; the old word would be a difference.
-    after.rest.properties.shift_remove("privateLinkServiceNetworkPolicies");
+    let mut rest = after.rest.unpack();
+    rest.properties.shift_remove("privateLinkServiceNetworkPolicies");
+    after.rest = rest.into();
     draft.change(Change {
         target: subnet.id.clone(),
         guard: subnet.etag.clone(),

@@ -20,7 +20,10 @@ use crate::container::names;
 use claims::{Claim, Claims, Sources};
 use homes::Homes;
 use model::gateway::{Direction, GatewayService, Locations};
-use model::kubernetes::{Deletion, EndpointSlice, POD_FINALIZER, Pod, PodPhase, Readiness, Wish};
+use model::kubernetes::{
+    Deletion, Endpoint, EndpointSlice, GatedPod, Others, POD_FINALIZER, Pod, PodPhase, Readiness,
+    Wish,
+};
 use model::world::Fact;
 use model::{Family, ServiceName, ServiceUid, World};
 use seen::Seen;
@@ -39,6 +42,8 @@ pub(crate) struct DiffTracker {
     foreign: BTreeSet<Arc<str>>,
     slices: BTreeMap<ServiceName, Held<EndpointSlice>>,
     slices_of: BTreeMap<Arc<str>, BTreeSet<ServiceName>>,
+    /// Slices by the Pods that they list as not ready.
+    unready: BTreeMap<ServiceName, BTreeSet<ServiceName>>,
     pods: BTreeMap<ServiceName, Held<Pod>>,
     sources: Sources,
     addresses: BTreeMap<IpAddr, Sides>,
@@ -104,18 +109,19 @@ pub(crate) fn changed<K: Ord + Clone, T, U>(
 
 impl DiffTracker {
     /// Takes in what has changed: `names` are the gateway services that were registered, changed
-    /// or removed, and those whose Services were.
+    /// or removed, and those whose Services were; `gated` the Pods whose readiness gates were.
     pub fn update(
         &mut self,
         world: &World,
         names: &BTreeSet<Arc<str>>,
         uids: &BTreeMap<Arc<str>, ServiceUid>,
+        gated: &[ServiceName],
     ) {
         if self.homes.update(&world.kubernetes.nodes) {
             self.withdraw_all();
         }
         let moved = self.publish(world, names, uids);
-        self.take_slices(world, &moved);
+        self.take_slices(world, &moved, gated);
         self.take_pods(world, &moved);
         if let Fact::Known(table) = &world.azure.gateway_locations {
             self.see(table);
@@ -175,6 +181,14 @@ impl DiffTracker {
     pub fn receding(&self) -> BTreeSet<Arc<str>> {
         let edits = self.departing.iter().flat_map(|address| self.edits(*address));
         edits.flat_map(|e| e.before.difference(&e.after).cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// Whether the table lists an address for a gateway service where it is to be.
+    pub fn serves(&self, address: IpAddr, name: &str) -> bool {
+        let Some(sides) = self.addresses.get(&address) else { return false };
+        let home = sides.wanted.home(&self.sources, &self.homes);
+        let mut spots = self.spots(address, sides);
+        spots.any(|spot| Some(spot.location) == home && spot.services.contains(name))
     }
 
     /// Whether the table lists anything for an address that it is not to have.
@@ -263,38 +277,47 @@ impl DiffTracker {
         }
         self.slices.clear();
         self.slices_of.clear();
+        self.unready.clear();
         self.pods.clear();
     }
 
-    fn take_slices(&mut self, world: &World, moved: &BTreeSet<Arc<str>>) {
+    fn take_slices(&mut self, world: &World, moved: &BTreeSet<Arc<str>>, gated: &[ServiceName]) {
         let slices = &world.kubernetes.slices;
         let mut names: BTreeSet<ServiceName> =
             changed(&self.slices, slices, |a, b| Arc::ptr_eq(&a.fact, b)).into_iter().collect();
         for owner in moved {
             names.extend(self.slices_of.get(owner).into_iter().flatten().cloned());
         }
+        for pod in gated {
+            names.extend(self.unready.get(pod).into_iter().flatten().cloned());
+        }
         for name in names {
             if let Some(held) = self.slices.remove(&name) {
                 self.withdraw(held.source, held.fact.endpoints.iter().map(|e| e.address));
-                let owner = owner(&held.fact);
-                if let Some(of) = self.slices_of.get_mut(&*owner) {
-                    of.remove(&name);
-                    if of.is_empty() {
-                        self.slices_of.remove(&*owner);
-                    }
+                unlink(&mut self.slices_of, &owner(&held.fact), &name);
+                for pod in pods_behind(&held.fact) {
+                    unlink(&mut self.unready, &pod, &name);
                 }
             }
             if let Some(slice) = slices.get(&name) {
-                self.take_slice(name, slice);
+                self.take_slice(name, slice, &world.kubernetes.gated_pods);
             }
         }
     }
 
-    fn take_slice(&mut self, name: ServiceName, slice: &Arc<EndpointSlice>) {
+    fn take_slice(
+        &mut self,
+        name: ServiceName,
+        slice: &Arc<EndpointSlice>,
+        gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
+    ) {
         let owner = owner(slice);
         let source = self.sources.open(Arc::clone(&owner), &slice.revision);
         if self.published.get(&owner) == Some(&Direction::Inbound) {
-            for endpoint in slice.endpoints.iter().filter(|e| e.readiness == Readiness::Ready) {
+            let waiting = waiting(slice, gated);
+            let takes =
+                |e: &&Endpoint| e.readiness == Readiness::Ready || waiting.contains(&e.address);
+            for endpoint in slice.endpoints.iter().filter(takes) {
                 let node = endpoint.node.as_ref();
                 let home = node.and_then(|n| self.homes.of_node(n, Family::of(endpoint.address)));
                 if let Some(home) = home {
@@ -303,6 +326,9 @@ impl DiffTracker {
             }
         }
         self.slices_of.entry(owner).or_default().insert(name.clone());
+        for pod in pods_behind(slice) {
+            self.unready.entry(pod).or_default().insert(name.clone());
+        }
         self.slices.insert(name, Held { fact: Arc::clone(slice), source });
     }
 
@@ -361,6 +387,34 @@ fn keep(set: &mut BTreeSet<IpAddr>, address: IpAddr, belongs: bool) {
     } else {
         set.remove(&address);
     }
+}
+
+fn unlink<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ServiceName>>, key: &K, name: &ServiceName) {
+    if let Some(of) = index.get_mut(key) {
+        of.remove(name);
+        if of.is_empty() {
+            index.remove(key);
+        }
+    }
+}
+
+/// The Pods that a slice lists as not ready.
+fn pods_behind(slice: &EndpointSlice) -> impl Iterator<Item = ServiceName> + '_ {
+    let namespace = &slice.name.namespace;
+    slice
+        .unready
+        .iter()
+        .map(|(_, pod)| ServiceName { namespace: Arc::clone(namespace), name: Arc::clone(pod) })
+}
+
+/// Addresses of Pods that are not ready only because they wait for their place in the gateway.
+fn waiting(
+    slice: &EndpointSlice,
+    gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
+) -> BTreeSet<IpAddr> {
+    let pods = pods_behind(slice).zip(slice.unready.iter().map(|(address, _)| *address));
+    let waits = |pod: &ServiceName| gated.get(pod).is_some_and(|p| p.others == Others::Hold);
+    pods.filter(|(pod, _)| waits(pod)).map(|(_, address)| address).collect()
 }
 
 /// The gateway service whose addresses a slice brings: empty for a slice that no Service owns.

@@ -239,6 +239,8 @@ fn fields(service: &Service) -> Vec<Input> {
         health_check_node_port,
         load_balancer_ip,
         source_ranges,
+        // Only says which Pods wait for their readiness gates.
+        selector: _,
         ingress: _,
     } = service;
     let mut all = vec![];

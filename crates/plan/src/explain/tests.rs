@@ -186,7 +186,7 @@ fn holds_and_calls_under_way_are_told() {
     let mut world = node_world(&web);
     let id = policy().balancer_id("kubernetes");
     let causes = BTreeSet::from([web.uid.clone()]);
-    world.in_flight.insert(id.clone(), InFlight { attempt: 2, causes });
+    world.in_flight.insert(id.clone(), InFlight { attempt: 2, causes, addresses: Arc::default() });
     let hold = model::world::Hold {
         target: id.clone(),
         reason: "quota".into(),

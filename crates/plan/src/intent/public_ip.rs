@@ -78,7 +78,8 @@ fn prefix(r: &mut Reader<'_>, families: &[Family], family: Family) -> Option<Res
 }
 
 fn is_prefix(id: &ResourceId) -> bool {
-    let parts: Vec<&str> = id.folded().split('/').collect();
+    let folded = id.folded();
+    let parts: Vec<&str> = folded.split('/').collect();
     matches!(
         parts[..],
         ["", "subscriptions", subscription, "resourcegroups", group, "providers",

@@ -77,6 +77,7 @@ fn service(annotations: &[(&str, &str)]) -> Service {
         finalizers: Vec::new(),
         annotations: Arc::new(annotations.collect()),
         labels: Arc::default(),
+        selector: Arc::default(),
         ports: vec![
             port("http", Protocol::Tcp, 80, 30080),
             port("https", Protocol::Tcp, 443, 30443),

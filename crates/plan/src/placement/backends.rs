@@ -156,9 +156,9 @@ fn addresses(draft: &Draft<'_>, id: &ResourceId) -> BTreeSet<IpAddr> {
 
 /// Whether a NIC is that of a node's machine, where its id says so.
 fn is_on(node: &Node, nic: &ResourceId) -> bool {
-    let machine = machine(node);
-    let below = machine.as_ref().and_then(|id| nic.folded().strip_prefix(id.folded()));
-    below.is_some_and(|rest| rest.starts_with('/'))
+    let Some(machine) = machine(node) else { return false };
+    let nic = nic.folded();
+    nic.strip_prefix(&machine.folded()).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Leaves the pools of load balancers that are about to go as they are, and keeps nodes apart.

@@ -89,6 +89,7 @@ fn service(n: u8) -> Service {
         finalizers: Vec::new(),
         annotations: Arc::default(),
         labels: Arc::default(),
+        selector: Arc::default(),
         ports: vec![ServicePort {
             name: "".into(),
             protocol: Protocol::Tcp,
@@ -228,6 +229,7 @@ fn slice(world: &mut World, n: u8, node: &str) {
         owner: Some(uid(n)),
         service: Some(ServiceName::new("default", format!("web-{n}"))),
         endpoints: vec![endpoint],
+        unready: Vec::new(),
     };
     world.kubernetes.slices.insert(name, Arc::new(slice));
 }

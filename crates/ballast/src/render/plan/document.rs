@@ -4,6 +4,7 @@ use super::words::{group_name, kind_name, shown_name};
 use crate::render::diff::{Field, diff};
 use crate::render::known;
 use crate::status::state;
+use model::kubernetes::Gate;
 use model::plan::{Action, Change, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::report::Wait;
 use model::{ServiceUid, World};
@@ -203,6 +204,10 @@ fn writes(writes: &[KubernetesWrite], world: &World) -> Vec<WriteView> {
                 let before = finalizers.insert(object.clone(), list.clone()).unwrap_or_default();
                 finalizer_words(&before, list, *purpose)
             }
+            Edit::Gate { gate, reason, .. } => match gate {
+                Gate::Open => format!("its readiness gate opens ({})", reason.name()),
+                Gate::Shut => format!("its readiness gate shuts ({})", reason.name()),
+            },
             Edit::Ingress { list } => {
                 let list = list.iter().filter_map(|i| i.ip.as_ref().or(i.hostname.as_ref()));
                 let list: Vec<String> = list.map(|text| known::text(text)).collect();

@@ -1,8 +1,8 @@
 //! Anything may happen at any time; calls land late. What Azure would refuse is a panic on the
 //! stage, and what is remembered between plans is compared with nothing after each step.
 
-use super::stage::{Stage, node_ip, pod, pod_ip, port, service};
-use model::kubernetes::{Deletion, LoadBalancerType, PodPhase, Wish};
+use super::stage::{Stage, gated, node_ip, pod, pod_ip, port, service};
+use model::kubernetes::{Deletion, LoadBalancerType, Others, PodPhase, Wish};
 use model::{NodeName, ServiceName};
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -21,6 +21,9 @@ enum Happening {
     PodIp(u8, u8),
     PodEnds(u8),
     PodDeleted(u8),
+    Unready(u8, u8, Vec<(u8, u8)>),
+    Gated(u8, Others),
+    GatedGone(u8),
     Write,
     Send(usize),
     Land(usize),
@@ -44,6 +47,12 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => (1..5_u8, 1..7_u8).prop_map(|(n, at)| H::PodIp(n, at)),
         1 => (1..5_u8).prop_map(H::PodEnds),
         1 => (1..5_u8).prop_map(H::PodDeleted),
+        2 => (1..4_u8, 0..2_u8, prop::collection::vec(spot(), 0..4))
+            .prop_map(|(n, part, at)| H::Unready(n, part, at)),
+        4 => (1..7_u8, prop_oneof![
+            4 => Just(Others::Hold), 2 => Just(Others::Missing), 1 => Just(Others::Over)])
+            .prop_map(|(n, others)| H::Gated(n, others)),
+        1 => (1..7_u8).prop_map(H::GatedGone),
         6 => Just(H::Write),
         8 => (0..8_usize).prop_map(H::Send),
         8 => (0..8_usize).prop_map(H::Land),
@@ -94,6 +103,11 @@ fn happen(stage: &mut Stage, happening: &Happening) {
         Happening::PodIp(n, at) => stage.edit_pod(*n, |p| p.addresses = vec![pod_ip(*at)]),
         Happening::PodEnds(n) => stage.edit_pod(*n, |p| p.phase = PodPhase::Ended),
         Happening::PodDeleted(n) => delete_pod(stage, *n),
+        Happening::Unready(n, part, at) => stage.unready(&name(*n, *part), *n, at),
+        Happening::Gated(n, others) => put_gated(stage, *n, *others),
+        Happening::GatedGone(n) => {
+            stage.world.kubernetes.gated_pods.remove(&gated_name(*n));
+        }
         Happening::Write => {
             let (_, writes) = stage.ready();
             writes.iter().for_each(|write| stage.write(write));
@@ -111,6 +125,18 @@ fn happen(stage: &mut Stage, happening: &Happening) {
             }
         }
     }
+}
+
+fn gated_name(n: u8) -> ServiceName {
+    ServiceName::new("default", format!("pod-{n}"))
+}
+
+fn put_gated(stage: &mut Stage, n: u8, others: Others) {
+    let name = gated_name(n);
+    if !stage.world.kubernetes.gated_pods.contains_key(&name) {
+        stage.put_gated(gated(n, &[("app", "web")]));
+    }
+    stage.edit_gated(&name, |pod| pod.others = others);
 }
 
 fn delete_pod(stage: &mut Stage, n: u8) {

@@ -8,8 +8,9 @@ use model::gateway::{
     UpdateAction,
 };
 use model::kubernetes::{
-    Affinity, Deletion, Endpoint, EndpointSlice, LoadBalancerType, Membership, Node, NodeRole, Pod,
-    PodPhase, Readiness, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
+    Affinity, Deletion, Endpoint, EndpointSlice, Gate, GateReason, GatedPod, LoadBalancerType,
+    Membership, Node, NodeRole, Others, Pod, PodPhase, Readiness, Service, ServicePort, TargetPort,
+    TrafficPolicy, Wish,
 };
 use model::plan::{Action, Change, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource};
 use model::policy::{
@@ -17,7 +18,7 @@ use model::policy::{
     OutboundSnat, PoolKind, Preconfigured, VmKind,
 };
 use model::report::Wait;
-use model::world::{Fact, InFlight, Kind};
+use model::world::{Fact, InFlight, Kind, Labels};
 use model::{
     Family, Group, NodeName, Plan, Policy, Protocol, Report, ResourceId, ServiceName, ServiceUid,
     World,
@@ -80,6 +81,7 @@ pub(super) fn service(n: u8) -> Service {
         finalizers: Vec::new(),
         annotations: Arc::default(),
         labels: Arc::default(),
+        selector: labels_of(&[("app", "web")]),
         ports: vec![port(80, 8080)],
         families: vec![Family::V4],
         affinity: Affinity::None,
@@ -116,6 +118,34 @@ pub(super) fn pod(n: u8, label: &str, node: u8) -> Pod {
     }
 }
 
+/// A Pod that is ready but for our gate.
+pub(super) fn gated(n: u8, labels: &[(&str, &str)]) -> GatedPod {
+    GatedPod {
+        uid: format!("pod-{n}").into(),
+        name: ServiceName::new("default", format!("pod-{n}")),
+        revision: "1".into(),
+        labels: labels_of(labels),
+        addresses: vec![pod_ip(n)],
+        others: Others::Hold,
+        gate: Gate::Shut,
+        reason: "".into(),
+    }
+}
+
+pub(super) fn labels_of(labels: &[(&str, &str)]) -> Labels {
+    Arc::new(labels.iter().map(|(k, v)| (Arc::from(*k), Arc::from(*v))).collect())
+}
+
+fn flight(change: &Change, world: &World) -> InFlight {
+    let table = world.azure.gateway_locations.known().map(AsRef::as_ref);
+    let addresses = match &change.action {
+        Action::UpdateLocations(update) => update.touched(table),
+        _ => BTreeSet::new(),
+    };
+    let addresses = Arc::new(addresses);
+    InFlight { attempt: 1, causes: change.causes.clone(), addresses }
+}
+
 pub(super) fn node_ip(n: u8) -> IpAddr {
     IpAddr::from([10, 224, 0, n])
 }
@@ -140,8 +170,7 @@ impl Stage {
     pub fn new() -> Self {
         let policy = policy();
         let mut world = World::default();
-        world.kubernetes.complete =
-            [Kind::Services, Kind::Nodes, Kind::EndpointSlices, Kind::Pods].into_iter().collect();
+        world.kubernetes.complete = Kind::CONTAINER.into_iter().collect();
         world.azure.balancers = Fact::Known(BTreeMap::new());
         world.azure.public_ips.insert(policy.group.clone(), Fact::Known(BTreeMap::new()));
         world.azure.nat_gateways = Fact::Known(BTreeMap::new());
@@ -220,6 +249,7 @@ impl Stage {
             owner: Some(uid(owner)),
             service: None,
             endpoints: endpoints.iter().map(endpoint).collect(),
+            unready: Vec::new(),
         };
         self.world.kubernetes.slices.insert(name, Arc::new(slice));
     }
@@ -237,10 +267,30 @@ impl Stage {
         self.put_pod(pod);
     }
 
+    /// A slice of a Service whose Pods are not ready: Pods' numbers and their nodes'.
+    pub fn unready(&mut self, name: &str, owner: u8, endpoints: &[(u8, u8)]) {
+        self.slice(name, owner, endpoints);
+        let slice = self.world.kubernetes.slices.get_mut(&ServiceName::new("default", name));
+        let slice = Arc::make_mut(slice.expect("it was put there"));
+        slice.endpoints.iter_mut().for_each(|e| e.readiness = Readiness::NotReady);
+        let names = endpoints.iter().map(|(pod, _)| Arc::from(format!("pod-{pod}")));
+        slice.unready = slice.endpoints.iter().map(|e| e.address).zip(names).collect();
+    }
+
+    pub fn put_gated(&mut self, mut pod: GatedPod) {
+        pod.revision = self.revise();
+        self.world.kubernetes.gated_pods.insert(pod.name.clone(), Arc::new(pod));
+    }
+
+    pub fn edit_gated(&mut self, name: &ServiceName, edit: impl FnOnce(&mut GatedPod)) {
+        let Some(pod) = self.world.kubernetes.gated_pods.get(name) else { return };
+        let mut pod = GatedPod::clone(pod);
+        edit(&mut pod);
+        self.put_gated(pod);
+    }
+
     pub fn plan(&mut self) -> (Plan, Report) {
-        let in_flight = |change: &Change| {
-            (change.target.clone(), InFlight { attempt: 1, causes: change.causes.clone() })
-        };
+        let in_flight = |change: &Change| (change.target.clone(), flight(change, &self.world));
         self.world.in_flight = self.flying.iter().map(in_flight).collect();
         let planned = self.planner.plan(&self.world, &self.policy);
         assert_eq!(planned, crate::plan(&self.world, &self.policy), "what is remembered is wrong");
@@ -497,10 +547,20 @@ impl Stage {
                         }
                     }
                     Edit::Ingress { list } => service.ingress.clone_from(list),
+                    Edit::Gate { .. } => panic!("a Service has no gate"),
                 }
                 self.put(service);
             }
             Object::Pod { name, .. } => {
+                if let Edit::Gate { gate, reason, .. } = &write.edit {
+                    if *reason == GateReason::Programmed {
+                        self.assert_listed(name);
+                    }
+                    return self.edit_gated(name, |pod| {
+                        pod.gate = *gate;
+                        pod.reason = reason.name().into();
+                    });
+                }
                 let Some(old) = self.world.kubernetes.pods.get(name) else { return };
                 let mut pod = Pod::clone(old);
                 let Edit::Finalizers { list, revision, .. } = &write.edit else { return };
@@ -514,6 +574,25 @@ impl Stage {
                     self.put_pod(pod);
                 }
             }
+        }
+    }
+
+    /// Every Service has the Pod's address, and no call that takes it away is under way.
+    fn assert_listed(&self, name: &ServiceName) {
+        let pod = &self.world.kubernetes.gated_pods[name];
+        let address = &pod.addresses[0];
+        let services = self.world.kubernetes.services.values();
+        for service in services.filter(|s| s.wish == Wish::LoadBalancer) {
+            let name = names::of_service(&service.uid);
+            let listed = self.locations().values().filter_map(|at| at.get(address));
+            assert!(
+                listed.into_iter().any(|names| names.contains(&name)),
+                "{name} lacks {address}"
+            );
+        }
+        for change in &self.flying {
+            let Action::UpdateLocations(update) = &change.action else { continue };
+            assert!(!update.touched(Some(self.locations())).contains(address), "{address} moves");
         }
     }
 

@@ -70,6 +70,7 @@ fn service() -> Service {
         finalizers: vec![model::kubernetes::SERVICE_FINALIZER.into()],
         annotations: Arc::default(),
         labels: Arc::default(),
+        selector: Arc::default(),
         ports: vec![ServicePort {
             name: "http".into(),
             protocol: Protocol::Tcp,

@@ -71,6 +71,7 @@ fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
         finalizers: Vec::new(),
         annotations: Arc::new(annotations.collect()),
         labels: Arc::default(),
+        selector: Arc::default(),
         ports: vec![ServicePort {
             name: "".into(),
             protocol: Protocol::Tcp,

@@ -83,6 +83,7 @@ pub(super) fn service() -> Service {
         deletion: Deletion::None,
         finalizers: Vec::new(),
         annotations: Arc::default(),
+        selector: Default::default(),
         labels: Arc::default(),
         ports: vec![port(80, 30_080)],
         families: vec![Family::V4],
