@@ -309,12 +309,15 @@ impl Controller {
     #[must_use]
     pub fn next_wake_ms(&self) -> Option<u64> {
         let lanes = self.lanes.values().filter_map(Lane::wake_ms);
+        // What is shut until later is not looked at before, or waiting would be spinning.
         let gathered = self
             .lanes
             .values()
+            .filter(|_| self.leadership == Leadership::Held)
             .filter_map(|l| l.gathering_since_ms)
-            .map(|since| since + self.options.gather_ms);
+            .map(|since| (since + self.options.gather_ms).max(self.writes_from_ms));
         let reads = self.reads.values().filter_map(|r| r.wake_ms(self.options.check_interval_ms));
+        let reads = reads.map(|at| at.max(self.reads_from_ms));
         let holds = self.world.holds.values().filter_map(|h| h.until_ms);
         let objects = self.objects.values().filter_map(|o| o.wait_until_ms);
         let gates = [self.writes_from_ms, self.reads_from_ms].into_iter().filter(|at| *at != 0);

@@ -1,6 +1,22 @@
 //! One thread, one clock: the production controller between both emulators' cores.
 
+pub mod actor;
+pub mod canary;
+pub mod check;
+pub mod fault;
 pub mod laboratory;
+pub mod process;
+pub mod random;
+pub mod run;
+pub mod scene;
+pub mod stage;
+pub mod swarm;
+pub mod tally;
+pub mod trace;
+pub mod truth;
+pub mod weather;
 pub mod wire;
+
+mod carry;
 
 pub use laboratory::Laboratory;

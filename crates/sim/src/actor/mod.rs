@@ -1,0 +1,227 @@
+//! Who makes things happen. Each actor has a generator of its own, and what it does depends on
+//! that and on what it wants itself, never on how far the controller is: the same inputs come with
+//! faults and without.
+
+pub mod neighbour;
+pub mod node;
+pub mod operator;
+pub mod pod;
+pub mod user;
+
+use crate::fault::Fault;
+use crate::random::Random;
+use crate::scene::{Layout, Scene};
+use crate::stage::{START_MS, Stage};
+use crate::swarm::Swarm;
+use crate::tally::count;
+use kube_emulator::ObjectRef;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The actors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Actor {
+    /// Owners of Services.
+    User,
+    /// Nodes come, go and change.
+    Node,
+    /// Pods come, go and move.
+    Pod,
+    /// Somebody edits what is ours in Azure.
+    Hand,
+    /// Somebody edits what is not ours beside it.
+    Neighbour,
+    /// The controller is restarted with another cloud config.
+    Config,
+    /// The API server goes away for minutes.
+    Outage,
+    /// The process is killed at any time.
+    Killer,
+    /// Somebody takes finalizers off.
+    Stripper,
+}
+
+/// Every actor with its name.
+pub const ACTORS: [(Actor, &str); 9] = [
+    (Actor::User, "user"),
+    (Actor::Node, "node"),
+    (Actor::Pod, "pod"),
+    (Actor::Hand, "hand"),
+    (Actor::Neighbour, "neighbour"),
+    (Actor::Config, "config"),
+    (Actor::Outage, "outage"),
+    (Actor::Killer, "killer"),
+    (Actor::Stripper, "stripper"),
+];
+
+/// One move that will be made.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// When.
+    pub at_ms: u64,
+    /// By whom.
+    pub actor: Actor,
+    random: Random,
+}
+
+/// The actors and what they want.
+#[derive(Clone, Debug)]
+pub struct Company {
+    pub(crate) scene: Scene,
+    /// Services that shall be, by namespace and name.
+    pub(crate) services: BTreeMap<(String, String), Value>,
+    /// Nodes that shall be.
+    pub(crate) nodes: BTreeMap<u32, Value>,
+    /// Pods that shall be, by name.
+    pub(crate) pods: BTreeMap<String, Value>,
+    /// Namespaces that shall be.
+    pub(crate) namespaces: BTreeSet<String>,
+    /// Edits of others that still have to be made.
+    pub(crate) theirs: BTreeMap<String, Option<Value>>,
+    pub(crate) slots: u64,
+    /// Whether a finalizer was taken off by hand.
+    pub stripped: bool,
+}
+
+impl Company {
+    /// Everybody before the first move.
+    #[must_use]
+    pub fn new(swarm: &Swarm) -> Self {
+        let scene = swarm.scene.clone();
+        let nodes = (0..scene.nodes).map(|index| (index, scene.node(index))).collect();
+        Self {
+            scene,
+            services: BTreeMap::new(),
+            nodes,
+            pods: BTreeMap::new(),
+            namespaces: BTreeSet::from(["team".to_owned()]),
+            theirs: BTreeMap::new(),
+            slots: swarm.services,
+            stripped: false,
+        }
+    }
+
+    /// All moves of a run, in the order of time.
+    #[must_use]
+    pub fn plan(swarm: &Swarm, random: &Random) -> Vec<Planned> {
+        let pods = matches!(swarm.scene.layout, Layout::Containers | Layout::Several);
+        let share = |fault: Fault, moves: u64| if swarm.has(fault) { moves } else { 0 };
+        let mut planned = Vec::new();
+        for (actor, name) in ACTORS {
+            let mut own = random.fork(name);
+            let moves = match actor {
+                Actor::User => swarm.moves,
+                Actor::Node => swarm.moves / 4,
+                Actor::Pod => if pods { swarm.moves } else { 0 },
+                Actor::Hand => share(Fault::HandEdits, 1 + swarm.moves / 6),
+                Actor::Neighbour => share(Fault::TheirEdits, 1 + swarm.moves / 4),
+                Actor::Config => share(Fault::ConfigChanges, 1 + own.below(2)),
+                Actor::Outage => share(Fault::ApiDown, 1 + own.below(2)),
+                Actor::Killer => share(Fault::CrashIdle, 1 + own.below(4)),
+                Actor::Stripper => share(Fault::FinalizerStripped, 1),
+            };
+            for number in 0..moves {
+                // The first Services come early, or little would happen.
+                let early = actor == Actor::User && number * 4 < moves;
+                let span = if early { swarm.horizon_ms / 8 } else { swarm.horizon_ms };
+                let at_ms = START_MS + own.below(span.max(1));
+                let random = own.fork(&number.to_string());
+                planned.push(Planned { at_ms, actor, random });
+            }
+        }
+        planned.sort_by_key(|move_| move_.at_ms);
+        if swarm.is_calm() {
+            // One thing at a time, so that what it costs can be told.
+            for (number, move_) in (1..).zip(&mut planned) {
+                move_.at_ms = START_MS + number * 90_000;
+            }
+        }
+        planned
+    }
+
+    /// Makes one move.
+    pub fn make(&mut self, planned: &Planned, stage: &mut Stage) {
+        let mut random = planned.random.clone();
+        self.tend(stage);
+        let what = match planned.actor {
+            Actor::User => self.user(&mut random, stage),
+            Actor::Node => self.node(&mut random, stage),
+            Actor::Pod => self.pod(&mut random, stage),
+            Actor::Hand => self.hand(&mut random, stage),
+            Actor::Neighbour => self.neighbour(&mut random, stage),
+            Actor::Config => self.config(&mut random, stage),
+            Actor::Outage => self.outage(&mut random, stage),
+            Actor::Killer => self.kill(&mut random, stage),
+            Actor::Stripper => self.strip(&mut random, stage),
+        };
+        count(&mut stage.tally.moves, what);
+        stage.tally.steps += 1;
+        stage.follow();
+    }
+
+    /// Brings about what is wanted and could not be done before: a name was still taken, a
+    /// resource busy.
+    pub fn tend(&mut self, stage: &mut Stage) {
+        let now_ms = stage.now_ms;
+        for name in &self.namespaces {
+            let object = ObjectRef::new("namespaces", "", name);
+            if stage.kubernetes.get(object).is_err() {
+                let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+                    "metadata": {"name": name}});
+                let _ = stage.kubernetes.create(namespace, now_ms);
+            }
+        }
+        for ((namespace, name), manifest) in &self.services {
+            if stage.kubernetes.get(ObjectRef::new("services", namespace, name)).is_err() {
+                let made = stage.kubernetes.create(manifest.clone(), now_ms);
+                stage.trace.say(now_ms, || {
+                    let outcome = if made.is_ok() { "made" } else { "cannot be made yet" };
+                    format!("user: Service {namespace}/{name} is {outcome}")
+                });
+            }
+        }
+        self.tend_nodes(stage);
+        self.tend_pods(stage);
+        self.tend_theirs(stage);
+        stage.follow();
+    }
+
+    /// Whether everything that is wanted is there.
+    #[must_use]
+    pub fn is_content(&self, stage: &Stage) -> bool {
+        let lives = |plural: &str, namespace: &str, name: &str| {
+            let object = stage.kubernetes.get(ObjectRef::new(plural, namespace, name));
+            object.is_ok_and(|o| o["metadata"]["deletionTimestamp"].is_null())
+        };
+        self.services.keys().all(|(namespace, name)| lives("services", namespace, name))
+            && self.pods.keys().all(|name| lives("pods", "default", name))
+            && self.theirs.is_empty()
+    }
+}
+
+/// An object that lives, if it does.
+pub(crate) fn living(stage: &Stage, plural: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+    let object = stage.kubernetes.get(ObjectRef::new(plural, namespace, name)).ok()?;
+    object["metadata"]["deletionTimestamp"].is_null().then_some(object)
+}
+
+/// Merges a patch into a manifest, as the API server would.
+pub(crate) fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, value) in fields {
+        if value.is_null() {
+            if let Some(object) = target.as_object_mut() {
+                object.shift_remove(key);
+            }
+        } else {
+            merge(&mut target[key.as_str()], value);
+        }
+    }
+}

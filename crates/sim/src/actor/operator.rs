@@ -1,0 +1,119 @@
+//! Operators: they edit our things by hand, restart, change the config; servers go away.
+
+use super::Company;
+use super::neighbour::edit;
+use crate::fault::Fault;
+use crate::random::Random;
+use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
+use crate::scene::{self, Layout};
+use crate::stage::Stage;
+use crate::tally::count;
+use azure_emulator::Request;
+use serde_json::{Value, json};
+
+fn is_ours(part: &Value) -> bool {
+    let name = part["name"].as_str().unwrap_or("");
+    !is_theirs(name) && name != OTHER_CLUSTERS
+}
+
+fn drop_one(resource: &mut Value, collection: &str, random: &mut Random) {
+    let items = resource["properties"][collection].as_array().cloned().unwrap_or_default();
+    let ours: Vec<usize> = (0..items.len())
+        .filter(|at| is_ours(&items[*at]))
+        .collect();
+    if let Some(at) = random.choose(&ours) {
+        let mut items = items;
+        items.remove(*at);
+        resource["properties"][collection] = Value::Array(items);
+    }
+}
+
+impl Company {
+    pub(super) fn hand(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
+        count(&mut stage.tally.faults, Fault::HandEdits.name());
+        stage.ledger.hands_ms = Some(stage.now_ms);
+        let balancers: Vec<String> = stage
+            .azure
+            .resources()
+            .iter()
+            .filter_map(|r| r["id"].as_str().map(str::to_owned))
+            .filter(|id| id.contains("/loadBalancers/"))
+            .filter(|id| !is_theirs(id.rsplit('/').next().unwrap_or("")))
+            .collect();
+        let group = scene::security_group();
+        let balancer = random.choose(&balancers).cloned();
+        match (random.below(6), balancer) {
+            (0, Some(id)) => {
+                edit(stage, &id, |r| drop_one(r, "loadBalancingRules", random));
+                "drop a rule of ours"
+            }
+            (1, Some(id)) => {
+                edit(stage, &id, |resource| {
+                    let rules = resource["properties"]["loadBalancingRules"].as_array_mut();
+                    for rule in rules.into_iter().flatten() {
+                        rule["properties"]["idleTimeoutInMinutes"] = json!(7);
+                    }
+                });
+                "change rules of ours"
+            }
+            (2, Some(id)) => {
+                edit(stage, &id, |resource| {
+                    let pools = resource["properties"]["backendAddressPools"].as_array_mut();
+                    for pool in pools.into_iter().flatten() {
+                        if pool["properties"]["loadBalancerBackendAddresses"].is_array() {
+                            pool["properties"]["loadBalancerBackendAddresses"] = json!([]);
+                        }
+                    }
+                });
+                "empty a pool of ours"
+            }
+            (3, Some(id)) if self.scene.outbound == scene::Outbound::None => {
+                let answer = stage.azure.handle(Request::new("DELETE", &id), stage.now_ms);
+                stage.azure.clear_calls();
+                stage.trace.say(stage.now_ms, || {
+                    format!("somebody deletes {id} -> {}", answer.status)
+                });
+                "delete a load balancer of ours"
+            }
+            (4, _) => {
+                edit(stage, &group, |resource| {
+                    let rules = resource["properties"]["securityRules"].as_array_mut();
+                    for rule in rules.into_iter().flatten() {
+                        if is_ours(rule) {
+                            rule["properties"]["destinationPortRanges"] = json!(["1"]);
+                        }
+                    }
+                });
+                "change security rules of ours"
+            }
+            _ => {
+                edit(stage, &group, |r| drop_one(r, "securityRules", random));
+                "drop a security rule of ours"
+            }
+        }
+    }
+
+    pub(super) fn config(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
+        count(&mut stage.tally.faults, Fault::ConfigChanges.name());
+        let changes = match (self.scene.layout, random.below(3)) {
+            (_, 0) | (Layout::Containers | Layout::PerSet, _) => json!({"tags": "owner=ops"}),
+            (_, 1) => json!({"disableOutboundSNAT": false}),
+            (_, _) => json!({"clusterServiceLoadBalancerHealthProbeMode": "shared"}),
+        };
+        stage.reconfigure(self.scene.policy(&changes));
+        "restart with another cloud config"
+    }
+
+    pub(super) fn outage(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
+        count(&mut stage.tally.faults, Fault::ApiDown.name());
+        stage.api_down_until = stage.now_ms + random.between(5_000, 300_000);
+        "the API server goes away"
+    }
+
+    pub(super) fn kill(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
+        count(&mut stage.tally.faults, Fault::CrashIdle.name());
+        let number = usize::try_from(random.below(stage.processes.len() as u64)).unwrap_or(0);
+        stage.kill(number, "killed");
+        "kill a process"
+    }
+}

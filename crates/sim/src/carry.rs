@@ -1,0 +1,489 @@
+//! Steps of controllers and what becomes of their effects.
+
+use crate::fault::Fault;
+use crate::process::Hold;
+use crate::scene;
+use crate::stage::{Happening, Rightful, Sent, Stage};
+use crate::tally::count;
+use crate::weather::{Crash, Side};
+use crate::wire;
+use arm::{Answer, Method, Request, Target, TransportFault};
+use azure_emulator::{Fault as AzureFault, FaultKind};
+use control::{CallId, Effect, Event, KubernetesAnswer, KubernetesCall};
+use kube_emulator::{Failure, Fault as ApiFault};
+use model::world::Kind;
+
+/// Wake-ups in a row that may lead to nothing before it counts as spinning.
+const IDLE_WAKES: u32 = 200;
+
+/// The path of a request without host and query.
+pub(crate) fn bare_path(request: &Request) -> &str {
+    let (Target::Path(path) | Target::Url(path)) = &request.target;
+    path.split('?').next().unwrap_or("")
+}
+
+/// A write in a few words: method, kind and name.
+fn describe(method: &str, path: &str) -> String {
+    let mut segments = path.rsplit('/');
+    let (name, kind) = (segments.next().unwrap_or(""), segments.next().unwrap_or(""));
+    format!("{method} {kind}/{name}")
+}
+
+/// An effect by what it writes, for counts.
+fn label(effect: &Effect) -> String {
+    match effect {
+        Effect::Azure { request, .. } if !request.method.is_write() => "GET".to_owned(),
+        Effect::Azure { request, .. } => {
+            let path = bare_path(request);
+            let kind = match request.method {
+                Method::Post => path.rsplit('/').next(),
+                _ => path.rsplit('/').nth(1),
+            };
+            format!("{} {}", request.method.name(), kind.unwrap_or(""))
+        }
+        Effect::Kubernetes { request, .. } if request.method == "POST" => "POST event".to_owned(),
+        Effect::Kubernetes { request, .. } => {
+            let what = if request.path.ends_with("/status") { "status" } else { "finalizers" };
+            let kind = if request.path.contains("/pods/") { "pod" } else { "service" };
+            format!("PATCH {kind} {what}")
+        }
+        Effect::Say(_) => "say".to_owned(),
+    }
+}
+
+impl Stage {
+    /// A controller takes in what has arrived and its effects are carried out.
+    pub(crate) fn step(&mut self, number: usize) {
+        let mut events = std::mem::take(&mut self.processes[number].inbox);
+        if let Some(mut mutant) = self.mutant.take() {
+            events = mutant.events(events);
+            self.mutant = Some(mutant);
+        }
+        let waited = events.is_empty();
+        let now_ms = self.now_ms;
+        let effects = self.processes[number].controller.step(events, now_ms);
+        self.tally.controller_steps += 1;
+        let effects = match self.mutant.take() {
+            Some(mut mutant) => {
+                let effects = mutant.effects(effects, self, number);
+                self.mutant = Some(mutant);
+                effects
+            }
+            None => effects,
+        };
+        let idle = effects.iter().all(|effect| matches!(effect, Effect::Say(_)));
+        for effect in effects {
+            if !self.carry_out(number, effect) {
+                return;
+            }
+        }
+        self.note_idleness(number, waited && idle);
+        self.arrange_wake(number);
+        self.check_wakeful(number);
+    }
+
+    fn note_idleness(&mut self, number: usize, idle: bool) {
+        let now_ms = self.now_ms;
+        let process = &mut self.processes[number];
+        let spins = process.controller.next_wake_ms().is_some_and(|at| at <= now_ms);
+        process.idle_wakes = if idle && spins { process.idle_wakes + 1 } else { 0 };
+        if process.idle_wakes > IDLE_WAKES {
+            let text = format!("process {number} wakes again and again and does nothing");
+            self.fail("L3", text);
+        }
+    }
+
+    /// Whoever waits knows when to look again.
+    fn check_wakeful(&mut self, number: usize) {
+        let process = &self.processes[number];
+        let leads = process.may_write(self.now_ms) && process.hold == Hold::Always;
+        let rests = process.outstanding == 0 && process.inbox.is_empty();
+        if leads
+            && rests
+            && self.mutant.as_ref().is_none_or(|m| m.may_be_asleep())
+            && process.is_listed()
+            && process.streams.values().all(|stream| !stream.queued)
+            && process.controller.next_wake_ms().is_none()
+            && !process.controller.is_settled()
+        {
+            let text = format!("process {number} waits for nothing, and is not done");
+            self.fail("L3", text);
+        }
+    }
+
+    /// Carries out one effect. False when the process died of it.
+    pub(crate) fn carry_out(&mut self, number: usize, effect: Effect) -> bool {
+        if let Effect::Say(notice) = &effect {
+            self.check_secret(&notice.text);
+            self.trace.say(self.now_ms, || format!("process {number}: {}", notice.text));
+            return true;
+        }
+        self.numbers.0 += 1;
+        let crash = self.weather.crash(self.numbers.0);
+        if crash != Crash::None {
+            let name = label(&effect);
+            let (side, fault) = match crash {
+                Crash::Before => ("before", Fault::CrashBefore),
+                Crash::After | Crash::None => ("after", Fault::CrashAfter),
+            };
+            count(&mut self.tally.faults, fault.name());
+            count(&mut self.tally.crashes, format!("{side} {name}"));
+            if crash == Crash::After {
+                self.send(number, effect);
+            }
+            self.kill(number, &format!("{side} {name}"));
+            return false;
+        }
+        self.send(number, effect);
+        true
+    }
+
+    fn sent(&self, number: usize) -> Sent {
+        let process = &self.processes[number];
+        let view = |kind: Kind| process.streams.get(&kind).map_or(0, |stream| stream.revision);
+        let rightful = match process.hold {
+            Hold::Always => Rightful::Yes,
+            _ if self.lease.holder == Some((number, process.epoch)) => Rightful::Yes,
+            _ => Rightful::No,
+        };
+        Sent {
+            process: number,
+            epoch: process.epoch,
+            at_ms: self.now_ms,
+            nodes: view(Kind::Nodes),
+            services: view(Kind::Services),
+            term: self.lease.term,
+            rightful,
+        }
+    }
+
+    fn send(&mut self, number: usize, effect: Effect) {
+        let sent = self.sent(number);
+        let allowed = self.processes[number].may_write(self.now_ms)
+            || self.mutant.as_ref().is_some_and(|m| m.ignores_lease());
+        self.numbers.1 += 1;
+        let id = self.numbers.1;
+        self.processes[number].outstanding += 1;
+        self.pairs.extend(self.under_way.keys().map(|other| (*other, id)));
+        self.under_way.insert(id, ());
+        // Standing still between the look at the lease and the sending is what fencing is for.
+        let pause_ms = self.weather.pause_ms().unwrap_or(0);
+        if pause_ms > 0 {
+            count(&mut self.tally.faults, Fault::Pause.name());
+            self.trace.say(self.now_ms, || format!("process {number} pauses for {pause_ms} ms"));
+            let process = &mut self.processes[number];
+            process.paused_until = process.paused_until.max(self.now_ms + pause_ms);
+        }
+        let start = self.processes[number].paused_until.max(self.now_ms);
+        match effect {
+            Effect::Azure { call, request } => {
+                let write = request.method.is_write();
+                if write && !allowed {
+                    let why = "the lease is not held".to_owned();
+                    let answer = Box::new(Answer::Fault(TransportFault::NotSent(why)));
+                    let back = Happening::AzureAnswers(number, sent.epoch, call, answer, id);
+                    self.queue_at(self.now_ms, back);
+                    return;
+                }
+                if write {
+                    self.check_sending(&sent, call, &request);
+                    self.trace.say(self.now_ms, || {
+                        let what = describe(request.method.name(), bare_path(&request));
+                        format!("process {number} sends {what}")
+                    });
+                }
+                let at = start + self.weather.jitter_ms(self.pace.azure_ms);
+                self.queue_at(at, Happening::AzureArrives(sent, call, Box::new(request), id));
+            }
+            Effect::Kubernetes { call, request } => {
+                if !allowed {
+                    let why = "not sent: the lease is not held".to_owned();
+                    let answer = Box::new(KubernetesAnswer::Fault(why));
+                    let back = Happening::ApiAnswers(number, sent.epoch, call, answer, id);
+                    self.queue_at(self.now_ms, back);
+                    return;
+                }
+                let at = start + self.weather.jitter_ms(self.pace.api_ms);
+                self.queue_at(at, Happening::ApiArrives(sent, call, Box::new(request), id));
+            }
+            Effect::Say(_) => {}
+        }
+    }
+
+    /// A request reaches Azure.
+    pub(crate) fn azure_arrives(&mut self, sent: Sent, call: CallId, request: Request, id: u64) {
+        let lost = self.weather.lose(id);
+        let drawn = self.weather.azure(&request);
+        let ambiguous = || Answer::Fault(TransportFault::Ambiguous("the answer is lost".to_owned()));
+        if lost == Some(Side::Before) {
+            self.answer_azure(&sent, call, ambiguous(), id, 0);
+            return;
+        }
+        if let Some((fault, _)) = drawn {
+            count(&mut self.tally.faults, fault.name());
+            self.trace.say(self.now_ms, || {
+                let what = describe(request.method.name(), bare_path(&request));
+                format!("{what}: {}", fault.what())
+            });
+        }
+        if let Some((Fault::TokenEndpointDown, _)) = drawn {
+            let why = "no token: the token endpoint does not answer".to_owned();
+            self.answer_azure(&sent, call, Answer::Fault(TransportFault::NotSent(why)), id, 0);
+            return;
+        }
+        let usual_ms = self.azure.options().lro_ms;
+        if let Some((fault, number)) = drawn {
+            match fault {
+                Fault::Stuck => self.azure.options_mut().lro_ms = 60_000 + number % 600_000,
+                _ => {
+                    let kind = azure_fault(fault, &request, number);
+                    self.azure.add_fault(AzureFault::new(kind));
+                }
+            }
+        }
+        if let Some(kind) = self.poisoned(&request) {
+            count(&mut self.tally.faults, Fault::Poison.name());
+            self.azure.clear_faults();
+            self.azure.add_fault(AzureFault::new(kind));
+        }
+        let write = request.method.is_write();
+        let before = if write { self.azure_view(&request) } else { None };
+        let base = self.azure.options().base_url.clone();
+        let answer = self.azure.handle(wire::azure_request(&request, &base), self.now_ms);
+        self.azure.clear_faults();
+        self.azure.clear_calls();
+        self.azure.options_mut().lro_ms = usual_ms;
+        if write {
+            let status = answer.status;
+            self.trace.say(self.now_ms, || {
+                let what = describe(request.method.name(), bare_path(&request));
+                format!("Azure: {what} -> {status} {}", answer.code().unwrap_or(""))
+            });
+            let after = self.azure_view(&request);
+            self.check_azure_write(&sent, &request, before.as_ref(), after.as_ref(), &answer);
+        }
+        let (answer, delay) = wire::azure_answer(answer);
+        let answer = if lost == Some(Side::After) { ambiguous() } else { answer };
+        self.answer_azure(&sent, call, answer, id, delay);
+    }
+
+    /// What a write writes, as it is now.
+    fn azure_view(&self, request: &Request) -> Option<serde_json::Value> {
+        if request.method == Method::Post {
+            return self.azure.gateway(&scene::gateway());
+        }
+        self.azure.resource(bare_path(request))
+    }
+
+    fn answer_azure(&mut self, sent: &Sent, call: CallId, answer: Answer, id: u64, delay: u64) {
+        let back = self.weather.jitter_ms(self.pace.azure_ms);
+        let at = self.now_ms + back + delay;
+        self.note_answer(sent, call, &answer, at);
+        let happening =
+            Happening::AzureAnswers(sent.process, sent.epoch, call, Box::new(answer), id);
+        self.queue_answer(at, id, happening);
+    }
+
+    /// Puts an answer into the queue; one that changes places with another waits for that one.
+    fn queue_answer(&mut self, at: u64, id: u64, happening: Happening) {
+        match self.weather.swap(id) {
+            Some(other) => match self.swapped.remove(&other) {
+                Some(held) => {
+                    self.queue_at(at, happening);
+                    self.queue_at(at + 1, held);
+                }
+                None => {
+                    self.swapped.insert(id, happening);
+                }
+            },
+            None => self.queue_at(at, happening),
+        }
+    }
+
+    /// How Azure refuses a Service's first part, where that Service is the poisoned one.
+    fn poisoned(&self, request: &Request) -> Option<FaultKind> {
+        let name = self.poison.as_ref().filter(|_| request.method == Method::Put)?;
+        let path = bare_path(request);
+        if !path.contains("/loadBalancers/") {
+            return None;
+        }
+        let services = self.truth.services.iter();
+        let (uid, service) =
+            services.filter(|(_, s)| s.name == *name).find(|(_, s)| s.gone_at.is_none())?;
+        let body = request.body.as_ref()?.to_string().to_lowercase();
+        let has = |text: &str| text.contains(&service.base) || text.contains(uid.as_str());
+        let standing = self.azure.resource(path).map(|r| r.to_string().to_lowercase());
+        let there = standing.is_some_and(|standing| has(&standing));
+        let refused = (has(&body) || has(&path.to_lowercase())) && !there;
+        refused.then(|| refusal(400, "InvalidRequestFormat", "on order", None))
+    }
+
+    /// A call reaches the API server.
+    pub(crate) fn api_arrives(&mut self, sent: Sent, call: CallId, request: KubernetesCall, id: u64) {
+        let fault = self.weather.api();
+        let lost = match (self.weather.lose(id), fault) {
+            (None, Some(Fault::ApiAnswerLostApplied)) => Some(Side::After),
+            (None, Some(Fault::ApiAnswerLostNotApplied)) => Some(Side::Before),
+            (lost, _) => lost,
+        };
+        let down = self.api_down_until > self.now_ms;
+        let why = || KubernetesAnswer::Fault("the API server does not answer".to_owned());
+        let answer = if down || lost == Some(Side::Before) {
+            why()
+        } else {
+            match fault {
+                Some(Fault::ApiThrottled) => self.kubernetes.inject(next(Failure::Throttled(2))),
+                Some(Fault::ApiError) => self.kubernetes.inject(next(Failure::Internal)),
+                Some(Fault::ApiUnavailable) => self.kubernetes.inject(next(Failure::Unavailable)),
+                Some(Fault::ApiConflict) => self.kubernetes.inject(next(Failure::Conflict)),
+                _ => {}
+            }
+            let answer = self.api_call(&sent, &request);
+            if lost == Some(Side::After) { why() } else { answer }
+        };
+        if let Some(fault) = fault.filter(|_| !down) {
+            count(&mut self.tally.faults, fault.name());
+            self.trace.say(self.now_ms, || {
+                format!("{}: {}", describe(request.method, &request.path), fault.what())
+            });
+        }
+        let at = self.now_ms + self.weather.jitter_ms(self.pace.api_ms);
+        let happening =
+            Happening::ApiAnswers(sent.process, sent.epoch, call, Box::new(answer), id);
+        self.queue_answer(at, id, happening);
+    }
+
+    fn api_call(&mut self, sent: &Sent, request: &KubernetesCall) -> KubernetesAnswer {
+        let before = self.service_at(&request.path);
+        let answer = wire::kubernetes_call(&mut self.kubernetes, request, self.now_ms);
+        if let KubernetesAnswer::Reply { status, .. } = &answer
+            && request.method != "POST"
+        {
+            self.trace.say(self.now_ms, || {
+                let what = describe(request.method, &request.path);
+                format!("API server: {what} {} -> {status}", request.body)
+            });
+        }
+        let after = self.service_at(&request.path);
+        self.check_api_write(sent, request, before.as_deref(), after.as_deref());
+        answer
+    }
+
+    fn service_at(&self, path: &str) -> Option<std::sync::Arc<serde_json::Value>> {
+        let mut segments = path.split('/').skip_while(|s| *s != "namespaces").skip(1);
+        let (namespace, plural, name) = (segments.next()?, segments.next()?, segments.next()?);
+        (plural == "services").then_some(())?;
+        self.kubernetes.get(kube_emulator::ObjectRef::new(plural, namespace, name)).ok()
+    }
+
+    /// Puts an event before a process, as if it had arrived.
+    pub fn tell(&mut self, number: usize, event: Event) {
+        self.processes[number].inbox.push(event);
+        self.queue_step(number);
+    }
+}
+
+fn next(failure: Failure) -> ApiFault {
+    ApiFault::next(failure)
+}
+
+fn refusal(status: u16, code: &str, message: &str, retry_after_s: Option<u64>) -> FaultKind {
+    let (code, message) = (code.to_owned(), message.to_owned());
+    FaultKind::Status { status, code, message, retry_after_s, headers: Vec::new() }
+}
+
+/// A fault as the emulator knows it. `number` decides the details.
+fn azure_fault(fault: Fault, request: &Request, number: u64) -> FaultKind {
+    let some = |low: u64, high: u64| low + number % (high - low + 1);
+    match fault {
+        Fault::QuotaWithHeader => {
+            refusal(429, "TooManyRequests", "too many requests", Some(some(1, 90)))
+        }
+        Fault::QuotaWithoutHeader => refusal(429, "TooManyRequests", "too many requests", None),
+        Fault::QuotaInBody => {
+            let text = format!("The operation can be retried in {} seconds.", some(1, 90));
+            refusal(429, "TooManyRequests", &text, None)
+        }
+        Fault::LockThrottled => refusal(
+            429,
+            "RetryableErrorDueToAnotherOperation",
+            "another operation has the lock",
+            Some(some(1, 10)),
+        ),
+        Fault::NotProvisioned => refusal(
+            429,
+            "ReferencedResourceNotProvisioned",
+            "a resource that is referred to is not in Succeeded state",
+            Some(some(1, 10)),
+        ),
+        Fault::GatewayThrottled => refusal(429, "GatewayError", "the gateway is busy", None),
+        Fault::OtherOperation => {
+            refusal(409, "AnotherOperationInProgress", "another operation is in progress", None)
+        }
+        Fault::ScopeLocked => refusal(409, "ScopeLocked", "the scope is locked", None),
+        Fault::Precondition => refusal(412, "PreconditionFailed", "the ETag does not match", None),
+        Fault::Refused => refusal(400, refused_code(request, number), "on order", None),
+        Fault::Forbidden => refusal(403, "AuthorizationFailed", "no right to do this", None),
+        Fault::GroupMissing => refusal(404, "ResourceGroupNotFound", "no such group", None),
+        Fault::TokenExpired => {
+            refusal(401, "ExpiredAuthenticationToken", "the token has expired", None)
+        }
+        Fault::Preempted => refusal(409, "OperationPreempted", "preempted by another", None),
+        Fault::ParentMissing => refusal(404, "ParentResourceNotFound", "no such parent", None),
+        Fault::Superseded => FaultKind::OperationCanceled {
+            code: "CanceledAndSupersededDueToAnotherOperation".to_owned(),
+        },
+        Fault::LosesPool => FaultKind::SucceedsButLosesPool,
+        Fault::OperationFails => {
+            FaultKind::OperationFails { code: "InternalServerError".to_owned() }
+        }
+        Fault::ErrorIn200 => {
+            FaultKind::GatewayErrorIn200 { code: "InternalServerError".to_owned() }
+        }
+        Fault::AcceptedThenFails => {
+            FaultKind::GatewayAcceptedThenFails { code: "InternalServerError".to_owned() }
+        }
+        Fault::ResetBefore => FaultKind::ConnectionResetBefore,
+        Fault::ResetAfter => FaultKind::AppliedThenReset,
+        Fault::Truncated => FaultKind::TruncatedBody,
+        Fault::Hang => FaultKind::Hang,
+        Fault::Slow => FaultKind::Latency { ms: some(500, 40_000) },
+        Fault::StaleList => FaultKind::StaleList { age_ms: some(500, 9_000) },
+        _ => {
+            let statuses = [
+                (500, "InternalServerError"),
+                (502, "BadGateway"),
+                (503, "ServiceUnavailable"),
+                (504, "GatewayTimeout"),
+            ];
+            let (status, code) = statuses[usize::try_from(number % 4).unwrap_or(0)];
+            refusal(status, code, "Azure failed", None)
+        }
+    }
+}
+
+/// A code that Azure refuses this kind of resource with.
+fn refused_code(request: &Request, number: u64) -> &'static str {
+    let path = bare_path(request);
+    let deletes = request.method == Method::Delete;
+    let codes: &[&str] = if path.contains("/publicIPAddresses/") {
+        if deletes { &["PublicIPAddressCannotBeDeleted"] } else { &["PublicIPCountLimitReached"] }
+    } else if path.contains("/loadBalancers/") {
+        if deletes {
+            &["LoadBalancerInUseByVirtualMachineScaleSet"]
+        } else {
+            &[
+                "PublicIPAndLBSkuDoNotMatch",
+                "PublicIPReferencedByMultipleIPConfigs",
+                "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration",
+            ]
+        }
+    } else if path.contains("/networkSecurityGroups/") {
+        &["SecurityRuleCountLimitReached"]
+    } else if path.contains("/Microsoft.Compute/") {
+        &["NetworkInterfaceUsesMultipleLoadBalancersOfSameType"]
+    } else {
+        &["InvalidRequestFormat"]
+    };
+    codes[usize::try_from(number % codes.len() as u64).unwrap_or(0)]
+}

@@ -1,0 +1,155 @@
+//! S4, S8 and L4 at each write of a Kubernetes object.
+
+use super::form::parts;
+use crate::scene::{self, Layout, SECRET};
+use crate::stage::{Sent, Stage};
+use crate::tally::count;
+use control::KubernetesCall;
+use serde_json::Value;
+
+impl Stage {
+    /// S8: what is told holds no secret.
+    pub(crate) fn check_secret(&mut self, text: &str) {
+        count(&mut self.tally.checks, "S8");
+        if text.contains(SECRET) {
+            self.fail("S8", "a secret stands in what is said".to_owned());
+        }
+    }
+
+    /// Checks a write of a Kubernetes object by what it did.
+    pub(crate) fn check_api_write(
+        &mut self,
+        sent: &Sent,
+        request: &KubernetesCall,
+        before: Option<&Value>,
+        after: Option<&Value>,
+    ) {
+        let words = &request.body["message"];
+        if let Some(message) = words.as_str() {
+            let message = message.to_owned();
+            self.check_secret(&message);
+            return;
+        }
+        let Some(before) = before else { return };
+        if released(before, after) {
+            self.check_release(before);
+        }
+        if request.path.ends_with("/status")
+            && let Some(after) = after
+            && before["status"] != after["status"]
+        {
+            self.check_status(sent, after);
+        }
+    }
+
+    /// S4: the finalizer goes only when nothing of the Service is left in Azure.
+    fn check_release(&mut self, service: &Value) {
+        count(&mut self.tally.checks, "S4");
+        let uid = service["metadata"]["uid"].as_str().unwrap_or("").to_owned();
+        if let Some(left) = self.remains(&uid).first() {
+            let name = service["metadata"]["name"].as_str().unwrap_or("");
+            let text = format!("the finalizer of {name} went while {left} was still there");
+            self.fail("S4", text);
+        }
+    }
+
+    /// What a Service has in Azure.
+    pub(crate) fn remains(&self, uid: &str) -> Vec<String> {
+        let Some(service) = self.truth.services.get(uid) else { return Vec::new() };
+        let mut left = Vec::new();
+        let is_own = |name: &str| {
+            let name = name.to_lowercase();
+            name.contains(&service.base) || name.contains(&uid.to_lowercase())
+        };
+        for resource in self.azure.resources() {
+            let id = resource["id"].as_str().unwrap_or("");
+            let name = id.rsplit('/').next().unwrap_or("");
+            if is_own(name) {
+                left.push(id.to_owned());
+            }
+            for rule in parts(&resource, "loadBalancingRules").into_keys() {
+                if is_own(&rule) {
+                    left.push(format!("{id}/loadBalancingRules/{rule}"));
+                }
+            }
+            let frontends = parts(&resource, "frontendIPConfigurations");
+            for (frontend, value) in frontends {
+                // A frontend that other Services' rules lead to stays for them.
+                let shared = value["properties"]["loadBalancingRules"].as_array();
+                if is_own(&frontend) && shared.is_none_or(Vec::is_empty) {
+                    left.push(format!("{id}/frontendIPConfigurations/{frontend}"));
+                }
+            }
+        }
+        if self.scene.layout == Layout::Containers
+            && let Some(tables) = self.azure.gateway(&scene::gateway())
+            && tables["services"].get(uid.to_lowercase()).is_some()
+        {
+            left.push(format!("service {uid} of the Service Gateway"));
+        }
+        left
+    }
+
+    /// L4: an address stands in status only when its frontend and a rule do.
+    fn check_status(&mut self, sent: &Sent, service: &Value) {
+        count(&mut self.tally.checks, "L4");
+        let lately = sent.at_ms + 5_000 < self.now_ms;
+        if self.hands_are_near() || lately {
+            return;
+        }
+        let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();
+        let mut standing = None;
+        for entry in ingress.unwrap_or_default() {
+            let Some(ip) = entry["ip"].as_str() else { continue };
+            let standing = standing.get_or_insert_with(|| self.standing_addresses());
+            if !standing.iter().any(|address| address == ip) {
+                let name = service["metadata"]["name"].as_str().unwrap_or("").to_owned();
+                let text = format!("status of {name} says {ip}, and no rule leads there");
+                self.fail("L4", text);
+                return;
+            }
+        }
+    }
+
+    /// Addresses of frontends that a rule leads to.
+    pub(crate) fn standing_addresses(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for resource in self.azure.resources() {
+            let id = resource["id"].as_str().unwrap_or("");
+            if !id.contains("/loadBalancers/") {
+                continue;
+            }
+            let rules = parts(&resource, "loadBalancingRules");
+            for (name, frontend) in parts(&resource, "frontendIPConfigurations") {
+                let own = format!("{id}/frontendIPConfigurations/{name}").to_lowercase();
+                let led = rules.values().any(|rule| {
+                    let to = &rule["properties"]["frontendIPConfiguration"]["id"];
+                    to.as_str().is_some_and(|to| to.to_lowercase() == own)
+                });
+                if !led {
+                    continue;
+                }
+                let inside = &frontend["properties"];
+                let public = inside["publicIPAddress"]["id"].as_str();
+                let public = public.and_then(|id| self.azure.resource(id));
+                let address = match &public {
+                    Some(ip) => ip["properties"]["ipAddress"].as_str(),
+                    None => inside["privateIPAddress"].as_str(),
+                };
+                found.extend(address.map(str::to_owned));
+            }
+        }
+        found
+    }
+}
+
+/// Whether our finalizer was on an object and is not any more.
+fn released(before: &Value, after: Option<&Value>) -> bool {
+    let ours = |object: &Value| {
+        let all = object["metadata"]["finalizers"].as_array();
+        all.into_iter().flatten().any(|f| {
+            f.as_str() == Some(model::kubernetes::SERVICE_FINALIZER)
+        })
+    };
+    ours(before) && !after.is_some_and(ours)
+}

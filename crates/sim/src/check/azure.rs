@@ -1,0 +1,238 @@
+//! S1 to S5 at each write that Azure was asked for.
+
+use super::ends::apart;
+use super::form::{foreign, parts, plain};
+use crate::carry::bare_path;
+use crate::scene::objects::is_theirs;
+use crate::stage::{Rightful, Sent, Stage};
+use crate::tally::count;
+use azure_emulator::Answer;
+use arm::{Method, Request};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// How long after people's edits their traces are still being put right.
+const HANDS_MS: u64 = 200_000;
+
+struct Write<'a> {
+    sent: &'a Sent,
+    method: Method,
+    path: &'a str,
+    before: Option<&'a Value>,
+    after: Option<&'a Value>,
+}
+
+impl Stage {
+    /// Checks a write of Azure's by what it did.
+    pub(crate) fn check_azure_write(
+        &mut self,
+        sent: &Sent,
+        request: &Request,
+        before: Option<&Value>,
+        after: Option<&Value>,
+        answer: &Answer,
+    ) {
+        let path = bare_path(request);
+        let write = Write { sent, method: request.method, path, before, after };
+        self.ledger.attempts += 1;
+        self.check_mark(&write);
+        if sent.rightful == Rightful::No {
+            self.fail("S5", format!("process {} writes {path} without the lease", sent.process));
+        }
+        let took = matches!(answer.status, 200..300) && (before != after || answer.status == 202);
+        let deletes = request.method == Method::Delete && matches!(answer.status, 200..300);
+        if !took && !deletes {
+            return;
+        }
+        self.tally.azure_writes += 1;
+        self.ledger.writes += 1;
+        self.check_term(&write);
+        if request.method == Method::Post {
+            return;
+        }
+        self.check_foreign(&write);
+        if path.contains("/loadBalancers/") {
+            self.check_pools(&write);
+            self.check_addresses(&write);
+        }
+        self.check_claims(&write);
+    }
+
+    /// S1.
+    fn check_mark(&mut self, write: &Write<'_>) {
+        count(&mut self.tally.checks, "S1");
+        let name = write.path.rsplit('/').next().unwrap_or("");
+        let brought = matches!(name, "byo-pip" | "byo-pip2") && write.method != Method::Delete;
+        if is_theirs(name) && !brought {
+            let text = format!("{} {} is not ours", write.method.name(), write.path);
+            self.fail("S1", text);
+        }
+    }
+
+    /// S5: a write sent under an earlier term undoes nothing of a later one.
+    fn check_term(&mut self, write: &Write<'_>) {
+        count(&mut self.tally.checks, "S5");
+        let key = write.path.to_lowercase();
+        let last = self.ledger.terms.get(&key).copied().unwrap_or(0);
+        let changed = || match (write.before, write.after) {
+            (Some(before), Some(after)) => plain(before) != plain(after),
+            _ => true,
+        };
+        // The Service Gateway's tables have no ETag: nothing fences them but the lease's times.
+        let fenced = write.method != Method::Post;
+        if fenced && write.sent.term < last && changed() {
+            let text = format!(
+                "{} was sent under term {} and undid a write of term {last}",
+                write.path, write.sent.term
+            );
+            self.fail("S5", text);
+        }
+        self.ledger.terms.insert(key, last.max(write.sent.term));
+    }
+
+    /// S2.
+    fn check_foreign(&mut self, write: &Write<'_>) {
+        count(&mut self.tally.checks, "S2");
+        let Some(before) = write.before else { return };
+        let kept = foreign(before);
+        if kept.is_empty() {
+            return;
+        }
+        let now = write.after.map(foreign).unwrap_or_default();
+        if let Some((key, was)) = kept.iter().find(|(key, was)| now.get(*key) != Some(*was)) {
+            // Our own part may go with all that stands on it.
+            let is = now.get(key).map_or("gone".to_owned(), ToString::to_string);
+            let (was, is) = apart(&was.to_string(), &is);
+            let name = write.path.rsplit('/').next().unwrap_or("");
+            let text = format!("{key} of {name}: it was …{was}, now …{is}");
+            self.fail("S2", text);
+        }
+    }
+
+    /// S3: backends.
+    fn check_pools(&mut self, write: &Write<'_>) {
+        count(&mut self.tally.checks, "S3");
+        let (Some(before), Some(after)) = (write.before, write.after) else { return };
+        if !self.scene.pools_hold_every_node() || self.hands_are_near() {
+            return;
+        }
+        let (was, is) = (pools(before), pools(after));
+        for (name, was) in &was {
+            let Some(is) = is.get(name) else { continue };
+            for address in was.iter().filter(|address| !is.contains(*address)) {
+                let since = self.truth.members.get(address).copied();
+                if since.is_some_and(|since| since <= write.sent.nodes) {
+                    let text = format!("{address} left pool {name} and is a node in good order");
+                    self.fail("S3", text);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// S3: addresses.
+    fn check_addresses(&mut self, write: &Write<'_>) {
+        let frontends = |value: Option<&Value>| -> BTreeMap<String, String> {
+            value.map(|v| parts(v, "frontendIPConfigurations")).unwrap_or_default().into_iter()
+                .map(|(name, part)| (name, address_of(part)))
+                .collect()
+        };
+        let (was, is) = (frontends(write.before), frontends(write.after));
+        let balancer = write.path.to_lowercase();
+        for (name, address) in &is {
+            let Some(owner) = self.owner_of_frontend(&balancer, name) else { continue };
+            let Some(service) = self.truth.services.get(&owner) else { continue };
+            let key = (balancer.clone(), name.clone());
+            let edited = service.edited_at;
+            let wants = service.wants;
+            let known = self.ledger.addresses.get(&key).cloned();
+            if let Some((old, at)) = known
+                && old != *address
+                && at == edited
+                && wants
+                && !self.hands_are_near()
+            {
+                let text = format!("frontend {name} went from {old} to {address} unasked");
+                self.fail("S3", text);
+            }
+            self.ledger.addresses.insert(key, (address.clone(), edited));
+        }
+        for name in was.keys().filter(|name| !is.contains_key(*name)) {
+            let key = (balancer.clone(), name.clone());
+            let Some((_, at)) = self.ledger.addresses.remove(&key) else { continue };
+            let Some(owner) = self.owner_of_frontend(&balancer, name) else { continue };
+            let Some(service) = self.truth.services.get(&owner) else { continue };
+            let known = service.edited_at <= write.sent.services;
+            if service.wants && at == service.edited_at && known && !self.hands_are_near() {
+                let text = format!("frontend {name} of {} was taken away unasked", service.name);
+                self.fail("S3", text);
+            }
+        }
+    }
+
+    /// S4: the finalizer is there before anything of a Service is in Azure.
+    fn check_claims(&mut self, write: &Write<'_>) {
+        count(&mut self.tally.checks, "S4");
+        let Some(after) = write.after.filter(|_| write.method == Method::Put) else { return };
+        let mut fresh: Vec<String> = Vec::new();
+        if write.before.is_none() {
+            let name = write.path.rsplit('/').next().unwrap_or("");
+            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
+            fresh.push(name.to_owned());
+        }
+        for collection in ["frontendIPConfigurations", "loadBalancingRules"] {
+            let was = write.before.map(|v| parts(v, collection)).unwrap_or_default();
+            let is = parts(after, collection);
+            fresh.extend(is.into_keys().filter(|name| !was.contains_key(name)));
+        }
+        for name in fresh {
+            let Some(uid) = self.truth.owner_of(&name) else { continue };
+            let Some(service) = self.truth.services.get(uid) else { continue };
+            let seen = write.sent.services;
+            let lately = service.unclaimed_at.is_some_and(|at| at > seen);
+            if !service.claimed && !lately {
+                let text = format!(
+                    "{name} was made for Service {}, which has no finalizer",
+                    service.name
+                );
+                self.fail("S4", text);
+                return;
+            }
+        }
+    }
+
+    /// The UID of the Service that a frontend stands for.
+    fn owner_of_frontend(&self, balancer: &str, name: &str) -> Option<String> {
+        let own = balancer.rsplit('/').next().unwrap_or("");
+        let owner = self.truth.owner_of(name).or_else(|| self.truth.owner_of(own));
+        owner.map(str::to_owned)
+    }
+
+    /// Whether people have had their hands in Azure lately.
+    pub(crate) fn hands_are_near(&self) -> bool {
+        self.ledger.hands_ms.is_some_and(|at| at + HANDS_MS > self.now_ms)
+    }
+}
+
+/// Where a frontend stands.
+fn address_of(frontend: &Value) -> String {
+    let inside = &frontend["properties"];
+    match inside["publicIPAddress"]["id"].as_str() {
+        Some(id) => id.to_lowercase(),
+        None => inside["privateIPAddress"].as_str().unwrap_or("").to_owned(),
+    }
+}
+
+/// Pools of addresses: names to what they hold.
+fn pools(balancer: &Value) -> BTreeMap<String, Vec<String>> {
+    let held = |pool: &Value| -> Vec<String> {
+        let all = pool["properties"]["loadBalancerBackendAddresses"].as_array();
+        let all = all.into_iter().flatten();
+        all.filter_map(|a| a["properties"]["ipAddress"].as_str()).map(str::to_owned).collect()
+    };
+    parts(balancer, "backendAddressPools")
+        .into_iter()
+        .filter(|(name, _)| !is_theirs(name))
+        .map(|(name, pool)| (name, held(pool)))
+        .collect()
+}

@@ -1,0 +1,231 @@
+//! What must hold once faults and inputs have stopped: L1, L2, L4 and the differential.
+
+use super::form::parts;
+use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
+use crate::scene::{self, Layout, Outbound};
+use crate::stage::Stage;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What differs between two runs that come to the same: what Azure hands out, orders, marks.
+const BY_CHANCE: [&str; 12] = [
+    "etag",
+    "provisioningState",
+    "resourceGuid",
+    "priority",
+    "futureProperty",
+    "backendIPConfigurations",
+    "ipConfiguration",
+    "ipConfigurations",
+    "loadBalancerFrontendIpConfigurations",
+    "defaultSecurityRules",
+    "privateIPAllocationMethod",
+    "fqdn",
+];
+
+/// Everything as it is, in a form that is the same for two runs that come to the same.
+pub type Form = BTreeMap<String, String>;
+
+fn tidy(value: &Value) -> Option<Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Object(fields) => {
+            let mut kept: Vec<(String, Value)> = fields
+                .iter()
+                .filter(|(key, _)| !BY_CHANCE.contains(&key.as_str()))
+                .filter_map(|(key, value)| Some((key.clone(), tidy(value)?)))
+                .collect();
+            kept.sort_by(|a, b| a.0.cmp(&b.0));
+            if kept.is_empty() {
+                return None;
+            }
+            Value::Object(kept.into_iter().collect())
+        }
+        Value::Array(items) => {
+            let mut kept: Vec<Value> = items.iter().filter_map(tidy).collect();
+            if kept.is_empty() {
+                return None;
+            }
+            kept.sort_by_key(ToString::to_string);
+            Value::Array(kept)
+        }
+        other => other.clone(),
+    })
+}
+
+impl Stage {
+    /// The end of a run, to be compared with another's.
+    #[must_use]
+    pub fn form(&self) -> Form {
+        let resources = self.azure.resources();
+        let mut words = self.names_by_chance(&resources);
+        words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
+        let rename = |text: String| {
+            let mut text = text.to_lowercase();
+            for (word, name) in &words {
+                text = text.replace(word, name);
+            }
+            text
+        };
+        let mut form = Form::new();
+        for resource in &resources {
+            let id = resource["id"].as_str().unwrap_or("");
+            // Where a Service is placed depends on what was there when it came.
+            let placed = self.scene.layout == Layout::Several
+                && (id.contains("/loadBalancers/") || id.contains("/virtualMachines/"));
+            if !placed && let Some(tidied) = tidy(resource) {
+                form.insert(rename(id.to_owned()), rename(tidied.to_string()));
+            }
+        }
+        if let Some(tables) = self.azure.gateway(&scene::gateway()).as_ref().and_then(tidy) {
+            form.insert("service gateway".to_owned(), rename(tables.to_string()));
+        }
+        for service in self.kubernetes.list("services", None) {
+            let meta = &service["metadata"];
+            let mut finalizers = meta["finalizers"].clone();
+            if let Some(list) = finalizers.as_array_mut() {
+                list.sort_by_key(ToString::to_string);
+            }
+            let key = format!("service {}/{}", text(&meta["namespace"]), text(&meta["name"]));
+            let ingress = &service["status"]["loadBalancer"]["ingress"];
+            form.insert(key, rename(format!("{finalizers} {ingress}")));
+        }
+        form
+    }
+
+    /// UIDs and addresses with the names that stand for them.
+    fn names_by_chance(&self, resources: &[Value]) -> Vec<(String, String)> {
+        let mut words = Vec::new();
+        for (uid, service) in &self.truth.services {
+            let name = service.name.replace('/', ".");
+            words.push((service.base.clone(), format!("<{name}>")));
+            words.push((uid.to_lowercase(), format!("<{name}>")));
+        }
+        for resource in resources {
+            let id = text(&resource["id"]);
+            let last = id.rsplit('/').next().unwrap_or("").to_lowercase();
+            if let Some(address) = resource["properties"]["ipAddress"].as_str() {
+                words.push((format!("\"{address}\""), format!("<address of {last}>")));
+            }
+            for (name, frontend) in parts(resource, "frontendIPConfigurations") {
+                if let Some(address) = frontend["properties"]["privateIPAddress"].as_str() {
+                    let name = format!("<address of frontend {}>", name.to_lowercase());
+                    words.push((format!("\"{address}\""), name));
+                }
+            }
+        }
+        // An address is called after a part, which is called after a Service.
+        let services: Vec<(String, String)> =
+            words.iter().filter(|(word, _)| !word.starts_with('"')).cloned().collect();
+        for (_, name) in words.iter_mut().filter(|(word, _)| word.starts_with('"')) {
+            for (word, service) in &services {
+                *name = name.replace(word, service);
+            }
+        }
+        words
+    }
+
+    /// What of ours is in Azure, beside what was there in the beginning.
+    #[must_use]
+    pub fn left_over(&self, before: &BTreeSet<String>) -> Vec<String> {
+        let mut left = Vec::new();
+        for resource in self.azure.resources() {
+            let id = text(&resource["id"]).to_owned();
+            // The NICs of a scale set's machine come to light with its first write.
+            if id.contains("/virtualMachines/") && id.contains("/networkInterfaces/") {
+                continue;
+            }
+            if !before.contains(&id.to_lowercase()) {
+                left.push(id);
+                continue;
+            }
+            for collection in
+                ["frontendIPConfigurations", "loadBalancingRules", "probes", "securityRules"]
+            {
+                let names = parts(&resource, collection).into_keys();
+                let ours = names.filter(|name| !is_theirs(name) && name != OTHER_CLUSTERS);
+                left.extend(ours.map(|name| format!("{id}/{collection}/{name}")));
+            }
+            if self.scene.outbound == Outbound::None
+                && id.contains("/virtualMachines/")
+                && resource.to_string().contains("/backendAddressPools/")
+            {
+                left.push(format!("{id} is in a pool"));
+            }
+        }
+        if let Some(tables) = self.azure.gateway(&scene::gateway()) {
+            for name in tables["services"].as_object().into_iter().flatten().map(|(name, _)| name) {
+                if !is_theirs(name) {
+                    left.push(format!("service {name} of the Service Gateway"));
+                }
+            }
+            if tables["locations"].as_object().is_some_and(|all| !all.is_empty()) {
+                left.push(format!("addresses of the Service Gateway: {}", tables["locations"]));
+            }
+        }
+        left
+    }
+
+    /// Ids of all resources, lower case.
+    #[must_use]
+    pub fn ids(&self) -> BTreeSet<String> {
+        self.azure.resources().iter().map(|r| text(&r["id"]).to_lowercase()).collect()
+    }
+
+    /// L4 at the end: Services whose status does not say what stands.
+    #[must_use]
+    pub fn untrue(&self) -> Vec<String> {
+        let standing = self.standing_addresses();
+        let mut wrong = Vec::new();
+        for service in self.kubernetes.list("services", None) {
+            let meta = &service["metadata"];
+            let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
+            let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();
+            let ingress = ingress.unwrap_or_default();
+            let wants =
+                service["spec"]["type"] == "LoadBalancer" && meta["deletionTimestamp"].is_null();
+            if wants && ingress.is_empty() {
+                wrong.push(format!("{name} has no address"));
+            }
+            for entry in &ingress {
+                let ip = text(&entry["ip"]);
+                if !standing.iter().any(|address| address == ip) {
+                    wrong.push(format!("{name} says {ip}, and no rule leads there"));
+                }
+            }
+            if !wants && !ingress.is_empty() {
+                wrong.push(format!("{name} still says {}", ingress[0]));
+            }
+        }
+        wrong
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+/// Two texts from where they differ, shortened.
+pub(crate) fn apart(one: &str, two: &str) -> (String, String) {
+    let same = one.chars().zip(two.chars()).take_while(|(a, b)| a == b).count();
+    let from = same.saturating_sub(60);
+    let cut = |text: &str| text.chars().skip(from).take(240).collect();
+    (cut(one), cut(two))
+}
+
+/// The lines in which two ends differ.
+#[must_use]
+pub fn difference(with: &Form, without: &Form) -> Vec<String> {
+    let keys: BTreeSet<&String> = with.keys().chain(without.keys()).collect();
+    let mut lines = Vec::new();
+    for key in keys {
+        let (one, two) = (with.get(key), without.get(key));
+        if one != two {
+            let show = |side: Option<&String>| side.map_or("nothing", String::as_str).to_owned();
+            let (one, two) = apart(&show(one), &show(two));
+            let name = key.rsplit('/').next().unwrap_or(key);
+            lines.push(format!("{name}\n  with faults:    …{one}\n  without faults: …{two}"));
+        }
+    }
+    lines
+}

@@ -1,0 +1,109 @@
+//! Resources in forms that can be compared.
+
+use crate::scene::objects::{OTHER_ADDRESS, OTHER_CLUSTERS, is_theirs};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What Azure fills in by itself.
+const FILLED_IN: [&str; 9] = [
+    "etag",
+    "provisioningState",
+    "resourceGuid",
+    "loadBalancingRules",
+    "inboundNatRules",
+    "outboundRules",
+    "backendIPConfigurations",
+    "ipConfiguration",
+    "ipConfigurations",
+];
+
+/// Elements of one collection of a resource, by name.
+#[must_use]
+pub fn parts<'a>(resource: &'a Value, collection: &str) -> BTreeMap<String, &'a Value> {
+    let items = resource["properties"][collection].as_array();
+    let items = items.into_iter().flatten();
+    items.filter_map(|item| Some((item["name"].as_str()?.to_owned(), item))).collect()
+}
+
+/// A resource without what Azure fills in by itself.
+#[must_use]
+pub fn plain(resource: &Value) -> Value {
+    let mut out = resource.clone();
+    if let Some(fields) = out.as_object_mut() {
+        for key in ["etag", "provisioningState"] {
+            fields.shift_remove(key);
+        }
+        if let Some(inside) = fields.get_mut("properties").and_then(Value::as_object_mut) {
+            inside.shift_remove("provisioningState");
+            inside.shift_remove("resourceGuid");
+        }
+    }
+    out
+}
+
+fn bare(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(key, _)| !FILLED_IN.contains(&key.as_str()));
+            let kept = kept.map(|(key, value)| match value.as_str() {
+                // Letter case of ids is nobody's.
+                Some(id) if key == "id" => (key.clone(), Value::String(id.to_lowercase())),
+                _ => (key.clone(), bare(value)),
+            });
+            Value::Object(kept.collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(bare).collect()),
+        other => other.clone(),
+    }
+}
+
+/// What of a resource is not ours: parts under others' names, fields and tags that nobody of ours
+/// wrote.
+#[must_use]
+pub fn foreign(resource: &Value) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    let inside = resource["properties"].as_object();
+    for (key, value) in inside.into_iter().flatten() {
+        if is_theirs(key) {
+            found.insert(key.clone(), value.clone());
+        }
+        for part in value.as_array().into_iter().flatten() {
+            let name = part["name"].as_str().unwrap_or("");
+            if is_theirs(name) {
+                found.insert(format!("{key}/{name}"), bare(part));
+            } else if name == OTHER_CLUSTERS {
+                // Controllers share such rules; what counts is where they lead.
+                let inside = &part["properties"];
+                let to = [&inside["destinationAddressPrefix"], &inside["destinationAddressPrefixes"]];
+                let open = to.iter().any(|to| to.to_string().contains(OTHER_ADDRESS));
+                found.insert(format!("{key}/{name}"), Value::Bool(open));
+            }
+        }
+    }
+    for (key, value) in resource["tags"].as_object().into_iter().flatten() {
+        if is_theirs(key) {
+            found.insert(format!("tag {key}"), value.clone());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_ours_is_told_by_its_name() {
+        let balancer = json!({"tags": {"theirs": "x", "k": "y"}, "properties": {
+            "theirsToo": 1, "probes": [{"name": "ours"}],
+            "outboundRules": [{"name": "theirs-a", "etag": "1", "properties": {"p": 1}}]}});
+        let found = foreign(&balancer);
+        let keys: Vec<&str> = found.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["outboundRules/theirs-a", "tag theirs", "theirsToo"]);
+        assert_eq!(
+            found["outboundRules/theirs-a"],
+            json!({"name": "theirs-a", "properties": {"p": 1}})
+        );
+    }
+}

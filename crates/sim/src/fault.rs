@@ -1,0 +1,120 @@
+//! The faults, one name each: for the draw of a seed, for the count of what was met, and for
+//! `--without`.
+
+macro_rules! faults {
+    ($($fault:ident, $name:literal, $what:literal;)*) => {
+        /// Something that goes wrong, or somebody who makes it so.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Fault {
+            $(#[doc = $what] $fault,)*
+        }
+
+        /// Every fault.
+        pub const FAULTS: &[Fault] = &[$(Fault::$fault,)*];
+
+        impl Fault {
+            /// Its name on the command line and in counts.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$fault => $name,)*
+                }
+            }
+
+            /// What it is, in a few words.
+            #[must_use]
+            pub fn what(self) -> &'static str {
+                match self {
+                    $(Self::$fault => $what,)*
+                }
+            }
+        }
+    };
+}
+
+faults! {
+    QuotaWithHeader, "quota-429-with-retry-after", "429 for a quota, with `Retry-After`";
+    QuotaWithoutHeader, "quota-429-without-retry-after", "429 for a quota, without `Retry-After`";
+    QuotaInBody, "quota-429-seconds-in-body", "429 that says the seconds only in its message";
+    LockThrottled, "lock-429", "429 RetryableErrorDueToAnotherOperation: a lock, no quota";
+    NotProvisioned, "reference-not-provisioned-429", "429 ReferencedResourceNotProvisioned";
+    GatewayThrottled, "gateway-error-429", "429 GatewayError";
+    OtherOperation, "other-operation-409", "409 AnotherOperationInProgress";
+    ScopeLocked, "scope-locked-409", "409 ScopeLocked: a management lock";
+    Precondition, "precondition-412", "412 although nobody wrote";
+    Refused, "refused-400", "400 with one of the codes of that kind of resource";
+    Forbidden, "forbidden-403", "403 AuthorizationFailed";
+    GroupMissing, "group-missing-404", "404 ResourceGroupNotFound";
+    TokenExpired, "token-expired-401", "401 ExpiredAuthenticationToken";
+    TokenEndpointDown, "token-endpoint-down", "no token: nothing is sent";
+    ServerError, "server-error-5xx", "500, 502, 503 or 504";
+    Preempted, "compute-preempted", "409 OperationPreempted from compute";
+    ParentMissing, "compute-parent-missing", "404 ParentResourceNotFound from compute";
+    Superseded, "operation-superseded",
+        "the operation ends as CanceledAndSupersededDueToAnotherOperation";
+    LosesPool, "pool-lost", "all says Succeeded and the pool is empty";
+    OperationFails, "operation-fails", "201, then the operation fails and leaves Failed";
+    Stuck, "operation-stuck", "an operation that takes minutes";
+    ErrorIn200, "error-in-200", "200 with an error in the body";
+    AcceptedThenFails, "accepted-then-fails", "202, then the poll says Failed";
+    ResetBefore, "reset-before", "the connection breaks before the request has an effect";
+    ResetAfter, "reset-after", "the connection breaks after the request took effect";
+    Truncated, "answer-truncated", "half of the answer arrives";
+    Hang, "no-answer", "no answer ever comes";
+    Slow, "slow-answer", "an answer takes seconds";
+    StaleList, "list-stale", "a list without what was just made";
+    LetterCase, "ids-in-capitals", "ids in capital letters";
+    UnknownFields, "unknown-fields", "fields and values that nobody knows yet";
+    EmptyLists, "empty-null-absent", "`[]`, null and absent for the same thing";
+    Pages, "lists-in-pages", "lists in pages of two";
+    LateEtag, "etag-changes-late", "the ETag changes once more when an operation ends";
+    ListLag, "lists-lag", "every list lags behind";
+    ApiThrottled, "api-429", "429 from the API server";
+    ApiError, "api-500", "500 from the API server";
+    ApiUnavailable, "api-503", "503 from the API server";
+    ApiConflict, "api-conflict", "409: somebody else wrote first";
+    ApiAnswerLostApplied, "api-answer-lost-applied", "a write that took effect, its answer lost";
+    ApiAnswerLostNotApplied, "api-answer-lost-not-applied", "a write lost on its way";
+    ApiDown, "api-down", "the API server is unreachable for minutes";
+    WatchLag, "watch-lag", "a watch lags by seconds, kinds out of order against each other";
+    WatchExpired, "watch-410", "410 Gone, then a new list";
+    WatchBroken, "watch-broken", "a watch breaks; a list takes its place, so deletions are missed";
+    WatchDuplicate, "watch-duplicate", "an event twice";
+    WatchReplay, "watch-late-event", "an event older than what was seen";
+    WatchPartial, "watch-in-parts", "events one by one with time between";
+    StaleRelist, "relist-stale", "a list older than what was seen before";
+    Bookmark, "watch-bookmark", "a watch that says nothing but that time passed";
+    CrashBefore, "crash-before-effect", "the process dies before an effect is carried out";
+    CrashAfter, "crash-after-effect", "the process dies after an effect was carried out";
+    CrashIdle, "crash-idle", "the process is killed at any time";
+    Pause, "pause", "the process stands still for a while, requests included";
+    TwoLeaders, "two-leaders", "a second process waits for the lease";
+    HandEdits, "hand-edits", "somebody edits or deletes what is ours";
+    TheirEdits, "their-edits", "somebody adds and changes what is not ours beside it";
+    ConfigChanges, "config-changes", "a restart with another cloud config";
+    Poison, "poison", "Azure refuses whatever one Service has part in";
+    FinalizerStripped, "finalizer-stripped", "somebody removes a finalizer by hand";
+}
+
+impl Fault {
+    /// The fault of a name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        FAULTS.iter().copied().find(|fault| fault.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_fault_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = FAULTS.iter().map(|fault| fault.name()).collect();
+        assert_eq!(names.len(), FAULTS.len());
+        for fault in FAULTS {
+            assert_eq!(Fault::parse(fault.name()), Some(*fault));
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! One process: a controller, what its watches have brought it, and what it believes of the lease.
+
+use crate::scene::Layout;
+use control::{Controller, Event, Leadership, Options};
+use kube_emulator::{EventType, Method, Request, Store, WatchEvent};
+use model::Policy;
+use model::world::Kind;
+use observe::KubernetesFact;
+use observe::intern::Interner;
+use observe::kubernetes as read;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How long a lease is good without being renewed.
+pub const LEASE_MS: u64 = 15_000;
+/// How long its holder relies on it.
+pub const RENEW_MS: u64 = 10_000;
+/// How often it is renewed or asked for.
+pub const RETRY_MS: u64 = 2_000;
+
+/// How far one watch is.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// Up to which revision it was told.
+    pub revision: u64,
+    /// Whether its list is complete.
+    pub listed: Listed,
+    /// Whether a delivery is on its way.
+    pub queued: bool,
+    /// An event from a while ago.
+    pub old: Option<Arc<Value>>,
+}
+
+/// Whether a watch has its list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listed {
+    /// It has to list.
+    #[default]
+    No,
+    /// It has.
+    Yes,
+}
+
+/// What a process believes of the lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// There is no lease: it always may write.
+    Always,
+    /// It has renewed it at this time.
+    Since(u64),
+    /// Somebody else has it.
+    Not,
+}
+
+/// One process.
+#[derive(Debug)]
+pub struct Process {
+    /// The controller.
+    pub controller: Controller,
+    /// Which life of the process this is: answers to an earlier one reach nobody.
+    pub epoch: u64,
+    /// What it believes of the lease.
+    pub hold: Hold,
+    /// What has arrived since its last step.
+    pub inbox: Vec<Event>,
+    /// Whether a step is on its way.
+    pub step_queued: bool,
+    /// The earliest wake-up on its way.
+    pub wake_at: Option<u64>,
+    /// It stands still until then.
+    pub paused_until: u64,
+    /// Calls without an answer yet.
+    pub outstanding: u64,
+    /// Wake-ups in a row that led to nothing.
+    pub idle_wakes: u32,
+    /// Its watches.
+    pub streams: BTreeMap<Kind, Stream>,
+    interner: Interner,
+    policy: Policy,
+}
+
+/// The plural name of a kind.
+#[must_use]
+pub fn plural(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Namespaces => "namespaces",
+        Kind::Nodes => "nodes",
+        Kind::Services => "services",
+        Kind::EndpointSlices => "endpointslices",
+        Kind::Pods => "pods",
+    }
+}
+
+fn kinds(layout: Layout) -> &'static [Kind] {
+    match layout {
+        Layout::Single | Layout::Nics | Layout::PerSet => &[Kind::Nodes, Kind::Services],
+        Layout::Several => {
+            &[Kind::Namespaces, Kind::Nodes, Kind::Services, Kind::EndpointSlices]
+        }
+        Layout::Containers => &[Kind::Nodes, Kind::Services, Kind::EndpointSlices, Kind::Pods],
+    }
+}
+
+impl Process {
+    /// Starts one.
+    #[must_use]
+    pub fn start(policy: Policy, layout: Layout, number: usize, epoch: u64, hold: Hold) -> Self {
+        let leadership =
+            if hold == Hold::Always { Leadership::Held } else { Leadership::Lost };
+        let instance = format!("{number}{epoch:07}");
+        let options = Options { instance, leadership, ..Options::default() };
+        Self {
+            controller: Controller::new(policy.clone(), options),
+            epoch,
+            hold,
+            inbox: Vec::new(),
+            step_queued: false,
+            wake_at: None,
+            paused_until: 0,
+            outstanding: 0,
+            idle_wakes: 0,
+            streams: kinds(layout).iter().map(|kind| (*kind, Stream::default())).collect(),
+            interner: Interner::default(),
+            policy,
+        }
+    }
+
+    /// Whether its shell sends writes now.
+    #[must_use]
+    pub fn may_write(&self, now_ms: u64) -> bool {
+        match self.hold {
+            Hold::Always => true,
+            Hold::Since(renewed) => now_ms < renewed + RENEW_MS,
+            Hold::Not => false,
+        }
+    }
+
+    /// Whether all lists have come.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        self.streams.values().all(|stream| stream.listed == Listed::Yes)
+    }
+
+    /// Takes in a whole list; an older one than now if `back` says so.
+    pub fn list(&mut self, store: &mut Store, kind: Kind, back: Option<u64>, now_ms: u64) -> bool {
+        let (objects, revision, stale) = listed(store, kind, back, now_ms);
+        self.inbox.push(Event::Kubernetes(KubernetesFact::ListBegin(kind)));
+        for object in objects {
+            self.tell(kind, &object, false);
+        }
+        self.inbox.push(Event::Kubernetes(KubernetesFact::ListEnd(kind)));
+        if let Some(stream) = self.streams.get_mut(&kind) {
+            stream.listed = Listed::Yes;
+            stream.revision = revision;
+        }
+        stale
+    }
+
+    /// Takes in one watch event.
+    pub fn hear(&mut self, kind: Kind, event: &WatchEvent) {
+        self.tell(kind, &event.object, event.event == EventType::Deleted);
+        if let Some(stream) = self.streams.get_mut(&kind) {
+            stream.revision = stream.revision.max(event.revision);
+            if event.event != EventType::Deleted && (stream.old.is_none() || event.revision % 5 == 0)
+            {
+                stream.old = Some(Arc::clone(&event.object));
+            }
+        }
+    }
+
+    /// Takes in an object as it was or is.
+    pub fn tell(&mut self, kind: Kind, object: &Value, gone: bool) {
+        let fact = fact(&mut self.interner, &self.policy, kind, object, gone);
+        self.inbox.extend(fact.map(Event::Kubernetes));
+    }
+}
+
+/// The objects of a kind at a revision; the newest where the old ones are forgotten.
+fn listed(
+    store: &mut Store,
+    kind: Kind,
+    back: Option<u64>,
+    now_ms: u64,
+) -> (Vec<Arc<Value>>, u64, bool) {
+    let newest = store.revision();
+    if let Some(back) = back {
+        let revision = newest.saturating_sub(back).max(1);
+        let group = if kind == Kind::EndpointSlices {
+            "/apis/discovery.k8s.io/v1"
+        } else {
+            "/api/v1"
+        };
+        let path = format!(
+            "{group}/{}?resourceVersion={revision}&resourceVersionMatch=Exact",
+            plural(kind)
+        );
+        let response = store.handle(&Request::new(Method::Get, &path), now_ms);
+        if let kube_emulator::Body::List { items, .. } = response.body {
+            return (items, revision, true);
+        }
+    }
+    (store.list(plural(kind), None), newest, false)
+}
+
+fn fact(
+    interner: &mut Interner,
+    policy: &Policy,
+    kind: Kind,
+    object: &Value,
+    gone: bool,
+) -> Option<KubernetesFact> {
+    Some(match kind {
+        Kind::Services => {
+            let service = read::service_from_value(object, &BTreeSet::new(), interner).ok()?;
+            if gone {
+                KubernetesFact::ServiceGone(service.uid)
+            } else {
+                KubernetesFact::Service(service)
+            }
+        }
+        Kind::Nodes => {
+            let node = read::node_from_value(object, &policy.group, interner).ok()?;
+            if gone { KubernetesFact::NodeGone(node.name) } else { KubernetesFact::Node(node) }
+        }
+        Kind::EndpointSlices => {
+            let slice = read::slice_from_value(object, interner).ok()?;
+            if gone { KubernetesFact::SliceGone(slice.name) } else { KubernetesFact::Slice(slice) }
+        }
+        Kind::Pods => {
+            let pod = read::pod_from_value(object, interner).ok()?;
+            if gone { KubernetesFact::PodGone(pod.name) } else { KubernetesFact::Pod(pod) }
+        }
+        Kind::Namespaces => {
+            let (name, labels) = read::namespace_from_value(object, interner).ok()?;
+            if gone {
+                KubernetesFact::NamespaceGone(name)
+            } else {
+                KubernetesFact::Namespace(name, labels)
+            }
+        }
+    })
+}

@@ -1,0 +1,412 @@
+//! One seed from its draw to its end.
+
+use crate::actor::{Actor, Company, Planned};
+use crate::canary::{Canary, Mutant};
+use crate::check::Breach;
+use crate::check::ends::{Form, difference};
+use crate::check::form::plain;
+use crate::fault::Fault;
+use crate::random::Random;
+use crate::scene::Layout;
+use crate::stage::Stage;
+use crate::swarm::{Profile, Swarm};
+use crate::tally::{Tally, count};
+use crate::trace::Trace;
+use crate::weather::{Drawn, Weather};
+use azure_emulator::{Empties, Switch};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How long everything may take to come right once faults and inputs have stopped.
+const HEAL_MS: u64 = 45 * 60_000;
+/// How long Services may take to come right beside one that cannot be satisfied.
+const POISONED_MS: u64 = 20 * 60_000;
+/// How long it must stay right.
+const QUIET_MS: u64 = 90 * 60_000;
+
+/// What a run is made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What seeds may draw.
+    pub profile: Profile,
+    /// Faults and troublemakers that are left out.
+    pub without: BTreeSet<Fault>,
+    /// Actors that do nothing.
+    pub without_actors: BTreeSet<Actor>,
+    /// At most so many moves.
+    pub moves: Option<u64>,
+    /// What is wrong with the controller on purpose.
+    pub canary: Option<Canary>,
+    /// Whether a trace is kept.
+    pub tracing: Tracing,
+}
+
+/// Whether a trace is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tracing {
+    /// Nothing is kept.
+    #[default]
+    Off,
+    /// Every line is.
+    On,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            profile: Profile::All,
+            without: BTreeSet::new(),
+            without_actors: BTreeSet::new(),
+            moves: None,
+            canary: None,
+            tracing: Tracing::Off,
+        }
+    }
+}
+
+/// What came of a seed.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The rule that was broken, if one was.
+    pub breach: Option<Breach>,
+    /// What was met.
+    pub tally: Tally,
+    /// Moves that were made.
+    pub moves: u64,
+    /// What happened, where it was kept.
+    pub trace: Vec<String>,
+}
+
+/// Runs one seed, and the same inputs without faults to compare the ends.
+#[must_use]
+pub fn run(seed: u64, settings: &Settings) -> Outcome {
+    let random = Random::new(seed);
+    let swarm = Swarm::draw(&random, settings.profile, &settings.without);
+    let mut play = Play::new(&random, swarm.clone(), settings, Side::Faulty);
+    let form = play.whole();
+    let mut stage = play.stage;
+    count(&mut stage.tally.layouts, swarm.scene.layout.name());
+    let comparable = !play.company.stripped && !swarm.is_calm();
+    if stage.breach.is_none()
+        && comparable
+        && let Some(form) = form
+    {
+        let fair = Settings { canary: None, tracing: Tracing::Off, ..settings.clone() };
+        let mut twin = Play::new(&random, swarm, &fair, Side::Fair);
+        let want = twin.storm_and_heal();
+        stage.tally.steps += twin.stage.tally.steps;
+        stage.tally.controller_steps += twin.stage.tally.controller_steps;
+        stage.tally.simulated_ms += twin.stage.now_ms - crate::stage::START_MS;
+        count(&mut stage.tally.checks, "differential");
+        match (twin.stage.breach, want) {
+            (Some(breach), _) => {
+                stage.fail(breach.rule, format!("without faults: {}", breach.text));
+            }
+            (None, Some(want)) if want != form => {
+                let lines = difference(&form, &want);
+                stage.fail("differential", lines.join("\n"));
+            }
+            _ => {}
+        }
+    }
+    stage.tally.simulated_ms += stage.now_ms - crate::stage::START_MS;
+    Outcome {
+        seed,
+        breach: stage.breach,
+        tally: stage.tally,
+        moves: play.made,
+        trace: stage.trace.lines.unwrap_or_default(),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Faulty,
+    Fair,
+}
+
+struct Play {
+    stage: Stage,
+    company: Company,
+    planned: Vec<Planned>,
+    side: Side,
+    calm: bool,
+    made: u64,
+    estate: BTreeSet<String>,
+}
+
+impl Play {
+    fn new(random: &Random, swarm: Swarm, settings: &Settings, side: Side) -> Self {
+        let faulty = side == Side::Faulty;
+        let weather = if faulty && !swarm.is_calm() {
+            Weather::Drawn(Box::new(Drawn::new(&swarm, random)))
+        } else {
+            Weather::Fair
+        };
+        let processes = if faulty && swarm.has(Fault::TwoLeaders) { 2 } else { 1 };
+        let mut stage = Stage::new(swarm.scene.clone(), swarm.pace, weather, processes);
+        if settings.tracing == Tracing::On {
+            stage.trace = Trace::kept();
+        }
+        if faulty {
+            stage.mutant = settings.canary.map(Mutant::new);
+            quirks(&mut stage, &swarm);
+        }
+        let mut planned = Company::plan(&swarm, random);
+        let repaired = |actor: Actor| {
+            matches!(actor, Actor::Hand | Actor::Outage | Actor::Killer | Actor::Stripper)
+        };
+        planned.retain(|planned| !settings.without_actors.contains(&planned.actor));
+        let limit = settings.moves.unwrap_or(u64::MAX);
+        planned.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        planned.retain(|planned| faulty || !repaired(planned.actor));
+        if faulty && swarm.has(Fault::Poison) {
+            stage.poison = Some("default/web-1".to_owned());
+        }
+        let calm = swarm.is_calm();
+        let company = Company::new(&swarm);
+        let estate = stage.ids();
+        Self { stage, company, planned, side, calm, made: 0, estate }
+    }
+
+    /// Everything, to the last deletion. The end's form where nothing broke.
+    fn whole(&mut self) -> Option<Form> {
+        let form = self.storm_and_heal()?;
+        self.stay_quiet();
+        self.leave();
+        self.stage.breach.is_none().then_some(form)
+    }
+
+    /// The moves, then time to come right.
+    fn storm_and_heal(&mut self) -> Option<Form> {
+        for planned in std::mem::take(&mut self.planned) {
+            if self.calm {
+                self.count_cost(planned.at_ms);
+            } else {
+                self.stage.advance(planned.at_ms);
+            }
+            if self.stage.breach.is_some() {
+                return None;
+            }
+            self.company.make(&planned, &mut self.stage);
+            self.made += 1;
+        }
+        if self.calm {
+            self.count_cost(self.stage.now_ms + 90_000);
+        }
+        self.stage.weather = Weather::Fair;
+        self.stage.api_down_until = 0;
+        self.company.mend(&mut self.stage);
+        for _ in 0..20 {
+            self.company.tend(&mut self.stage);
+            self.stage.advance(self.stage.now_ms + 60_000);
+        }
+        if self.stage.poison.is_some() {
+            self.come_right_beside_poison();
+            self.stage.poison = None;
+        }
+        let start = self.stage.now_ms;
+        while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
+            self.company.tend(&mut self.stage);
+            if self.stage.settle(60_000) && self.company.is_content(&self.stage) {
+                break;
+            }
+        }
+        if !self.stage.is_quiet() || !self.company.is_content(&self.stage) {
+            let text = self.unsettled();
+            self.stage.fail("L1", text);
+        }
+        count(&mut self.stage.tally.checks, "L4");
+        let wrong = self.stage.untrue();
+        if let Some(first) = wrong.first() {
+            self.stage.fail("L4", first.clone());
+        }
+        self.stage.breach.is_none().then(|| self.stage.form())
+    }
+
+    /// Why it has not come right, in the controller's own words.
+    fn unsettled(&self) -> String {
+        let mut text = String::from("it does not come right:");
+        if !self.company.is_content(&self.stage) {
+            text.push_str(" the actors have not got what they want;");
+        }
+        for process in self.stage.processes.iter().filter(|p| p.may_write(self.stage.now_ms)) {
+            let controller = &process.controller;
+            for (id, why, _) in controller.waiting() {
+                text.push_str(&format!(" {}: {why};", id.name()));
+            }
+            for service in controller.report().services.values() {
+                for wait in &service.waits {
+                    text.push_str(&format!(" {} waits for {wait};", service.name));
+                }
+            }
+            let needs = &controller.report().needs;
+            needs.iter().for_each(|need| text.push_str(&format!(" reading {need};")));
+        }
+        text
+    }
+
+    /// S7: while one Service is refused, all others come right.
+    fn come_right_beside_poison(&mut self) {
+        count(&mut self.stage.tally.checks, "S7");
+        let poisoned = self.stage.poison.clone().unwrap_or_default();
+        let end = self.stage.now_ms + POISONED_MS;
+        loop {
+            let wrong: Vec<String> = self
+                .stage
+                .untrue()
+                .into_iter()
+                .filter(|line| !line.starts_with(&format!("{poisoned} ")))
+                .collect();
+            if wrong.is_empty() || self.stage.breach.is_some() {
+                return;
+            }
+            if self.stage.now_ms >= end {
+                let text = format!("{} while {poisoned} is refused", wrong[0]);
+                self.stage.fail("S7", text);
+                return;
+            }
+            self.company.tend(&mut self.stage);
+            self.stage.advance(self.stage.now_ms + 60_000);
+        }
+    }
+
+    /// L1: once it is right nothing more is written, not even after a restart.
+    fn stay_quiet(&mut self) {
+        count(&mut self.stage.tally.checks, "L1");
+        for restart in [false, true] {
+            if restart {
+                for number in 0..self.stage.processes.len() {
+                    self.stage.kill(number, "restarted in peace");
+                }
+            }
+            let before = self.stage.ledger.attempts;
+            self.stage.advance(self.stage.now_ms + QUIET_MS / 2);
+            let written = self.stage.ledger.attempts - before;
+            if written > 0 {
+                let text = format!("{written} writes although all was right");
+                self.stage.fail("L1", text);
+            } else if !self.stage.is_quiet() && self.stage.breach.is_none() {
+                let text = self.unsettled();
+                self.stage.fail("L1", text);
+            }
+        }
+    }
+
+    /// L2: everybody leaves, and nothing of ours stays.
+    fn leave(&mut self) {
+        self.company.leave(&mut self.stage);
+        let start = self.stage.now_ms;
+        while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
+            if self.stage.settle(60_000) {
+                break;
+            }
+        }
+        if self.stage.breach.is_some() {
+            return;
+        }
+        count(&mut self.stage.tally.checks, "L2");
+        if !self.stage.is_quiet() {
+            let text = self.unsettled();
+            self.stage.fail("L2", text);
+        }
+        let services = self.stage.kubernetes.list("services", None);
+        let stuck = services.iter().find(|s| !s["metadata"]["deletionTimestamp"].is_null());
+        if let Some(stuck) = stuck {
+            let text = format!("Service {} keeps its finalizer", stuck["metadata"]["name"]);
+            self.stage.fail("L2", text);
+        }
+        if self.company.stripped {
+            return;
+        }
+        if let Some(left) = self.stage.left_over(&self.estate).first() {
+            let text = format!("{left} is left over");
+            self.stage.fail("L2", text);
+        }
+    }
+
+    /// L5: what one move costs, where nothing goes wrong.
+    fn count_cost(&mut self, until_ms: u64) {
+        let before = snapshot(&self.stage);
+        let attempts = self.stage.ledger.attempts;
+        self.stage.advance(until_ms);
+        count(&mut self.stage.tally.checks, "L5");
+        let after = snapshot(&self.stage);
+        let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let mut differ = ids.iter().filter(|id| before.get(**id) != after.get(**id)).count() as u64;
+        // A NAT gateway has to let go of the Service Gateway before it can be deleted.
+        let gone = |id: &&&String| id.contains("/natgateways/") && !after.contains_key(**id);
+        differ += ids.iter().filter(gone).count() as u64;
+        let written = self.stage.ledger.attempts - attempts;
+        // Rounded up: one write more where up to five resources differ.
+        if written * 5 > differ * 6 + 4 && self.side == Side::Faulty {
+            let text = format!("{written} writes for {differ} resources that differ");
+            self.stage.fail("L5", text);
+        }
+    }
+}
+
+/// Resources without their marks, by id; a gateway's tables as two resources.
+fn snapshot(stage: &Stage) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    for resource in stage.azure.resources() {
+        let id = resource["id"].as_str().unwrap_or("").to_lowercase();
+        all.insert(id, plain(&resource));
+    }
+    if let Some(tables) = stage.azure.gateway(&crate::scene::gateway()) {
+        for table in ["services", "locations"] {
+            all.insert(table.to_owned(), tables[table].clone());
+        }
+    }
+    all
+}
+
+/// What is uneven for a whole run.
+fn quirks(stage: &mut Stage, swarm: &Swarm) {
+    let mut met = Vec::new();
+    let mut on = |fault: Fault| {
+        let has = swarm.has(fault);
+        if has {
+            met.push(fault);
+        }
+        has
+    };
+    let options = stage.azure.options_mut();
+    if on(Fault::LetterCase) {
+        options.shout_ids = Switch::On;
+        options.odd_ipv6 = Switch::On;
+    }
+    if on(Fault::UnknownFields) {
+        options.unknown_fields = Switch::On;
+    }
+    if on(Fault::EmptyLists) {
+        options.empties = match swarm.moves % 3 {
+            0 => Empties::List,
+            1 => Empties::Null,
+            _ => Empties::Absent,
+        };
+    }
+    if on(Fault::Pages) {
+        options.page_size = 2;
+    }
+    if on(Fault::LateEtag) && options.lro_ms > 0 {
+        options.late_etag = Switch::On;
+    }
+    if on(Fault::ListLag) {
+        options.list_lag_ms = 4_000;
+    }
+    if on(Fault::TwoLeaders) {}
+    for fault in met {
+        count(&mut stage.tally.faults, fault.name());
+    }
+}
+
+impl crate::scene::Scene {
+    /// Whether every pool of addresses holds every node.
+    #[must_use]
+    pub fn pools_hold_every_node(&self) -> bool {
+        self.layout == Layout::Single
+    }
+}

@@ -1,0 +1,210 @@
+//! What a run starts from: the layout, the cloud config, the estate and the nodes.
+
+pub mod objects;
+
+use crate::random::Random;
+use azure_emulator::{Azure, Options as AzureOptions, Switch};
+use kube_emulator::{Ownership, Store, StoreOptions};
+use model::Policy;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The subscription of every run.
+pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000001";
+/// The resource group of every run.
+pub const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg";
+/// A secret that must never be seen again.
+pub const SECRET: &str = "hush-4f1d9c";
+/// How the names of what is not ours begin.
+pub const THEIRS: &str = "theirs";
+/// Machines that a scale set has; nodes come and go among them.
+pub const MACHINES: u32 = 8;
+
+/// Which load balancers a cluster has, and what their pools hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layout {
+    /// One load balancer, pools of addresses.
+    Single,
+    /// One load balancer, pools of NICs.
+    Nics,
+    /// Several load balancers.
+    Several,
+    /// One load balancer for each node set (Basic).
+    PerSet,
+    /// A container load balancer for each Service.
+    Containers,
+}
+
+/// Every layout with its name.
+pub const LAYOUTS: [(Layout, &str); 5] = [
+    (Layout::Single, "single"),
+    (Layout::Nics, "nics"),
+    (Layout::Several, "several"),
+    (Layout::PerSet, "per-set"),
+    (Layout::Containers, "containers"),
+];
+
+impl Layout {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        LAYOUTS.iter().find(|(layout, _)| *layout == self).map_or("", |(_, name)| name)
+    }
+
+    /// Whether pools hold NICs of machines.
+    #[must_use]
+    pub fn has_nics(self) -> bool {
+        matches!(self, Self::Nics | Self::PerSet)
+    }
+
+    fn config(self) -> Value {
+        match self {
+            Self::Single => json!({}),
+            Self::Nics => {
+                json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"})
+            }
+            Self::Several => json!({"multipleStandardLoadBalancerConfigurations": [
+                {"name": "kubernetes", "primaryVMSet": "vmss"},
+                {"name": "lb2", "primaryVMSet": "vmss2"}]}),
+            Self::PerSet => json!({"loadBalancerSku": "basic", "disableOutboundSNAT": false,
+                "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"}),
+            Self::Containers => json!({"loadBalancerSku": "service", "disableOutboundSNAT": false,
+                "loadBalancerBackendPoolConfigurationType": "podIP",
+                "serviceGatewayEnabled": true}),
+        }
+    }
+}
+
+/// Id of a network resource.
+#[must_use]
+pub fn network(kind_and_name: &str) -> String {
+    format!("{GROUP}/providers/Microsoft.Network/{kind_and_name}")
+}
+
+/// Id of the security group.
+#[must_use]
+pub fn security_group() -> String {
+    network("networkSecurityGroups/nsg")
+}
+
+/// Id of the Service Gateway.
+#[must_use]
+pub fn gateway() -> String {
+    network("serviceGateways/servicegateway")
+}
+
+/// What differs between the scenes of two seeds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    /// Which load balancers there are.
+    pub layout: Layout,
+    /// Nodes in the beginning.
+    pub nodes: u32,
+    /// Whether somebody else's frontend and outbound rule stand on the load balancer from the
+    /// start, as on a managed cluster.
+    pub outbound: Outbound,
+}
+
+/// Whether somebody else's outbound rule is on our load balancer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outbound {
+    /// It is.
+    Theirs,
+    /// The load balancer comes and goes with our Services.
+    None,
+}
+
+impl Scene {
+    /// Draws one for a layout.
+    #[must_use]
+    pub fn draw(layout: Layout, random: &mut Random) -> Self {
+        let nodes = u32::try_from(random.between(1, 5)).unwrap_or(3);
+        let suits = matches!(layout, Layout::Single | Layout::Nics | Layout::Several);
+        let outbound =
+            if suits && random.permille(500) { Outbound::Theirs } else { Outbound::None };
+        Self { layout, nodes, outbound }
+    }
+
+    /// The cloud config with changes, as text.
+    #[must_use]
+    pub fn config(&self, changes: &Value) -> String {
+        let mut config = json!({
+            "cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "c",
+            "aadClientSecret": SECRET, "subscriptionId": SUBSCRIPTION, "resourceGroup": "rg",
+            "location": "eastus", "vmType": "vmss", "primaryScaleSetName": "vmss",
+            "subnetName": "nodes", "securityGroupName": "nsg", "vnetName": "vnet",
+            "vnetResourceGroup": "rg", "loadBalancerSku": "standard",
+            "loadBalancerBackendPoolConfigurationType": "nodeIP", "disableOutboundSNAT": true,
+            "resourceManagerEndpoint": "http://127.0.0.1:1",
+        });
+        for more in [&self.layout.config(), changes] {
+            for (key, value) in more.as_object().into_iter().flatten() {
+                config[key] = value.clone();
+            }
+        }
+        config.to_string()
+    }
+
+    /// The validated cloud config.
+    ///
+    /// # Panics
+    /// The changes make it invalid: scenes are in order.
+    #[must_use]
+    pub fn policy(&self, changes: &Value) -> Policy {
+        let text = self.config(changes);
+        let environment = BTreeMap::new();
+        let sources = observe::config::Sources {
+            text: &text,
+            cluster: "kubernetes",
+            environment: &environment,
+        };
+        observe::config::read(&sources).expect("the config of a scene is in order").policy
+    }
+
+    /// The cluster with its nodes.
+    #[must_use]
+    pub fn cluster(&self, now_ms: u64) -> Store {
+        let options = StoreOptions {
+            ownership: Ownership::AppliedOnly,
+            history_limit: 4_000,
+            started_ms: now_ms,
+            ..StoreOptions::default()
+        };
+        let mut store = Store::new(options);
+        for index in 0..self.nodes {
+            store.create(self.node(index), now_ms).expect("nodes of a scene are in order");
+        }
+        store
+    }
+
+    /// A node; in layouts of several load balancers every second one is of the second set.
+    #[must_use]
+    pub fn node(&self, index: u32) -> Value {
+        let second = matches!(self.layout, Layout::Several) && index % 2 == 1;
+        objects::node(if second { "vmss2" } else { "vmss" }, index)
+    }
+
+    /// Azure with the estate in it.
+    #[must_use]
+    pub fn cloud(&self) -> Azure {
+        let options =
+            AzureOptions { defaults: Switch::Off, log_bodies: Switch::Off, ..AzureOptions::default() };
+        let mut azure = Azure::new(options);
+        azure.seed(objects::estate());
+        if self.layout.has_nics() {
+            azure.seed(objects::scale_set("vmss", MACHINES));
+        }
+        if self.layout == Layout::Several {
+            azure.seed(objects::scale_set("vmss", 0));
+            azure.seed(objects::scale_set("vmss2", 0));
+        }
+        if self.layout == Layout::Containers {
+            azure.seed(objects::gateway());
+            azure.seed_gateway(&gateway(), &objects::gateway_tables());
+        }
+        if self.outbound == Outbound::Theirs {
+            azure.seed(objects::outbound_balancer());
+        }
+        azure
+    }
+}

@@ -1,0 +1,201 @@
+//! The things that scenes are made of.
+
+use super::{GROUP, THEIRS, network};
+use serde_json::{Map, Value, json};
+
+/// The name of another cluster's rule in our security group: a digest of what it allows.
+pub const OTHER_CLUSTERS: &str = "k8s-azure-lb_allow_IPv4_de623ee17086ee61c150081760484430";
+
+/// Where that rule leads.
+pub const OTHER_ADDRESS: &str = "20.50.0.12";
+
+/// What is in Azure before anybody asks for a load balancer: a network, a security group with
+/// rules of others, public IPs that were brought, and another cluster's things.
+#[must_use]
+pub fn estate() -> Vec<Value> {
+    let vnet = network("virtualNetworks/vnet");
+    let subnet = |name: &str, prefix: &str| {
+        json!({"id": format!("{vnet}/subnets/{name}"), "properties": {
+            "addressPrefix": prefix, "addressPrefixes": [prefix],
+            "privateLinkServiceNetworkPolicies": "Enabled"}})
+    };
+    let their_ip = network("publicIPAddresses/theirs-ip");
+    let their_balancer = network("loadBalancers/theirs");
+    vec![
+        json!({"id": vnet, "properties": {"addressSpace": {
+            "addressPrefixes": ["10.224.0.0/12", "fd00::/48"]}, "subnets": []}}),
+        subnet("nodes", "10.224.0.0/16"),
+        subnet("apps", "10.225.0.0/16"),
+        json!({"id": super::security_group(), "properties": {"securityRules": [
+            their_rule("theirs-ssh", 100), other_clusters_rule()]}}),
+        public_ip("byo-pip", "Standard", "20.50.0.10", &json!({})),
+        public_ip("byo-pip2", "Standard", "20.50.0.11", &json!({})),
+        public_ip("theirs-ip", "Standard", "20.50.0.12", &json!({
+            "k8s-azure-cluster-name": "another", "k8s-azure-service": "default/web-0"})),
+        json!({"id": their_balancer, "sku": {"name": "Standard", "tier": "Regional"},
+            "properties": {"frontendIPConfigurations": [{"name": "theirs-frontend",
+                "properties": {"publicIPAddress": {"id": their_ip}}}],
+                "backendAddressPools": [{"name": "another"}]}}),
+    ]
+}
+
+fn public_ip(name: &str, sku: &str, address: &str, tags: &Value) -> Value {
+    json!({"id": network(&format!("publicIPAddresses/{name}")), "tags": tags,
+        "sku": {"name": sku, "tier": "Regional"},
+        "properties": {"publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4",
+            "ipAddress": address, "idleTimeoutInMinutes": 4}})
+}
+
+/// A security rule of somebody else's.
+#[must_use]
+pub fn their_rule(name: &str, priority: u64) -> Value {
+    json!({"name": name, "properties": {"protocol": "Tcp", "access": "Allow",
+        "direction": "Inbound", "priority": priority, "sourcePortRange": "*",
+        "sourceAddressPrefix": "203.0.113.7", "destinationAddressPrefix": "10.224.0.0/16",
+        "destinationPortRange": "22", "theirNote": "kept as it came"}})
+}
+
+/// A rule in our form that opens another cluster's address.
+fn other_clusters_rule() -> Value {
+    json!({"name": OTHER_CLUSTERS, "properties": {
+        "protocol": "Tcp", "access": "Allow", "direction": "Inbound", "priority": 3000,
+        "sourcePortRange": "*", "sourceAddressPrefixes": ["203.0.113.9"],
+        "destinationAddressPrefixes": ["20.50.0.12"], "destinationPortRanges": ["8443"]}})
+}
+
+/// A load balancer under our name with somebody else's frontend and outbound rule on it.
+#[must_use]
+pub fn outbound_balancer() -> Vec<Value> {
+    let id = network("loadBalancers/kubernetes");
+    let ip = network("publicIPAddresses/theirs-outbound");
+    vec![
+        public_ip("theirs-outbound", "Standard", "20.50.0.13", &json!({})),
+        json!({"id": id, "sku": {"name": "Standard", "tier": "Regional"}, "properties": {
+            "frontendIPConfigurations": [{"name": "theirs-outbound",
+                "properties": {"publicIPAddress": {"id": ip}}}],
+            "backendAddressPools": [{"name": "theirs-pool"}],
+            "outboundRules": [{"name": "theirs-outbound", "properties": {
+                "frontendIPConfigurations": [
+                    {"id": format!("{id}/frontendIPConfigurations/theirs-outbound")}],
+                "backendAddressPool": {"id": format!("{id}/backendAddressPools/theirs-pool")},
+                "protocol": "All", "idleTimeoutInMinutes": 30,
+                "theirNote": "kept as it came"}}]}}),
+    ]
+}
+
+/// A Service Gateway and the cluster's own way out.
+#[must_use]
+pub fn gateway() -> Vec<Value> {
+    let nat = network("natGateways/default-natgw");
+    let ip = network("publicIPAddresses/default-natgw-pip");
+    vec![
+        json!({"id": super::gateway(), "sku": {"name": "Standard", "tier": "Regional"},
+            "properties": {"virtualNetwork": {"id": network("virtualNetworks/vnet")}}}),
+        json!({"id": ip, "sku": {"name": "StandardV2"}, "properties": {
+            "publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4",
+            "ipAddress": "20.60.0.1"}}),
+        json!({"id": nat, "sku": {"name": "StandardV2"}, "properties": {
+            "publicIpAddresses": [{"id": ip}], "serviceGateway": {"id": super::gateway()}}}),
+    ]
+}
+
+/// What the Service Gateway's tables hold from the start.
+#[must_use]
+pub fn gateway_tables() -> Value {
+    json!({"services": {"default-natgw": {"name": "default-natgw", "properties": {
+        "isDefault": true, "loadBalancerBackendPools": [],
+        "publicNatGatewayId": network("natGateways/default-natgw"),
+        "serviceType": "Outbound"}}}, "locations": {}})
+}
+
+/// The address of a node.
+#[must_use]
+pub fn node_address(set: &str, index: u32) -> String {
+    let third = if set == "vmss" { 0 } else { 1 };
+    format!("10.224.{third}.{}", 4 + index)
+}
+
+/// A node of a scale set.
+#[must_use]
+pub fn node(set: &str, index: u32) -> Value {
+    let name = format!("{set}{index:06}");
+    let labels: Map<String, Value> =
+        Map::from_iter([("kubernetes.io/hostname".to_owned(), json!(name))]);
+    let id = format!(
+        "azure://{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/{set}\
+         /virtualMachines/{index}"
+    );
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+        "spec": {"providerID": id},
+        "status": {"addresses": [
+            {"type": "InternalIP", "address": node_address(set, index)},
+            {"type": "InternalIP", "address": format!("fd00::{:x}", 4 + index)}]}})
+}
+
+/// A Service of one port; `index` makes its name and port its own.
+#[must_use]
+pub fn service(namespace: &str, index: u64) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": format!("web-{index}"), "namespace": namespace,
+            "annotations": {}},
+        "spec": {"type": "LoadBalancer", "selector": {"app": format!("web-{index}")},
+            "ports": [{"name": "http", "port": 80 + index, "targetPort": 8080,
+                "protocol": "TCP"}]}})
+}
+
+/// A Pod that runs on a node and has an address.
+#[must_use]
+pub fn pod(name: &str, labels: &Value, node: u32, address: &str) -> Value {
+    let host = node_address("vmss", node);
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {"nodeName": format!("vmss{node:06}"),
+            "automountServiceAccountToken": false,
+            "containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}],
+            "hostIP": host, "hostIPs": [{"ip": host}],
+            "podIP": address, "podIPs": [{"ip": address}]}})
+}
+
+/// A uniform scale set with so many instances.
+#[must_use]
+pub fn scale_set(name: &str, machines: u32) -> Vec<Value> {
+    let subnet = json!({"id": network("virtualNetworks/vnet/subnets/nodes")});
+    let nic = json!({"name": format!("{name}-nic"), "properties": {
+        "primary": true, "enableIPForwarding": true,
+        "networkSecurityGroup": {"id": super::security_group()},
+        "ipConfigurations": [
+            {"name": "ipconfig1", "properties": {"primary": true,
+                "privateIPAddressVersion": "IPv4", "subnet": subnet,
+                "loadBalancerBackendAddressPools": []}},
+            {"name": "ipconfig2", "properties": {"primary": false,
+                "privateIPAddressVersion": "IPv6", "subnet": subnet}}]}});
+    let root = format!("{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/{name}");
+    let mut out =
+        vec![json!({"id": root, "sku": {"name": "Standard_D2s_v5", "capacity": machines},
+            "properties": {"orchestrationMode": "Uniform", "singlePlacementGroup": true,
+                "virtualMachineProfile": {"osProfile": {"computerNamePrefix": name},
+                    "networkProfile": {"networkInterfaceConfigurations": [nic]}}}})];
+    for index in 0..machines {
+        let vm = format!("{root}/virtualMachines/{index}");
+        out.push(json!({"id": vm, "name": format!("{name}_{index}"),
+            "instanceId": index.to_string(),
+            "type": "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
+            "sku": {"name": "Standard_D2s_v5"}, "zones": [(index % 3 + 1).to_string()],
+            "properties": {"latestModelApplied": true, "vmId": format!("vm-{name}-{index}"),
+                "osProfile": {"computerName": format!("{name}{index:06}")},
+                "instanceView": {"statuses": [{"code": "PowerState/running"}]},
+                "networkProfile": {"networkInterfaces": [
+                    {"id": format!("{vm}/networkInterfaces/{name}-nic"),
+                        "properties": {"primary": true}}]},
+                "networkProfileConfiguration": {"networkInterfaceConfigurations": [nic]}}}));
+    }
+    out
+}
+
+/// Whether a name is that of somebody else's thing.
+#[must_use]
+pub fn is_theirs(name: &str) -> bool {
+    name.starts_with(THEIRS)
+        || matches!(name, "byo-pip" | "byo-pip2" | "default-natgw" | "default-natgw-pip")
+}

@@ -1,0 +1,506 @@
+//! The stage: both emulators, the processes between them, one clock, one queue of what is to
+//! happen.
+
+use crate::canary::Mutant;
+use crate::check::{Breach, Ledger};
+use crate::fault::Fault;
+use crate::process::{Hold, LEASE_MS, Listed, Process, RENEW_MS, RETRY_MS, plural};
+use crate::scene::Scene;
+use crate::swarm::Pace;
+use crate::tally::{Tally, count};
+use crate::trace::Trace;
+use crate::truth::Truth;
+use crate::weather::Weather;
+use azure_emulator::Azure;
+use control::{Event, KubernetesAnswer, Leadership};
+use kube_emulator::Store;
+use model::Policy;
+use model::world::Kind;
+use std::collections::BTreeMap;
+
+/// When a run begins, in milliseconds since 1970.
+pub const START_MS: u64 = 1_700_000_000_000;
+
+/// What a write's sender knew when it sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Which process.
+    pub process: usize,
+    /// Which life of it.
+    pub epoch: u64,
+    /// When.
+    pub at_ms: u64,
+    /// Up to which revision it knew nodes.
+    pub nodes: u64,
+    /// Up to which revision it knew Services.
+    pub services: u64,
+    /// Under which term of the lease.
+    pub term: u64,
+    /// Whether the lease was its own.
+    pub rightful: Rightful,
+}
+
+/// Whether a process had the right to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rightful {
+    /// It had.
+    Yes,
+    /// It had not.
+    No,
+}
+
+/// Something that is to happen.
+#[derive(Debug)]
+pub enum Happening {
+    /// A request reaches Azure.
+    AzureArrives(Sent, control::CallId, Box<arm::Request>, u64),
+    /// Azure's answer reaches the process.
+    AzureAnswers(usize, u64, control::CallId, Box<arm::Answer>, u64),
+    /// A call reaches the API server.
+    ApiArrives(Sent, control::CallId, Box<control::KubernetesCall>, u64),
+    /// Its answer reaches the process.
+    ApiAnswers(usize, u64, control::CallId, Box<KubernetesAnswer>, u64),
+    /// A watch brings what is new.
+    Watch(usize, u64, Kind),
+    /// A process takes a step.
+    Step(usize, u64),
+    /// A process wakes by itself.
+    Wake(usize, u64, u64),
+    /// A process renews the lease or asks for it.
+    Renew(usize),
+}
+
+/// The lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lease {
+    /// The process and its life that hold it.
+    pub holder: Option<(usize, u64)>,
+    /// When it was renewed.
+    pub renewed_ms: u64,
+    /// How often it changed hands.
+    pub term: u64,
+}
+
+/// Everything in a run.
+#[derive(Debug)]
+pub struct Stage {
+    /// The cluster.
+    pub kubernetes: Store,
+    /// The cloud.
+    pub azure: Azure,
+    /// The time, in milliseconds since 1970.
+    pub now_ms: u64,
+    /// The processes.
+    pub processes: Vec<Process>,
+    /// The lease, where there is more than one process.
+    pub lease: Lease,
+    /// The API server is unreachable until then.
+    pub api_down_until: u64,
+    /// A Service that Azure refuses, by `namespace/name`.
+    pub poison: Option<String>,
+    /// Where faults come from.
+    pub weather: Weather,
+    /// How long things take.
+    pub pace: Pace,
+    /// What is counted.
+    pub tally: Tally,
+    /// What is told.
+    pub trace: Trace,
+    /// What is really so.
+    pub truth: Truth,
+    /// What checks remember.
+    pub ledger: Ledger,
+    /// The first rule that was broken.
+    pub breach: Option<Breach>,
+    /// What is wrong with the controller on purpose.
+    pub mutant: Option<Mutant>,
+    /// Effects carried out so far, and calls sent so far.
+    pub numbers: (u64, u64),
+    /// Calls that were under way at the same time: for swaps.
+    pub pairs: Vec<(u64, u64)>,
+    pub(crate) under_way: BTreeMap<u64, ()>,
+    pub(crate) swapped: BTreeMap<u64, Happening>,
+    pub(crate) scene: Scene,
+    policy: Policy,
+    queue: BTreeMap<(u64, u64), Happening>,
+    sequence: u64,
+    /// Happenings in the queue that are more than waiting.
+    busy: u64,
+    seen_revision: u64,
+}
+
+impl Stage {
+    /// Sets a stage with so many processes.
+    #[must_use]
+    pub fn new(scene: Scene, pace: Pace, weather: Weather, processes: usize) -> Self {
+        let policy = scene.policy(&serde_json::json!({}));
+        let mut azure = scene.cloud();
+        azure.options_mut().lro_ms = pace.operation_ms;
+        let mut stage = Self {
+            kubernetes: scene.cluster(START_MS),
+            azure,
+            now_ms: START_MS,
+            processes: Vec::new(),
+            lease: Lease::default(),
+            api_down_until: 0,
+            poison: None,
+            weather,
+            pace,
+            tally: Tally::default(),
+            trace: Trace::default(),
+            truth: Truth::default(),
+            ledger: Ledger::default(),
+            breach: None,
+            mutant: None,
+            numbers: (0, 0),
+            pairs: Vec::new(),
+            under_way: BTreeMap::new(),
+            swapped: BTreeMap::new(),
+            scene,
+            policy,
+            queue: BTreeMap::new(),
+            sequence: 0,
+            busy: 0,
+            seen_revision: 0,
+        };
+        let hold = if processes > 1 { Hold::Not } else { Hold::Always };
+        for number in 0..processes {
+            let layout = stage.scene.layout;
+            let process = Process::start(stage.policy.clone(), layout, number, 0, hold);
+            stage.processes.push(process);
+            if processes > 1 {
+                stage.queue_at(stage.now_ms + number as u64, Happening::Renew(number));
+            }
+        }
+        stage.truth.follow(&stage.kubernetes);
+        stage.arrange_watches();
+        stage
+    }
+
+    /// Puts something into the queue.
+    pub(crate) fn queue_at(&mut self, at_ms: u64, happening: Happening) {
+        self.sequence += 1;
+        if !matches!(happening, Happening::Wake(..) | Happening::Renew(_)) {
+            self.busy += 1;
+        }
+        self.queue.insert((at_ms.max(self.now_ms), self.sequence), happening);
+    }
+
+    /// Lets everything happen up to a time, that time included.
+    pub fn advance(&mut self, until_ms: u64) {
+        while self.breach.is_none() && self.next_ms().is_some_and(|at| at <= until_ms) {
+            self.happen();
+        }
+        self.now_ms = self.now_ms.max(until_ms);
+    }
+
+    fn next_ms(&self) -> Option<u64> {
+        self.queue.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Lets things happen until nothing is under way and nothing waits, or this much time has
+    /// passed. True when it has settled.
+    pub fn settle(&mut self, limit_ms: u64) -> bool {
+        let end = self.now_ms + limit_ms;
+        while self.breach.is_none() {
+            if self.is_quiet() {
+                return true;
+            }
+            match self.next_ms() {
+                Some(at) if at <= end => self.happen(),
+                Some(_) | None => break,
+            }
+        }
+        self.now_ms = self.now_ms.max(end);
+        false
+    }
+
+    /// Whether nothing is under way and nothing waits.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let rests = |(number, process): (usize, &Process)| {
+            let leads = match process.hold {
+                Hold::Always => true,
+                Hold::Since(_) => self.lease.holder == Some((number, process.epoch)),
+                Hold::Not => false,
+            };
+            process.inbox.is_empty()
+                && process.paused_until <= self.now_ms
+                && (!leads || (process.is_listed() && process.controller.is_settled()))
+        };
+        let led = self.processes.iter().any(|p| p.may_write(self.now_ms));
+        self.busy == 0 && led && self.processes.iter().enumerate().all(rests)
+    }
+
+    /// One thing happens.
+    fn happen(&mut self) {
+        let Some(((at, _), happening)) = self.queue.pop_first() else { return };
+        self.now_ms = self.now_ms.max(at);
+        if !matches!(happening, Happening::Wake(..) | Happening::Renew(_)) {
+            self.busy -= 1;
+        }
+        self.tally.steps += 1;
+        match happening {
+            Happening::AzureArrives(sent, call, request, number) => {
+                self.azure_arrives(sent, call, *request, number);
+            }
+            Happening::ApiArrives(sent, call, request, number) => {
+                self.api_arrives(sent, call, *request, number);
+            }
+            other => self.reach(other),
+        }
+        self.follow();
+    }
+
+    /// What the checks and the watches make of what has changed in the cluster.
+    pub(crate) fn follow(&mut self) {
+        if self.kubernetes.revision() != self.seen_revision {
+            self.truth.follow(&self.kubernetes);
+            self.arrange_watches();
+        }
+    }
+
+    /// Something reaches a process, unless that life of it is over.
+    fn reach(&mut self, happening: Happening) {
+        let (number, epoch) = match &happening {
+            Happening::AzureAnswers(number, epoch, ..)
+            | Happening::ApiAnswers(number, epoch, ..)
+            | Happening::Watch(number, epoch, _)
+            | Happening::Step(number, epoch)
+            | Happening::Wake(number, epoch, _) => (*number, Some(*epoch)),
+            Happening::Renew(number) => (*number, None),
+            Happening::AzureArrives(..) | Happening::ApiArrives(..) => return,
+        };
+        let process = &mut self.processes[number];
+        if epoch.is_some_and(|epoch| epoch != process.epoch) {
+            return;
+        }
+        if let Happening::Wake(_, _, at) = happening
+            && process.wake_at != Some(at)
+        {
+            // An earlier one has taken its place.
+            return;
+        }
+        if process.paused_until > self.now_ms {
+            let until = process.paused_until;
+            if let Happening::Wake(number, epoch, _) = happening {
+                process.wake_at = Some(until);
+                self.queue_at(until, Happening::Wake(number, epoch, until));
+            } else {
+                self.queue_at(until, happening);
+            }
+            return;
+        }
+        match happening {
+            Happening::AzureAnswers(_, _, call, answer, id) => {
+                self.deliver(number, id, Event::Azure { call, answer: *answer });
+            }
+            Happening::ApiAnswers(_, _, call, answer, id) => {
+                self.deliver(number, id, Event::KubernetesWritten { call, answer: *answer });
+            }
+            Happening::Watch(_, _, kind) => self.watch(number, kind),
+            Happening::Step(..) => {
+                self.processes[number].step_queued = false;
+                self.step(number);
+            }
+            Happening::Wake(..) => {
+                self.processes[number].wake_at = None;
+                self.step(number);
+            }
+            Happening::Renew(_) => self.renew(number),
+            Happening::AzureArrives(..) | Happening::ApiArrives(..) => {}
+        }
+    }
+
+    fn deliver(&mut self, number: usize, id: u64, event: Event) {
+        self.under_way.remove(&id);
+        let process = &mut self.processes[number];
+        process.outstanding = process.outstanding.saturating_sub(1);
+        process.inbox.push(event);
+        self.queue_step(number);
+    }
+
+    pub(crate) fn queue_step(&mut self, number: usize) {
+        let process = &mut self.processes[number];
+        if !process.step_queued {
+            process.step_queued = true;
+            let epoch = process.epoch;
+            self.queue_at(self.now_ms, Happening::Step(number, epoch));
+        }
+    }
+
+    /// A delivery for each watch that something happened to.
+    fn arrange_watches(&mut self) {
+        let revision = self.kubernetes.revision();
+        self.seen_revision = revision;
+        let mut due = Vec::new();
+        for (number, process) in self.processes.iter_mut().enumerate() {
+            for (kind, stream) in &mut process.streams {
+                if stream.queued {
+                    continue;
+                }
+                let news = stream.listed == Listed::No
+                    || match self.kubernetes.events_since(plural(*kind), stream.revision) {
+                        Ok(events) => !events.is_empty(),
+                        Err(_) => true,
+                    };
+                if news {
+                    stream.queued = true;
+                    due.push((number, process.epoch, *kind));
+                } else {
+                    stream.revision = revision;
+                }
+            }
+        }
+        for (number, epoch, kind) in due {
+            let usual = self.weather.jitter_ms(self.pace.watch_ms);
+            let lag = match self.weather.watch_lag_ms() {
+                Some(lag) => {
+                    count(&mut self.tally.faults, Fault::WatchLag.name());
+                    lag
+                }
+                None => usual,
+            };
+            self.queue_at(self.now_ms + lag, Happening::Watch(number, epoch, kind));
+        }
+    }
+
+    /// A watch brings what is new, or breaks.
+    fn watch(&mut self, number: usize, kind: Kind) {
+        if self.api_down_until > self.now_ms {
+            let epoch = self.processes[number].epoch;
+            let again = self.api_down_until + 1_000;
+            self.queue_at(again, Happening::Watch(number, epoch, kind));
+            return;
+        }
+        let fault = self.weather.watch();
+        if let Some(fault) = fault {
+            count(&mut self.tally.faults, fault.name());
+            self.trace.say(self.now_ms, || format!("watch of {}: {}", plural(kind), fault.what()));
+        }
+        let back = self.weather.stale_relist();
+        let now_ms = self.now_ms;
+        let process = &mut self.processes[number];
+        let Some(stream) = process.streams.get_mut(&kind) else { return };
+        stream.queued = false;
+        let seen = stream.revision;
+        let events = match stream.listed {
+            Listed::No => None,
+            Listed::Yes => self.kubernetes.events_since(plural(kind), seen).ok(),
+        };
+        match (events, fault) {
+            (None, _) | (Some(_), Some(Fault::WatchExpired | Fault::WatchBroken)) => {
+                let again = stream.listed == Listed::Yes;
+                let stale =
+                    process.list(&mut self.kubernetes, kind, back.filter(|_| again), now_ms);
+                if stale {
+                    count(&mut self.tally.faults, Fault::StaleRelist.name());
+                }
+            }
+            (Some(events), fault) => {
+                let first = if fault == Some(Fault::WatchPartial) { 1 } else { events.len() };
+                for event in events.iter().take(first) {
+                    process.hear(kind, event);
+                }
+                match fault {
+                    Some(Fault::WatchDuplicate) => {
+                        events.iter().take(first).for_each(|event| process.hear(kind, event));
+                    }
+                    Some(Fault::WatchReplay) => {
+                        let stream = process.streams.get(&kind);
+                        if let Some(old) = stream.and_then(|s| s.old.clone()) {
+                            process.tell(kind, &old, false);
+                        }
+                    }
+                    Some(Fault::Bookmark) => process.inbox.push(Event::Tick),
+                    _ => {}
+                }
+            }
+        }
+        if !process.inbox.is_empty() {
+            self.queue_step(number);
+        }
+        self.arrange_watches();
+    }
+
+    /// Wakes a process when it wants to be.
+    pub(crate) fn arrange_wake(&mut self, number: usize) {
+        let process = &mut self.processes[number];
+        let Some(wish) = process.controller.next_wake_ms() else { return };
+        let soonest = if wish <= self.now_ms { self.now_ms + 1 } else { wish };
+        if process.wake_at.is_none_or(|at| at > soonest) {
+            process.wake_at = Some(soonest);
+            let epoch = process.epoch;
+            self.queue_at(soonest, Happening::Wake(number, epoch, soonest));
+        }
+    }
+
+    /// A process renews the lease, asks for it, or notices that it has lost it.
+    fn renew(&mut self, number: usize) {
+        self.queue_at(self.now_ms + RETRY_MS, Happening::Renew(number));
+        let now_ms = self.now_ms;
+        let down = self.api_down_until > now_ms;
+        let process = &mut self.processes[number];
+        let me = (number, process.epoch);
+        let free = self.lease.holder.is_none() || self.lease.renewed_ms + LEASE_MS <= now_ms;
+        let mine = self.lease.holder == Some(me);
+        let news = match process.hold {
+            Hold::Since(_) if mine && !down => {
+                process.hold = Hold::Since(now_ms);
+                self.lease.renewed_ms = now_ms;
+                None
+            }
+            Hold::Since(renewed) if !mine || renewed + RENEW_MS <= now_ms => {
+                process.hold = Hold::Not;
+                Some(Leadership::Lost)
+            }
+            Hold::Not if !down && (free || mine) => {
+                process.hold = Hold::Since(now_ms);
+                self.lease.renewed_ms = now_ms;
+                if !mine {
+                    self.lease.holder = Some(me);
+                    self.lease.term += 1;
+                }
+                Some(Leadership::Held)
+            }
+            Hold::Since(_) | Hold::Not | Hold::Always => None,
+        };
+        if let Some(leadership) = news {
+            process.inbox.push(Event::Leadership(leadership));
+            self.trace.say(now_ms, || format!("process {number}: the lease is {leadership:?}"));
+            self.queue_step(number);
+        }
+    }
+
+    /// A process dies and another starts in its place. `how` goes into the trace.
+    pub fn kill(&mut self, number: usize, how: &str) {
+        self.trace.say(self.now_ms, || format!("process {number} dies: {how}"));
+        let old = &self.processes[number];
+        let hold = if old.hold == Hold::Always { Hold::Always } else { Hold::Not };
+        let epoch = old.epoch + 1;
+        let layout = self.scene.layout;
+        let fresh = Process::start(self.policy.clone(), layout, number, epoch, hold);
+        self.processes[number] = fresh;
+        if let Some(mutant) = &mut self.mutant {
+            mutant.restart();
+        }
+        self.arrange_watches();
+    }
+
+    /// Every process ends in order and starts again with this cloud config.
+    pub fn reconfigure(&mut self, policy: Policy) {
+        self.policy = policy;
+        self.lease.holder = None;
+        for number in 0..self.processes.len() {
+            self.kill(number, "restarted with another cloud config");
+        }
+    }
+
+    /// Notes that a rule was broken, unless one was before.
+    pub(crate) fn fail(&mut self, rule: &'static str, text: String) {
+        if self.breach.is_none() {
+            self.trace.say(self.now_ms, || format!("BROKEN {rule}: {text}"));
+            self.breach = Some(Breach { rule, text, at_ms: self.now_ms });
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What a seed draws: the scene, which faults are on and how hard, how much is done.
+
+use crate::fault::{FAULTS, Fault};
+use crate::random::Random;
+use crate::scene::{LAYOUTS, Layout, Scene};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What seeds may draw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Everything.
+    #[default]
+    All,
+    /// No faults: what it costs is counted.
+    Calm,
+    /// Azure's faults only.
+    Azure,
+    /// Faults of the API server and its watches only.
+    Kubernetes,
+    /// Crashes and pauses only.
+    Crashes,
+    /// Two processes and a lease, in every seed.
+    Leaders,
+    /// Every fault, container load balancers only.
+    Containers,
+}
+
+/// Every profile with its name.
+pub const PROFILES: [(Profile, &str); 7] = [
+    (Profile::All, "all"),
+    (Profile::Calm, "calm"),
+    (Profile::Azure, "azure"),
+    (Profile::Kubernetes, "kubernetes"),
+    (Profile::Crashes, "crashes"),
+    (Profile::Leaders, "leaders"),
+    (Profile::Containers, "containers"),
+];
+
+impl Profile {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        PROFILES.iter().find(|(profile, _)| *profile == self).map_or("", |(_, name)| name)
+    }
+
+    /// The profile of a name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        PROFILES.iter().find(|(_, known)| *known == name).map(|(profile, _)| *profile)
+    }
+
+    fn allows(self, fault: Fault) -> bool {
+        let process = matches!(
+            fault,
+            Fault::CrashBefore | Fault::CrashAfter | Fault::CrashIdle | Fault::Pause
+        );
+        let people = fault >= Fault::HandEdits;
+        match self {
+            Self::All | Self::Containers => true,
+            Self::Calm => false,
+            Self::Azure => fault < Fault::ApiThrottled || people,
+            Self::Kubernetes => {
+                (Fault::ApiThrottled..Fault::CrashBefore).contains(&fault)
+                    || fault == Fault::FinalizerStripped
+            }
+            Self::Crashes => process || fault == Fault::ConfigChanges,
+            Self::Leaders => process || fault == Fault::TwoLeaders || fault == Fault::ApiDown,
+        }
+    }
+}
+
+/// How long things take when nothing is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// A request to Azure, one way.
+    pub azure_ms: u64,
+    /// A call to the API server, one way.
+    pub api_ms: u64,
+    /// A watch event.
+    pub watch_ms: u64,
+    /// A long-running operation.
+    pub operation_ms: u64,
+}
+
+/// Everything a seed draws beforehand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Swarm {
+    /// Where it starts from.
+    pub scene: Scene,
+    /// Faults that are on, with their chance in a thousand.
+    pub strengths: BTreeMap<Fault, u64>,
+    /// How long things take.
+    pub pace: Pace,
+    /// Moves of all actors.
+    pub moves: u64,
+    /// Within which time they are made, in milliseconds.
+    pub horizon_ms: u64,
+    /// Services that there may be at a time.
+    pub services: u64,
+}
+
+const STRENGTHS: [u64; 4] = [3, 10, 30, 90];
+
+impl Swarm {
+    /// Draws a seed's swarm.
+    #[must_use]
+    pub fn draw(random: &Random, profile: Profile, without: &BTreeSet<Fault>) -> Self {
+        let mut sizes = random.fork("sizes");
+        let mut choice = random.fork("layout");
+        let layout = match profile {
+            Profile::Containers => Layout::Containers,
+            _ => choice.pick(&LAYOUTS).0,
+        };
+        let scene = Scene::draw(layout, &mut random.fork("scene"));
+        let calm = random.fork("calm").permille(60) && profile != Profile::Leaders;
+        let mut strengths = BTreeMap::new();
+        for fault in FAULTS {
+            // Each fault has a generator of its own: a new one changes none of the others.
+            let mut own = random.fork(fault.name());
+            let on = own.permille(250);
+            let strength = *own.pick(&STRENGTHS);
+            let forced = profile == Profile::Leaders && *fault == Fault::TwoLeaders;
+            if (on || forced) && !calm && profile.allows(*fault) && !without.contains(fault) {
+                strengths.insert(*fault, strength);
+            }
+        }
+        let pace = Pace {
+            azure_ms: *sizes.pick(&[0, 5, 40, 150]),
+            api_ms: *sizes.pick(&[0, 2, 10]),
+            watch_ms: *sizes.pick(&[0, 5, 50]),
+            operation_ms: *sizes.pick(&[0, 0, 60, 1_500, 20_000]),
+        };
+        let calm = strengths.is_empty();
+        let moves = sizes.between(5, 40);
+        let horizon_ms = if calm { moves * 120_000 } else { sizes.between(20_000, 1_800_000) };
+        let services = sizes.between(2, 7);
+        Self { scene, strengths, pace, moves, horizon_ms, services }
+    }
+
+    /// Whether nothing at all goes wrong.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.strengths.is_empty()
+    }
+
+    /// Whether a fault is on.
+    #[must_use]
+    pub fn has(&self, fault: Fault) -> bool {
+        self.strengths.contains_key(&fault)
+    }
+}

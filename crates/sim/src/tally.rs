@@ -1,0 +1,63 @@
+//! Counts of what was met.
+
+use std::collections::BTreeMap;
+
+/// How often each thing was met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Faults by name.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Crashes by the effect they happened at, before and after it.
+    pub crashes: BTreeMap<String, u64>,
+    /// Moves of actors by kind.
+    pub moves: BTreeMap<&'static str, u64>,
+    /// Checks made, by rule.
+    pub checks: BTreeMap<&'static str, u64>,
+    /// Layouts.
+    pub layouts: BTreeMap<&'static str, u64>,
+    /// Things that happened: calls, answers, deliveries, wake-ups, moves.
+    pub steps: u64,
+    /// Steps of controllers.
+    pub controller_steps: u64,
+    /// Writes that Azure carried out.
+    pub azure_writes: u64,
+    /// Simulated time, in milliseconds.
+    pub simulated_ms: u64,
+}
+
+impl Tally {
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Self) {
+        let Self {
+            faults,
+            crashes,
+            moves,
+            checks,
+            layouts,
+            steps,
+            controller_steps,
+            azure_writes,
+            simulated_ms,
+        } = other;
+        add(&mut self.faults, faults);
+        add(&mut self.crashes, crashes);
+        add(&mut self.moves, moves);
+        add(&mut self.checks, checks);
+        add(&mut self.layouts, layouts);
+        self.steps += steps;
+        self.controller_steps += controller_steps;
+        self.azure_writes += azure_writes;
+        self.simulated_ms += simulated_ms;
+    }
+}
+
+fn add<K: Ord + Clone>(own: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
+    for (key, count) in more {
+        *own.entry(key.clone()).or_insert(0) += count;
+    }
+}
+
+/// Counts one more.
+pub fn count<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
+    *counts.entry(key).or_insert(0) += 1;
+}

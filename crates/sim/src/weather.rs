@@ -1,0 +1,262 @@
+//! What goes wrong, and when: drawn from a seed, or written down beforehand.
+
+use crate::fault::Fault;
+use crate::random::Random;
+use crate::swarm::Swarm;
+use arm::{Method, Request, Target};
+use std::collections::BTreeMap;
+
+/// Faults of one Azure call, with the calls they suit.
+const CALLS: &[(Fault, Suits)] = &[
+    (Fault::QuotaWithHeader, Suits::Every),
+    (Fault::QuotaWithoutHeader, Suits::Every),
+    (Fault::QuotaInBody, Suits::Every),
+    (Fault::LockThrottled, Suits::Writes),
+    (Fault::NotProvisioned, Suits::Writes),
+    (Fault::GatewayThrottled, Suits::Every),
+    (Fault::OtherOperation, Suits::Writes),
+    (Fault::ScopeLocked, Suits::Writes),
+    (Fault::Precondition, Suits::Writes),
+    (Fault::Refused, Suits::Writes),
+    (Fault::Forbidden, Suits::Writes),
+    (Fault::GroupMissing, Suits::Deletes),
+    (Fault::TokenExpired, Suits::Every),
+    (Fault::TokenEndpointDown, Suits::Every),
+    (Fault::ServerError, Suits::Every),
+    (Fault::Preempted, Suits::Compute),
+    (Fault::ParentMissing, Suits::Compute),
+    (Fault::Superseded, Suits::Changes),
+    (Fault::LosesPool, Suits::Balancers),
+    (Fault::OperationFails, Suits::Changes),
+    (Fault::Stuck, Suits::Changes),
+    (Fault::ErrorIn200, Suits::Tables),
+    (Fault::AcceptedThenFails, Suits::Tables),
+    (Fault::ResetBefore, Suits::Every),
+    (Fault::ResetAfter, Suits::Every),
+    (Fault::Truncated, Suits::Every),
+    (Fault::Hang, Suits::Every),
+    (Fault::Slow, Suits::Every),
+    (Fault::StaleList, Suits::Reads),
+];
+
+const API_CALLS: &[Fault] = &[
+    Fault::ApiThrottled,
+    Fault::ApiError,
+    Fault::ApiUnavailable,
+    Fault::ApiConflict,
+    Fault::ApiAnswerLostApplied,
+    Fault::ApiAnswerLostNotApplied,
+];
+
+const WATCHES: &[Fault] = &[
+    Fault::WatchExpired,
+    Fault::WatchBroken,
+    Fault::WatchDuplicate,
+    Fault::WatchReplay,
+    Fault::WatchPartial,
+    Fault::Bookmark,
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Suits {
+    Every,
+    Reads,
+    Writes,
+    Deletes,
+    /// PUT and DELETE.
+    Changes,
+    Balancers,
+    Compute,
+    Tables,
+}
+
+impl Suits {
+    fn fits(self, request: &Request) -> bool {
+        let write = request.method.is_write();
+        let (Target::Path(path) | Target::Url(path)) = &request.target;
+        match self {
+            Self::Every => true,
+            Self::Reads => !write && matches!(request.target, Target::Path(_)),
+            Self::Writes => write,
+            Self::Deletes => request.method == Method::Delete,
+            Self::Changes => matches!(request.method, Method::Put | Method::Delete),
+            Self::Balancers => request.method == Method::Put && path.contains("/loadBalancers/"),
+            Self::Compute => write && path.contains("/Microsoft.Compute/"),
+            Self::Tables => request.method == Method::Post && path.contains("/serviceGateways/"),
+        }
+    }
+}
+
+/// When the process dies around an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Crash {
+    /// It does not.
+    None,
+    /// Before the effect is carried out.
+    Before,
+    /// After it was carried out; its answer reaches nobody.
+    After,
+}
+
+/// What is done to one numbered thing in a run that is written down beforehand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// The process dies at this effect.
+    pub crash: Option<(u64, Side)>,
+    /// The answer of this call is lost.
+    pub lose: Option<(u64, Side)>,
+    /// These two calls' answers change places.
+    pub swap: Option<(u64, u64)>,
+}
+
+/// Before or after a thing takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Before: it never does.
+    Before,
+    /// After: nobody learns of it.
+    After,
+}
+
+/// Where faults come from.
+#[derive(Clone, Debug)]
+pub enum Weather {
+    /// Nothing goes wrong.
+    Fair,
+    /// Drawn.
+    Drawn(Box<Drawn>),
+    /// Written down.
+    Scripted(Script),
+}
+
+/// Draws faults by strength.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    strengths: BTreeMap<Fault, u64>,
+    azure: Random,
+    api: Random,
+    watch: Random,
+    crash: Random,
+    lag: Random,
+}
+
+impl Drawn {
+    /// The weather of a seed's swarm.
+    #[must_use]
+    pub fn new(swarm: &Swarm, random: &Random) -> Self {
+        Self {
+            strengths: swarm.strengths.clone(),
+            azure: random.fork("weather of Azure"),
+            api: random.fork("weather of the API server"),
+            watch: random.fork("weather of watches"),
+            crash: random.fork("crashes"),
+            lag: random.fork("lag"),
+        }
+    }
+
+    fn strength(&self, fault: Fault) -> u64 {
+        self.strengths.get(&fault).copied().unwrap_or(0)
+    }
+}
+
+impl Weather {
+    /// What befalls an Azure call, with a number to draw details from.
+    pub fn azure(&mut self, request: &Request) -> Option<(Fault, u64)> {
+        let Self::Drawn(drawn) = self else { return None };
+        for (fault, suits) in CALLS {
+            let strength = drawn.strength(*fault);
+            if strength > 0 && suits.fits(request) && drawn.azure.permille(strength) {
+                return Some((*fault, drawn.azure.next()));
+            }
+        }
+        None
+    }
+
+    /// What befalls a call to the API server.
+    pub fn api(&mut self) -> Option<Fault> {
+        let Self::Drawn(drawn) = self else { return None };
+        API_CALLS.iter().copied().find(|fault| {
+            let strength = drawn.strength(*fault);
+            strength > 0 && drawn.api.permille(strength)
+        })
+    }
+
+    /// What befalls a delivery of a watch.
+    pub fn watch(&mut self) -> Option<Fault> {
+        let Self::Drawn(drawn) = self else { return None };
+        WATCHES.iter().copied().find(|fault| {
+            let strength = drawn.strength(*fault);
+            strength > 0 && drawn.watch.permille(strength)
+        })
+    }
+
+    /// How much older than now a list is, in revisions.
+    pub fn stale_relist(&mut self) -> Option<u64> {
+        let Self::Drawn(drawn) = self else { return None };
+        let strength = drawn.strength(Fault::StaleRelist);
+        (strength > 0 && drawn.watch.permille(strength * 4)).then(|| drawn.watch.between(1, 12))
+    }
+
+    /// Whether the process dies around an effect.
+    pub fn crash(&mut self, effect: u64) -> Crash {
+        match self {
+            Self::Fair => Crash::None,
+            Self::Scripted(script) => match script.crash {
+                Some((at, Side::Before)) if at == effect => Crash::Before,
+                Some((at, Side::After)) if at == effect => Crash::After,
+                _ => Crash::None,
+            },
+            Self::Drawn(drawn) => {
+                let (before, after) =
+                    (drawn.strength(Fault::CrashBefore), drawn.strength(Fault::CrashAfter));
+                if before > 0 && drawn.crash.permille(before) {
+                    Crash::Before
+                } else if after > 0 && drawn.crash.permille(after) {
+                    Crash::After
+                } else {
+                    Crash::None
+                }
+            }
+        }
+    }
+
+    /// For how long the process stands still before it sends an effect.
+    pub fn pause_ms(&mut self) -> Option<u64> {
+        let Self::Drawn(drawn) = self else { return None };
+        let strength = drawn.strength(Fault::Pause);
+        (strength > 0 && drawn.crash.permille(strength.div_ceil(4)))
+            .then(|| *drawn.crash.pick(&[3_000, 12_000, 25_000, 90_000, 240_000]))
+    }
+
+    /// Whether a numbered call's answer is lost.
+    #[must_use]
+    pub fn lose(&self, call: u64) -> Option<Side> {
+        match self {
+            Self::Scripted(Script { lose: Some((at, side)), .. }) if *at == call => Some(*side),
+            _ => None,
+        }
+    }
+
+    /// The numbered call whose answer changes places with this one's.
+    #[must_use]
+    pub fn swap(&self, call: u64) -> Option<u64> {
+        match self {
+            Self::Scripted(Script { swap: Some((one, two)), .. }) if *one == call => Some(*two),
+            Self::Scripted(Script { swap: Some((one, two)), .. }) if *two == call => Some(*one),
+            _ => None,
+        }
+    }
+
+    /// How much later than usual something arrives.
+    pub fn jitter_ms(&mut self, usual_ms: u64) -> u64 {
+        let Self::Drawn(drawn) = self else { return usual_ms };
+        if usual_ms == 0 { 0 } else { drawn.lag.between(usual_ms / 2, usual_ms * 2) }
+    }
+
+    /// How much later a watch brings something; and whether that is a fault.
+    pub fn watch_lag_ms(&mut self) -> Option<u64> {
+        let Self::Drawn(drawn) = self else { return None };
+        let strength = drawn.strength(Fault::WatchLag);
+        (strength > 0 && drawn.lag.permille(strength * 4)).then(|| drawn.lag.between(100, 15_000))
+    }
+}
