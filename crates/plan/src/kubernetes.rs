@@ -12,7 +12,8 @@ use model::kubernetes::{
 use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::Layout;
 use model::report::Wait;
-use model::{Policy, ServiceUid};
+use model::world::Fact;
+use model::{Group, Policy, ServiceUid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -135,12 +136,22 @@ fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     }
     let sent = draft.world.in_flight.values().any(|f| f.causes.contains(uid));
     let writing = sent || draft.changes.values().any(|c| c.causes.contains(uid));
-    let blind = draft.balancers().is_none() || !draft.needs.is_empty();
+    let blind = draft.balancers().is_none() || !draft.needs.is_empty() || is_hidden(draft, uid);
     if on_balancer || writing || blind || case.traces == Traces::Some {
         return;
     }
     let write = let_go(case.service);
     draft.writes.extend(write);
+}
+
+/// Whether something that may hold a part of the Service cannot be read.
+fn is_hidden(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
+    let azure = &draft.world.azure;
+    let own = draft.cases[uid].service.annotation("azure-load-balancer-resource-group");
+    let groups = [Some(draft.policy.group.clone()), own.map(Group::new)];
+    let ips = groups.iter().flatten().filter_map(|group| azure.public_ips.get(group));
+    matches!(azure.security_group, Fact::Unreadable(_))
+        || ips.into_iter().any(|fact| matches!(fact, Fact::Unreadable(_)))
 }
 
 /// The next write to a Service of which nothing is left in Azure: its address goes first, then

@@ -3,16 +3,31 @@
 use crate::desired::{balancer, member, private_link, public_ip, security_group, upgrade};
 use crate::draft::Draft;
 use crate::{kubernetes, placement};
-use model::report::Wait;
+use model::report::{Finding, Severity, Wait};
 use model::world::{Fact, Need};
 use model::{Group, ResourceId, ServiceUid};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Drafts everything, or what has to be read first.
 pub(crate) fn plan(draft: &mut Draft<'_>) {
     if !draft.world.is_complete(&placement::kinds(draft)) {
         let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
         uids.iter().for_each(|uid| draft.wait(uid, Wait::Listing));
+        return;
+    }
+    if let Some(why) = unreadable_balancers(draft) {
+        // Not to know them is not to know that there are none: nothing is planned.
+        let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
+        uids.iter().for_each(|uid| draft.wait(uid, Wait::Reading(Need::Balancers)));
+        draft.findings.push(Finding {
+            severity: Severity::Refusal,
+            rule: "LoadBalancersUnreadable",
+            key: Arc::from(Need::Balancers.to_string()),
+            value: why,
+            allowed: Arc::from("an identity that may read them"),
+        });
+        kubernetes::claim(draft);
         return;
     }
     if !is_read(draft) {
@@ -40,6 +55,13 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
     kubernetes::claim(draft);
     kubernetes::conclude(draft, &placement, &chosen);
     draft.needs.extend(members);
+}
+
+fn unreadable_balancers(draft: &Draft<'_>) -> Option<Arc<str>> {
+    match &draft.world.azure.balancers {
+        Fact::Unreadable(why) => Some(Arc::clone(why)),
+        Fact::Unknown | Fact::Known(_) => None,
+    }
 }
 
 /// Whether everything is known that any Service needs; what is not becomes a need.

@@ -260,6 +260,9 @@ impl Stage {
                 format!("Azure: {what} -> {status} {}", answer.code().unwrap_or(""))
             });
             let after = self.azure_view(&request);
+            if answer.status < 300 && request.method == Method::Put {
+                self.trace.say(self.now_ms, || format!("  now {}", summary(after.as_ref())));
+            }
             self.check_azure_write(&sent, &request, before.as_ref(), after.as_ref(), &answer);
         }
         let (answer, delay) = wire::azure_answer(answer);
@@ -369,7 +372,7 @@ impl Stage {
         answer
     }
 
-    fn service_at(&self, path: &str) -> Option<std::sync::Arc<serde_json::Value>> {
+    pub(crate) fn service_at(&self, path: &str) -> Option<std::sync::Arc<serde_json::Value>> {
         let mut segments = path.split('/').skip_while(|s| *s != "namespaces").skip(1);
         let (namespace, plural, name) = (segments.next()?, segments.next()?, segments.next()?);
         (plural == "services").then_some(())?;
@@ -486,4 +489,34 @@ fn refused_code(request: &Request, number: u64) -> &'static str {
         &["InvalidRequestFormat"]
     };
     codes[usize::try_from(number % codes.len() as u64).unwrap_or(0)]
+}
+
+/// What stands in a resource after a write, in a few words.
+pub(crate) fn summary(after: Option<&serde_json::Value>) -> String {
+    let Some(after) = after else { return "nothing is there".to_owned() };
+    let mut words = Vec::new();
+    for collection in ["frontendIPConfigurations", "loadBalancingRules", "probes", "securityRules"] {
+        for (name, part) in crate::check::form::parts(after, collection) {
+            let inside = &part["properties"];
+            let to = [
+                &inside["destinationAddressPrefix"],
+                &inside["destinationAddressPrefixes"],
+                &inside["publicIPAddress"]["id"],
+                &inside["privateIPAddress"],
+            ];
+            let to: Vec<String> =
+                to.iter().filter(|to| !to.is_null()).map(ToString::to_string).collect();
+            let to = to.join(" ");
+            let to = to.rsplit('/').next().unwrap_or("");
+            words.push(if to.is_empty() { name } else { format!("{name} at {to}") });
+        }
+    }
+    for (name, pool) in crate::check::form::parts(after, "backendAddressPools") {
+        let held = pool["properties"]["loadBalancerBackendAddresses"].as_array();
+        let held = held.into_iter().flatten();
+        let held: Vec<&str> =
+            held.filter_map(|a| a["properties"]["ipAddress"].as_str()).collect();
+        words.push(format!("pool {name} of [{}]", held.join(" ")));
+    }
+    words.join(", ")
 }

@@ -3,12 +3,14 @@
 pub mod actor;
 pub mod canary;
 pub mod check;
+pub mod exhaust;
 pub mod fault;
 pub mod laboratory;
 pub mod process;
 pub mod random;
 pub mod run;
 pub mod scene;
+pub mod shrink;
 pub mod stage;
 pub mod swarm;
 pub mod tally;

@@ -134,6 +134,8 @@ struct Play {
     side: Side,
     calm: bool,
     made: u64,
+    /// Writes, and resources that differ.
+    cost: (u64, u64),
     estate: BTreeSet<String>,
 }
 
@@ -168,7 +170,7 @@ impl Play {
         let calm = swarm.is_calm();
         let company = Company::new(&swarm);
         let estate = stage.ids();
-        Self { stage, company, planned, side, calm, made: 0, estate }
+        Self { stage, company, planned, side, calm, made: 0, cost: (0, 0), estate }
     }
 
     /// Everything, to the last deletion. The end's form where nothing broke.
@@ -195,6 +197,9 @@ impl Play {
         }
         if self.calm {
             self.count_cost(self.stage.now_ms + 90_000);
+            if self.side == Side::Faulty {
+                self.check_cost();
+            }
         }
         self.stage.weather = Weather::Fair;
         self.stage.api_down_until = 0;
@@ -229,6 +234,9 @@ impl Play {
     /// Why it has not come right, in the controller's own words.
     fn unsettled(&self) -> String {
         let mut text = String::from("it does not come right:");
+        if !self.stage.rests() {
+            text.push_str(" something is under way;");
+        }
         if !self.company.is_content(&self.stage) {
             text.push_str(" the actors have not got what they want;");
         }
@@ -241,6 +249,18 @@ impl Play {
                 for wait in &service.waits {
                     text.push_str(&format!(" {} waits for {wait};", service.name));
                 }
+            }
+            for (need, why, _) in controller.unread() {
+                text.push_str(&format!(" {need}: {why};"));
+            }
+            for (uid, hold) in &controller.world().holds {
+                text.push_str(&format!(" {uid} is set aside: {};", hold.reason));
+            }
+            for change in &controller.plan().changes {
+                text.push_str(&format!(" to be written: {};", change.target.name()));
+            }
+            for write in &controller.plan().writes {
+                text.push_str(&format!(" to be written: {:?};", write.object));
             }
             let needs = &controller.report().needs;
             needs.iter().for_each(|need| text.push_str(&format!(" reading {need};")));
@@ -340,8 +360,15 @@ impl Play {
         let gone = |id: &&&String| id.contains("/natgateways/") && !after.contains_key(**id);
         differ += ids.iter().filter(gone).count() as u64;
         let written = self.stage.ledger.attempts - attempts;
-        // Rounded up: one write more where up to five resources differ.
-        if written * 5 > differ * 6 + 4 && self.side == Side::Faulty {
+        let (all_written, all_differ) = &mut self.cost;
+        *all_written += written;
+        *all_differ += differ;
+    }
+
+    /// L5: what all moves have cost together.
+    fn check_cost(&mut self) {
+        let (written, differ) = self.cost;
+        if written * 5 > differ * 6 + 15 {
             let text = format!("{written} writes for {differ} resources that differ");
             self.stage.fail("L5", text);
         }

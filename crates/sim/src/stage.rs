@@ -215,6 +215,12 @@ impl Stage {
         false
     }
 
+    /// Whether nothing is on its way to anybody.
+    #[must_use]
+    pub fn rests(&self) -> bool {
+        self.busy == 0
+    }
+
     /// Whether nothing is under way and nothing waits.
     #[must_use]
     pub fn is_quiet(&self) -> bool {

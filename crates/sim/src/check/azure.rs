@@ -146,8 +146,10 @@ impl Stage {
             let edited = service.edited_at;
             let wants = service.wants;
             let known = self.ledger.addresses.get(&key).cloned();
+            if known.as_ref().is_some_and(|(old, _)| old == address) {
+                continue;
+            }
             if let Some((old, at)) = known
-                && old != *address
                 && at == edited
                 && wants
                 && !self.hands_are_near()

@@ -8,19 +8,22 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What differs between two runs that come to the same: what Azure hands out, orders, marks.
-const BY_CHANCE: [&str; 12] = [
+const BY_CHANCE: [&str; 14] = [
     "etag",
-    "provisioningState",
-    "resourceGuid",
+    "provisioningstate",
+    "resourceguid",
     "priority",
-    "futureProperty",
-    "backendIPConfigurations",
-    "ipConfiguration",
-    "ipConfigurations",
-    "loadBalancerFrontendIpConfigurations",
-    "defaultSecurityRules",
-    "privateIPAllocationMethod",
+    "futureproperty",
+    "backendipconfigurations",
+    "ipconfiguration",
+    "ipconfigurations",
+    "loadbalancerfrontendipconfigurations",
+    "defaultsecurityrules",
+    "privateipallocationmethod",
     "fqdn",
+    // Tags are never taken off again, so those of an earlier wish may or may not be there.
+    "team",
+    "owner",
 ];
 
 /// Everything as it is, in a form that is the same for two runs that come to the same.
@@ -46,11 +49,21 @@ fn tidy(value: &Value) -> Option<Value> {
             if kept.is_empty() {
                 return None;
             }
+            // A node that drains stays in a pool it was in, and does not join one it was not in.
+            kept.retain(|item| item["properties"]["adminstate"] != "down");
             kept.sort_by_key(ToString::to_string);
             Value::Array(kept)
         }
         other => other.clone(),
     })
+}
+
+/// A machine by the pools it is in: the rest is not ours.
+fn pools_of(machine: &Value) -> Value {
+    let text = machine.to_string();
+    let ids = text.split('"').filter(|part| part.contains("/backendaddresspools/"));
+    let ids: BTreeSet<&str> = ids.collect();
+    serde_json::json!({ "pools": ids })
 }
 
 impl Stage {
@@ -67,18 +80,29 @@ impl Stage {
             }
             text
         };
+        let renamed = |value: &Value| -> Option<Value> {
+            let text = rename(value.to_string());
+            tidy(&serde_json::from_str(&text).unwrap_or(Value::String(text)))
+        };
         let mut form = Form::new();
         for resource in &resources {
             let id = resource["id"].as_str().unwrap_or("");
             // Where a Service is placed depends on what was there when it came.
             let placed = self.scene.layout == Layout::Several
                 && (id.contains("/loadBalancers/") || id.contains("/virtualMachines/"));
-            if !placed && let Some(tidied) = tidy(resource) {
-                form.insert(rename(id.to_owned()), rename(tidied.to_string()));
+            let nic = id.contains("/virtualMachines/") && id.contains("/networkInterfaces/");
+            if placed || nic {
+                continue;
+            }
+            if let Some(mut tidied) = renamed(resource) {
+                if id.contains("/virtualMachines/") {
+                    tidied = pools_of(&tidied);
+                }
+                form.insert(rename(id.to_owned()), tidied.to_string());
             }
         }
-        if let Some(tables) = self.azure.gateway(&scene::gateway()).as_ref().and_then(tidy) {
-            form.insert("service gateway".to_owned(), rename(tables.to_string()));
+        if let Some(tables) = self.azure.gateway(&scene::gateway()).as_ref().and_then(renamed) {
+            form.insert("service gateway".to_owned(), tables.to_string());
         }
         for service in self.kubernetes.list("services", None) {
             let meta = &service["metadata"];
@@ -101,15 +125,26 @@ impl Stage {
             words.push((service.base.clone(), format!("<{name}>")));
             words.push((uid.to_lowercase(), format!("<{name}>")));
         }
+        for service in self.kubernetes.list("services", None) {
+            let (meta, spec) = (&service["metadata"], &service["spec"]);
+            let name = format!("{}.{}", text(&meta["namespace"]), text(&meta["name"]));
+            for port in spec["ports"].as_array().into_iter().flatten() {
+                let word = format!(":{}", port["nodePort"]);
+                words.push((word, format!(":\"<port {} of {name}>\"", port["port"])));
+            }
+            let word = format!(":{}", spec["healthCheckNodePort"]);
+            words.push((word, format!(":\"<health port of {name}>\"")));
+        }
+        words.retain(|(word, _)| word != ":null");
         for resource in resources {
             let id = text(&resource["id"]);
             let last = id.rsplit('/').next().unwrap_or("").to_lowercase();
             if let Some(address) = resource["properties"]["ipAddress"].as_str() {
-                words.push((format!("\"{address}\""), format!("<address of {last}>")));
+                words.push((format!("\"{address}\""), format!("\"<address of {last}>\"")));
             }
             for (name, frontend) in parts(resource, "frontendIPConfigurations") {
                 if let Some(address) = frontend["properties"]["privateIPAddress"].as_str() {
-                    let name = format!("<address of frontend {}>", name.to_lowercase());
+                    let name = format!("\"<address of frontend {}>\"", name.to_lowercase());
                     words.push((format!("\"{address}\""), name));
                 }
             }

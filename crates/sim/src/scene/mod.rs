@@ -103,6 +103,8 @@ pub struct Scene {
     /// Whether somebody else's frontend and outbound rule stand on the load balancer from the
     /// start, as on a managed cluster.
     pub outbound: Outbound,
+    /// Where UIDs come from.
+    pub uids: u64,
 }
 
 /// Whether somebody else's outbound rule is on our load balancer.
@@ -122,7 +124,7 @@ impl Scene {
         let suits = matches!(layout, Layout::Single | Layout::Nics | Layout::Several);
         let outbound =
             if suits && random.permille(500) { Outbound::Theirs } else { Outbound::None };
-        Self { layout, nodes, outbound }
+        Self { layout, nodes, outbound, uids: random.next() }
     }
 
     /// The cloud config with changes, as text.
@@ -168,6 +170,7 @@ impl Scene {
             ownership: Ownership::AppliedOnly,
             history_limit: 4_000,
             started_ms: now_ms,
+            seed: self.uids,
             ..StoreOptions::default()
         };
         let mut store = Store::new(options);

@@ -140,7 +140,7 @@ pub fn service(namespace: &str, index: u64) -> Value {
             "annotations": {}},
         "spec": {"type": "LoadBalancer", "selector": {"app": format!("web-{index}")},
             "ports": [{"name": "http", "port": 80 + index, "targetPort": 8080,
-                "protocol": "TCP"}]}})
+                "protocol": "TCP", "nodePort": 30_080 + index}]}})
 }
 
 /// A Pod that runs on a node and has an address.
