@@ -2,7 +2,7 @@
 
 use crate::command::{
     azure_emulator, azure_role, bench, completions, explain, kube_emulator, lint, man, migrate,
-    plan, run, status, up,
+    plan, run, sim, status, up,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -48,6 +48,8 @@ pub enum Command {
     AzureRole(azure_role::Args),
     /// Measure the controller between two emulators
     Bench(bench::Args),
+    /// Try to break the controller: seeded faults between both emulators, and every rule checked
+    Sim(sim::Args),
     /// Print the completions of a shell
     Completions(completions::Args),
     /// Print the manual page, or write one for each command

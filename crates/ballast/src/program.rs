@@ -91,6 +91,7 @@ async fn dispatch(cli: Cli, called_as: &str) -> Outcome {
         Command::AzureEmulator(args) => command::azure_emulator::run(args).await,
         Command::AzureRole(args) => command::azure_role::run(&args),
         Command::Bench(args) => command::bench::run(args).await,
+        Command::Sim(args) => command::sim::run(&args),
         Command::Completions(args) => command::completions::run(&args, command_line(called_as)),
         Command::Man(args) => command::man::run(&args, command_line(called_as)),
     }

@@ -1,27 +1,52 @@
 //! scratch
-use sim::exhaust::*; use sim::scene::LAYOUTS; use sim::canary::CANARIES; use sim::run::{run,Settings};
+use sim::canary::CANARIES;
+use sim::exhaust::*;
+use sim::run::{Settings, run};
+use sim::scene::LAYOUTS;
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("c") {
         for c in CANARIES {
             let mut hit = None;
             for seed in 0..60 {
                 let s = Settings { canary: Some(*c), ..Settings::default() };
-                let Ok(o) = std::panic::catch_unwind(|| run(seed, &s)) else { println!("PANIC {} {seed}", c.name()); continue };
-                if let Some(b) = o.breach { 
+                let Ok(o) = std::panic::catch_unwind(|| run(seed, &s)) else {
+                    println!("PANIC {} {seed}", c.name());
+                    continue;
+                };
+                if let Some(b) = o.breach {
                     let plain = run(seed, &Settings::default());
-                    if plain.breach.is_some() { continue; }
-                    hit = Some((seed, b)); break; }
+                    if plain.breach.is_some() {
+                        continue;
+                    }
+                    hit = Some((seed, b));
+                    break;
+                }
             }
-            match hit { Some((s, b)) => println!("{:24} {} after {} seeds: {}", c.name(), b.rule, s + 1, b.text.chars().take(110).collect::<String>()), None => println!("{:24} NOT CAUGHT", c.name()) }
+            match hit {
+                Some((s, b)) => println!(
+                    "{:24} {} after {} seeds: {}",
+                    c.name(),
+                    b.rule,
+                    s + 1,
+                    b.text.chars().take(110).collect::<String>()
+                ),
+                None => println!("{:24} NOT CAUGHT", c.name()),
+            }
         }
         return;
     }
     let mut all = 0;
-    for (layout, l) in LAYOUTS { for (scenario, s) in SCENARIOS { if suits(scenario, layout) {
-        let p = enumerate(scenario, layout, 40);
-        all += p.all();
-        println!("{l} {s}: {} {} {} wrong {}", p.crashes, p.losses, p.swaps, p.wrong.len());
-        for w in p.wrong.iter().take(2) { println!("    {}", w.chars().take(420).collect::<String>()); }
-    }}}
+    for (layout, l) in LAYOUTS {
+        for (scenario, s) in SCENARIOS {
+            if suits(scenario, layout) {
+                let p = enumerate(scenario, layout, 40);
+                all += p.all();
+                println!("{l} {s}: {} {} {} wrong {}", p.crashes, p.losses, p.swaps, p.wrong.len());
+                for w in p.wrong.iter().take(2) {
+                    println!("    {}", w.chars().take(420).collect::<String>());
+                }
+            }
+        }
+    }
     println!("{all} points");
 }

@@ -213,10 +213,9 @@ impl Mutant {
         if self.canary == Canary::NoBackOff && self.seen > 0 {
             self.seen = 0;
             let again = self.asked.iter().filter(|(_, asked)| asked.method.is_write());
-            out.extend(again.map(|(call, asked)| Effect::Azure {
-                call: *call,
-                request: asked.clone(),
-            }));
+            out.extend(
+                again.map(|(call, asked)| Effect::Azure { call: *call, request: asked.clone() }),
+            );
         }
         for effect in effects {
             match effect {
@@ -259,7 +258,9 @@ impl Mutant {
             }
             Canary::IgnoresIfMatch => request.if_match = None,
             Canary::DeletesNeighbour if delete => {
-                out.push(self.extra(Method::Delete, &scene::network("publicIPAddresses/theirs-ip")));
+                out.push(
+                    self.extra(Method::Delete, &scene::network("publicIPAddresses/theirs-ip")),
+                );
             }
             Canary::DeletesBroughtIp if delete => {
                 out.push(self.extra(Method::Delete, &scene::network("publicIPAddresses/byo-pip")));

@@ -214,7 +214,8 @@ impl Stage {
     pub(crate) fn azure_arrives(&mut self, sent: Sent, call: CallId, request: Request, id: u64) {
         let lost = self.weather.lose(id);
         let drawn = self.weather.azure(&request);
-        let ambiguous = || Answer::Fault(TransportFault::Ambiguous("the answer is lost".to_owned()));
+        let ambiguous =
+            || Answer::Fault(TransportFault::Ambiguous("the answer is lost".to_owned()));
         if lost == Some(Side::Before) {
             self.answer_azure(&sent, call, ambiguous(), id, 0);
             return;
@@ -322,7 +323,13 @@ impl Stage {
     }
 
     /// A call reaches the API server.
-    pub(crate) fn api_arrives(&mut self, sent: Sent, call: CallId, request: KubernetesCall, id: u64) {
+    pub(crate) fn api_arrives(
+        &mut self,
+        sent: Sent,
+        call: CallId,
+        request: KubernetesCall,
+        id: u64,
+    ) {
         let fault = self.weather.api();
         let lost = match (self.weather.lose(id), fault) {
             (None, Some(Fault::ApiAnswerLostApplied)) => Some(Side::After),
@@ -351,8 +358,7 @@ impl Stage {
             });
         }
         let at = self.now_ms + self.weather.jitter_ms(self.pace.api_ms);
-        let happening =
-            Happening::ApiAnswers(sent.process, sent.epoch, call, Box::new(answer), id);
+        let happening = Happening::ApiAnswers(sent.process, sent.epoch, call, Box::new(answer), id);
         self.queue_answer(at, id, happening);
     }
 
@@ -495,7 +501,8 @@ fn refused_code(request: &Request, number: u64) -> &'static str {
 pub(crate) fn summary(after: Option<&serde_json::Value>) -> String {
     let Some(after) = after else { return "nothing is there".to_owned() };
     let mut words = Vec::new();
-    for collection in ["frontendIPConfigurations", "loadBalancingRules", "probes", "securityRules"] {
+    for collection in ["frontendIPConfigurations", "loadBalancingRules", "probes", "securityRules"]
+    {
         for (name, part) in crate::check::form::parts(after, collection) {
             let inside = &part["properties"];
             let to = [
@@ -514,8 +521,7 @@ pub(crate) fn summary(after: Option<&serde_json::Value>) -> String {
     for (name, pool) in crate::check::form::parts(after, "backendAddressPools") {
         let held = pool["properties"]["loadBalancerBackendAddresses"].as_array();
         let held = held.into_iter().flatten();
-        let held: Vec<&str> =
-            held.filter_map(|a| a["properties"]["ipAddress"].as_str()).collect();
+        let held: Vec<&str> = held.filter_map(|a| a["properties"]["ipAddress"].as_str()).collect();
         words.push(format!("pool {name} of [{}]", held.join(" ")));
     }
     words.join(", ")

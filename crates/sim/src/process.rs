@@ -95,9 +95,7 @@ pub fn plural(kind: Kind) -> &'static str {
 fn kinds(layout: Layout) -> &'static [Kind] {
     match layout {
         Layout::Single | Layout::Nics | Layout::PerSet => &[Kind::Nodes, Kind::Services],
-        Layout::Several => {
-            &[Kind::Namespaces, Kind::Nodes, Kind::Services, Kind::EndpointSlices]
-        }
+        Layout::Several => &[Kind::Namespaces, Kind::Nodes, Kind::Services, Kind::EndpointSlices],
         Layout::Containers => &[Kind::Nodes, Kind::Services, Kind::EndpointSlices, Kind::Pods],
     }
 }
@@ -106,8 +104,7 @@ impl Process {
     /// Starts one.
     #[must_use]
     pub fn start(policy: Policy, layout: Layout, number: usize, epoch: u64, hold: Hold) -> Self {
-        let leadership =
-            if hold == Hold::Always { Leadership::Held } else { Leadership::Lost };
+        let leadership = if hold == Hold::Always { Leadership::Held } else { Leadership::Lost };
         let instance = format!("{number}{epoch:07}");
         let options = Options { instance, leadership, ..Options::default() };
         Self {
@@ -162,7 +159,8 @@ impl Process {
         self.tell(kind, &event.object, event.event == EventType::Deleted);
         if let Some(stream) = self.streams.get_mut(&kind) {
             stream.revision = stream.revision.max(event.revision);
-            if event.event != EventType::Deleted && (stream.old.is_none() || event.revision % 5 == 0)
+            if event.event != EventType::Deleted
+                && (stream.old.is_none() || event.revision % 5 == 0)
             {
                 stream.old = Some(Arc::clone(&event.object));
             }
@@ -186,11 +184,8 @@ fn listed(
     let newest = store.revision();
     if let Some(back) = back {
         let revision = newest.saturating_sub(back).max(1);
-        let group = if kind == Kind::EndpointSlices {
-            "/apis/discovery.k8s.io/v1"
-        } else {
-            "/api/v1"
-        };
+        let group =
+            if kind == Kind::EndpointSlices { "/apis/discovery.k8s.io/v1" } else { "/api/v1" };
         let path = format!(
             "{group}/{}?resourceVersion={revision}&resourceVersionMatch=Exact",
             plural(kind)

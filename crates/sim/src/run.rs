@@ -7,7 +7,6 @@ use crate::check::ends::{Form, difference};
 use crate::check::form::plain;
 use crate::fault::Fault;
 use crate::random::Random;
-use crate::scene::Layout;
 use crate::stage::Stage;
 use crate::swarm::{Profile, Swarm};
 use crate::tally::{Tally, count};
@@ -424,16 +423,8 @@ fn quirks(stage: &mut Stage, swarm: &Swarm) {
     if on(Fault::ListLag) {
         options.list_lag_ms = 4_000;
     }
-    if on(Fault::TwoLeaders) {}
+    on(Fault::TwoLeaders);
     for fault in met {
         count(&mut stage.tally.faults, fault.name());
-    }
-}
-
-impl crate::scene::Scene {
-    /// Whether every pool of addresses holds every node.
-    #[must_use]
-    pub fn pools_hold_every_node(&self) -> bool {
-        self.layout == Layout::Single
     }
 }

@@ -215,6 +215,13 @@ impl Stage {
         false
     }
 
+    /// Whether every pool of addresses holds every node.
+    #[must_use]
+    pub fn pools_hold_every_node(&self) -> bool {
+        self.policy.layout == model::policy::Layout::Single
+            && self.policy.pools == model::policy::PoolKind::NodeIp
+    }
+
     /// Whether nothing is on its way to anybody.
     #[must_use]
     pub fn rests(&self) -> bool {

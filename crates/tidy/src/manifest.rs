@@ -51,7 +51,17 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("sim", &["arm", "azure-emulator", "control", "kube-emulator", "model", "observe", "plan"]),
     (
         "ballast",
-        &["arm", "azure-emulator", "control", "edge", "kube-emulator", "model", "observe", "plan"],
+        &[
+            "arm",
+            "azure-emulator",
+            "control",
+            "edge",
+            "kube-emulator",
+            "model",
+            "observe",
+            "plan",
+            "sim",
+        ],
     ),
     ("tidy", &[]),
 ];

@@ -113,7 +113,13 @@ impl Company {
             let moves = match actor {
                 Actor::User => swarm.moves,
                 Actor::Node => swarm.moves / 4,
-                Actor::Pod => if pods { swarm.moves } else { 0 },
+                Actor::Pod => {
+                    if pods {
+                        swarm.moves
+                    } else {
+                        0
+                    }
+                }
                 Actor::Hand => share(Fault::HandEdits, 1 + swarm.moves / 6),
                 Actor::Neighbour => share(Fault::TheirEdits, 1 + swarm.moves / 4),
                 Actor::Config => share(Fault::ConfigChanges, 1 + own.below(2)),
@@ -201,7 +207,12 @@ impl Company {
 }
 
 /// An object that lives, if it does.
-pub(crate) fn living(stage: &Stage, plural: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+pub(crate) fn living(
+    stage: &Stage,
+    plural: &str,
+    namespace: &str,
+    name: &str,
+) -> Option<Arc<Value>> {
     let object = stage.kubernetes.get(ObjectRef::new(plural, namespace, name)).ok()?;
     object["metadata"]["deletionTimestamp"].is_null().then_some(object)
 }

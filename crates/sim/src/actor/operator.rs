@@ -18,9 +18,7 @@ fn is_ours(part: &Value) -> bool {
 
 fn drop_one(resource: &mut Value, collection: &str, random: &mut Random) {
     let items = resource["properties"][collection].as_array().cloned().unwrap_or_default();
-    let ours: Vec<usize> = (0..items.len())
-        .filter(|at| is_ours(&items[*at]))
-        .collect();
+    let ours: Vec<usize> = (0..items.len()).filter(|at| is_ours(&items[*at])).collect();
     if let Some(at) = random.choose(&ours) {
         let mut items = items;
         items.remove(*at);
@@ -70,9 +68,9 @@ impl Company {
             (3, Some(id)) if self.scene.outbound == scene::Outbound::None => {
                 let answer = stage.azure.handle(Request::new("DELETE", &id), stage.now_ms);
                 stage.azure.clear_calls();
-                stage.trace.say(stage.now_ms, || {
-                    format!("somebody deletes {id} -> {}", answer.status)
-                });
+                stage
+                    .trace
+                    .say(stage.now_ms, || format!("somebody deletes {id} -> {}", answer.status));
                 "delete a load balancer of ours"
             }
             (4, _) => {

@@ -26,7 +26,8 @@ impl Company {
                 if self.pods.values().any(|pod| pod["status"]["podIP"] == json!(address)) {
                     return "a pod finds no address";
                 }
-                self.pods.insert(name, objects::pod(&format!("pod-{slot}"), &labels, node, &address));
+                self.pods
+                    .insert(name, objects::pod(&format!("pod-{slot}"), &labels, node, &address));
                 self.tend_pods(stage);
                 "add a pod"
             }

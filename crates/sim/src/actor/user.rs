@@ -133,13 +133,19 @@ impl Company {
             }
             5 => {
                 let value = some(random, json!("true"));
-                ("move between inside and outside", annotation("azure-load-balancer-internal", value))
+                (
+                    "move between inside and outside",
+                    annotation("azure-load-balancer-internal", value),
+                )
             }
             6 => {
                 let ranges = some(random, json!(["203.0.113.0/24"]));
-                ("set source ranges", json!({"spec": {"type": "LoadBalancer",
+                (
+                    "set source ranges",
+                    json!({"spec": {"type": "LoadBalancer",
                     "ports": [port("http", 80 + slot, "TCP")],
-                    "loadBalancerSourceRanges": ranges}}))
+                    "loadBalancerSourceRanges": ranges}}),
+                )
             }
             7 => {
                 let affinity = if random.permille(500) { "ClientIP" } else { "None" };
@@ -193,8 +199,7 @@ impl Company {
         }
         let now = stage.now_ms;
         let object = ObjectRef::new("services", namespace, name);
-        let patched =
-            stage.kubernetes.patch(object, Part::Main, &Patch::Merge(patch.clone()), now);
+        let patched = stage.kubernetes.patch(object, Part::Main, &Patch::Merge(patch.clone()), now);
         stage.trace.say(now, || format!("user: Service {namespace}/{name}: {patch}"));
         if let Err(error) = patched {
             let text = format!("the actors' own edit is refused: {}", error.message());

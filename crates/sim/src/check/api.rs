@@ -147,9 +147,7 @@ impl Stage {
 fn released(before: &Value, after: Option<&Value>) -> bool {
     let ours = |object: &Value| {
         let all = object["metadata"]["finalizers"].as_array();
-        all.into_iter().flatten().any(|f| {
-            f.as_str() == Some(model::kubernetes::SERVICE_FINALIZER)
-        })
+        all.into_iter().flatten().any(|f| f.as_str() == Some(model::kubernetes::SERVICE_FINALIZER))
     };
     ours(before) && !after.is_some_and(ours)
 }

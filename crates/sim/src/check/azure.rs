@@ -6,8 +6,8 @@ use crate::carry::bare_path;
 use crate::scene::objects::is_theirs;
 use crate::stage::{Rightful, Sent, Stage};
 use crate::tally::count;
-use azure_emulator::Answer;
 use arm::{Method, Request};
+use azure_emulator::Answer;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ impl Stage {
     fn check_pools(&mut self, write: &Write<'_>) {
         count(&mut self.tally.checks, "S3");
         let (Some(before), Some(after)) = (write.before, write.after) else { return };
-        if !self.scene.pools_hold_every_node() || self.hands_are_near() {
+        if !self.pools_hold_every_node() || self.hands_are_near() {
             return;
         }
         let (was, is) = (pools(before), pools(after));
@@ -133,7 +133,10 @@ impl Stage {
     /// S3: addresses.
     fn check_addresses(&mut self, write: &Write<'_>) {
         let frontends = |value: Option<&Value>| -> BTreeMap<String, String> {
-            value.map(|v| parts(v, "frontendIPConfigurations")).unwrap_or_default().into_iter()
+            value
+                .map(|v| parts(v, "frontendIPConfigurations"))
+                .unwrap_or_default()
+                .into_iter()
                 .map(|(name, part)| (name, address_of(part)))
                 .collect()
         };
@@ -193,10 +196,8 @@ impl Stage {
             let seen = write.sent.services;
             let lately = service.unclaimed_at.is_some_and(|at| at > seen);
             if !service.claimed && !lately {
-                let text = format!(
-                    "{name} was made for Service {}, which has no finalizer",
-                    service.name
-                );
+                let text =
+                    format!("{name} was made for Service {}, which has no finalizer", service.name);
                 self.fail("S4", text);
                 return;
             }

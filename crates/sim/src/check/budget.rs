@@ -85,7 +85,8 @@ impl Stage {
         let asked = match answer {
             Answer::Reply(reply) if reply.status >= 400 => {
                 let code = reply.body.as_ref().and_then(|b| b["error"]["code"].as_str());
-                let quota = matches!(code, Some("TooManyRequests" | "SubscriptionRequestsThrottled"));
+                let quota =
+                    matches!(code, Some("TooManyRequests" | "SubscriptionRequestsThrottled"));
                 Asked {
                     process: (sent.process, sent.epoch),
                     target: Some(target),

@@ -74,7 +74,8 @@ pub fn foreign(resource: &Value) -> BTreeMap<String, Value> {
             } else if name == OTHER_CLUSTERS {
                 // Controllers share such rules; what counts is where they lead.
                 let inside = &part["properties"];
-                let to = [&inside["destinationAddressPrefix"], &inside["destinationAddressPrefixes"]];
+                let to =
+                    [&inside["destinationAddressPrefix"], &inside["destinationAddressPrefixes"]];
                 let open = to.iter().any(|to| to.to_string().contains(OTHER_ADDRESS));
                 found.insert(format!("{key}/{name}"), Value::Bool(open));
             }

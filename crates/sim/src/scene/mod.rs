@@ -190,8 +190,11 @@ impl Scene {
     /// Azure with the estate in it.
     #[must_use]
     pub fn cloud(&self) -> Azure {
-        let options =
-            AzureOptions { defaults: Switch::Off, log_bodies: Switch::Off, ..AzureOptions::default() };
+        let options = AzureOptions {
+            defaults: Switch::Off,
+            log_bodies: Switch::Off,
+            ..AzureOptions::default()
+        };
         let mut azure = Azure::new(options);
         azure.seed(objects::estate());
         if self.layout.has_nics() {

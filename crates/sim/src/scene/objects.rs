@@ -30,8 +30,13 @@ pub fn estate() -> Vec<Value> {
             their_rule("theirs-ssh", 100), other_clusters_rule()]}}),
         public_ip("byo-pip", "Standard", "20.50.0.10", &json!({})),
         public_ip("byo-pip2", "Standard", "20.50.0.11", &json!({})),
-        public_ip("theirs-ip", "Standard", "20.50.0.12", &json!({
-            "k8s-azure-cluster-name": "another", "k8s-azure-service": "default/web-0"})),
+        public_ip(
+            "theirs-ip",
+            "Standard",
+            "20.50.0.12",
+            &json!({
+            "k8s-azure-cluster-name": "another", "k8s-azure-service": "default/web-0"}),
+        ),
         json!({"id": their_balancer, "sku": {"name": "Standard", "tier": "Regional"},
             "properties": {"frontendIPConfigurations": [{"name": "theirs-frontend",
                 "properties": {"publicIPAddress": {"id": their_ip}}}],

@@ -1,0 +1,153 @@
+//! `ballast sim`: the controller between both emulators, under faults drawn from seeds.
+
+mod crew;
+mod summary;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::{self, Format};
+use clap::ArgGroup;
+use sim::actor::{ACTORS, Actor};
+use sim::fault::Fault;
+use sim::run::{Settings, Tracing};
+use sim::swarm::{PROFILES, Profile};
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+/// Arguments of `sim`.
+#[derive(Debug, clap::Args)]
+#[command(group(ArgGroup::new("which").args(["seed", "seeds"])))]
+pub struct Args {
+    /// Run this one seed and tell what happened
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Run so many seeds
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub seeds: u64,
+    /// The first of the seeds
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "seed")]
+    pub from: u64,
+    /// Users, nodes, operators and the others make at most so many moves in a run
+    #[arg(long, value_name = "N")]
+    pub steps: Option<u64>,
+    /// What seeds may draw: all, calm, azure, kubernetes, crashes, leaders, containers
+    #[arg(long, value_name = "NAME", default_value = "all", value_parser = profile)]
+    pub profile: Profile,
+    /// Leave out faults and actors, by name
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = part)]
+    pub without: Vec<Part>,
+    /// Look for fewer moves and faults that break the same rule
+    #[arg(long)]
+    pub shrink: bool,
+    /// Run so many seeds at a time; one for each processor if left out
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// How the result is written
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Format,
+}
+
+/// Something that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A fault.
+    Fault(Fault),
+    /// An actor.
+    Actor(Actor),
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    Profile::parse(name).ok_or_else(|| {
+        let known: Vec<&str> = PROFILES.iter().map(|(_, name)| *name).collect();
+        format!("there is none of that name; there are {}", known.join(", "))
+    })
+}
+
+fn part(name: &str) -> Result<Part, String> {
+    let actor = ACTORS.iter().find(|(_, known)| *known == name).map(|(actor, _)| *actor);
+    let fault = Fault::parse(name).map(Part::Fault);
+    fault.or(actor.map(Part::Actor)).ok_or_else(|| {
+        let faults = sim::fault::FAULTS.iter().map(|fault| fault.name());
+        let known: Vec<&str> = ACTORS.iter().map(|(_, name)| *name).chain(faults).collect();
+        format!("there is no fault or actor of that name; there are {}", known.join(", "))
+    })
+}
+
+impl Args {
+    fn settings(&self) -> Settings {
+        let mut without = BTreeSet::new();
+        let mut without_actors = BTreeSet::new();
+        for part in &self.without {
+            match part {
+                Part::Fault(fault) => without.insert(*fault),
+                Part::Actor(actor) => without_actors.insert(*actor),
+            };
+        }
+        Settings {
+            profile: self.profile,
+            without,
+            without_actors,
+            moves: self.steps,
+            canary: None,
+            tracing: Tracing::Off,
+        }
+    }
+}
+
+/// The command that runs a seed under these settings again.
+pub(crate) fn replay(seed: u64, settings: &Settings) -> String {
+    let mut words = vec![format!("ballast sim --seed {seed}")];
+    if settings.profile != Profile::All {
+        words.push(format!("--profile {}", settings.profile.name()));
+    }
+    if let Some(moves) = settings.moves {
+        words.push(format!("--steps {moves}"));
+    }
+    let actors = ACTORS.iter().filter(|(actor, _)| settings.without_actors.contains(actor));
+    let faults = settings.without.iter().map(|fault| fault.name());
+    let parts: Vec<&str> = actors.map(|(_, name)| *name).chain(faults).collect();
+    if !parts.is_empty() {
+        words.push(format!("--without {}", parts.join(",")));
+    }
+    words.join(" ")
+}
+
+/// Runs the seeds. Exit code 1 when a rule was broken.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn run(args: &Args) -> Outcome {
+    let settings = args.settings();
+    let started = Instant::now();
+    let seeds = match args.seed {
+        Some(seed) => seed..seed + 1,
+        None => args.from..args.from.saturating_add(args.seeds),
+    };
+    let single = args.seed.is_some();
+    let told =
+        Settings { tracing: if single { Tracing::On } else { Tracing::Off }, ..settings.clone() };
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
+    let mut result = crew::run_seeds(seeds, &told, jobs.map_or(1, NonZeroUsize::get));
+    let seconds = started.elapsed().as_secs_f64();
+    for failure in &mut result.failures {
+        if args.shrink {
+            let (smaller, outcome) = sim::shrink::shrink(failure.seed, &settings, &failure.rule);
+            failure.replay = replay(failure.seed, &smaller);
+            failure.trace = outcome.trace;
+        } else if !single && failure.rule != crew::PANIC && failure.trace.is_empty() {
+            let again = Settings { tracing: Tracing::On, ..settings.clone() };
+            failure.trace = sim::run::run(failure.seed, &again).trace;
+        }
+    }
+    match args.output {
+        Format::Json => output::print_json(&summary::json(&result, seconds))?,
+        Format::Text => output::print(&summary::text(&result, seconds, single))?,
+    }
+    if result.failures.is_empty() {
+        Ok(Exit::Done)
+    } else {
+        let count = result.failures.len();
+        let text = format!("{count} of {} seeds broke a rule; see above", result.runs);
+        Err(Failure::new(Exit::Failed, text))
+    }
+}
