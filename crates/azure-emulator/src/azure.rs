@@ -98,6 +98,12 @@ impl Azure {
         self.store.keys().filter_map(|key| self.view(key)).collect()
     }
 
+    /// Every resource of a kind, such as `Microsoft.Network/loadBalancers`.
+    pub fn resources_of(&self, kind: &str) -> Vec<Value> {
+        let kind = kind.to_lowercase();
+        self.store.keys_of(&kind, "").filter_map(|key| self.view(key)).collect()
+    }
+
     /// One resource (or an element of one) as a GET would show it, by an id in any letters.
     pub fn resource(&self, id: &str) -> Option<Value> {
         self.view_any(id)

@@ -149,7 +149,8 @@ fn play(scenario: Scenario, layout: Layout, script: Script) -> Played {
     // What a list may not show yet is waited for.
     stage.advance(stage.now_ms + 10 * 60_000);
     if !done || !stage.is_quiet() {
-        stage.fail("L1", "it does not come right".to_owned());
+        let text = stage.unsettled();
+        stage.fail("L1", text);
     }
     if let Some(wrong) = stage.untrue().first() {
         let text = wrong.clone();

@@ -21,6 +21,9 @@ use std::collections::BTreeMap;
 /// When a run begins, in milliseconds since 1970.
 pub const START_MS: u64 = 1_700_000_000_000;
 
+/// Happenings at one moment that are taken for going round and round.
+const AT_ONCE: u32 = 5_000;
+
 /// What a write's sender knew when it sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
@@ -127,6 +130,8 @@ pub struct Stage {
     /// Happenings in the queue that are more than waiting.
     busy: u64,
     seen_revision: u64,
+    /// Happenings since time last passed.
+    at_once: u32,
 }
 
 impl Stage {
@@ -162,6 +167,7 @@ impl Stage {
             sequence: 0,
             busy: 0,
             seen_revision: 0,
+            at_once: 0,
         };
         let hold = if processes > 1 { Hold::Not } else { Hold::Always };
         for number in 0..processes {
@@ -248,9 +254,13 @@ impl Stage {
     /// One thing happens.
     fn happen(&mut self) {
         let Some(((at, _), happening)) = self.queue.pop_first() else { return };
+        self.at_once = if at > self.now_ms { 0 } else { self.at_once + 1 };
         self.now_ms = self.now_ms.max(at);
         if !matches!(happening, Happening::Wake(..) | Happening::Renew(_)) {
             self.busy -= 1;
+        }
+        if self.at_once > AT_ONCE {
+            self.fail("L3", "things go round and round while no time passes".to_owned());
         }
         self.tally.steps += 1;
         match happening {
@@ -420,8 +430,9 @@ impl Stage {
                         events.iter().take(first).for_each(|event| process.hear(kind, event));
                     }
                     Some(Fault::WatchReplay) => {
-                        let stream = process.streams.get(&kind);
-                        if let Some(old) = stream.and_then(|s| s.old.clone()) {
+                        // Not after the end of an object: no server sends that.
+                        let old = process.streams.get(&kind).and_then(|s| s.old.clone());
+                        if let Some(old) = old.filter(|old| self.truth.still_matters(old)) {
                             process.tell(kind, &old, false);
                         }
                     }

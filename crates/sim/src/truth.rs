@@ -120,6 +120,15 @@ impl Truth {
         }
     }
 
+    /// Whether an object of a while ago is still there and one that load balancers are about.
+    #[must_use]
+    pub fn still_matters(&self, old: &Value) -> bool {
+        let meta = &old["metadata"];
+        let name = meta["name"].as_str().unwrap_or("");
+        let service = meta["uid"].as_str().and_then(|uid| self.services.get(uid));
+        self.nodes.contains_key(name) || service.is_some_and(|s| s.claimed)
+    }
+
     /// The UID that a part's name belongs to, by its form.
     #[must_use]
     pub fn owner_of(&self, part: &str) -> Option<&str> {

@@ -1,7 +1,7 @@
 //! Public IPs: made, adopted, tagged, released.
 
 use super::choice::{self, Choice};
-use super::{tags, upgrade};
+use super::{security_group, tags, upgrade};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{DnsLabel, Intent, PublicIpIntent};
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
@@ -287,6 +287,7 @@ pub(super) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet
             waits.push(Wait::Resource { id: balancer.id.clone(), until: Until::Released });
         }
     }
+    waits.extend(still_open(draft, ip));
     // A load balancer may be about to stand on it, by a write that is under way.
     for (id, write) in &draft.world.in_flight {
         if *id != ip.id && !write.causes.is_disjoint(&causes) {
@@ -300,6 +301,15 @@ pub(super) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet
         causes,
         waits,
     });
+}
+
+/// A security rule that leads to its address goes first: once the public IP is gone nobody knows
+/// whose address that was, and the rule would stay for ever.
+fn still_open(draft: &Draft<'_>, ip: &PublicIp) -> Option<Wait> {
+    let group = draft.world.azure.security_group.known()?.as_ref()?;
+    let planned = !draft.cases.is_empty() && !draft.policy.security_group_name.is_empty();
+    let open = planned && ip.address.is_some_and(|a| security_group::leads_to(group, a));
+    open.then(|| Wait::Resource { id: group.id.clone(), until: Until::Released })
 }
 
 fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, edit: Edited) {

@@ -140,6 +140,11 @@ fn addresses(rules: &[SecurityRule]) -> BTreeSet<IpAddr> {
     managed.flat_map(|r| &r.destinations).filter_map(|d| d.parse().ok()).collect()
 }
 
+/// Whether a rule of ours leads to an address.
+pub(crate) fn leads_to(group: &SecurityGroup, address: IpAddr) -> bool {
+    addresses(&group.rules).contains(&address)
+}
+
 fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
     let after = addresses(&after.rules);
     addresses(&before.rules).into_iter().filter(|a| !after.contains(a)).collect()

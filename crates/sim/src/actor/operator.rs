@@ -32,10 +32,9 @@ impl Company {
         stage.ledger.hands_ms = Some(stage.now_ms);
         let balancers: Vec<String> = stage
             .azure
-            .resources()
+            .resources_of("Microsoft.Network/loadBalancers")
             .iter()
             .filter_map(|r| r["id"].as_str().map(str::to_owned))
-            .filter(|id| id.contains("/loadBalancers/"))
             .filter(|id| !is_theirs(id.rsplit('/').next().unwrap_or("")))
             .collect();
         let group = scene::security_group();

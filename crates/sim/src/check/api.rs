@@ -7,6 +7,8 @@ use crate::tally::count;
 use control::KubernetesCall;
 use serde_json::Value;
 
+const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+
 impl Stage {
     /// S8: what is told holds no secret.
     pub(crate) fn check_secret(&mut self, text: &str) {
@@ -61,7 +63,8 @@ impl Stage {
             let name = name.to_lowercase();
             name.contains(&service.base) || name.contains(&uid.to_lowercase())
         };
-        for resource in self.azure.resources() {
+        let kinds = [BALANCERS, "Microsoft.Network/publicIPAddresses"];
+        for resource in kinds.iter().flat_map(|kind| self.azure.resources_of(kind)) {
             let id = resource["id"].as_str().unwrap_or("");
             let name = id.rsplit('/').next().unwrap_or("");
             if is_own(name) {
@@ -114,11 +117,8 @@ impl Stage {
     /// Addresses of frontends that a rule leads to.
     pub(crate) fn standing_addresses(&self) -> Vec<String> {
         let mut found = Vec::new();
-        for resource in self.azure.resources() {
+        for resource in self.azure.resources_of(BALANCERS) {
             let id = resource["id"].as_str().unwrap_or("");
-            if !id.contains("/loadBalancers/") {
-                continue;
-            }
             let rules = parts(&resource, "loadBalancingRules");
             for (name, frontend) in parts(&resource, "frontendIPConfigurations") {
                 let own = format!("{id}/frontendIPConfigurations/{name}").to_lowercase();

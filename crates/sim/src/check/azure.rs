@@ -20,6 +20,8 @@ struct Write<'a> {
     path: &'a str,
     before: Option<&'a Value>,
     after: Option<&'a Value>,
+    /// What was asked for: Azure may lose a part of it by itself.
+    body: Option<&'a Value>,
 }
 
 impl Stage {
@@ -33,7 +35,8 @@ impl Stage {
         answer: &Answer,
     ) {
         let path = bare_path(request);
-        let write = Write { sent, method: request.method, path, before, after };
+        let body = request.body.as_ref();
+        let write = Write { sent, method: request.method, path, before, after, body };
         self.ledger.attempts += 1;
         self.check_mark(&write);
         if sent.rightful == Rightful::No {
@@ -112,7 +115,7 @@ impl Stage {
     /// S3: backends.
     fn check_pools(&mut self, write: &Write<'_>) {
         count(&mut self.tally.checks, "S3");
-        let (Some(before), Some(after)) = (write.before, write.after) else { return };
+        let (Some(before), Some(after)) = (write.before, write.body) else { return };
         if !self.pools_hold_every_node() || self.hands_are_near() {
             return;
         }

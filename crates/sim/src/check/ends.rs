@@ -201,6 +201,41 @@ impl Stage {
         left
     }
 
+    /// Why it has not come right, in the controller's own words.
+    #[must_use]
+    pub fn unsettled(&self) -> String {
+        let mut text = String::from("it does not come right:");
+        if !self.rests() {
+            text.push_str(" something is under way;");
+        }
+        for process in self.processes.iter().filter(|p| p.may_write(self.now_ms)) {
+            let controller = &process.controller;
+            for (id, why, _) in controller.waiting() {
+                text.push_str(&format!(" {}: {why};", id.name()));
+            }
+            for service in controller.report().services.values() {
+                for wait in &service.waits {
+                    text.push_str(&format!(" {} waits for {wait};", service.name));
+                }
+            }
+            for (need, why, _) in controller.unread() {
+                text.push_str(&format!(" {need}: {why};"));
+            }
+            for (uid, hold) in &controller.world().holds {
+                text.push_str(&format!(" {uid} is set aside: {};", hold.reason));
+            }
+            for change in &controller.plan().changes {
+                text.push_str(&format!(" to be written: {};", change.target.name()));
+            }
+            for write in &controller.plan().writes {
+                text.push_str(&format!(" to be written: {:?};", write.object));
+            }
+            let needs = &controller.report().needs;
+            needs.iter().for_each(|need| text.push_str(&format!(" reading {need};")));
+        }
+        text
+    }
+
     /// Ids of all resources, lower case.
     #[must_use]
     pub fn ids(&self) -> BTreeSet<String> {

@@ -1,6 +1,7 @@
 //! `ballast sim`: the controller between both emulators, under faults drawn from seeds.
 
 mod crew;
+mod points;
 mod summary;
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -39,6 +40,9 @@ pub struct Args {
     /// Look for fewer moves and faults that break the same rule
     #[arg(long)]
     pub shrink: bool,
+    /// Instead of seeds: crash at every effect, lose every answer and swap answers of small scenarios
+    #[arg(long, conflicts_with_all = ["seed", "from", "steps", "without", "shrink"])]
+    pub exhaustive: bool,
     /// Run so many seeds at a time; one for each processor if left out
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
@@ -117,6 +121,11 @@ pub(crate) fn replay(seed: u64, settings: &Settings) -> String {
 /// # Errors
 /// Standard output cannot be written.
 pub fn run(args: &Args) -> Outcome {
+    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
+    let jobs = jobs.map_or(1, NonZeroUsize::get);
+    if args.exhaustive {
+        return points::run(jobs, args.output);
+    }
     let settings = args.settings();
     let started = Instant::now();
     let seeds = match args.seed {
@@ -126,8 +135,7 @@ pub fn run(args: &Args) -> Outcome {
     let single = args.seed.is_some();
     let told =
         Settings { tracing: if single { Tracing::On } else { Tracing::Off }, ..settings.clone() };
-    let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
-    let mut result = crew::run_seeds(seeds, &told, jobs.map_or(1, NonZeroUsize::get));
+    let mut result = crew::run_seeds(seeds, &told, jobs);
     let seconds = started.elapsed().as_secs_f64();
     for failure in &mut result.failures {
         if args.shrink {

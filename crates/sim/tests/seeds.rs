@@ -1,0 +1,66 @@
+//! A fixed set of seeds, and every seed that once failed.
+
+use sim::actor::ACTORS;
+use sim::run::{Settings, Tracing, run};
+use sim::shrink::shrink;
+use sim::swarm::{PROFILES, Profile};
+use std::collections::BTreeSet;
+
+/// Seeds that broke a rule before something was mended, and what that was.
+const ONCE_FAILED: &[(u64, Profile, &str)] = &[
+    (22, Profile::All, "what could not be read any more was taken for gone: finalizer too early"),
+    (
+        83,
+        Profile::All,
+        "what could not be read any more was taken for gone: load balancer replaced",
+    ),
+    (2, Profile::All, "a process waited for a quota by waking again and again"),
+];
+
+fn holds(seed: u64, settings: &Settings) {
+    let outcome = run(seed, settings);
+    if let Some(breach) = outcome.breach {
+        let profile = settings.profile.name();
+        panic!("seed {seed} of {profile} breaks {}: {}", breach.rule, breach.text);
+    }
+}
+
+#[test]
+fn every_rule_holds_for_the_fixed_seeds() {
+    for seed in 1_000..1_012 {
+        holds(seed, &Settings::default());
+    }
+    for (profile, _) in PROFILES {
+        holds(7, &Settings { profile, ..Settings::default() });
+    }
+}
+
+#[test]
+fn what_was_mended_stays_mended() {
+    for (seed, profile, _) in ONCE_FAILED {
+        holds(*seed, &Settings { profile: *profile, ..Settings::default() });
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let settings = Settings { tracing: Tracing::On, ..Settings::default() };
+    let (one, two) = (run(5, &settings), run(5, &settings));
+    assert!(one.trace.len() > 50, "something happens: {} lines", one.trace.len());
+    assert_eq!(one.trace, two.trace);
+    assert_eq!(one.tally, two.tally);
+}
+
+#[test]
+fn a_failing_seed_is_made_smaller() {
+    let canary = Some(sim::canary::Canary::ForgetsFinalizer);
+    let settings = Settings { canary, ..Settings::default() };
+    let first = run(3, &settings);
+    let rule = first.breach.expect("the canary is caught").rule;
+    let (small, outcome) = shrink(3, &settings, rule);
+    assert_eq!(outcome.breach.map(|breach| breach.rule), Some(rule));
+    assert!(small.moves.is_some_and(|moves| moves <= 3), "{:?}", small.moves);
+    let users: BTreeSet<_> = ACTORS.iter().map(|(actor, _)| *actor).collect();
+    let left: Vec<_> = users.difference(&small.without_actors).collect();
+    assert_eq!(left, [&sim::actor::Actor::User], "nobody else is needed");
+}
