@@ -313,9 +313,10 @@ impl Controller {
         let gathered = self
             .lanes
             .values()
-            .filter(|_| self.leadership == Leadership::Held)
-            .filter_map(|l| l.gathering_since_ms)
-            .map(|since| (since + self.options.gather_ms).max(self.writes_from_ms));
+            .filter(|lane| self.leadership == Leadership::Held && lane.work.is_none())
+            .filter_map(|lane| Some((lane.gathering_since_ms?, lane.wait_until_ms.unwrap_or(0))))
+            .map(|(since, until)| (since + self.options.gather_ms).max(until))
+            .map(|at| at.max(self.writes_from_ms));
         let reads = self.reads.values().filter_map(|r| r.wake_ms(self.options.check_interval_ms));
         let reads = reads.map(|at| at.max(self.reads_from_ms));
         let holds = self.world.holds.values().filter_map(|h| h.until_ms);

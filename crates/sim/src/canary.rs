@@ -2,7 +2,7 @@
 //! controller and its world and spoils what goes through; every one must be caught.
 
 use crate::carry::bare_path;
-use crate::scene::objects::is_theirs;
+use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, SECRET};
 use crate::stage::Stage;
 use arm::{Answer, Method, Reply, Request, Target};
@@ -266,9 +266,9 @@ impl Mutant {
                 out.push(self.extra(Method::Delete, &scene::network("publicIPAddresses/byo-pip")));
             }
             Canary::EmptiesPoolOnError if put && self.failed => each_list(&mut request, |list| {
-                for part in list.iter_mut() {
-                    let held = &mut part["properties"]["loadBalancerBackendAddresses"];
-                    if held.is_array() {
+                for part in list.iter_mut().filter(|part| !is_theirs_part(part)) {
+                    let held = part.pointer_mut("/properties/loadBalancerBackendAddresses");
+                    if let Some(held) = held.filter(|held| held.is_array()) {
                         *held = json!([]);
                     }
                 }
@@ -282,17 +282,19 @@ impl Mutant {
             }
             Canary::ForgetsRule if put && path.contains("/networkSecurityGroups/") => {
                 each_list(&mut request, |list| {
-                    let ours = |part: &Value| !is_theirs(part["name"].as_str().unwrap_or(""));
-                    if let Some(at) = list.iter().position(ours) {
+                    let foreign = |part: &Value| {
+                        is_theirs_part(part) || part["name"] == json!(OTHER_CLUSTERS)
+                    };
+                    if let Some(at) = list.iter().position(|part| !foreign(part)) {
                         list.remove(at);
                     }
                 });
             }
             Canary::SpoilsRules if put => each_list(&mut request, |list| {
-                for part in list.iter_mut() {
-                    let minutes = &mut part["properties"]["idleTimeoutInMinutes"];
-                    if minutes.is_number() && !is_theirs_part(part) {
-                        part["properties"]["idleTimeoutInMinutes"] = json!(13);
+                for part in list.iter_mut().filter(|part| !is_theirs_part(part)) {
+                    let minutes = part.pointer_mut("/properties/idleTimeoutInMinutes");
+                    if let Some(minutes) = minutes.filter(|minutes| minutes.is_number()) {
+                        *minutes = json!(13);
                     }
                 }
             }),

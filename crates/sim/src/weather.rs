@@ -19,7 +19,7 @@ const CALLS: &[(Fault, Suits)] = &[
     (Fault::Precondition, Suits::Writes),
     (Fault::Refused, Suits::Writes),
     (Fault::Forbidden, Suits::Writes),
-    (Fault::GroupMissing, Suits::Deletes),
+    (Fault::GroupMissing, Suits::Creations),
     (Fault::TokenExpired, Suits::Every),
     (Fault::TokenEndpointDown, Suits::Every),
     (Fault::ServerError, Suits::Every),
@@ -62,7 +62,8 @@ enum Suits {
     Every,
     Reads,
     Writes,
-    Deletes,
+    /// PUT: a DELETE that is told so may take the resource for gone.
+    Creations,
     /// PUT and DELETE.
     Changes,
     Balancers,
@@ -78,7 +79,7 @@ impl Suits {
             Self::Every => true,
             Self::Reads => !write && matches!(request.target, Target::Path(_)),
             Self::Writes => write,
-            Self::Deletes => request.method == Method::Delete,
+            Self::Creations => request.method == Method::Put,
             Self::Changes => matches!(request.method, Method::Put | Method::Delete),
             Self::Balancers => request.method == Method::Put && path.contains("/loadBalancers/"),
             Self::Compute => write && path.contains("/Microsoft.Compute/"),

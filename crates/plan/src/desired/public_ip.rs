@@ -326,6 +326,10 @@ fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, edit: Edited) {
     if !edit.causes.is_empty() && edit.causes.iter().all(claims) {
         waits.push(Wait::Finalizer);
     }
+    let leaves = |ip: &Arc<PublicIp>| !users(ip).is_empty() && users(&edit.after).is_empty();
+    if let Some(ip) = edit.before.as_ref().filter(|ip| leaves(ip)) {
+        waits.extend(still_open(draft, ip));
+    }
     if edit.before.is_none() && edit.after.family == Family::V6 {
         waits.extend(elder(draft, chosen, &edit.causes));
     }

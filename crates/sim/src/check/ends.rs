@@ -51,6 +51,9 @@ fn tidy(value: &Value) -> Option<Value> {
             }
             // A node that drains stays in a pool it was in, and does not join one it was not in.
             kept.retain(|item| item["properties"]["adminstate"] != "down");
+            // Nor does a rule that leads to nodes forget one of them.
+            let node = |item: &Value| item.as_str().is_some_and(|a| a.starts_with("10.224."));
+            kept.retain(|item| !node(item));
             kept.sort_by_key(ToString::to_string);
             Value::Array(kept)
         }
@@ -89,7 +92,7 @@ impl Stage {
             let id = resource["id"].as_str().unwrap_or("");
             // Where a Service is placed depends on what was there when it came.
             let placed = self.scene.layout == Layout::Several
-                && (id.contains("/loadBalancers/") || id.contains("/virtualMachines/"));
+                && ["/loadBalancers/", "/virtualMachines/"].iter().any(|kind| id.contains(kind));
             let nic = id.contains("/virtualMachines/") && id.contains("/networkInterfaces/");
             if placed || nic {
                 continue;
@@ -201,6 +204,16 @@ impl Stage {
         left
     }
 
+    /// Resources that Azure has not finished with.
+    fn unfinished(&self) -> Vec<String> {
+        let all = self.azure.resources();
+        let open = all
+            .iter()
+            .filter(|r| !matches!(text(&r["properties"]["provisioningState"]), "Succeeded" | ""));
+        open.map(|r| format!("{} is {}", text(&r["name"]), r["properties"]["provisioningState"]))
+            .collect()
+    }
+
     /// Why it has not come right, in the controller's own words.
     #[must_use]
     pub fn unsettled(&self) -> String {
@@ -208,6 +221,7 @@ impl Stage {
         if !self.rests() {
             text.push_str(" something is under way;");
         }
+        self.unfinished().iter().for_each(|line| text.push_str(&format!(" {line};")));
         for process in self.processes.iter().filter(|p| p.may_write(self.now_ms)) {
             let controller = &process.controller;
             for (id, why, _) in controller.waiting() {
