@@ -230,7 +230,7 @@ impl Play {
         }
         count(&mut self.stage.tally.checks, "L4");
         let wrong = self.stage.untrue();
-        if let Some(first) = wrong.first() {
+        if let Some(first) = wrong.first().filter(|_| !self.company.stripped) {
             self.stage.fail("L4", first.clone());
         }
         self.stage.breach.is_none().then(|| self.stage.form())

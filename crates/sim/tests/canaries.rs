@@ -24,27 +24,33 @@ fn profile(canary: Canary) -> Profile {
     }
 }
 
-fn caught(canary: Canary) -> (String, u64) {
+/// The rule that caught it, and after how many seeds.
+fn caught(canary: Canary) -> Option<(String, u64)> {
     for seed in 0..BOUND {
         let settings =
             Settings { profile: profile(canary), canary: Some(canary), ..Settings::default() };
         if let Some(breach) = run(seed, &settings).breach {
-            return (breach.rule.to_owned(), seed + 1);
+            return Some((breach.rule.to_owned(), seed + 1));
         }
     }
-    panic!("{} is not caught within {BOUND} seeds", canary.name());
+    None
 }
 
 fn canary_table() -> String {
     let mut out = String::from(
         "| canary | what is wrong | profile | caught by | seeds |\n| --- | --- | --- | --- | --- |\n",
     );
+    let mut missed = Vec::new();
     for canary in CANARIES {
-        let (rule, seeds) = caught(*canary);
+        let Some((rule, seeds)) = caught(*canary) else {
+            missed.push(canary.name());
+            continue;
+        };
         let (name, what) = (canary.name(), canary.what());
         let profile = profile(*canary).name();
         let _ = writeln!(out, "| {name} | {what} | {profile} | {rule} | {seeds} |");
     }
+    assert_eq!(missed, Vec::<&str>::new(), "not caught within {BOUND} seeds");
     out
 }
 

@@ -36,6 +36,7 @@ fn tidy(value: &Value) -> Option<Value> {
             let mut kept: Vec<(String, Value)> = fields
                 .iter()
                 .filter(|(key, _)| !BY_CHANCE.contains(&key.as_str()))
+                .filter(|(key, value)| *key != "destinationaddressprefix" || !is_node(value))
                 .filter_map(|(key, value)| Some((key.clone(), tidy(value)?)))
                 .collect();
             kept.sort_by(|a, b| a.0.cmp(&b.0));
@@ -52,13 +53,19 @@ fn tidy(value: &Value) -> Option<Value> {
             // A node that drains stays in a pool it was in, and does not join one it was not in.
             kept.retain(|item| item["properties"]["adminstate"] != "down");
             // Nor does a rule that leads to nodes forget one of them.
-            let node = |item: &Value| item.as_str().is_some_and(|a| a.starts_with("10.224."));
-            kept.retain(|item| !node(item));
+            kept.retain(|item| !is_node(item));
+            if kept.is_empty() {
+                return None;
+            }
             kept.sort_by_key(ToString::to_string);
             Value::Array(kept)
         }
         other => other.clone(),
     })
+}
+
+fn is_node(value: &Value) -> bool {
+    value.as_str().is_some_and(|address| address.starts_with("10.224."))
 }
 
 /// A machine by the pools it is in: the rest is not ours.
