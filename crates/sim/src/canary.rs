@@ -133,7 +133,7 @@ impl Mutant {
             match (self.canary, event) {
                 (Canary::DropsWakeUp, Event::Kubernetes(fact)) if is_news(&fact) => {
                     self.seen += 1;
-                    if self.seen % 3 != 0 {
+                    if !self.seen.is_multiple_of(3) {
                         out.push(Event::Kubernetes(fact));
                     }
                 }
@@ -175,7 +175,7 @@ impl Mutant {
         match (self.canary, asked) {
             (Canary::LosesAnswer, Some(_)) => {
                 self.seen += 1;
-                return (self.seen % 5 != 0).then_some(answer);
+                return (!self.seen.is_multiple_of(5)).then_some(answer);
             }
             (Canary::IgnoresRetryAfter, _) => {
                 if let Answer::Reply(reply) = &mut answer {
@@ -236,6 +236,50 @@ impl Mutant {
         out
     }
 
+    /// What becomes of a PUT's body.
+    fn spoil(&self, request: &mut Request, path: &str) {
+        match self.canary {
+            Canary::DropsForeignParts => each_list(request, |list| {
+                list.retain(|part| !is_theirs(part["name"].as_str().unwrap_or("")));
+            }),
+            Canary::DropsForeignTags => {
+                if let Some(tags) = request.body.as_mut().and_then(|b| b["tags"].as_object_mut()) {
+                    tags.retain(|key, _| !is_theirs(key));
+                }
+            }
+            Canary::EmptiesPoolOnError if self.failed => each_list(request, |list| {
+                for part in list.iter_mut().filter(|part| !is_theirs_part(part)) {
+                    let held = part.pointer_mut("/properties/loadBalancerBackendAddresses");
+                    if let Some(held) = held.filter(|held| held.is_array()) {
+                        *held = json!([]);
+                    }
+                }
+            }),
+            Canary::SwapsAddress if path.contains("/loadBalancers/") => {
+                swap_address(request);
+            }
+            Canary::ForgetsRule if path.contains("/networkSecurityGroups/") => {
+                each_list(request, |list| {
+                    let foreign = |part: &Value| {
+                        is_theirs_part(part) || part["name"] == json!(OTHER_CLUSTERS)
+                    };
+                    if let Some(at) = list.iter().position(|part| !foreign(part)) {
+                        list.remove(at);
+                    }
+                });
+            }
+            Canary::SpoilsRules => each_list(request, |list| {
+                for part in list.iter_mut().filter(|part| !is_theirs_part(part)) {
+                    let minutes = part.pointer_mut("/properties/idleTimeoutInMinutes");
+                    if let Some(minutes) = minutes.filter(|minutes| minutes.is_number()) {
+                        *minutes = json!(13);
+                    }
+                }
+            }),
+            _ => {}
+        }
+    }
+
     fn azure(
         &mut self,
         call: CallId,
@@ -245,17 +289,11 @@ impl Mutant {
         out: &mut Vec<Effect>,
     ) {
         let path = bare_path(&request).to_owned();
-        let put = request.method == Method::Put;
+        if request.method == Method::Put {
+            self.spoil(&mut request, &path);
+        }
         let delete = request.method == Method::Delete;
         match self.canary {
-            Canary::DropsForeignParts if put => each_list(&mut request, |list| {
-                list.retain(|part| !is_theirs(part["name"].as_str().unwrap_or("")));
-            }),
-            Canary::DropsForeignTags if put => {
-                if let Some(tags) = request.body.as_mut().and_then(|b| b["tags"].as_object_mut()) {
-                    tags.retain(|key, _| !is_theirs(key));
-                }
-            }
             Canary::IgnoresIfMatch => request.if_match = None,
             Canary::DeletesNeighbour if delete => {
                 out.push(
@@ -265,39 +303,10 @@ impl Mutant {
             Canary::DeletesBroughtIp if delete => {
                 out.push(self.extra(Method::Delete, &scene::network("publicIPAddresses/byo-pip")));
             }
-            Canary::EmptiesPoolOnError if put && self.failed => each_list(&mut request, |list| {
-                for part in list.iter_mut().filter(|part| !is_theirs_part(part)) {
-                    let held = part.pointer_mut("/properties/loadBalancerBackendAddresses");
-                    if let Some(held) = held.filter(|held| held.is_array()) {
-                        *held = json!([]);
-                    }
-                }
-            }),
-            Canary::SwapsAddress if put && path.contains("/loadBalancers/") => {
-                swap_address(&mut request);
-            }
             Canary::ForgetsPublicIp if delete && path.contains("/publicIPAddresses/") => {
                 self.pretend_azure(call, stage, number);
                 return;
             }
-            Canary::ForgetsRule if put && path.contains("/networkSecurityGroups/") => {
-                each_list(&mut request, |list| {
-                    let foreign = |part: &Value| {
-                        is_theirs_part(part) || part["name"] == json!(OTHER_CLUSTERS)
-                    };
-                    if let Some(at) = list.iter().position(|part| !foreign(part)) {
-                        list.remove(at);
-                    }
-                });
-            }
-            Canary::SpoilsRules if put => each_list(&mut request, |list| {
-                for part in list.iter_mut().filter(|part| !is_theirs_part(part)) {
-                    let minutes = part.pointer_mut("/properties/idleTimeoutInMinutes");
-                    if let Some(minutes) = minutes.filter(|minutes| minutes.is_number()) {
-                        *minutes = json!(13);
-                    }
-                }
-            }),
             Canary::WritesWhenQuiet if is_list(&request) && path.contains("/loadBalancers") => {
                 let id = scene::security_group();
                 if let Some(group) = stage.azure.resource(&id) {

@@ -160,7 +160,7 @@ impl Process {
         if let Some(stream) = self.streams.get_mut(&kind) {
             stream.revision = stream.revision.max(event.revision);
             if event.event != EventType::Deleted
-                && (stream.old.is_none() || event.revision % 5 == 0)
+                && (stream.old.is_none() || event.revision.is_multiple_of(5))
             {
                 stream.old = Some(Arc::clone(&event.object));
             }

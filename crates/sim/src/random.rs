@@ -41,7 +41,7 @@ impl Random {
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         let t = s[1] << 17;
@@ -56,7 +56,7 @@ impl Random {
 
     /// A number below `sides`; 0 when there are none.
     pub fn below(&mut self, sides: u64) -> u64 {
-        let wide = u128::from(self.next()) * u128::from(sides);
+        let wide = u128::from(self.draw()) * u128::from(sides);
         u64::try_from(wide >> 64).unwrap_or(0)
     }
 
@@ -98,7 +98,7 @@ mod tests {
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
         );
         let mut random = Random { seed: 0, state: [1, 2, 3, 4] };
-        let got: Vec<u64> = (0..6).map(|_| random.next()).collect();
+        let got: Vec<u64> = (0..6).map(|_| random.draw()).collect();
         let want = [
             11_520,
             0,
@@ -114,7 +114,7 @@ mod tests {
     fn a_fork_does_not_depend_on_what_was_drawn() {
         let mut random = Random::new(7);
         let before = random.fork("nodes");
-        random.next();
+        random.draw();
         assert_eq!(random.fork("nodes"), before);
         assert_ne!(random.fork("pods"), before);
     }

@@ -167,7 +167,7 @@ impl Weather {
         for (fault, suits) in CALLS {
             let strength = drawn.strength(*fault);
             if strength > 0 && suits.fits(request) && drawn.azure.permille(strength) {
-                return Some((*fault, drawn.azure.next()));
+                return Some((*fault, drawn.azure.draw()));
             }
         }
         None

@@ -111,8 +111,12 @@ fn every_kind_of_resource_has_its_place() {
         assert_eq!(put, Ok(Applied::Changed), "{need:?}");
         assert_eq!(remove(&mut azure, id), Applied::Changed, "{need:?}");
         assert_eq!(apply_missing(&mut azure, need), Applied::Unchanged, "{need:?}");
-        assert_eq!(apply_unreadable(&mut azure, need, "forbidden"), Applied::Changed);
+        let kept = azure.clone();
         assert_eq!(apply_unreadable(&mut azure, need, "forbidden"), Applied::Unchanged);
+        assert_eq!(azure, kept, "{need:?}: what was read before is kept");
+        let mut blind = Azure::default();
+        assert_eq!(apply_unreadable(&mut blind, need, "forbidden"), Applied::Changed);
+        assert_eq!(apply_unreadable(&mut blind, need, "forbidden"), Applied::Unchanged);
         let body = json!({"id": id.as_str(), "location": "eastus"});
         assert_eq!(
             list(&mut azure, need, std::slice::from_ref(&body)),

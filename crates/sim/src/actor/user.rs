@@ -17,6 +17,11 @@ fn annotation(suffix: &str, value: Value) -> Value {
     json!({"metadata": {"annotations": annotations}})
 }
 
+/// A value, or its absence.
+fn some(random: &mut Random, value: Value) -> Value {
+    if random.permille(600) { value } else { Value::Null }
+}
+
 /// A port; its node port is its own, so that it is the same whoever comes first.
 fn port(name: &str, number: u64, protocol: &str) -> Value {
     let target = if name == "http" { 8080 } else { 9090 };
@@ -98,9 +103,6 @@ impl Company {
     /// An edit that is in order.
     fn edit(&self, slot: u64, random: &mut Random) -> (&'static str, Value) {
         let containers = self.scene.layout == Layout::Containers;
-        let some = |random: &mut Random, value: Value| {
-            if random.permille(600) { value } else { Value::Null }
-        };
         match random.below(if containers { 5 } else { 13 }) {
             0 => {
                 let minutes = random.between(4, 30).to_string();
@@ -131,6 +133,13 @@ impl Company {
                 let label = json!(random.below(9).to_string());
                 ("label a Service", json!({"metadata": {"labels": {"rank": label}}}))
             }
+            choice => self.edit_outside(choice, slot, random),
+        }
+    }
+
+    /// An edit that container load balancers know nothing of.
+    fn edit_outside(&self, choice: u64, slot: u64, random: &mut Random) -> (&'static str, Value) {
+        match choice {
             5 => {
                 let value = some(random, json!("true"));
                 (

@@ -124,7 +124,7 @@ impl Scene {
         let suits = matches!(layout, Layout::Single | Layout::Nics | Layout::Several);
         let outbound =
             if suits && random.permille(500) { Outbound::Theirs } else { Outbound::None };
-        Self { layout, nodes, outbound, uids: random.next() }
+        Self { layout, nodes, outbound, uids: random.draw() }
     }
 
     /// The cloud config with changes, as text.
