@@ -20,5 +20,7 @@ pub mod weather;
 pub mod wire;
 
 mod carry;
+mod life;
+mod refusal;
 
 pub use laboratory::Laboratory;

@@ -40,7 +40,7 @@ pub struct Args {
     /// Look for fewer moves and faults that break the same rule
     #[arg(long)]
     pub shrink: bool,
-    /// Instead of seeds: crash at every effect, lose every answer and swap answers of small scenarios
+    /// Instead of seeds: crash at every effect, lose and swap every answer of small scenarios
     #[arg(long, conflicts_with_all = ["seed", "from", "steps", "without", "shrink"])]
     pub exhaustive: bool,
     /// Run so many seeds at a time; one for each processor if left out

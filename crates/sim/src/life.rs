@@ -1,0 +1,69 @@
+//! Processes live, hold the lease, die and start again.
+
+use crate::process::{Hold, LEASE_MS, Process, RENEW_MS, RETRY_MS};
+use crate::stage::{Happening, Stage};
+use control::{Event, Leadership};
+use model::Policy;
+
+impl Stage {
+    /// A process renews the lease, asks for it, or notices that it has lost it.
+    pub(crate) fn renew(&mut self, number: usize) {
+        self.queue_at(self.now_ms + RETRY_MS, Happening::Renew(number));
+        let now_ms = self.now_ms;
+        let down = self.api_down_until > now_ms;
+        let process = &mut self.processes[number];
+        let me = (number, process.epoch);
+        let free = self.lease.holder.is_none() || self.lease.renewed_ms + LEASE_MS <= now_ms;
+        let mine = self.lease.holder == Some(me);
+        let news = match process.hold {
+            Hold::Since(_) if mine && !down => {
+                process.hold = Hold::Since(now_ms);
+                self.lease.renewed_ms = now_ms;
+                None
+            }
+            Hold::Since(renewed) if !mine || renewed + RENEW_MS <= now_ms => {
+                process.hold = Hold::Not;
+                Some(Leadership::Lost)
+            }
+            Hold::Not if !down && (free || mine) => {
+                process.hold = Hold::Since(now_ms);
+                self.lease.renewed_ms = now_ms;
+                if !mine {
+                    self.lease.holder = Some(me);
+                    self.lease.term += 1;
+                }
+                Some(Leadership::Held)
+            }
+            Hold::Since(_) | Hold::Not | Hold::Always => None,
+        };
+        if let Some(leadership) = news {
+            process.inbox.push(Event::Leadership(leadership));
+            self.trace.say(now_ms, || format!("process {number}: the lease is {leadership:?}"));
+            self.queue_step(number);
+        }
+    }
+
+    /// A process dies and another starts in its place. `how` goes into the trace.
+    pub fn kill(&mut self, number: usize, how: &str) {
+        self.trace.say(self.now_ms, || format!("process {number} dies: {how}"));
+        let old = &self.processes[number];
+        let hold = if old.hold == Hold::Always { Hold::Always } else { Hold::Not };
+        let epoch = old.epoch + 1;
+        let layout = self.scene.layout;
+        let fresh = Process::start(self.policy.clone(), layout, number, epoch, hold);
+        self.processes[number] = fresh;
+        if let Some(mutant) = &mut self.mutant {
+            mutant.restart();
+        }
+        self.arrange_watches();
+    }
+
+    /// Every process ends in order and starts again with this cloud config.
+    pub fn reconfigure(&mut self, policy: Policy) {
+        self.policy = policy;
+        self.lease.holder = None;
+        for number in 0..self.processes.len() {
+            self.kill(number, "restarted with another cloud config");
+        }
+    }
+}
