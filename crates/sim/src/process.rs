@@ -88,15 +88,19 @@ pub fn plural(kind: Kind) -> &'static str {
         Kind::Nodes => "nodes",
         Kind::Services => "services",
         Kind::EndpointSlices => "endpointslices",
-        Kind::Pods => "pods",
+        Kind::Pods | Kind::GatedPods => "pods",
     }
 }
 
 fn kinds(layout: Layout) -> &'static [Kind] {
     match layout {
-        Layout::Single | Layout::Nics | Layout::PerSet => &[Kind::Nodes, Kind::Services],
-        Layout::Several => &[Kind::Namespaces, Kind::Nodes, Kind::Services, Kind::EndpointSlices],
-        Layout::Containers => &[Kind::Nodes, Kind::Services, Kind::EndpointSlices, Kind::Pods],
+        Layout::Single | Layout::Nics | Layout::PerSet => {
+            &[Kind::Nodes, Kind::Services, Kind::GatedPods]
+        }
+        Layout::Several => {
+            &[Kind::Namespaces, Kind::Nodes, Kind::Services, Kind::EndpointSlices, Kind::GatedPods]
+        }
+        Layout::Containers => &Kind::CONTAINER,
     }
 }
 
@@ -225,6 +229,13 @@ fn fact(
         Kind::Pods => {
             let pod = read::pod_from_value(object, interner).ok()?;
             if gone { KubernetesFact::PodGone(pod.name) } else { KubernetesFact::Pod(pod) }
+        }
+        Kind::GatedPods => {
+            let name = read::pod_from_value(object, interner).ok()?.name;
+            match read::gated_pod_from_value(object, interner).ok()? {
+                Some(pod) if !gone => KubernetesFact::GatedPod(pod),
+                Some(_) | None => KubernetesFact::GatedPodGone(name),
+            }
         }
         Kind::Namespaces => {
             let (name, labels) = read::namespace_from_value(object, interner).ok()?;
