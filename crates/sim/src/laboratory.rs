@@ -21,6 +21,31 @@ const KINDS: [(Kind, &str); 5] = [
     (Kind::Pods, "pods"),
 ];
 
+/// On which side of a call the controller is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The call is never sent.
+    Before,
+    /// The call is carried out, and nobody hears the answer.
+    After,
+}
+
+/// Looks at both sides after each write to Azure.
+pub struct Witness(Box<dyn FnMut(&Store, &Azure, u64)>);
+
+impl Witness {
+    /// A witness gets the cluster, the cloud and the time.
+    pub fn new(look: impl FnMut(&Store, &Azure, u64) + 'static) -> Self {
+        Self(Box::new(look))
+    }
+}
+
+impl std::fmt::Debug for Witness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Witness")
+    }
+}
+
 /// A controller between two emulators, on a clock that only moves when told.
 #[derive(Debug)]
 pub struct Laboratory {
@@ -34,6 +59,12 @@ pub struct Laboratory {
     pub azure_latency_ms: u64,
     /// Everything the controller said.
     pub notices: Vec<Notice>,
+    /// Calls that controllers have sent so far, to Azure and to Kubernetes.
+    pub sent: u64,
+    /// Looks on.
+    pub witness: Option<Witness>,
+    /// The controller is killed at the call with this number.
+    crash: Option<(u64, Moment)>,
     controller: Controller,
     policy: Policy,
     options: Options,
@@ -54,6 +85,9 @@ impl Laboratory {
             now_ms: 1_700_000_000_000,
             azure_latency_ms: 0,
             notices: Vec::new(),
+            sent: 0,
+            witness: None,
+            crash: None,
             controller: Controller::new(policy.clone(), options.clone()),
             policy,
             options,
@@ -81,6 +115,17 @@ impl Laboratory {
     pub fn restart_with(&mut self, policy: Policy) {
         self.policy = policy;
         self.restart();
+    }
+
+    /// Kills the controller at the call that comes after so many others, and starts another.
+    pub fn crash_after(&mut self, calls: u64, moment: Moment) {
+        self.crash = Some((self.sent + calls + 1, moment));
+    }
+
+    /// Whether a crash that was ordered is still to come.
+    #[must_use]
+    pub fn awaits_crash(&self) -> bool {
+        self.crash.is_some()
     }
 
     /// Lets things happen until nothing is under way and nothing waits, or this much time has
@@ -135,7 +180,13 @@ impl Laboratory {
             let effects = self.controller.step(events, self.now_ms);
             let idle = effects.is_empty();
             for effect in effects {
-                self.carry_out(effect);
+                if self.dies_at(&effect, Moment::Before) {
+                    break;
+                }
+                self.carry_out(&effect);
+                if self.dies_at(&effect, Moment::After) {
+                    break;
+                }
             }
             if idle && self.due.first_key_value().is_none_or(|((at, _), _)| *at > self.now_ms) {
                 // A wake-up that led to nothing is looked at again when time has passed.
@@ -146,24 +197,47 @@ impl Laboratory {
         }
     }
 
-    fn carry_out(&mut self, effect: Effect) {
+    /// Whether the controller is killed at this effect, which then has happened.
+    fn dies_at(&mut self, effect: &Effect, moment: Moment) -> bool {
+        if matches!(effect, Effect::Say(_)) {
+            return false;
+        }
+        if moment == Moment::Before {
+            self.sent += 1;
+        }
+        if self.crash != Some((self.sent, moment)) {
+            return false;
+        }
+        self.crash = None;
+        self.restart();
+        true
+    }
+
+    fn carry_out(&mut self, effect: &Effect) {
         self.sequence += 1;
         match effect {
             Effect::Azure { call, request } => {
-                let needed = arm::permission::needed_by(&request);
+                let call = *call;
+                let needed = arm::permission::needed_by(request);
                 debug_assert!(needed.is_ok(), "the Azure role does not have it: {needed:?}");
                 let base = self.azure.options().base_url.clone();
-                let answer = self.azure.handle(wire::azure_request(&request, &base), self.now_ms);
+                let answer = self.azure.handle(wire::azure_request(request, &base), self.now_ms);
+                if request.method.is_write()
+                    && let Some(Witness(look)) = &mut self.witness
+                {
+                    look(&self.kubernetes, &self.azure, self.now_ms);
+                }
                 let (answer, delay) = wire::azure_answer(answer);
                 let at = self.now_ms + delay + self.azure_latency_ms;
                 self.due.insert((at, self.sequence), Event::Azure { call, answer });
             }
             Effect::Kubernetes { call, request } => {
-                let answer = wire::kubernetes_call(&mut self.kubernetes, &request, self.now_ms);
+                let call = *call;
+                let answer = wire::kubernetes_call(&mut self.kubernetes, request, self.now_ms);
                 let event = Event::KubernetesWritten { call, answer };
                 self.due.insert((self.now_ms, self.sequence), event);
             }
-            Effect::Say(notice) => self.notices.push(notice),
+            Effect::Say(notice) => self.notices.push(notice.clone()),
         }
     }
 
