@@ -3,6 +3,7 @@
 use crate::backoff;
 use crate::controller::{Caller, Controller};
 use crate::effect::NoticeKind;
+use crate::gateway::Inheritance;
 use crate::keep::{self, Belief};
 use arm::Answer;
 use arm::error::ErrorKind;
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Lists may lack what was just made: for this long our own write is believed instead.
-const LIST_LAG_MS: u64 = 10_000;
+pub(crate) const LIST_LAG_MS: u64 = 10_000;
 
 /// How soon a list is read again in which somebody else's operation (or one of ours from before a
 /// restart) is still running: nobody will tell us when it ends.
@@ -208,11 +209,14 @@ impl Controller {
     pub(crate) fn inherit_all(&mut self, now_ms: u64) {
         let uids: Vec<ServiceUid> = self.world.kubernetes.services.keys().cloned().collect();
         uids.iter().for_each(|uid| self.inherit(uid, now_ms));
+        self.inheritance = Inheritance::Open;
     }
 
     /// Reads the lists again when their time has come; lets go of the wait once they are read.
     pub(crate) fn ripen(&mut self, now_ms: u64) {
-        let lists = |need: &Need| matches!(need, Need::Balancers | Need::PublicIps(_));
+        let lists = |need: &Need| {
+            matches!(need, Need::Balancers | Need::PublicIps(_) | Need::NatGateways)
+        };
         match self.ripening {
             Ripening::Done => {}
             Ripening::Until(at) if at <= now_ms => {
@@ -288,8 +292,7 @@ impl Controller {
     /// list may be older than our own write.
     fn store_read(&mut self, need: &Need, items: &[serde_json::Value], sent_ms: u64, now_ms: u64) {
         if matches!(need, Need::GatewayServices | Need::GatewayLocations) {
-            let from_ms = sent_ms.saturating_sub(LIST_LAG_MS);
-            match self.store_table(need, items, sent_ms, from_ms) {
+            match self.store_table(need, items, sent_ms, now_ms) {
                 Some(problems) => problems.iter().for_each(|p| self.say_unread(need, p, now_ms)),
                 None => self.read_now(need.clone()),
             }

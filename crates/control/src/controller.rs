@@ -73,6 +73,7 @@ pub struct Controller {
     pub(crate) world: World,
     pub(crate) planner: plan::Planner,
     pub(crate) touched: crate::gateway::Touched,
+    pub(crate) inheritance: crate::gateway::Inheritance,
     /// Texts of findings that were said about Pods.
     pub(crate) said_of_pods: BTreeMap<ServiceName, BTreeSet<Arc<str>>>,
     pub(crate) listing: observe::apply::Listing,
@@ -126,6 +127,7 @@ impl Controller {
             world: World::default(),
             planner: plan::Planner::default(),
             touched: crate::gateway::Touched::default(),
+            inheritance: crate::gateway::Inheritance::default(),
             said_of_pods: BTreeMap::new(),
             listing: observe::apply::Listing::default(),
             interner: observe::intern::Interner::default(),

@@ -6,7 +6,9 @@ use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
 use crate::event::KubernetesAnswer;
 use model::ServiceUid;
-use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, Wish};
+use model::kubernetes::{
+    EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish,
+};
 use model::plan::{Edit, KubernetesWrite, Object};
 use model::policy::PoolKind;
 use model::world::Need;
@@ -37,6 +39,9 @@ impl Controller {
             KubernetesFact::ServiceGone(uid) => self.notice_gone(uid),
             KubernetesFact::Node(node) if !self.world.kubernetes.nodes.contains_key(&node.name) => {
                 self.notice_node();
+            }
+            KubernetesFact::Pod(pod) if !self.world.kubernetes.pods.contains_key(&pod.name) => {
+                self.notice_pod(pod, now_ms);
             }
             _ => {}
         }
@@ -69,6 +74,15 @@ impl Controller {
             let about = BTreeSet::from([service.uid.clone()]);
             self.note_name(service);
             self.say(now_ms, NoticeKind::Asked, &about, text, None);
+        }
+    }
+
+    /// A Pod of another process's may have egress gateways that lists do not show yet.
+    fn notice_pod(&mut self, pod: &Pod, now_ms: u64) {
+        if pod.finalizers.contains(POD_FINALIZER) {
+            for name in pod.egress.iter().chain(&pod.marks) {
+                self.inherit(&ServiceUid::new(name), now_ms);
+            }
         }
     }
 
@@ -210,11 +224,16 @@ fn request(write: &KubernetesWrite) -> KubernetesCall {
         }
     };
     let (path, body) = match &write.edit {
-        Edit::Finalizers { list, revision, .. } => {
+        Edit::Finalizers { list, revision, marks, .. } => {
             let list: Vec<&str> = list.iter().map(AsRef::as_ref).collect();
             let list = if list.is_empty() { Value::Null } else { json!(list) };
-            let metadata =
+            let mut metadata =
                 json!({ "uid": uid, "resourceVersion": &**revision, "finalizers": list });
+            if let Some(marks) = marks {
+                let names: Vec<&str> = marks.iter().map(AsRef::as_ref).collect();
+                let text = if names.is_empty() { Value::Null } else { json!(names.join(",")) };
+                metadata["annotations"] = json!({ EGRESS_MARKS: text });
+            }
             (path, json!({ "metadata": metadata }))
         }
         Edit::Ingress { list } => {

@@ -264,8 +264,12 @@ impl Path {
             Object::Service { uid, .. } => self.write_service(uid, &write.edit),
             Object::Pod { name, .. } => {
                 let Some(pod) = self.world.kubernetes.pods.get_mut(name) else { return };
-                if let Edit::Finalizers { list, .. } = &write.edit {
-                    Arc::make_mut(pod).finalizers = list.iter().cloned().collect::<BTreeSet<_>>();
+                if let Edit::Finalizers { list, marks, .. } = &write.edit {
+                    let pod = Arc::make_mut(pod);
+                    pod.finalizers = list.iter().cloned().collect::<BTreeSet<_>>();
+                    if let Some(marks) = marks {
+                        pod.marks.clone_from(marks);
+                    }
                 }
             }
         }

@@ -226,7 +226,7 @@ fn churn_during_a_call_that_ends_where_it_began_adds_none() {
 #[test]
 fn a_restart_with_nothing_changed_writes_nothing() {
     let mut lab = standing(20, 20, 10);
-    create(&mut lab, egress_pod("out", "team-a", &["10.99.0.1"], 1));
+    create_pod(&mut lab, egress_pod("out", "team-a", &["10.99.0.1"], 1));
     rest(&mut lab);
     lab.azure.clear_calls();
     lab.restart();

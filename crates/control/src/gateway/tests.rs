@@ -266,7 +266,7 @@ fn a_read_that_is_older_than_a_write_does_not_undo_it() {
     run.go(vec![slice("2", &[1, 2])]);
     run.cloud.writes.clear();
     let need = model::world::Need::GatewayLocations;
-    let read = run.controller.store_table(&need, &old, sent_ms, sent_ms);
+    let read = run.controller.store_table(&need, &old, sent_ms, run.now_ms);
     assert_eq!(read, Some(Vec::new()));
     run.go(vec![slice("3", &[1, 2])]);
     assert!(run.cloud.writes.is_empty());

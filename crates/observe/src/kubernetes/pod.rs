@@ -1,10 +1,11 @@
 //! Pods.
 
-use super::raw::{Ip, RawPod};
+use super::raw::{Ip, Metadata, RawPod};
 use super::{ObjectError, addresses, deletion, full_name, parse};
 use crate::intern::Interner;
-use model::kubernetes::{Pod, PodPhase};
+use model::kubernetes::{EGRESS_MARKS, Pod, PodPhase};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ pub fn pod(raw: &RawPod, interner: &mut Interner) -> Result<Pod, ObjectError> {
             "Pending" | "Running" => PodPhase::Alive,
             _ => PodPhase::Ended,
         },
+        marks: marks(metadata, interner),
         finalizers: metadata.finalizers.iter().map(|f| interner.text(f)).collect(),
         addresses: several_or_one(&status.pod_ips, &status.pod_ip),
         hosts: several_or_one(&status.host_ips, &status.host_ip),
@@ -45,6 +47,12 @@ pub fn pod(raw: &RawPod, interner: &mut Interner) -> Result<Pod, ObjectError> {
 /// It is no Pod, or has no name or no UID.
 pub fn pod_from_value(value: &Value, interner: &mut Interner) -> Result<Pod, ObjectError> {
     pod(&parse("Pod", value)?, interner)
+}
+
+fn marks(metadata: &Metadata, interner: &mut Interner) -> BTreeSet<Arc<str>> {
+    let text = metadata.annotations.get(EGRESS_MARKS).map_or("", String::as_str);
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(|name| interner.text(&name.to_lowercase())).collect()
 }
 
 /// Older API servers have the one field, newer ones both.

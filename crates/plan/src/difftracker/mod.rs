@@ -20,7 +20,7 @@ use crate::container::names;
 use claims::{Claim, Claims, Sources};
 use homes::Homes;
 use model::gateway::{Direction, GatewayService, Locations};
-use model::kubernetes::{Deletion, EndpointSlice, POD_FINALIZER, Pod, PodPhase, Readiness, Wish};
+use model::kubernetes::{Deletion, EndpointSlice, Pod, PodPhase, Readiness, Wish};
 use model::world::Fact;
 use model::{Family, ServiceName, ServiceUid, World};
 use seen::Seen;
@@ -329,8 +329,9 @@ impl DiffTracker {
     fn take_pod(&mut self, name: ServiceName, pod: &Arc<Pod>) {
         let label = pod.egress.clone().unwrap_or_else(|| Arc::from(""));
         let outbound = self.published.get(&label) == Some(&Direction::Outbound);
+        let claimed = pod.is_claimed_for(&label);
         let source = self.sources.open(label, &pod.revision);
-        if outbound && is_alive(pod) && pod.finalizers.contains(POD_FINALIZER) {
+        if outbound && is_alive(pod) && claimed {
             for (address, host) in hosted(pod) {
                 let home = self.homes.of_host(host);
                 self.claim(address, Claim { source, home });

@@ -284,3 +284,11 @@ pub fn rest(lab: &mut Laboratory) {
         lab.controller().waiting().collect::<Vec<_>>()
     );
 }
+
+/// Makes a Pod and gives it its status, as scheduler and kubelet do.
+pub fn create_pod(lab: &mut Laboratory, pod: Value) {
+    let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
+    let status = json!({"status": pod["status"]});
+    create(lab, pod);
+    merge(lab, "pods", &name, Part::Status, status);
+}
