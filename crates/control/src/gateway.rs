@@ -142,9 +142,8 @@ impl Controller {
             known.map(|uid| (uid.as_str().to_lowercase(), uid)).collect();
         let services = self.world.azure.gateway_services.known().into_iter().flatten();
         let uid = |name: &str| known.get(name).map(|uid| ServiceUid::clone(uid));
-        let names: Vec<ServiceUid> = services
-            .map(|(name, _)| uid(name).unwrap_or_else(|| ServiceUid::new(name)))
-            .collect();
+        let names: Vec<ServiceUid> =
+            services.map(|(name, _)| uid(name).unwrap_or_else(|| ServiceUid::new(name))).collect();
         names.iter().for_each(|name| self.inherit(name, now_ms));
     }
 

@@ -5,6 +5,7 @@ use azure_emulator::Azure;
 use control::{Controller, Effect, Event, Notice, Options};
 use kube_emulator::{EventType, Store, WatchEvent};
 use model::Policy;
+use model::kubernetes::{POD_FINALIZER, Pod};
 use model::world::Kind;
 use observe::KubernetesFact;
 use observe::intern::Interner;
@@ -20,6 +21,17 @@ const KINDS: [(Kind, &str); 5] = [
     (Kind::EndpointSlices, "endpointslices"),
     (Kind::Pods, "pods"),
 ];
+
+const EGRESS_LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
+
+fn has_egress_label(object: &Value) -> bool {
+    object["metadata"]["labels"].get(EGRESS_LABEL).is_some()
+}
+
+fn has_egress_finalizer(object: &Value) -> bool {
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|all| all.iter().any(|f| f == POD_FINALIZER))
+}
 
 /// On which side of a call the controller is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,7 +263,9 @@ impl Laboratory {
                 Some(seen) => match self.kubernetes.events_since(plural, *seen) {
                     Ok(events) => {
                         for WatchEvent { event, object, .. } in events {
-                            facts.extend(self.fact(kind, &object, event == EventType::Deleted));
+                            let outside = kind == Kind::Pods && !has_egress_label(&object);
+                            let gone = event == EventType::Deleted || outside;
+                            facts.extend(self.fact(kind, &object, gone));
                         }
                     }
                     Err(_) => facts.extend(self.list(kind, plural)),
@@ -265,10 +279,18 @@ impl Laboratory {
 
     fn list(&mut self, kind: Kind, plural: &str) -> Vec<KubernetesFact> {
         let mut facts = vec![KubernetesFact::ListBegin(kind)];
-        for object in self.kubernetes.list(plural, None) {
+        let (listed, strays): (Vec<_>, Vec<_>) = (self.kubernetes.list(plural, None).into_iter())
+            .partition(|object| kind != Kind::Pods || has_egress_label(object));
+        for object in listed {
             facts.extend(self.fact(kind, &object, false));
         }
         facts.push(KubernetesFact::ListEnd(kind));
+        if !self.watched.contains_key(&kind) {
+            // Pods without the label are looked through once, at the start.
+            for object in strays.iter().filter(|object| has_egress_finalizer(object)) {
+                facts.extend(self.fact(kind, object, false));
+            }
+        }
         facts
     }
 
@@ -298,7 +320,14 @@ impl Laboratory {
             }
             Kind::Pods => {
                 let pod = read::pod_from_value(object, interner).ok()?;
-                if gone { KubernetesFact::PodGone(pod.name) } else { KubernetesFact::Pod(pod) }
+                if gone && has_egress_finalizer(object) {
+                    // It only lost its label.
+                    KubernetesFact::Pod(Pod { egress: None, ..pod })
+                } else if gone {
+                    KubernetesFact::PodGone(pod.name)
+                } else {
+                    KubernetesFact::Pod(pod)
+                }
             }
             Kind::Namespaces => {
                 let (name, labels) = read::namespace_from_value(object, interner).ok()?;

@@ -175,7 +175,9 @@ impl Walk {
     fn step(&mut self) {
         let now = self.lab.now_ms % 100_000_000;
         let roll = self.dice.roll(22);
-        if std::env::var("TELL").is_ok() { println!("{now} STEP {roll}"); }
+        if std::env::var("TELL").is_ok() {
+            println!("{now} STEP {roll}");
+        }
         match roll {
             0..=2 => self.add_service(),
             3 => self.delete_service(),
@@ -481,7 +483,11 @@ fn walk(seed: u64) {
     }
     lab.pass(600_000);
     assert!(lab.settle(DAY_MS), "{}", stuck(&lab, "after everything is deleted"));
-    if std::env::var("TELL").is_ok() { for n in &lab.notices { println!("{} {:?} {}", n.at_ms % 100_000_000, n.kind, n.text); } }
+    if std::env::var("TELL").is_ok() {
+        for n in &lab.notices {
+            println!("{} {:?} {}", n.at_ms % 100_000_000, n.kind, n.text);
+        }
+    }
     assert_eq!(container_leftovers(&lab), Vec::<String>::new(), "seed {seed}: nothing is left");
     assert!(
         lab.kubernetes.list("pods", None).is_empty(),
