@@ -87,6 +87,9 @@ impl Controller {
         let mut wanted: BTreeSet<Need> = stale.map(|(need, _)| need.clone()).collect();
         wanted.extend(self.report.needs.iter().cloned());
         for need in wanted {
+            if self.is_in_flux(&need) {
+                continue;
+            }
             let read = self.reads.entry(need.clone()).or_default();
             if read.under_way.is_none() && read.wait_until_ms.is_none_or(|at| at <= now_ms) {
                 self.read(need, now_ms);

@@ -74,6 +74,25 @@ impl Controller {
         self.read_now(Need::GatewayLocations);
     }
 
+    /// Whether a table that nobody knows is being written: what a read brings now may be over a
+    /// moment later. It is read when the write has ended.
+    pub(crate) fn is_in_flux(&self, need: &Need) -> bool {
+        let azure = &self.world.azure;
+        let works = self.lanes.values().filter_map(|lane| lane.work.as_ref());
+        let mut actions = works.map(|work| &work.change.action);
+        match need {
+            Need::GatewayServices => {
+                azure.gateway_services.known().is_none()
+                    && actions.any(|action| matches!(action, Action::UpdateServices(_)))
+            }
+            Need::GatewayLocations => {
+                azure.gateway_locations.known().is_none()
+                    && actions.any(|action| matches!(action, Action::UpdateLocations(_)))
+            }
+            _ => false,
+        }
+    }
+
     /// Stores a table that was asked for at `sent_ms`; entries that we have written shortly before
     /// that or since, or are writing, stay as we know them. Nothing when it has to be read again.
     pub(crate) fn store_table(

@@ -7,6 +7,7 @@ use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
 use serde_json::{Value, json};
 use sim::Laboratory;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 pub const DAY_MS: u64 = 86_400_000;
 
@@ -291,4 +292,125 @@ pub fn create_pod(lab: &mut Laboratory, pod: Value) {
     let status = json!({"status": pod["status"]});
     create(lab, pod);
     merge(lab, "pods", &name, Part::Status, status);
+}
+
+pub const EGRESS: &str = "kubernetes.azure.com/service-egress-gateway";
+
+pub fn texts<'a>(value: &'a Value, pointer: &str, key: &str) -> Vec<&'a str> {
+    let list = value.pointer(pointer).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(|item| item[key].as_str()).collect()
+}
+
+pub fn is_alive(pod: &Value) -> bool {
+    let phase = pod["status"]["phase"].as_str();
+    pod["metadata"]["deletionTimestamp"].is_null() && matches!(phase, Some("Pending" | "Running"))
+}
+
+pub fn is_ready(pod: &Value) -> bool {
+    let ready = |c: &Value| c["type"] == "Ready" && c["status"] == "True";
+    pod["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(ready))
+}
+
+/// The location of a node with this address; of no node's, the address itself.
+pub fn location_of(nodes: &[Value], host: &str) -> String {
+    let family = |ip: &str| ip.contains(':');
+    let found = nodes.iter().find(|n| texts(n, "/status/addresses", "address").contains(&host));
+    let all = found.map(|n| texts(n, "/status/addresses", "address")).unwrap_or_default();
+    let same = all.into_iter().filter(|ip| family(ip) == family(host)).min();
+    same.unwrap_or(host).to_owned()
+}
+
+/// The table as the cluster wants it, made from the cluster alone.
+pub fn wanted(lab: &Laboratory) -> Table {
+    let list = |plural: &str| -> Vec<Value> {
+        lab.kubernetes.list(plural, None).iter().map(|o| Value::clone(o)).collect()
+    };
+    let (nodes, pods, services) = (list("nodes"), list("pods"), list("services"));
+    let mut found = Table::new();
+    for service in services.iter().filter(|s| wants(s)) {
+        let uid = service["metadata"]["uid"].as_str().expect("a UID");
+        let app = &service["spec"]["selector"]["app"];
+        let chosen = |p: &&Value| p["metadata"]["labels"]["app"] == *app && is_alive(p);
+        for pod in pods.iter().filter(chosen).filter(|p| is_ready(p)) {
+            let node = nodes.iter().find(|n| n["metadata"]["name"] == pod["spec"]["nodeName"]);
+            let Some(node) = node else { continue };
+            let ips = texts(node, "/status/addresses", "address");
+            let ip = texts(pod, "/status/podIPs", "ip").into_iter().find(|ip| ip.contains('.'));
+            let home = ips.into_iter().filter(|ip| ip.contains('.')).min();
+            if let (Some(ip), Some(home)) = (ip, home) {
+                let key = (home.to_owned(), ip.to_owned());
+                found.entry(key).or_default().insert(uid.to_owned());
+            }
+        }
+    }
+    for pod in pods.iter().filter(|p| is_alive(p)) {
+        let label = pod["metadata"]["labels"][EGRESS].as_str().filter(|l| !l.is_empty());
+        let Some(label) = label else { continue };
+        for ip in texts(pod, "/status/podIPs", "ip") {
+            let hosts = texts(pod, "/status/hostIPs", "ip");
+            let host = hosts.into_iter().find(|host| host.contains(':') == ip.contains(':'));
+            if let Some(host) = host {
+                let ip = ip.parse::<IpAddr>().expect("an address").to_string();
+                let key = (location_of(&nodes, host), ip);
+                found.entry(key).or_default().insert(label.to_owned());
+            }
+        }
+    }
+    found
+}
+
+pub fn wants(service: &Value) -> bool {
+    service["spec"]["type"] == "LoadBalancer" && service["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// Everything is as the cluster wants it: the table, who gets traffic, and the way out.
+pub fn check(lab: &Laboratory, when: &str) {
+    let wanted = wanted(lab);
+    assert_eq!(table(lab), wanted, "{when}: the table");
+    for service in lab.kubernetes.list("services", None).iter().filter(|s| wants(s)) {
+        let name = service["metadata"]["name"].as_str().expect("a name");
+        let uid = service["metadata"]["uid"].as_str().expect("a UID");
+        let address = address_of(lab, name);
+        let address = address.unwrap_or_else(|| panic!("{when}: {name} has no address"));
+        let port = service["spec"]["ports"][0]["port"].as_u64().expect("a port");
+        let traffic = lab.azure.traffic(&address, "Tcp", u16::try_from(port).expect("small"));
+        let got: BTreeSet<String> =
+            traffic.expect("there is a rule").backends.into_iter().collect();
+        let want: BTreeSet<String> = wanted
+            .iter()
+            .filter(|(_, names)| names.contains(uid))
+            .map(|((_, ip), _)| ip.clone())
+            .collect();
+        assert_eq!(got, want, "{when}: the backends of {name}");
+    }
+    for ((_, ip), names) in &wanted {
+        let label = names.iter().find(|name| name.starts_with("team"));
+        let suffix = if ip.contains(':') { "-pip-v6" } else { "-pip" };
+        let pip = match label {
+            Some(label) => lab.azure.resource(&network_ip(&format!("{label}{suffix}"))),
+            None => lab.azure.resource(&network_ip("default-natgw-pip")),
+        };
+        let out = pip.and_then(|p| p["properties"]["ipAddress"].as_str().map(str::to_owned));
+        let out: Vec<String> = out.into_iter().collect();
+        assert_eq!(lab.azure.egress(ip), out, "{when}: the way out of {ip}");
+    }
+}
+
+fn network_ip(name: &str) -> String {
+    network(&format!("publicIPAddresses/{name}"))
+}
+
+/// A Pod of an application, on a node, ready.
+pub fn app_pod(name: &str, app: &str, ip: &str, node: u32) -> Value {
+    let mut pod = egress_pod(name, "", &[ip], node);
+    pod["metadata"]["labels"] = json!({"app": app});
+    pod["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    pod
+}
+
+/// A Service whose Pods are those of an application.
+pub fn app_service(index: u32, app: &str) -> Value {
+    let mut service = super::service(index);
+    service["spec"]["selector"] = json!({"app": app});
+    service
 }
