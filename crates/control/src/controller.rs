@@ -85,6 +85,8 @@ pub struct Controller {
     pub(crate) objects: BTreeMap<Object, ObjectLane>,
     pub(crate) callers: BTreeMap<CallId, Caller>,
     pub(crate) searches: BTreeMap<ResourceId, Search>,
+    /// When Services were last changed by their owners.
+    pub(crate) asked_ms: BTreeMap<ServiceUid, u64>,
     /// Failures in a row of Services that were set aside.
     pub(crate) strikes: BTreeMap<ServiceUid, u32>,
     pub(crate) said: BTreeMap<ServiceUid, Said>,
@@ -138,6 +140,7 @@ impl Controller {
             objects: BTreeMap::new(),
             callers: BTreeMap::new(),
             searches: BTreeMap::new(),
+            asked_ms: BTreeMap::new(),
             strikes: BTreeMap::new(),
             said: BTreeMap::new(),
             ripening: Ripening::Done,
@@ -257,8 +260,10 @@ impl Controller {
             self.dirty = true;
         }
         if self.objects.values().any(|o| o.wait_until_ms.is_some_and(|at| at <= now_ms)) {
-            self.objects
-                .retain(|_, o| o.call.is_some() || o.wait_until_ms.is_none_or(|at| at > now_ms));
+            // How often a write has failed is kept: the next wait is longer.
+            for lane in self.objects.values_mut() {
+                lane.wait_until_ms = lane.wait_until_ms.filter(|at| *at > now_ms);
+            }
             self.dirty = true;
         }
         let gates = [self.writes_from_ms, self.reads_from_ms];

@@ -64,6 +64,7 @@ impl Controller {
         self.world.abandoned.remove(service.name.to_string().to_lowercase().as_str());
         if changed {
             self.forgive(&service.uid);
+            self.asked_ms.insert(service.uid.clone(), now_ms);
             let text = match (&old, service.wish) {
                 (None, _) => format!("Service {} asks for a load balancer", service.name),
                 (Some(_), Wish::LoadBalancer) => format!("Service {} was changed", service.name),
@@ -111,6 +112,7 @@ impl Controller {
             self.world.abandoned.insert(Arc::from(uid.base_name().to_lowercase()));
             self.world.abandoned.insert(Arc::from(uid.as_str().to_lowercase()));
             self.forgive(&uid.clone());
+            self.asked_ms.remove(uid);
         }
     }
 
@@ -125,6 +127,10 @@ impl Controller {
                 self.write_object(write);
             }
         }
+        let planned: BTreeSet<&Object> = writes.iter().map(|write| &write.object).collect();
+        self.objects.retain(|object, lane| {
+            lane.call.is_some() || lane.wait_until_ms.is_some() || planned.contains(object)
+        });
         self.plan.writes = writes;
     }
 
