@@ -85,6 +85,8 @@ pub struct Controller {
     pub(crate) objects: BTreeMap<Object, ObjectLane>,
     pub(crate) callers: BTreeMap<CallId, Caller>,
     pub(crate) searches: BTreeMap<ResourceId, Search>,
+    /// UIDs of Pods that could not be given our finalizer.
+    pub(crate) waived: BTreeSet<Arc<str>>,
     /// When Services were last changed by their owners.
     pub(crate) asked_ms: BTreeMap<ServiceUid, u64>,
     /// Failures in a row of Services that were set aside.
@@ -140,6 +142,7 @@ impl Controller {
             objects: BTreeMap::new(),
             callers: BTreeMap::new(),
             searches: BTreeMap::new(),
+            waived: BTreeSet::new(),
             asked_ms: BTreeMap::new(),
             strikes: BTreeMap::new(),
             said: BTreeMap::new(),

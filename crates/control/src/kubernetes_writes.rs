@@ -7,9 +7,9 @@ use crate::effect::{Effect, KubernetesCall, NoticeKind};
 use crate::event::KubernetesAnswer;
 use model::ServiceUid;
 use model::kubernetes::{
-    EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish,
+    Claim, EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish,
 };
-use model::plan::{Edit, KubernetesWrite, Object};
+use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::PoolKind;
 use model::world::Need;
 use observe::KubernetesFact;
@@ -17,6 +17,10 @@ use observe::apply::Applied;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// How often our finalizer may fail to be put on a Pod before the Pod is published without it:
+/// with the waits between, about three seconds.
+const CLAIM_TRIES: u32 = 4;
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
@@ -33,7 +37,19 @@ pub(crate) struct ObjectLane {
 
 impl Controller {
     /// A fact from a watch.
-    pub(crate) fn learn(&mut self, fact: KubernetesFact, now_ms: u64) {
+    pub(crate) fn learn(&mut self, mut fact: KubernetesFact, now_ms: u64) {
+        if let KubernetesFact::Pod(pod) = &mut fact {
+            if pod.finalizers.contains(POD_FINALIZER) {
+                self.waived.remove(&pod.uid);
+            } else if self.waived.contains(&pod.uid) {
+                pod.claim = Claim::Waived;
+            }
+        }
+        if let KubernetesFact::PodGone(name) = &fact
+            && let Some(pod) = self.world.kubernetes.pods.get(name)
+        {
+            self.waived.remove(&pod.uid);
+        }
         match &fact {
             KubernetesFact::Service(service) => self.notice_service(service, now_ms),
             KubernetesFact::ServiceGone(uid) => self.notice_gone(uid),
@@ -201,12 +217,35 @@ impl Controller {
         let wait =
             if lane.failures == 1 { 100 } else { backoff::after(lane.failures - 1, asked_ms) };
         lane.wait_until_ms = Some(now_ms + wait);
+        if lane.failures == CLAIM_TRIES {
+            self.waive(object, why, now_ms);
+        }
         let (name, about) = match object {
             Object::Service { name, uid } => (name, BTreeSet::from([uid.clone()])),
             Object::Pod { name, .. } => (name, BTreeSet::new()),
         };
         let text = format!("writing {name} failed, next try in {wait} ms: {why}");
         self.say(now_ms, NoticeKind::Failed, &about, text, None);
+    }
+}
+
+impl Controller {
+    /// A Pod that cannot be given our finalizer is published without it: its way out matters more
+    /// than how orderly it leaves. When it goes, its addresses follow as soon as that is seen.
+    fn waive(&mut self, object: &Object, why: &str, now_ms: u64) {
+        let Object::Pod { name, uid } = object else { return };
+        let claims = |write: &KubernetesWrite| {
+            let Edit::Finalizers { purpose, .. } = &write.edit else { return false };
+            write.object == *object && *purpose == FinalizerPurpose::Claim
+        };
+        let Some(pod) = self.world.kubernetes.pods.get_mut(name) else { return };
+        if pod.finalizers.contains(POD_FINALIZER) || !self.plan.writes.iter().any(claims) {
+            return;
+        }
+        *pod = Arc::new(Pod { claim: Claim::Waived, ..Pod::clone(pod) });
+        self.waived.insert(Arc::clone(uid));
+        let (name, uid) = (name.clone(), Arc::clone(uid));
+        self.tell_unclaimed(&name, &uid, why, now_ms);
     }
 }
 

@@ -267,6 +267,8 @@ pub struct Pod {
     pub finalizers: BTreeSet<Arc<str>>,
     /// Egress gateways that our annotation names; empty where there is none.
     pub marks: BTreeSet<Arc<str>>,
+    /// Whether it is published only with our finalizer.
+    pub claim: Claim,
     /// `status.podIPs`.
     pub addresses: Vec<IpAddr>,
     /// `status.hostIPs`, or `status.hostIP`.
@@ -278,9 +280,20 @@ impl Pod {
     /// egress gateway. One that another controller has claimed tells by its label alone.
     #[must_use]
     pub fn is_claimed_for(&self, gateway: &str) -> bool {
-        self.finalizers.contains(POD_FINALIZER)
-            && (self.marks.is_empty() || self.marks.contains(gateway))
+        self.claim == Claim::Waived
+            || (self.finalizers.contains(POD_FINALIZER)
+                && (self.marks.is_empty() || self.marks.contains(gateway)))
     }
+}
+
+/// Whether a Pod has to have our finalizer before it is published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Claim {
+    /// It has to.
+    #[default]
+    Needed,
+    /// Putting it on has failed several times: the Pod is not made to wait for it any longer.
+    Waived,
 }
 
 /// The two phases that matter.

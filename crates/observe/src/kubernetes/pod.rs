@@ -3,7 +3,7 @@
 use super::raw::{Ip, Metadata, RawPod};
 use super::{ObjectError, addresses, deletion, full_name, parse};
 use crate::intern::Interner;
-use model::kubernetes::{EGRESS_MARKS, Pod, PodPhase};
+use model::kubernetes::{Claim, EGRESS_MARKS, Pod, PodPhase};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -35,6 +35,7 @@ pub fn pod(raw: &RawPod, interner: &mut Interner) -> Result<Pod, ObjectError> {
             _ => PodPhase::Ended,
         },
         marks: marks(metadata, interner),
+        claim: Claim::Needed,
         finalizers: metadata.finalizers.iter().map(|f| interner.text(f)).collect(),
         addresses: several_or_one(&status.pod_ips, &status.pod_ip),
         hosts: several_or_one(&status.host_ips, &status.host_ip),

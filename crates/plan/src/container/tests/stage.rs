@@ -112,6 +112,7 @@ pub(super) fn pod(n: u8, label: &str, node: u8) -> Pod {
         phase: PodPhase::Alive,
         finalizers: BTreeSet::new(),
         marks: BTreeSet::new(),
+        claim: model::kubernetes::Claim::Needed,
         addresses: vec![pod_ip(n)],
         hosts: vec![node_ip(node)],
     }
