@@ -104,12 +104,7 @@ impl Walk {
     }
 
     fn step(&mut self) {
-        let now = self.lab.now_ms % 100_000_000;
-        let roll = self.dice.roll(22);
-        if std::env::var("TELL").is_ok() {
-            println!("{now} STEP {roll}");
-        }
-        match roll {
+        match self.dice.roll(22) {
             0..=2 => self.add_service(),
             3 => self.delete_service(),
             4 | 5 => self.edit_service(),
@@ -353,11 +348,6 @@ fn walk(seed: u64) {
         let ms = walk.dice.roll(400);
         walk.lab.pass(ms);
     }
-    if std::env::var("TELL").is_ok() {
-        for n in &walk.lab.notices {
-            println!("{} {:?} {}", n.at_ms % 100_000_000, n.kind, n.text);
-        }
-    }
     let mut lab = walk.lab;
     lab.azure.clear_faults();
     for name in &walk.services {
@@ -383,11 +373,6 @@ fn walk(seed: u64) {
     }
     lab.pass(600_000);
     assert!(lab.settle(DAY_MS), "{}", stuck(&lab, "after everything is deleted"));
-    if std::env::var("TELL").is_ok() {
-        for n in &lab.notices {
-            println!("{} {:?} {}", n.at_ms % 100_000_000, n.kind, n.text);
-        }
-    }
     assert_eq!(container_leftovers(&lab), Vec::<String>::new(), "seed {seed}: nothing is left");
     assert!(
         lab.kubernetes.list("pods", None).is_empty(),
