@@ -42,8 +42,11 @@ pub enum Moment {
     After,
 }
 
+/// What a witness does with the cluster, the cloud and the time.
+type Look = dyn FnMut(&Store, &Azure, u64);
+
 /// Looks at both sides after each write to Azure.
-pub struct Witness(Box<dyn FnMut(&Store, &Azure, u64)>);
+pub struct Witness(Box<Look>);
 
 impl Witness {
     /// A witness gets the cluster, the cloud and the time.

@@ -157,7 +157,6 @@ fn l95_the_ipv6_public_ip_of_a_lost_gateway_goes_too() {
     let now = lab.now_ms;
     let object = kube_emulator::ObjectRef::new("pods", "default", "out");
     let none = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-    lab.controller();
     lab.kubernetes.patch(object, Part::Main, &none, now).expect("patched");
     lab.kubernetes.delete(object, now).expect("deleted");
     restarted(&mut lab);
