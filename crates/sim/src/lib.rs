@@ -3,4 +3,4 @@
 pub mod laboratory;
 pub mod wire;
 
-pub use laboratory::Laboratory;
+pub use laboratory::{Laboratory, Moment, Witness};
