@@ -5,8 +5,7 @@ use crate::exit::{Exit, Failure};
 use control::{Controller, Effect, Event, Options};
 use edge::clock::Clock;
 use edge::kubernetes::sources::{SourceSettings, sources};
-use edge::kubernetes::watch::Pace;
-use edge::kubernetes::{Sender, Watch};
+use edge::kubernetes::{Sender, watch_all};
 use edge::lease::{Election, Held, LeaseSettings};
 use edge::notice::NoticeSink;
 use edge::runner::{Runner, Step, channel};
@@ -173,10 +172,8 @@ impl Engine {
         stop: &CancellationToken,
     ) {
         let settings = SourceSettings { classes: classes.clone(), group: policy.group.clone() };
-        for source in sources(&kinds(policy), &settings) {
-            let watch = Watch::new(self.client.clone(), source, events.clone(), Pace::default());
-            tokio::spawn(watch.run(stop.child_token()));
-        }
+        let sources = sources(&kinds(policy), &settings);
+        watch_all(&self.client, sources, events, &stop.child_token()).detach_all();
     }
 }
 

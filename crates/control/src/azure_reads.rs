@@ -3,6 +3,7 @@
 use crate::backoff;
 use crate::controller::{Caller, Controller};
 use crate::effect::NoticeKind;
+use crate::gateway::Inheritance;
 use crate::keep::{self, Belief};
 use arm::Answer;
 use arm::error::ErrorKind;
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Lists may lack what was just made: for this long our own write is believed instead.
-const LIST_LAG_MS: u64 = 10_000;
+pub(crate) const LIST_LAG_MS: u64 = 10_000;
 
 /// How soon a list is read again in which somebody else's operation (or one of ours from before a
 /// restart) is still running: nobody will tell us when it ends.
@@ -96,6 +97,9 @@ impl Controller {
         let mut wanted: BTreeSet<Need> = stale.map(|(need, _)| need.clone()).collect();
         wanted.extend(self.report.needs.iter().cloned());
         for need in wanted {
+            if self.is_in_flux(&need) {
+                continue;
+            }
             let read = self.reads.entry(need.clone()).or_default();
             if read.under_way.is_none() && read.wait_until_ms.is_none_or(|at| at <= now_ms) {
                 self.read(need, now_ms);
@@ -246,11 +250,13 @@ impl Controller {
     pub(crate) fn inherit_all(&mut self, now_ms: u64) {
         let uids: Vec<ServiceUid> = self.world.kubernetes.services.keys().cloned().collect();
         uids.iter().for_each(|uid| self.inherit(uid, now_ms));
+        self.inheritance = Inheritance::Open;
     }
 
     /// Reads the lists again when their time has come; lets go of the wait once they are read.
     pub(crate) fn ripen(&mut self, now_ms: u64) {
-        let lists = |need: &Need| matches!(need, Need::Balancers | Need::PublicIps(_));
+        let lists =
+            |need: &Need| matches!(need, Need::Balancers | Need::PublicIps(_) | Need::NatGateways);
         match self.ripening {
             Ripening::Done => {}
             Ripening::Until(at) if at <= now_ms => {
@@ -347,8 +353,7 @@ impl Controller {
     /// list may be older than our own write.
     fn store_read(&mut self, need: &Need, gathering: Gathering, sent_ms: u64, now_ms: u64) {
         if matches!(need, Need::GatewayServices | Need::GatewayLocations) {
-            let from_ms = sent_ms.saturating_sub(LIST_LAG_MS);
-            match self.store_table(need, gathering, sent_ms, from_ms) {
+            match self.store_table(need, gathering, sent_ms, now_ms) {
                 Some(problems) => problems.iter().for_each(|p| self.say_unread(need, p, now_ms)),
                 None => self.read_now(need.clone()),
             }

@@ -352,6 +352,12 @@ impl Controller {
             self.back_off(id, error, now_ms);
             return;
         }
+        // What was refused is not what its owner asks for any more: that is tried at once.
+        let changed =
+            |uid: &ServiceUid| self.asked_ms.get(uid).is_some_and(|at| *at > work.sent_ms);
+        if !work.change.causes.is_empty() && work.change.causes.iter().all(changed) {
+            return;
+        }
         let deletes = matches!(work.change.action, Action::Delete { .. } | Action::DeleteChild);
         if deletes || !self.blame(id, &work.change.causes, error, now_ms) {
             self.back_off(id, error, now_ms);

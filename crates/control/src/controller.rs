@@ -76,6 +76,7 @@ pub struct Controller {
     pub(crate) world: World,
     pub(crate) planner: plan::Planner,
     pub(crate) touched: crate::gateway::Touched,
+    pub(crate) inheritance: crate::gateway::Inheritance,
     /// Texts of findings that were said about Pods.
     pub(crate) said_of_pods: BTreeMap<ServiceName, BTreeSet<Arc<str>>>,
     pub(crate) listing: observe::apply::Listing,
@@ -87,6 +88,10 @@ pub struct Controller {
     pub(crate) objects: BTreeMap<Object, ObjectLane>,
     pub(crate) callers: BTreeMap<CallId, Caller>,
     pub(crate) searches: BTreeMap<ResourceId, Search>,
+    /// UIDs of Pods that could not be given our finalizer.
+    pub(crate) waived: BTreeSet<Arc<str>>,
+    /// When Services were last changed by their owners.
+    pub(crate) asked_ms: BTreeMap<ServiceUid, u64>,
     /// Failures in a row of Services that were set aside.
     pub(crate) strikes: BTreeMap<ServiceUid, u32>,
     pub(crate) said: BTreeMap<ServiceUid, Said>,
@@ -133,6 +138,7 @@ impl Controller {
             world: World::default(),
             planner: plan::Planner::default(),
             touched: crate::gateway::Touched::default(),
+            inheritance: crate::gateway::Inheritance::default(),
             said_of_pods: BTreeMap::new(),
             listing: observe::apply::Listing::default(),
             interner: observe::intern::Interner::default(),
@@ -143,6 +149,8 @@ impl Controller {
             objects: BTreeMap::new(),
             callers: BTreeMap::new(),
             searches: BTreeMap::new(),
+            waived: BTreeSet::new(),
+            asked_ms: BTreeMap::new(),
             strikes: BTreeMap::new(),
             said: BTreeMap::new(),
             ripening: Ripening::Done,
@@ -268,8 +276,10 @@ impl Controller {
             self.dirty = true;
         }
         if self.objects.values().any(|o| o.wait_until_ms.is_some_and(|at| at <= now_ms)) {
-            self.objects
-                .retain(|_, o| o.call.is_some() || o.wait_until_ms.is_none_or(|at| at > now_ms));
+            // How often a write has failed is kept: the next wait is longer.
+            for lane in self.objects.values_mut() {
+                lane.wait_until_ms = lane.wait_until_ms.filter(|at| *at > now_ms);
+            }
             self.dirty = true;
         }
         let gates = [self.writes_from_ms, self.reads_from_ms];

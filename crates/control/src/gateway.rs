@@ -1,12 +1,13 @@
 //! The tables of the Service Gateway: they are written in parts and read as a whole, so a read may
 //! know less of some entries than we do.
 
+use crate::azure_reads::LIST_LAG_MS;
 use crate::controller::Controller;
 use arm::error::ArmError;
 use model::gateway::{LocationsUpdate, ServicesUpdate};
 use model::plan::Action;
 use model::world::{Fact, Need};
-use model::{Group, ResourceId};
+use model::{Group, ResourceId, ServiceUid};
 use observe::azure::Gathering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,6 +18,16 @@ use std::sync::Arc;
 pub(crate) struct Touched {
     services: BTreeMap<Arc<str>, u64>,
     locations: BTreeMap<IpAddr, u64>,
+}
+
+/// Whether what another process left was taken note of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Inheritance {
+    /// Not yet: it is at the next read of the tables.
+    #[default]
+    Open,
+    /// It was.
+    Taken,
 }
 
 /// Azure refuses to take away a service that addresses still list.
@@ -64,15 +75,35 @@ impl Controller {
         self.read_now(Need::GatewayLocations);
     }
 
-    /// Stores a table that was asked for at `sent_ms`; entries that we have written since
-    /// `from_ms`, or are writing, stay as we know them. Nothing when it has to be read again.
+    /// Whether a table that nobody knows is being written: what a read brings now may be over a
+    /// moment later. It is read when the write has ended.
+    pub(crate) fn is_in_flux(&self, need: &Need) -> bool {
+        let azure = &self.world.azure;
+        let works = self.lanes.values().filter_map(|lane| lane.work.as_ref());
+        let mut actions = works.map(|work| &work.change.action);
+        match need {
+            Need::GatewayServices => {
+                azure.gateway_services.known().is_none()
+                    && actions.any(|action| matches!(action, Action::UpdateServices(_)))
+            }
+            Need::GatewayLocations => {
+                azure.gateway_locations.known().is_none()
+                    && actions.any(|action| matches!(action, Action::UpdateLocations(_)))
+            }
+            _ => false,
+        }
+    }
+
+    /// Stores a table that was asked for at `sent_ms`; entries that we have written shortly before
+    /// that or since, or are writing, stay as we know them. Nothing when it has to be read again.
     pub(crate) fn store_table(
         &mut self,
         need: &Need,
         gathering: Gathering,
         sent_ms: u64,
-        from_ms: u64,
+        now_ms: u64,
     ) -> Option<Vec<String>> {
+        let from_ms = sent_ms.saturating_sub(LIST_LAG_MS);
         let mut busy = Touched::default();
         std::mem::swap(&mut busy, &mut self.touched);
         for work in self.lanes.values().filter_map(|lane| lane.work.as_ref()) {
@@ -100,6 +131,10 @@ impl Controller {
         let services = azure.gateway_services.known().cloned();
         let locations = azure.gateway_locations.known().map(Arc::clone);
         let read = gathering.finish(azure, need);
+        if *need == Need::GatewayServices && self.inheritance == Inheritance::Open {
+            self.inherit_registered(now_ms);
+        }
+        let azure = &mut self.world.azure;
         match need {
             Need::GatewayServices => {
                 if let (Some(old), Some(new)) = (services, azure.gateway_services.known_mut()) {
@@ -117,6 +152,19 @@ impl Controller {
         }
         self.settle(busy);
         Some(read.problems.iter().map(ToString::to_string).collect())
+    }
+
+    /// What was registered before we came was another process's.
+    fn inherit_registered(&mut self, now_ms: u64) {
+        self.inheritance = Inheritance::Taken;
+        let known = self.world.kubernetes.services.keys();
+        let known: BTreeMap<String, &ServiceUid> =
+            known.map(|uid| (uid.as_str().to_lowercase(), uid)).collect();
+        let services = self.world.azure.gateway_services.known().into_iter().flatten();
+        let uid = |name: &str| known.get(name).map(|uid| ServiceUid::clone(uid));
+        let names: Vec<ServiceUid> =
+            services.map(|(name, _)| uid(name).unwrap_or_else(|| ServiceUid::new(name))).collect();
+        names.iter().for_each(|name| self.inherit(name, now_ms));
     }
 
     /// Puts the notes back without those of writes under way.

@@ -7,8 +7,10 @@ use crate::effect::{Effect, KubernetesCall, NoticeKind};
 use crate::event::KubernetesAnswer;
 use crate::gates;
 use model::ServiceUid;
-use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, Wish};
-use model::plan::{Edit, KubernetesWrite, Object};
+use model::kubernetes::{
+    Claim, EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish,
+};
+use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::{Layout, PoolKind};
 use model::world::Need;
 use observe::KubernetesFact;
@@ -17,6 +19,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// How often our finalizer may fail to be put on a Pod before the Pod is published without it:
+/// with the waits between, about three seconds.
+const CLAIM_TRIES: u32 = 4;
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
@@ -34,12 +40,27 @@ pub(crate) struct ObjectLane {
 
 impl Controller {
     /// A fact from a watch.
-    pub(crate) fn learn(&mut self, fact: KubernetesFact, now_ms: u64) {
+    pub(crate) fn learn(&mut self, mut fact: KubernetesFact, now_ms: u64) {
+        if let KubernetesFact::Pod(pod) = &mut fact {
+            if pod.finalizers.contains(POD_FINALIZER) {
+                self.waived.remove(&pod.uid);
+            } else if self.waived.contains(&pod.uid) {
+                pod.claim = Claim::Waived;
+            }
+        }
+        if let KubernetesFact::PodGone(name) = &fact
+            && let Some(pod) = self.world.kubernetes.pods.get(name)
+        {
+            self.waived.remove(&pod.uid);
+        }
         match &fact {
             KubernetesFact::Service(service) => self.notice_service(service, now_ms),
             KubernetesFact::ServiceGone(uid) => self.notice_gone(uid),
             KubernetesFact::Node(node) if !self.world.kubernetes.nodes.contains_key(&node.name) => {
                 self.notice_node();
+            }
+            KubernetesFact::Pod(pod) if !self.world.kubernetes.pods.contains_key(&pod.name) => {
+                self.notice_pod(pod, now_ms);
             }
             _ => {}
         }
@@ -67,6 +88,7 @@ impl Controller {
         self.world.abandoned.remove(service.name.to_string().to_lowercase().as_str());
         if changed {
             self.forgive(&service.uid);
+            self.asked_ms.insert(service.uid.clone(), now_ms);
             let text = match (&old, service.wish) {
                 (None, _) => format!("Service {} asks for a load balancer", service.name),
                 (Some(_), Wish::LoadBalancer) => format!("Service {} was changed", service.name),
@@ -77,6 +99,15 @@ impl Controller {
             let about = BTreeSet::from([service.uid.clone()]);
             self.note_name(service);
             self.say(now_ms, NoticeKind::Asked, &about, text, None);
+        }
+    }
+
+    /// A Pod of another process's may have egress gateways that lists do not show yet.
+    fn notice_pod(&mut self, pod: &Pod, now_ms: u64) {
+        if pod.finalizers.contains(POD_FINALIZER) {
+            for name in pod.egress.iter().chain(&pod.marks) {
+                self.inherit(&ServiceUid::new(name), now_ms);
+            }
         }
     }
 
@@ -101,6 +132,7 @@ impl Controller {
             self.world.abandoned.insert(Arc::from(uid.base_name().to_lowercase()));
             self.world.abandoned.insert(Arc::from(uid.as_str().to_lowercase()));
             self.forgive(&uid.clone());
+            self.asked_ms.remove(uid);
         }
     }
 
@@ -115,6 +147,10 @@ impl Controller {
                 self.write_object(write, now_ms);
             }
         }
+        let planned: BTreeSet<&Object> = writes.iter().map(|write| &write.object).collect();
+        self.objects.retain(|object, lane| {
+            lane.call.is_some() || lane.wait_until_ms.is_some() || planned.contains(object)
+        });
         self.plan.writes = writes;
     }
 
@@ -201,12 +237,35 @@ impl Controller {
         let wait =
             if lane.failures == 1 { 100 } else { backoff::after(lane.failures - 1, asked_ms) };
         lane.wait_until_ms = Some(now_ms + wait);
+        if lane.failures == CLAIM_TRIES {
+            self.waive(object, why, now_ms);
+        }
         let (name, about) = match object {
             Object::Service { name, uid } => (name, BTreeSet::from([uid.clone()])),
             Object::Pod { name, .. } => (name, BTreeSet::new()),
         };
         let text = format!("writing {name} failed, next try in {wait} ms: {why}");
         self.say(now_ms, NoticeKind::Failed, &about, text, None);
+    }
+}
+
+impl Controller {
+    /// A Pod that cannot be given our finalizer is published without it: its way out matters more
+    /// than how orderly it leaves. When it goes, its addresses follow as soon as that is seen.
+    fn waive(&mut self, object: &Object, why: &str, now_ms: u64) {
+        let Object::Pod { name, uid } = object else { return };
+        let claims = |write: &KubernetesWrite| {
+            let Edit::Finalizers { purpose, .. } = &write.edit else { return false };
+            write.object == *object && *purpose == FinalizerPurpose::Claim
+        };
+        let Some(pod) = self.world.kubernetes.pods.get_mut(name) else { return };
+        if pod.finalizers.contains(POD_FINALIZER) || !self.plan.writes.iter().any(claims) {
+            return;
+        }
+        *pod = Arc::new(Pod { claim: Claim::Waived, ..Pod::clone(pod) });
+        self.waived.insert(Arc::clone(uid));
+        let (name, uid) = (name.clone(), Arc::clone(uid));
+        self.tell_unclaimed(&name, &uid, why, now_ms);
     }
 }
 
@@ -231,11 +290,16 @@ fn request(write: &KubernetesWrite, now_ms: u64) -> KubernetesCall {
     };
     let mut content_type = MERGE_PATCH;
     let (path, body) = match &write.edit {
-        Edit::Finalizers { list, revision, .. } => {
+        Edit::Finalizers { list, revision, marks, .. } => {
             let list: Vec<&str> = list.iter().map(AsRef::as_ref).collect();
             let list = if list.is_empty() { Value::Null } else { json!(list) };
-            let metadata =
+            let mut metadata =
                 json!({ "uid": uid, "resourceVersion": &**revision, "finalizers": list });
+            if let Some(marks) = marks {
+                let names: Vec<&str> = marks.iter().map(AsRef::as_ref).collect();
+                let text = if names.is_empty() { Value::Null } else { json!(names.join(",")) };
+                metadata["annotations"] = json!({ EGRESS_MARKS: text });
+            }
             (path, json!({ "metadata": metadata }))
         }
         Edit::Ingress { list } => {

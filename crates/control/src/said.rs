@@ -2,7 +2,7 @@
 
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
-use model::kubernetes::Service;
+use model::kubernetes::{POD_FINALIZER, Service};
 use model::policy::Layout;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
 use model::{ServiceName, ServiceUid};
@@ -173,6 +173,16 @@ impl Controller {
             let text = format!("Service {} has nothing left in Azure", said.name);
             self.say(now_ms, NoticeKind::Programmed, &BTreeSet::new(), text, None);
         }
+    }
+
+    /// A Pod is published although our finalizer could not be put on it.
+    pub(crate) fn tell_unclaimed(&mut self, name: &ServiceName, uid: &str, why: &str, now_ms: u64) {
+        let text = format!(
+            "Putting the finalizer {POD_FINALIZER} on the Pod failed: {why}. The Pod is published \
+             without it; the finalizer is tried further."
+        );
+        let word = warning("ServiceGatewayFinalizerAddFailed", &text);
+        self.post_about("Pod", name, Arc::from(uid), word, now_ms);
     }
 
     fn post(&mut self, name: &ServiceName, uid: &ServiceUid, word: Word, now_ms: u64) {

@@ -76,6 +76,39 @@ async fn services_are_listed_and_watched() {
 }
 
 #[tokio::test]
+async fn a_pod_that_lost_its_label_while_nobody_watched_is_found() {
+    let stop = CancellationToken::new();
+    let client = emulator(stop.clone()).await;
+    let pod = |name: &str, finalizers: Value| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "finalizers": finalizers},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        })
+    };
+    let pods = "/api/v1/namespaces/default/pods";
+    create(&client, pods, pod("other", json!([]))).await;
+    create(&client, pods, pod("lost", json!(["servicegateway.azure.com/pod-cleanup"]))).await;
+    let settings = SourceSettings { classes: BTreeSet::new(), group: Group::new("rg") };
+    let (sender, mut events) = mpsc::channel(64);
+    let watches = watch_all(&client, sources(&[Kind::Pods], &settings), &sender, &stop);
+    loop {
+        match events.recv().await.expect("the watch goes on") {
+            Event::Kubernetes(KubernetesFact::Pod(pod)) => {
+                assert_eq!(pod.name.to_string(), "default/lost");
+                assert_eq!((pod.egress, pod.finalizers.len()), (None, 1));
+                break;
+            }
+            Event::Kubernetes(KubernetesFact::ListBegin(_) | KubernetesFact::ListEnd(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    stop.cancel();
+    watches.join_all().await;
+}
+
+#[tokio::test]
 async fn a_released_lease_goes_to_the_next_candidate() {
     let stop = CancellationToken::new();
     let client = emulator(stop.clone()).await;

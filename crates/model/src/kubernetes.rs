@@ -18,6 +18,10 @@ pub const POD_FINALIZER: &str = "servicegateway.azure.com/pod-cleanup";
 /// it are found.
 pub const READINESS_GATE: &str = "ballast.dev/load-balancer-ready";
 
+/// The annotation of a Pod with our finalizer that names, separated by commas, every egress gateway
+/// that may have something in Azure on its account. A Pod whose label is changed still tells.
+pub const EGRESS_MARKS: &str = "ballast.dev/egress-gateways";
+
 /// What a Service is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Wish {
@@ -269,10 +273,35 @@ pub struct Pod {
     pub phase: PodPhase,
     /// Whether it carries our finalizer.
     pub finalizers: BTreeSet<Arc<str>>,
+    /// Egress gateways that our annotation names; empty where there is none.
+    pub marks: BTreeSet<Arc<str>>,
+    /// Whether it is published only with our finalizer.
+    pub claim: Claim,
     /// `status.podIPs`.
     pub addresses: Vec<IpAddr>,
     /// `status.hostIPs`, or `status.hostIP`.
     pub hosts: Vec<IpAddr>,
+}
+
+impl Pod {
+    /// Whether our finalizer keeps it, and whoever looks later learns that on account of this
+    /// egress gateway. One that another controller has claimed tells by its label alone.
+    #[must_use]
+    pub fn is_claimed_for(&self, gateway: &str) -> bool {
+        self.claim == Claim::Waived
+            || (self.finalizers.contains(POD_FINALIZER)
+                && (self.marks.is_empty() || self.marks.contains(gateway)))
+    }
+}
+
+/// Whether a Pod has to have our finalizer before it is published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Claim {
+    /// It has to.
+    #[default]
+    Needed,
+    /// Putting it on has failed several times: the Pod is not made to wait for it any longer.
+    Waived,
 }
 
 /// The two phases that matter.

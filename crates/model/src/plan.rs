@@ -149,6 +149,8 @@ pub enum Edit {
         revision: Arc<str>,
         /// Whether ours come or go.
         purpose: FinalizerPurpose,
+        /// What a Pod's annotation of egress gateways becomes, empty: it goes; `None` leaves it.
+        marks: Option<BTreeSet<Arc<str>>>,
     },
     /// `status.loadBalancer.ingress` becomes this list.
     Ingress {

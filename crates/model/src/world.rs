@@ -202,8 +202,9 @@ pub struct World {
     pub in_flight: BTreeMap<ResourceId, InFlight>,
     /// Services set aside.
     pub holds: BTreeMap<ServiceUid, Hold>,
-    /// Services that carried our finalizer when this process first saw them: another process may
-    /// have written for them a moment ago, which a list need not show yet. They are not let go.
+    /// Services that carried our finalizer when this process first saw them, and Services and
+    /// egress gateways that were registered then: another process may have written for them a
+    /// moment ago, which a list need not show yet. They are not let go.
     pub inherited: BTreeSet<ServiceUid>,
     /// Frontend names (base names) that were seen without a Service in two complete lists in a
     /// row: their Service is gone without having been waited for.

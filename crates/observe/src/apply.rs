@@ -244,7 +244,7 @@ fn end(held: &mut Kubernetes, listing: &mut Listing, kind: Kind) -> Applied {
         },
         Kind::Nodes => keep(&mut held.nodes, listing.nodes.take().as_ref()),
         Kind::EndpointSlices => keep(&mut held.slices, listing.slices.take().as_ref()),
-        Kind::Pods => keep(&mut held.pods, listing.pods.take().as_ref()),
+        Kind::Pods => listing.pods.take().map(|named| end_pods(held, &named)),
         Kind::GatedPods => keep(&mut held.gated_pods, listing.gated_pods.take().as_ref()),
         Kind::Namespaces => keep(&mut held.namespaces, listing.namespaces.take().as_ref()),
     };
@@ -253,6 +253,26 @@ fn end(held: &mut Kubernetes, listing: &mut Listing, kind: Kind) -> Applied {
         Some(_) if held.complete.insert(kind) => Applied::Changed,
         Some(applied) => applied,
     }
+}
+
+/// Pods are listed by their label. One with our finalizer that is not named may only have lost it:
+/// its finalizer has to go before it is forgotten.
+fn end_pods(held: &mut Kubernetes, named: &BTreeSet<ServiceName>) -> Applied {
+    let mut applied = Applied::Unchanged;
+    held.pods.retain(|name, pod| {
+        if named.contains(name) {
+            return true;
+        }
+        let claimed = pod.finalizers.contains(POD_FINALIZER);
+        if claimed && pod.egress.is_some() {
+            *pod = Arc::new(Pod { egress: None, ..Pod::clone(pod) });
+            applied = Applied::Changed;
+        } else if !claimed {
+            applied = Applied::Changed;
+        }
+        claimed
+    });
+    applied
 }
 
 fn keep<K: Ord, T>(held: &mut BTreeMap<K, T>, named: Option<&BTreeSet<K>>) -> Option<Applied> {

@@ -395,8 +395,12 @@ impl Path {
                     Arc::make_mut(pod).gate = *gate;
                 }
                 let Some(pod) = self.world.kubernetes.pods.get_mut(name) else { return };
-                if let Edit::Finalizers { list, .. } = &write.edit {
-                    Arc::make_mut(pod).finalizers = list.iter().cloned().collect::<BTreeSet<_>>();
+                if let Edit::Finalizers { list, marks, .. } = &write.edit {
+                    let pod = Arc::make_mut(pod);
+                    pod.finalizers = list.iter().cloned().collect::<BTreeSet<_>>();
+                    if let Some(marks) = marks {
+                        pod.marks.clone_from(marks);
+                    }
                 }
             }
         }

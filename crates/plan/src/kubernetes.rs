@@ -55,6 +55,7 @@ pub(crate) fn claim(draft: &mut Draft<'_>) {
                 list,
                 revision: Arc::clone(&case.service.revision),
                 purpose: FinalizerPurpose::Claim,
+                marks: None,
             },
         });
     }
@@ -174,7 +175,7 @@ pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
     let changed = list != service.finalizers;
     let revision = Arc::clone(&service.revision);
     let purpose = FinalizerPurpose::Release;
-    let edit = Edit::Finalizers { list, revision, purpose };
+    let edit = Edit::Finalizers { list, revision, purpose, marks: None };
     changed.then_some(KubernetesWrite { object, edit })
 }
 

@@ -4,6 +4,7 @@ use crate::wire;
 use azure_emulator::Azure;
 use control::{Controller, Effect, Event, Leadership, Notice, Options};
 use kube_emulator::{EventType, Store, WatchEvent};
+use model::kubernetes::{POD_FINALIZER, Pod};
 use model::world::Kind;
 use model::{Policy, World};
 use observe::KubernetesFact;
@@ -22,6 +23,45 @@ const KINDS: [(Kind, &str); 6] = [
     (Kind::GatedPods, "pods"),
 ];
 
+const EGRESS_LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
+
+fn has_egress_label(object: &Value) -> bool {
+    object["metadata"]["labels"].get(EGRESS_LABEL).is_some()
+}
+
+fn has_egress_finalizer(object: &Value) -> bool {
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|all| all.iter().any(|f| f == POD_FINALIZER))
+}
+
+/// On which side of a call the controller is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The call is never sent.
+    Before,
+    /// The call is carried out, and nobody hears the answer.
+    After,
+}
+
+/// What a witness does with the cluster, the cloud and the time.
+type Look = dyn FnMut(&Store, &Azure, u64);
+
+/// Looks at both sides after each write to Azure.
+pub struct Witness(Box<Look>);
+
+impl Witness {
+    /// A witness gets the cluster, the cloud and the time.
+    pub fn new(look: impl FnMut(&Store, &Azure, u64) + 'static) -> Self {
+        Self(Box::new(look))
+    }
+}
+
+impl std::fmt::Debug for Witness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Witness")
+    }
+}
+
 /// A controller between two emulators, on a clock that only moves when told.
 #[derive(Debug)]
 pub struct Laboratory {
@@ -39,6 +79,12 @@ pub struct Laboratory {
     pub inspect: Option<fn(&Azure) -> Vec<String>>,
     /// What was wrong, with the number of the call after which it was.
     pub seen: Vec<(usize, String)>,
+    /// Calls that controllers have sent so far, to Azure and to Kubernetes.
+    pub sent: u64,
+    /// Looks on.
+    pub witness: Option<Witness>,
+    /// The controller is killed at the call with this number.
+    crash: Option<(u64, Moment)>,
     controller: Controller,
     policy: Policy,
     options: Options,
@@ -61,6 +107,9 @@ impl Laboratory {
             notices: Vec::new(),
             inspect: None,
             seen: Vec::new(),
+            sent: 0,
+            witness: None,
+            crash: None,
             controller: Controller::new(policy.clone(), options.clone()),
             policy,
             options,
@@ -102,6 +151,17 @@ impl Laboratory {
         self.due = due;
         self.watched = watched;
         std::mem::replace(&mut self.controller, controller).world().clone()
+    }
+
+    /// Kills the controller at the call that comes after so many others, and starts another.
+    pub fn crash_after(&mut self, calls: u64, moment: Moment) {
+        self.crash = Some((self.sent + calls + 1, moment));
+    }
+
+    /// Whether a crash that was ordered is still to come.
+    #[must_use]
+    pub fn awaits_crash(&self) -> bool {
+        self.crash.is_some()
     }
 
     /// Lets things happen until nothing is under way and nothing waits, or this much time has
@@ -157,7 +217,13 @@ impl Laboratory {
             self.check();
             let idle = effects.is_empty();
             for effect in effects {
-                self.carry_out(effect);
+                if self.dies_at(&effect, Moment::Before) {
+                    break;
+                }
+                self.carry_out(&effect);
+                if self.dies_at(&effect, Moment::After) {
+                    break;
+                }
             }
             if idle && self.due.first_key_value().is_none_or(|((at, _), _)| *at > self.now_ms) {
                 // A wake-up that led to nothing is looked at again when time has passed.
@@ -179,28 +245,51 @@ impl Laboratory {
         assert!(lines.is_empty(), "the plan breaks rules:\n{}", lines.join("\n"));
     }
 
-    fn carry_out(&mut self, effect: Effect) {
+    /// Whether the controller is killed at this effect, which then has happened.
+    fn dies_at(&mut self, effect: &Effect, moment: Moment) -> bool {
+        if matches!(effect, Effect::Say(_)) {
+            return false;
+        }
+        if moment == Moment::Before {
+            self.sent += 1;
+        }
+        if self.crash != Some((self.sent, moment)) {
+            return false;
+        }
+        self.crash = None;
+        self.restart();
+        true
+    }
+
+    fn carry_out(&mut self, effect: &Effect) {
         self.sequence += 1;
         match effect {
             Effect::Azure { call, request } => {
-                let needed = arm::permission::needed_by(&request);
+                let call = *call;
+                let needed = arm::permission::needed_by(request);
                 debug_assert!(needed.is_ok(), "the Azure role does not have it: {needed:?}");
                 let base = self.azure.options().base_url.clone();
-                let answer = self.azure.handle(wire::azure_request(&request, &base), self.now_ms);
-                if let Some(inspect) = self.inspect.filter(|_| request.method.is_write()) {
-                    let at = self.azure.calls().len();
-                    self.seen.extend(inspect(&self.azure).into_iter().map(|what| (at, what)));
+                let answer = self.azure.handle(wire::azure_request(request, &base), self.now_ms);
+                if request.method.is_write() {
+                    if let Some(inspect) = self.inspect {
+                        let at = self.azure.calls().len();
+                        self.seen.extend(inspect(&self.azure).into_iter().map(|what| (at, what)));
+                    }
+                    if let Some(Witness(look)) = &mut self.witness {
+                        look(&self.kubernetes, &self.azure, self.now_ms);
+                    }
                 }
                 let (answer, delay) = wire::azure_answer(answer);
                 let at = self.now_ms + delay + self.azure_latency_ms;
                 self.due.insert((at, self.sequence), Event::Azure { call, answer });
             }
             Effect::Kubernetes { call, request } => {
-                let answer = wire::kubernetes_call(&mut self.kubernetes, &request, self.now_ms);
+                let call = *call;
+                let answer = wire::kubernetes_call(&mut self.kubernetes, request, self.now_ms);
                 let event = Event::KubernetesWritten { call, answer };
                 self.due.insert((self.now_ms, self.sequence), event);
             }
-            Effect::Say(notice) => self.notices.push(notice),
+            Effect::Say(notice) => self.notices.push(notice.clone()),
         }
     }
 
@@ -214,7 +303,9 @@ impl Laboratory {
                 Some(seen) => match self.kubernetes.events_since(plural, *seen) {
                     Ok(events) => {
                         for WatchEvent { event, object, .. } in events {
-                            facts.extend(self.fact(kind, &object, event == EventType::Deleted));
+                            let outside = kind == Kind::Pods && !has_egress_label(&object);
+                            let gone = event == EventType::Deleted || outside;
+                            facts.extend(self.fact(kind, &object, gone));
                         }
                     }
                     Err(_) => facts.extend(self.list(kind, plural)),
@@ -228,10 +319,18 @@ impl Laboratory {
 
     fn list(&mut self, kind: Kind, plural: &str) -> Vec<KubernetesFact> {
         let mut facts = vec![KubernetesFact::ListBegin(kind)];
-        for object in self.kubernetes.list(plural, None) {
+        let (listed, strays): (Vec<_>, Vec<_>) = (self.kubernetes.list(plural, None).into_iter())
+            .partition(|object| kind != Kind::Pods || has_egress_label(object));
+        for object in listed {
             facts.extend(self.fact(kind, &object, false));
         }
         facts.push(KubernetesFact::ListEnd(kind));
+        if !self.watched.contains_key(&kind) {
+            // Pods without the label are looked through once, at the start.
+            for object in strays.iter().filter(|object| has_egress_finalizer(object)) {
+                facts.extend(self.fact(kind, object, false));
+            }
+        }
         facts
     }
 
@@ -261,7 +360,14 @@ impl Laboratory {
             }
             Kind::Pods => {
                 let pod = read::pod_from_value(object, interner).ok()?;
-                if gone { KubernetesFact::PodGone(pod.name) } else { KubernetesFact::Pod(pod) }
+                if gone && has_egress_finalizer(object) {
+                    // It only lost its label.
+                    KubernetesFact::Pod(Pod { egress: None, ..pod })
+                } else if gone {
+                    KubernetesFact::PodGone(pod.name)
+                } else {
+                    KubernetesFact::Pod(pod)
+                }
             }
             Kind::GatedPods => {
                 let name = read::pod_from_value(object, interner).ok()?.name;

@@ -23,4 +23,4 @@ mod carry;
 mod life;
 mod refusal;
 
-pub use laboratory::Laboratory;
+pub use laboratory::{Laboratory, Moment, Witness};

@@ -270,7 +270,7 @@ fn a_read_that_is_older_than_a_write_does_not_undo_it() {
     let need = model::world::Need::GatewayLocations;
     let mut gathering = observe::azure::Gathering::default();
     gathering.take(&run.controller.world().azure, run.controller.policy(), &need, &old);
-    let read = run.controller.store_table(&need, gathering, sent_ms, sent_ms);
+    let read = run.controller.store_table(&need, gathering, sent_ms, run.now_ms);
     assert_eq!(read, Some(Vec::new()));
     run.go(vec![slice("3", &[1, 2])]);
     assert!(run.cloud.writes.is_empty());

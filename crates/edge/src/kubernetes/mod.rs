@@ -5,6 +5,7 @@ pub mod connect;
 pub mod lines;
 pub mod sender;
 pub mod sources;
+mod strays;
 pub mod watch;
 
 pub use connect::{ConnectError, ConnectFrom, connect};

@@ -11,6 +11,7 @@
 
 use super::lines::Lines;
 use super::sender::{exchange, status_text};
+use super::strays::Strays;
 use crate::credential::entra::form;
 use crate::random::Pause;
 use crate::retry_after::retry_after_ms;
@@ -347,6 +348,11 @@ pub fn watch_all(
 ) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for source in sources {
+        if source.kind == Kind::Pods {
+            let (client, source) = (client.clone(), source.clone());
+            let strays = Strays::new(client, source, events.clone(), Pace::default());
+            tasks.spawn(strays.run(stop.clone()));
+        }
         let watch = Watch::new(client.clone(), source, events.clone(), Pace::default());
         tasks.spawn(watch.run(stop.clone()));
     }

@@ -1,10 +1,13 @@
 //! Pods.
 
-use super::raw::{Ip, RawPod};
+use super::raw::{Ip, Metadata, RawPod};
 use super::{ObjectError, addresses, deletion, full_name, parse};
 use crate::intern::Interner;
-use model::kubernetes::{Deletion, Gate, GatedPod, Others, Pod, PodPhase, READINESS_GATE};
+use model::kubernetes::{
+    Claim, Deletion, EGRESS_MARKS, Gate, GatedPod, Others, Pod, PodPhase, READINESS_GATE,
+};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -29,6 +32,8 @@ pub fn pod(raw: &RawPod, interner: &mut Interner) -> Result<Pod, ObjectError> {
         egress,
         deletion: deletion(metadata),
         phase: phase(raw),
+        marks: marks(metadata, interner),
+        claim: Claim::Needed,
         finalizers: metadata.finalizers.iter().map(|f| interner.text(f)).collect(),
         addresses: several_or_one(&raw.status.pod_ips, &raw.status.pod_ip),
         hosts: several_or_one(&raw.status.host_ips, &raw.status.host_ip),
@@ -97,6 +102,12 @@ fn phase(raw: &RawPod) -> PodPhase {
         "Pending" | "Running" => PodPhase::Alive,
         _ => PodPhase::Ended,
     }
+}
+
+fn marks(metadata: &Metadata, interner: &mut Interner) -> BTreeSet<Arc<str>> {
+    let text = metadata.annotations.get(EGRESS_MARKS).map_or("", String::as_str);
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(|name| interner.text(&name.to_lowercase())).collect()
 }
 
 /// Older API servers have the one field, newer ones both.

@@ -43,7 +43,7 @@ impl Lint<'_> {
                 continue;
             };
             match edit {
-                Edit::Finalizers { list, revision: _, purpose } => {
+                Edit::Finalizers { list, revision: _, purpose, marks: _ } => {
                     self.finalizer_list(&target, service, list);
                     if *purpose == FinalizerPurpose::Release {
                         self.release(&target, service);

@@ -348,6 +348,7 @@ fn kubernetes() {
     assert_eq!(write(&world, vec![list("20.1.2.4")]), [Breach::StatusUntrue]);
     assert_eq!(write(&world, vec![list("20.1.2.3"), list("20.1.2.3")]), [Breach::TargetTwice]);
     let release = |list: Vec<Arc<str>>| Edit::Finalizers {
+        marks: None,
         list,
         revision: "1".into(),
         purpose: FinalizerPurpose::Release,

@@ -53,6 +53,10 @@ pub(super) fn plan(
     } else if draft.is_in_flight(&ip_id) {
         waits.push(Wait::Writing(ip_id.clone()));
     }
+    if draft.world.inherited.contains(&uid) {
+        // What the lists do not show may be there all the same.
+        waits.push(Wait::Listing);
+    }
     if let Some(entry) = entry {
         if waits.is_empty() {
             registry.delete(&uid, &entry.name, Direction::Inbound);

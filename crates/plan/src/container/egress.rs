@@ -32,7 +32,8 @@ struct Members {
     claimed: bool,
     /// One of them has our finalizer and is alive, with or without an address.
     alive: bool,
-    /// One of them has our finalizer, alive or not.
+    /// Something may be in Azure on account of a Pod with our finalizer, alive or not, whatever
+    /// its label says by now.
     marked: bool,
 }
 
@@ -75,10 +76,12 @@ fn members(
 ) -> BTreeMap<Arc<str>, Members> {
     let mut members: BTreeMap<Arc<str>, Members> = BTreeMap::new();
     for pod in draft.world.kubernetes.pods.values() {
+        for name in marks(pod).filter(|name| is_valid(name, uids)) {
+            members.entry(Arc::clone(name)).or_default().marked = true;
+        }
         let Some(name) = pod.egress.as_ref().filter(|name| is_valid(name, uids)) else { continue };
         let of = members.entry(Arc::clone(name)).or_default();
-        let claimed = pod.finalizers.contains(POD_FINALIZER);
-        of.marked |= claimed;
+        let claimed = pod.is_claimed_for(name);
         if is_alive(pod) {
             let addressed = is_addressed(pod);
             of.addressed |= addressed;
@@ -87,6 +90,13 @@ fn members(
         }
     }
     members
+}
+
+/// Gateways that may have something in Azure on account of a Pod with our finalizer.
+pub(super) fn marks(pod: &Pod) -> impl Iterator<Item = &Arc<str>> {
+    let claimed = pod.finalizers.contains(POD_FINALIZER);
+    let label = pod.egress.iter().filter(|_| pod.marks.is_empty());
+    pod.marks.iter().chain(label).filter(move |name| claimed && !name.is_empty())
 }
 
 /// Whether a Pod has an address that can be published.
@@ -316,6 +326,8 @@ fn leave(
         left |= draft.is_in_flight(id);
         left |= public_ip::release(draft, &gateway.cause, id, waits.clone());
     }
+    // What the lists do not show may be there all the same.
+    left |= draft.world.inherited.contains(&gateway.cause);
     if let Some(entry) = &gateway.entry {
         if !left {
             registry.delete(&gateway.cause, &entry.name, Direction::Outbound);

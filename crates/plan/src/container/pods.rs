@@ -40,10 +40,19 @@ pub(super) fn conclude(
             Some(label) => draft.is_written_for(&table, &ServiceUid::new(label)),
             None => draft.is_in_flight(&table),
         };
-        if usable && !claimed && egress::is_addressed(pod) {
-            draft.writes.push(write(pod, FinalizerPurpose::Claim));
+        let own = label.filter(|_| usable && (claimed || egress::is_addressed(pod)));
+        let marks: BTreeSet<Arc<str>> = egress::marks(pod)
+            .filter(|name| groups.leaving.contains(*name))
+            .chain(own)
+            .cloned()
+            .collect();
+        if let Some(own) = own {
+            // A mark is there before the first write for its gateway, and goes after the last.
+            if !claimed || !pod.marks.contains(own) || (pod.marks != marks && !writing) {
+                draft.writes.push(write(pod, FinalizerPurpose::Claim, marks));
+            }
         } else if !usable && claimed && !writing && is_drained(pod, tracker, receding, groups) {
-            draft.writes.push(write(pod, FinalizerPurpose::Release));
+            draft.writes.push(write(pod, FinalizerPurpose::Release, BTreeSet::new()));
         }
     }
     draft.pods = findings;
@@ -57,7 +66,7 @@ fn is_drained(
     groups: &Groups,
 ) -> bool {
     let label = pod.egress.as_ref();
-    if label.is_some_and(|label| groups.leaving.contains(label)) {
+    if egress::marks(pod).any(|name| groups.leaving.contains(name)) {
         // It was the last one: the gateway is on its way out.
         return false;
     }
@@ -68,7 +77,7 @@ fn is_drained(
     !pod.addresses.iter().any(|address| tracker.is_leftover(*address))
 }
 
-fn write(pod: &Pod, purpose: FinalizerPurpose) -> KubernetesWrite {
+fn write(pod: &Pod, purpose: FinalizerPurpose, marks: BTreeSet<Arc<str>>) -> KubernetesWrite {
     let mut list: Vec<Arc<str>> = pod.finalizers.iter().cloned().collect();
     list.retain(|finalizer| **finalizer != *POD_FINALIZER);
     if purpose == FinalizerPurpose::Claim {
@@ -76,7 +85,12 @@ fn write(pod: &Pod, purpose: FinalizerPurpose) -> KubernetesWrite {
     }
     KubernetesWrite {
         object: Object::Pod { name: pod.name.clone(), uid: Arc::clone(&pod.uid) },
-        edit: Edit::Finalizers { list, revision: Arc::clone(&pod.revision), purpose },
+        edit: Edit::Finalizers {
+            list,
+            revision: Arc::clone(&pod.revision),
+            purpose,
+            marks: (purpose == FinalizerPurpose::Claim || !pod.marks.is_empty()).then_some(marks),
+        },
     }
 }
 

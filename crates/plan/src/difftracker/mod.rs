@@ -21,8 +21,7 @@ use claims::{Claim, Claims, Sources};
 use homes::Homes;
 use model::gateway::{Direction, GatewayService, Locations};
 use model::kubernetes::{
-    Deletion, Endpoint, EndpointSlice, GatedPod, Others, POD_FINALIZER, Pod, PodPhase, Readiness,
-    Wish,
+    Deletion, Endpoint, EndpointSlice, GatedPod, Others, Pod, PodPhase, Readiness, Wish,
 };
 use model::world::Fact;
 use model::{Family, ServiceName, ServiceUid, World};
@@ -355,8 +354,9 @@ impl DiffTracker {
     fn take_pod(&mut self, name: ServiceName, pod: &Arc<Pod>) {
         let label = pod.egress.clone().unwrap_or_else(|| Arc::from(""));
         let outbound = self.published.get(&label) == Some(&Direction::Outbound);
+        let claimed = pod.is_claimed_for(&label);
         let source = self.sources.open(label, &pod.revision);
-        if outbound && is_alive(pod) && pod.finalizers.contains(POD_FINALIZER) {
+        if outbound && is_alive(pod) && claimed {
             for (address, host) in hosted(pod) {
                 let home = self.homes.of_host(host);
                 self.claim(address, Claim { source, home });

@@ -1,6 +1,7 @@
 //! A cluster of three nodes and an estate for tests.
 #![allow(dead_code)]
 
+pub mod container;
 pub mod replay;
 
 use azure_emulator::{Azure, Options as AzureOptions, Switch};

@@ -113,6 +113,8 @@ pub(super) fn pod(n: u8, label: &str, node: u8) -> Pod {
         deletion: Deletion::None,
         phase: PodPhase::Alive,
         finalizers: BTreeSet::new(),
+        marks: BTreeSet::new(),
+        claim: model::kubernetes::Claim::Needed,
         addresses: vec![pod_ip(n)],
         hosts: vec![node_ip(node)],
     }
@@ -535,7 +537,7 @@ impl Stage {
                 let Some(old) = self.world.kubernetes.services.get(uid) else { return };
                 let mut service = Service::clone(old);
                 match &write.edit {
-                    Edit::Finalizers { list, revision, purpose } => {
+                    Edit::Finalizers { list, revision, purpose, .. } => {
                         if *revision != service.revision {
                             return;
                         }
@@ -563,11 +565,14 @@ impl Stage {
                 }
                 let Some(old) = self.world.kubernetes.pods.get(name) else { return };
                 let mut pod = Pod::clone(old);
-                let Edit::Finalizers { list, revision, .. } = &write.edit else { return };
+                let Edit::Finalizers { list, revision, marks, .. } = &write.edit else { return };
                 if *revision != pod.revision {
                     return;
                 }
                 pod.finalizers = list.iter().cloned().collect();
+                if let Some(marks) = marks {
+                    pod.marks.clone_from(marks);
+                }
                 if pod.deletion == Deletion::Requested && pod.finalizers.is_empty() {
                     self.world.kubernetes.pods.remove(name);
                 } else {

@@ -1,0 +1,416 @@
+//! A cluster whose load balancers are containers', and what tests ask about it.
+
+use super::{create, estate, network, node, policy};
+use azure_emulator::{Azure, Fault, FaultKind, Options as AzureOptions, Switch};
+use control::Options;
+use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
+use serde_json::{Value, json};
+use sim::Laboratory;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+pub const DAY_MS: u64 = 86_400_000;
+
+/// Location, address and the names that list it there.
+pub type Table = BTreeMap<(String, String), BTreeSet<String>>;
+
+pub fn gateway_id() -> String {
+    network("serviceGateways/servicegateway")
+}
+
+fn keys() -> Value {
+    json!({"loadBalancerSku": "service", "loadBalancerBackendPoolConfigurationType": "podIP",
+        "serviceGatewayEnabled": true, "disableOutboundSNAT": false})
+}
+
+/// The estate with a gateway and the cluster's own way out, as the resource provider leaves them.
+pub fn gateway_estate() -> Vec<Value> {
+    let nat = network("natGateways/default-natgw");
+    let pip = network("publicIPAddresses/default-natgw-pip");
+    let mut all = estate();
+    all.extend([
+        json!({"id": pip, "sku": {"name": "StandardV2", "tier": "Regional"}, "properties": {
+            "publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4",
+            "ipAddress": "20.60.0.1", "idleTimeoutInMinutes": 4}}),
+        json!({"id": nat, "sku": {"name": "StandardV2"}, "properties": {
+            "publicIpAddresses": [{"id": pip}], "serviceGateway": {"id": gateway_id()}}}),
+        json!({"id": gateway_id(), "sku": {"name": "Standard", "tier": "Regional"},
+            "properties": {"virtualNetwork": {"id": network("virtualNetworks/vnet")},
+                "services": [{"name": "default-natgw", "properties": {
+                    "serviceType": "Outbound", "isDefault": true,
+                    "loadBalancerBackendPools": [], "publicNatGatewayId": nat}}]}}),
+    ]);
+    all
+}
+
+/// So many nodes, each with an address of both families.
+pub fn container_laboratory(nodes: u32) -> Laboratory {
+    container_laboratory_of((0..nodes).map(node).collect())
+}
+
+pub fn container_laboratory_of(nodes: Vec<Value>) -> Laboratory {
+    let options = AzureOptions { defaults: Switch::Off, ..AzureOptions::default() };
+    let mut azure = Azure::new(options);
+    azure.seed(gateway_estate());
+    let options = StoreOptions {
+        ownership: Ownership::AppliedOnly,
+        history_limit: 100_000,
+        ..StoreOptions::default()
+    };
+    let mut store = Store::new(options);
+    for node in nodes {
+        store.create(node, 0).expect("a node is created");
+    }
+    Laboratory::new(store, azure, policy(&keys()), Options::default())
+}
+
+/// A Service without a selector: its slices are the test's.
+pub fn web(index: u32) -> Value {
+    let mut service = super::service(index);
+    if let Some(spec) = service["spec"].as_object_mut() {
+        spec.remove("selector");
+    }
+    service
+}
+
+pub fn web_name(index: u32) -> String {
+    format!("web-{index:04}")
+}
+
+pub fn service_of(lab: &Laboratory, name: &str) -> Option<Value> {
+    let object = ObjectRef::new("services", "default", name);
+    lab.kubernetes.get(object).ok().map(|service| Value::clone(&service))
+}
+
+pub fn uid_of(lab: &Laboratory, name: &str) -> String {
+    let service = service_of(lab, name).expect("the Service is there");
+    service["metadata"]["uid"].as_str().expect("it has a UID").to_owned()
+}
+
+pub fn node_name(index: u32) -> String {
+    format!("vmss{index:06}")
+}
+
+/// The address of a node in the table.
+pub fn location(index: u32) -> String {
+    format!("10.224.{}.{}", index / 250, 4 + index % 250)
+}
+
+pub fn pod_ip(number: u32) -> String {
+    format!("10.{}.{}.{}", 64 + number / 62_500, number / 250 % 250, 1 + number % 250)
+}
+
+/// One endpoint of a slice.
+pub fn endpoint(address: &str, node: u32, ready: bool) -> Value {
+    json!({"addresses": [address], "nodeName": node_name(node), "conditions": {"ready": ready}})
+}
+
+/// Pods by number, each on a node, all ready.
+pub fn ready(pods: &[(u32, u32)]) -> Vec<Value> {
+    pods.iter().map(|(pod, node)| endpoint(&pod_ip(*pod), *node, true)).collect()
+}
+
+/// Makes or replaces one slice of a Service.
+pub fn set_slice(lab: &mut Laboratory, service: &str, part: u32, endpoints: Vec<Value>) {
+    let uid = uid_of(lab, service);
+    set_slice_of(lab, service, &uid, part, endpoints);
+}
+
+pub fn set_slice_of(
+    lab: &mut Laboratory,
+    service: &str,
+    uid: &str,
+    part: u32,
+    endpoints: Vec<Value>,
+) {
+    let name = format!("{service}-{part}");
+    let object = ObjectRef::new("endpointslices", "default", &name);
+    let now = lab.now_ms;
+    if lab.kubernetes.get(object).is_ok() {
+        let body = Patch::Merge(json!({"endpoints": endpoints}));
+        lab.kubernetes.patch(object, Part::Main, &body, now).expect("the slice is changed");
+        return;
+    }
+    create(
+        lab,
+        json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": name, "namespace": "default",
+                "labels": {"kubernetes.io/service-name": service},
+                "ownerReferences": [{"apiVersion": "v1", "kind": "Service", "name": service,
+                    "uid": uid, "controller": true}]},
+            "addressType": "IPv4", "endpoints": endpoints, "ports": []}),
+    );
+}
+
+pub fn delete_slice(lab: &mut Laboratory, service: &str, part: u32) {
+    remove(lab, "endpointslices", "default", &format!("{service}-{part}"));
+}
+
+pub fn remove(lab: &mut Laboratory, plural: &str, namespace: &str, name: &str) {
+    let now = lab.now_ms;
+    let object = ObjectRef::new(plural, namespace, name);
+    lab.kubernetes.delete(object, now).expect("it is deleted");
+}
+
+pub fn merge(lab: &mut Laboratory, plural: &str, name: &str, part: Part, body: Value) {
+    let now = lab.now_ms;
+    let namespace = if plural == "nodes" { "" } else { "default" };
+    let object = ObjectRef::new(plural, namespace, name);
+    lab.kubernetes.patch(object, part, &Patch::Merge(body), now).expect("it is patched");
+}
+
+/// A Pod that leaves through a gateway of its own.
+pub fn egress_pod(name: &str, label: &str, addresses: &[&str], node: u32) -> Value {
+    let hosts = [location(node), format!("fd00::{:x}", 4 + node)];
+    let ips: Vec<Value> = addresses.iter().map(|ip| json!({"ip": ip})).collect();
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default",
+            "labels": {"kubernetes.azure.com/service-egress-gateway": label}},
+        "spec": {"nodeName": node_name(node), "containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Running", "hostIP": hosts[0],
+            "hostIPs": [{"ip": hosts[0]}, {"ip": hosts[1]}],
+            "podIP": addresses.first(), "podIPs": ips}})
+}
+
+pub fn pod_of(lab: &Laboratory, name: &str) -> Option<Value> {
+    let object = ObjectRef::new("pods", "default", name);
+    lab.kubernetes.get(object).ok().map(|pod| Value::clone(&pod))
+}
+
+pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    let all = object["metadata"]["finalizers"].as_array();
+    all.is_some_and(|all| all.iter().any(|f| f == finalizer))
+}
+
+pub const POD_FINALIZER: &str = "servicegateway.azure.com/pod-cleanup";
+pub const GATEWAY_FINALIZER: &str = "servicegateway.azure.com/service-cleanup";
+
+/// The table of addresses as the emulator has it.
+pub fn table_of(azure: &Azure) -> Table {
+    let tables = azure.gateway(&gateway_id()).unwrap_or_default();
+    let mut found = Table::new();
+    for (location, at) in tables["locations"].as_object().into_iter().flatten() {
+        for (address, names) in at.as_object().into_iter().flatten() {
+            let names = names.as_array().into_iter().flatten();
+            let names = names.filter_map(|n| n.as_str().map(str::to_owned)).collect();
+            found.insert((location.clone(), address.clone()), names);
+        }
+    }
+    found
+}
+
+pub fn table(lab: &Laboratory) -> Table {
+    table_of(&lab.azure)
+}
+
+/// Names in the table of gateway services.
+pub fn registered(lab: &Laboratory) -> BTreeSet<String> {
+    let tables = lab.azure.gateway(&gateway_id()).unwrap_or_default();
+    tables["services"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
+}
+
+/// The public address of a Service.
+pub fn address_of(lab: &Laboratory, name: &str) -> Option<String> {
+    let service = service_of(lab, name)?;
+    service["status"]["loadBalancer"]["ingress"][0]["ip"].as_str().map(str::to_owned)
+}
+
+/// Who gets a Service's traffic.
+pub fn backends(lab: &Laboratory, name: &str) -> Vec<String> {
+    let address = address_of(lab, name).expect("the Service has an address");
+    let traffic = lab.azure.traffic(&address, "Tcp", 80);
+    traffic.map(|t| t.backends).unwrap_or_default()
+}
+
+/// Calls of one of the gateway's actions.
+pub fn posts(lab: &Laboratory, action: &str) -> usize {
+    lab.azure.calls().iter().filter(|c| c.path.ends_with(action)).count()
+}
+
+pub fn service_posts(lab: &Laboratory) -> usize {
+    posts(lab, "/updateServices")
+}
+
+pub fn location_posts(lab: &Laboratory) -> usize {
+    posts(lab, "/updateAddressLocations")
+}
+
+/// Writes of a method to a kind of resource.
+pub fn writes_of(lab: &Laboratory, method: &str, kind: &str) -> usize {
+    let calls = lab.azure.calls().iter();
+    calls.filter(|c| c.method == method && c.path.contains(&format!("/{kind}/"))).count()
+}
+
+/// Method and last part of each write, in order.
+pub fn write_log(lab: &Laboratory) -> Vec<String> {
+    let writes = lab.azure.calls().iter().filter(|c| c.is_write());
+    let last = |path: &str| path.rsplit('/').next().unwrap_or("").to_owned();
+    writes.map(|c| format!("{} {}", c.method, last(&c.path))).collect()
+}
+
+/// What is in Azure beside the estate: resources, registrations, addresses.
+pub fn container_leftovers(lab: &Laboratory) -> Vec<String> {
+    let estate: BTreeSet<String> =
+        gateway_estate().iter().filter_map(|r| r["id"].as_str().map(str::to_lowercase)).collect();
+    let all = lab.azure.resources().into_iter();
+    let ids = all.filter_map(|r| r["id"].as_str().map(str::to_lowercase));
+    let mut left: Vec<String> = ids.filter(|id| !estate.contains(id)).collect();
+    left.extend(registered(lab).into_iter().filter(|name| name != "default-natgw"));
+    left.extend(table(lab).into_keys().map(|(location, address)| format!("{location} {address}")));
+    left
+}
+
+pub fn refusal(status: u16, code: &str, retry_after_s: Option<u64>) -> FaultKind {
+    let (code, message) = (code.to_owned(), "on order".to_owned());
+    FaultKind::Status { status, code, message, retry_after_s, headers: Vec::new() }
+}
+
+pub fn fault(kind: FaultKind, method: &str, path: &str) -> Fault {
+    Fault::new(kind).on_method(method).on_path(path).expect("the pattern parses")
+}
+
+/// Events about an object, by reason.
+pub fn reasons(lab: &Laboratory, name: &str) -> Vec<String> {
+    let events = lab.kubernetes.list("events", None);
+    let about = events.iter().filter(|e| e["involvedObject"]["name"] == name);
+    about.filter_map(|e| e["reason"].as_str().map(str::to_owned)).collect()
+}
+
+/// Lets everything come to rest; says why not when it does not.
+pub fn rest(lab: &mut Laboratory) {
+    assert!(
+        lab.settle(DAY_MS),
+        "it does not settle: {:#?}\n{:#?}",
+        lab.controller().plan(),
+        lab.controller().waiting().collect::<Vec<_>>()
+    );
+}
+
+/// Makes a Pod and gives it its status, as scheduler and kubelet do.
+pub fn create_pod(lab: &mut Laboratory, pod: Value) {
+    let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
+    let status = json!({"status": pod["status"]});
+    create(lab, pod);
+    merge(lab, "pods", &name, Part::Status, status);
+}
+
+pub const EGRESS: &str = "kubernetes.azure.com/service-egress-gateway";
+
+pub fn texts<'a>(value: &'a Value, pointer: &str, key: &str) -> Vec<&'a str> {
+    let list = value.pointer(pointer).and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(|item| item[key].as_str()).collect()
+}
+
+pub fn is_alive(pod: &Value) -> bool {
+    let phase = pod["status"]["phase"].as_str();
+    pod["metadata"]["deletionTimestamp"].is_null() && matches!(phase, Some("Pending" | "Running"))
+}
+
+pub fn is_ready(pod: &Value) -> bool {
+    let ready = |c: &Value| c["type"] == "Ready" && c["status"] == "True";
+    pod["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(ready))
+}
+
+/// The location of a node with this address; of no node's, the address itself.
+pub fn location_of(nodes: &[Value], host: &str) -> String {
+    let family = |ip: &str| ip.contains(':');
+    let found = nodes.iter().find(|n| texts(n, "/status/addresses", "address").contains(&host));
+    let all = found.map(|n| texts(n, "/status/addresses", "address")).unwrap_or_default();
+    let same = all.into_iter().filter(|ip| family(ip) == family(host)).min();
+    same.unwrap_or(host).to_owned()
+}
+
+/// The table as the cluster wants it, made from the cluster alone.
+pub fn wanted(lab: &Laboratory) -> Table {
+    let list = |plural: &str| -> Vec<Value> {
+        lab.kubernetes.list(plural, None).iter().map(|o| Value::clone(o)).collect()
+    };
+    let (nodes, pods, services) = (list("nodes"), list("pods"), list("services"));
+    let mut found = Table::new();
+    for service in services.iter().filter(|s| wants(s)) {
+        let uid = service["metadata"]["uid"].as_str().expect("a UID");
+        let app = &service["spec"]["selector"]["app"];
+        let chosen = |p: &&Value| p["metadata"]["labels"]["app"] == *app && is_alive(p);
+        for pod in pods.iter().filter(chosen).filter(|p| is_ready(p)) {
+            let node = nodes.iter().find(|n| n["metadata"]["name"] == pod["spec"]["nodeName"]);
+            let Some(node) = node else { continue };
+            let ips = texts(node, "/status/addresses", "address");
+            let ip = texts(pod, "/status/podIPs", "ip").into_iter().find(|ip| ip.contains('.'));
+            let home = ips.into_iter().filter(|ip| ip.contains('.')).min();
+            if let (Some(ip), Some(home)) = (ip, home) {
+                let key = (home.to_owned(), ip.to_owned());
+                found.entry(key).or_default().insert(uid.to_owned());
+            }
+        }
+    }
+    for pod in pods.iter().filter(|p| is_alive(p)) {
+        let label = pod["metadata"]["labels"][EGRESS].as_str().filter(|l| !l.is_empty());
+        let Some(label) = label else { continue };
+        for ip in texts(pod, "/status/podIPs", "ip") {
+            let hosts = texts(pod, "/status/hostIPs", "ip");
+            let host = hosts.into_iter().find(|host| host.contains(':') == ip.contains(':'));
+            if let Some(host) = host {
+                let ip = ip.parse::<IpAddr>().expect("an address").to_string();
+                let key = (location_of(&nodes, host), ip);
+                found.entry(key).or_default().insert(label.to_owned());
+            }
+        }
+    }
+    found
+}
+
+pub fn wants(service: &Value) -> bool {
+    service["spec"]["type"] == "LoadBalancer" && service["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// Everything is as the cluster wants it: the table, who gets traffic, and the way out.
+pub fn check(lab: &Laboratory, when: &str) {
+    let wanted = wanted(lab);
+    assert_eq!(table(lab), wanted, "{when}: the table");
+    for service in lab.kubernetes.list("services", None).iter().filter(|s| wants(s)) {
+        let name = service["metadata"]["name"].as_str().expect("a name");
+        let uid = service["metadata"]["uid"].as_str().expect("a UID");
+        let address = address_of(lab, name);
+        let address = address.unwrap_or_else(|| panic!("{when}: {name} has no address"));
+        let port = service["spec"]["ports"][0]["port"].as_u64().expect("a port");
+        let traffic = lab.azure.traffic(&address, "Tcp", u16::try_from(port).expect("small"));
+        let got: BTreeSet<String> =
+            traffic.expect("there is a rule").backends.into_iter().collect();
+        let want: BTreeSet<String> = wanted
+            .iter()
+            .filter(|(_, names)| names.contains(uid))
+            .map(|((_, ip), _)| ip.clone())
+            .collect();
+        assert_eq!(got, want, "{when}: the backends of {name}");
+    }
+    for ((_, ip), names) in &wanted {
+        let label = names.iter().find(|name| name.starts_with("team"));
+        let suffix = if ip.contains(':') { "-pip-v6" } else { "-pip" };
+        let pip = match label {
+            Some(label) => lab.azure.resource(&network_ip(&format!("{label}{suffix}"))),
+            None => lab.azure.resource(&network_ip("default-natgw-pip")),
+        };
+        let out = pip.and_then(|p| p["properties"]["ipAddress"].as_str().map(str::to_owned));
+        let out: Vec<String> = out.into_iter().collect();
+        assert_eq!(lab.azure.egress(ip), out, "{when}: the way out of {ip}");
+    }
+}
+
+fn network_ip(name: &str) -> String {
+    network(&format!("publicIPAddresses/{name}"))
+}
+
+/// A Pod of an application, on a node, ready.
+pub fn app_pod(name: &str, app: &str, ip: &str, node: u32) -> Value {
+    let mut pod = egress_pod(name, "", &[ip], node);
+    pod["metadata"]["labels"] = json!({"app": app});
+    pod["status"]["conditions"] = json!([{"type": "Ready", "status": "True"}]);
+    pod
+}
+
+/// A Service whose Pods are those of an application.
+pub fn app_service(index: u32, app: &str) -> Value {
+    let mut service = super::service(index);
+    service["spec"]["selector"] = json!({"app": app});
+    service
+}
