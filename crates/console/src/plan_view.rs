@@ -80,10 +80,12 @@ pub struct PlanView {
     pub writes: Vec<WriteView>,
     /// Azure writes it takes.
     pub calls: usize,
+    /// What has to be read before the plan is known, one line each.
+    pub unread: Vec<String>,
 }
 
 impl PlanView {
-    /// Whether nothing is to be written.
+    /// Whether nothing is to be written, as far as known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.writes.is_empty()

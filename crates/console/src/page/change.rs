@@ -59,7 +59,7 @@ pub(super) fn change(h: &mut Html, change: &ChangeView, fields: Range<usize>) {
 
 /// A body that is longer than anybody reads on a page.
 fn cut(body: &str) -> String {
-    const LINES: usize = 400;
+    const LINES: usize = 200;
     let count = body.lines().count();
     if count <= LINES {
         return body.to_owned();

@@ -4,7 +4,7 @@ use super::parts::{self, Turn, cell, table, url, url_of_page};
 use super::{Place, frame};
 use crate::html::Html;
 use crate::span;
-use crate::view::{Budget, Calls, Head, STATES, ServiceLine, Snapshot, matches, rank, word};
+use crate::view::{Budget, Calls, Head, ServiceLine, Snapshot, matches, rank, word};
 use model::report::State;
 
 /// Services on a page.
@@ -39,7 +39,7 @@ pub fn overview(
 
 fn states(h: &mut Html, snapshot: &Snapshot, query: &OverviewQuery) {
     h.tag("ul", &[("class", "tiles"), ("aria-label", "Services by state")], |h| {
-        for state in STATES.into_iter().rev() {
+        for state in [State::Programmed, State::Waiting, State::Refused, State::Removing] {
             let count = snapshot.count(state);
             let chosen = query.state == Some(state);
             let to = if chosen { "" } else { word(state) };
@@ -92,32 +92,34 @@ fn services(h: &mut Html, head: &Head, snapshot: &Snapshot, query: &OverviewQuer
 fn row(h: &mut Html, service: &ServiceLine, now_ms: u64) {
     cell(h, "Service", |h| parts::service_link(h, &service.name));
     cell(h, "State", |h| parts::state(h, service.state));
-    cell(h, "Since", |h| match service.since_ms {
-        Some(since) => span::since(h, since, now_ms),
-        None => h.text("–"),
+    match service.since_ms {
+        Some(since) => cell(h, "Since", |h| span::since(h, since, now_ms)),
+        None => parts::nothing(h),
+    }
+    match service.addresses.as_slice() {
+        [] => parts::nothing(h),
+        list => cell(h, "Addresses", |h| {
+            h.leaf("span", &[("class", "address")], &list.join(", "));
+        }),
+    }
+    match &service.balancer {
+        Some(name) => cell(h, "Load balancer", |h| h.text(name)),
+        None => parts::nothing(h),
+    }
+    let faults = service.faults.iter().map(|f| match &f.key {
+        Some((key, value)) => format!("{key}: {value:?}"),
+        None => f.text.clone(),
     });
-    cell(h, "Addresses", |h| match service.addresses.as_slice() {
-        [] => h.text("–"),
-        list => h.leaf("span", &[("class", "address")], &list.join(", ")),
-    });
-    cell(h, "Load balancer", |h| h.text(service.balancer.as_deref().unwrap_or("–")));
-    cell(h, "Waits on, or why not", |h| {
-        let waits = service.waits.iter().map(String::clone);
-        let faults = service.faults.iter().map(|f| match &f.key {
-            Some((key, value)) => format!("{key}: {value:?}"),
-            None => f.text.clone(),
-        });
-        let lines: Vec<String> = faults.chain(waits).collect();
-        match lines.split_first() {
-            None => h.text("–"),
-            Some((first, rest)) => {
-                h.leaf("span", &[("class", "why")], first);
-                if !rest.is_empty() {
-                    h.leaf("span", &[("class", "quiet")], &format!(" and {} more", rest.len()));
-                }
+    let lines: Vec<String> = faults.chain(service.waits.iter().cloned()).collect();
+    match lines.split_first() {
+        None => parts::nothing(h),
+        Some((first, rest)) => cell(h, "Waits on, or why not", |h| {
+            h.leaf("span", &[("class", "why")], first);
+            if !rest.is_empty() {
+                h.leaf("span", &[("class", "quiet")], &format!(" and {} more", rest.len()));
             }
-        }
-    });
+        }),
+    }
 }
 
 fn figures(h: &mut Html, head: &Head, (calls, budget): (Calls, &[Budget])) {

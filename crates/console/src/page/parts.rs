@@ -14,7 +14,7 @@ pub(super) fn shape(h: &mut Html, class: &'static str) {
         "refused" | "failed" => "M3 3 9 9M9 3 3 9",
         "removing" => "M2.5 6H9.5",
         "note" => "M6 2.5V6.5M6 9V9.2",
-        _ => "M6 3V6L8 7.5",
+        _ => "M2 6H2.1M6 6H6.1M10 6H10.1",
     };
     let attributes = [
         ("class", "shape"),
@@ -123,6 +123,11 @@ pub(super) fn cell(h: &mut Html, label: &'static str, inner: impl FnOnce(&mut Ht
     h.tag("td", &[("role", "cell"), ("data-label", label)], |h| {
         h.tag("div", &[], inner);
     });
+}
+
+/// A cell with nothing in it, which a narrow screen leaves out.
+pub(super) fn nothing(h: &mut Html) {
+    h.leaf("td", &[("role", "cell"), ("class", "nothing")], "–");
 }
 
 /// What is wrong, for the one it concerns.

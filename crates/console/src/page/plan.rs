@@ -29,10 +29,23 @@ pub struct PlanQuery {
 pub fn plan(head: &Head, plan: &PlanView, query: &PlanQuery) -> String {
     frame(head, Place::Plan, "Plan", |h| {
         h.leaf("h1", &[], "Plan");
-        if plan.is_empty() {
+        if !plan.unread.is_empty() {
+            h.leaf(
+                "p",
+                &[("class", "lead")],
+                "Not all of it is known yet: something is still read.",
+            );
+            h.tag("ul", &[], |h| {
+                for need in &plan.unread {
+                    h.leaf("li", &[], need);
+                }
+            });
+        } else if plan.is_empty() {
             h.leaf("p", &[("class", "lead"), ("id", "nothing")], "Nothing to do.");
             let text = "Azure and the cluster are as they should be.";
             h.leaf("p", &[("class", "quiet")], text);
+        }
+        if plan.is_empty() {
             return;
         }
         match query.id.is_empty() {

@@ -107,7 +107,7 @@ fn facts(h: &mut Html, line: &ServiceLine, service: &Service) {
             TargetPort::Name(name) => name.to_string(),
         };
         let node = port.node_port.map(|n| format!(", node port {n}")).unwrap_or_default();
-        format!("{} {} → {target}{node}", port.protocol, port.port)
+        format!("{} {} → {target}{node}", port.protocol.name(), port.port)
     });
     facts.push(("Ports", ports.collect()));
     let policy = match service.traffic_policy {

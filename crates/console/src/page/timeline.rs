@@ -91,10 +91,10 @@ fn draw(h: &mut Html, calls: &[&Call], now_ms: u64) {
     let drawn: Vec<&&Call> = calls.iter().filter(|c| end(c) >= earliest).collect();
     let from_ms = drawn.iter().map(|c| c.sent_ms).min().unwrap_or(earliest).max(earliest);
     let length = to_ms.saturating_sub(from_ms).max(1);
-    let mut lanes: Vec<&str> = Vec::new();
+    let mut lanes: Vec<&Call> = Vec::new();
     for call in drawn.iter().rev() {
-        if !lanes.contains(&&*call.resource) {
-            lanes.push(&call.resource);
+        if !lanes.iter().any(|lane| lane.resource == call.resource) {
+            lanes.push(call);
         }
     }
     let hidden = lanes.len().saturating_sub(LANES);
@@ -122,8 +122,12 @@ fn draw(h: &mut Html, calls: &[&Call], now_ms: u64) {
             for (at, lane) in (0..).zip(lanes) {
                 let y = ROW * at;
                 let baseline = (y + 20).to_string();
-                h.leaf("text", &[("class", "second"), ("x", "0"), ("y", &baseline)], &short(lane));
-                for call in drawn.iter().filter(|c| c.resource == *lane) {
+                h.leaf(
+                    "text",
+                    &[("class", "second"), ("x", "0"), ("y", &baseline)],
+                    &lane_name(lane),
+                );
+                for call in drawn.iter().filter(|c| c.resource == lane.resource) {
                     let x = |ms: u64| NAMES + ms.saturating_sub(from_ms) * WIDTH / length;
                     let (left, right) = (x(call.sent_ms), x(end(call)));
                     bar(h, call, (left, (right - left).max(3), y + 8));
@@ -179,9 +183,17 @@ fn bar(h: &mut Html, call: &Call, (x, width, y): (u64, u64, u64)) {
     });
 }
 
+/// A public IP's name is a long number: whose it is says more.
+fn lane_name(call: &Call) -> String {
+    match (call.resource.split_once('/'), &*call.services) {
+        (Some(("publicIPAddresses", _)), [service]) => short(&format!("public IP of {service}")),
+        _ => short(&call.resource),
+    }
+}
+
 /// The end of a name says more than its beginning.
 fn short(name: &str) -> String {
-    const LETTERS: usize = 36;
+    const LETTERS: usize = 32;
     let count = name.chars().count();
     if count <= LETTERS {
         return name.to_owned();

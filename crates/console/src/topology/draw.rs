@@ -6,17 +6,20 @@ use crate::view::word;
 use model::ServiceName;
 
 /// A box; everything stands on a grid of 8.
-const WIDTH: i32 = 200;
+const WIDTH: i32 = 208;
 const HEIGHT: i32 = 48;
 const GAP: i32 = 16;
 /// From one column to the next.
-const STEP: i32 = 264;
+const STEP: i32 = 240;
 /// Between two Services.
 const APART: i32 = 32;
-const MARGIN: i32 = 8;
+const MARGIN: i32 = 2;
 const HEADING: i32 = 32;
+/// Where the shorter side is put beside the middle of the longer one; on a longer drawing the reader
+/// would have to look for it.
+const SCREEN: i32 = 800;
 /// Letters that fit into a box.
-const LETTERS: usize = 24;
+const LETTERS: usize = 22;
 
 const COLUMNS: [&str; 5] = ["Service", "Frontend", "Rule and probe", "Pool", "Members"];
 
@@ -41,8 +44,13 @@ struct Card<'a> {
 
 /// Draws a load balancer.
 pub fn draw(h: &mut Html, tree: &BalancerTree) {
-    let pools = pool_spots(tree);
-    let height = total_height(tree, &pools);
+    let (left_height, right_height) = (services_height(tree), pools_height(tree));
+    let aside = |own: i32, other: i32| match other > own && other <= SCREEN {
+        true => (other - own) / 2,
+        false => 0,
+    };
+    let pools = pool_spots(tree, HEADING + aside(right_height, left_height));
+    let height = HEADING + left_height.max(right_height) + MARGIN;
     let width = left(4) + WIDTH + MARGIN;
     let (w, t) = (width.to_string(), height.to_string());
     let view = format!("0 0 {width} {height}");
@@ -65,7 +73,7 @@ pub fn draw(h: &mut Html, tree: &BalancerTree) {
         for (pool, spots) in tree.pools.iter().zip(&pools) {
             draw_pool(h, pool, spots);
         }
-        let mut y = HEADING;
+        let mut y = HEADING + aside(left_height, right_height);
         for service in &tree.services {
             draw_service(h, service, &pools, y);
             y += service_height(service) + APART;
@@ -90,28 +98,34 @@ fn service_height(service: &ServiceTree) -> i32 {
 struct PoolSpots {
     pool: Spot,
     members: Vec<Spot>,
-    bottom: i32,
 }
 
-fn pool_spots(tree: &BalancerTree) -> Vec<PoolSpots> {
-    let mut y = HEADING;
+/// Members that are drawn, or the box that stands for the others, or for none.
+fn places(pool: &PoolTree) -> i32 {
+    let count = pool.members.len() + usize::from(pool.count > pool.members.len());
+    i32::try_from(count.max(1)).unwrap_or(i32::MAX)
+}
+
+fn pool_spots(tree: &BalancerTree, top: i32) -> Vec<PoolSpots> {
+    let mut y = top;
     let spots = tree.pools.iter().map(|pool| {
-        let count = pool.members.len() + usize::from(pool.count > pool.members.len());
-        let count = i32::try_from(count.max(1)).unwrap_or(i32::MAX);
+        let count = places(pool);
         let members = (0..count).map(|n| Spot { x: left(4), y: y + n * (HEIGHT + GAP) });
         let members = members.collect();
         let bottom = y + stack(count);
         let pool = Spot { x: left(3), y: (y + bottom - HEIGHT) / 2 };
         y = bottom + APART;
-        PoolSpots { pool, members, bottom }
+        PoolSpots { pool, members }
     });
     spots.collect()
 }
 
-fn total_height(tree: &BalancerTree, pools: &[PoolSpots]) -> i32 {
-    let services: i32 = tree.services.iter().map(|s| service_height(s) + APART).sum();
-    let bottom = pools.last().map_or(0, |p| p.bottom);
-    (HEADING + services - APART).max(bottom) + MARGIN
+fn services_height(tree: &BalancerTree) -> i32 {
+    tree.services.iter().map(|s| service_height(s) + APART).sum::<i32>() - APART
+}
+
+fn pools_height(tree: &BalancerTree) -> i32 {
+    tree.pools.iter().map(|p| stack(places(p)) + APART).sum::<i32>() - APART
 }
 
 fn draw_service(h: &mut Html, service: &ServiceTree, pools: &[PoolSpots], top: i32) {
