@@ -18,7 +18,14 @@ import urllib.request
 from playwright.sync_api import expect, sync_playwright
 
 ANNOTATION = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
-PAGES = ["/", "/topology", "/services/default/web", "/plan", "/timeline", "/findings"]
+PAGES = {
+    "/": "overview",
+    "/topology": "topology",
+    "/services/default/web": "service",
+    "/plan": "nothing",
+    "/timeline": "timeline",
+    "/findings": "findings",
+}
 PATIENCE_S = 60
 
 
@@ -95,7 +102,7 @@ class Browser:
     def __init__(self, playwright, chromium, axe):
         self.axe = open(axe, encoding="utf-8").read()
         self.chromium = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        self.foreign, self.complaints = [], []
+        self.contexts, self.foreign, self.complaints = [], [], []
 
     def open(self, origin, scheme="light", width=1280, height=800):
         # axe-core is put into the page by the test, which the page's policy rightly forbids.
@@ -105,11 +112,17 @@ class Browser:
             viewport={"width": width, "height": height},
             reduced_motion="reduce",
         )
+        self.contexts.append(context)
         page = context.new_page()
         page.on("request", lambda r: r.url.startswith(origin + "/") or self.foreign.append(r.url))
         page.on("console", lambda m: m.type in ("error", "warning") and self.complaints.append(m.text))
         page.on("pageerror", lambda e: self.complaints.append(str(e)))
         return page
+
+    def close(self):
+        """Before the program ends: a page that listens in vain complains."""
+        while self.contexts:
+            self.contexts.pop().close()
 
     def check(self, page, what):
         page.evaluate(self.axe)
@@ -189,7 +202,8 @@ def slow(browser, binary):
         page.goto("/findings")
         expect(page.locator("article.finding")).to_contain_text(ANNOTATION)
         page.goto("/")
-        expect(page.get_by_role("row", name=re.compile("default/wrong"))).to_contain_text("refused")
+        expect(page.get_by_role("row", name="default/wrong")).to_contain_text("refused")
+        browser.close()
         print("ok: a refused Service shows the reason and the annotation")
 
 
@@ -230,11 +244,12 @@ def every_page(browser, binary):
                     sys.exit(f"{path} is sent with the policy {policy!r}")
                 expect(page.locator("#link")).to_have_text("Live")
                 browser.check(page, f"{path} ({scheme}, {width} px)")
-                name = path.strip("/").split("/")[0] or "overview"
+                name = PAGES[path]
                 suffix = ("-dark" if scheme == "dark" else "") + ("-phone" if width < 600 else "")
                 picture(page, name + suffix)
-            page.context.close()
+            browser.close()
         by_keyboard(browser.open(up.console))
+        browser.close()
     print("ok: every page, light and dark, desk and phone")
 
 
@@ -245,6 +260,7 @@ def pods(browser, binary):
         page.goto("/services/default/web")
         expect(page.locator("svg.topology")).to_contain_text("pod 10.244.")
         picture(page, "pods")
+        browser.close()
     print("ok: pods of the container load balancer are drawn")
 
 
@@ -267,7 +283,7 @@ def thousand(browser, binary):
     """Time of each page's answer; the browser's own work is not part of it."""
     with Up(binary, "--services", "1000", "--nodes", "20") as up:
         up.wait_for_programmed(200)  # a public load balancer has room for no more frontends
-        paths = PAGES + ["/?q=app-77", "/topology?q=app-77", "/topology?page=9", "/?page=15"]
+        paths = [*PAGES, "/?q=app-77", "/topology?q=app-77", "/topology?page=9", "/?page=15"]
         slowest = 0
         for path in paths:
             times = []
@@ -282,6 +298,7 @@ def thousand(browser, binary):
         page.goto("/topology")
         browser.check(page, "the topology of 1,000 Services")
         picture(page, "thousand")
+        browser.close()
         if slowest > 300:
             sys.exit(f"a page takes {slowest:.0f} ms")
     print("ok: 1,000 Services")

@@ -61,18 +61,18 @@ impl ServingArgs {
                 let listener = TlsListener::new(socket, &identity).map_err(|e| {
                     Failure::new(Exit::Blocked, format!("cannot listen on {address}: {e}"))
                 })?;
-                tracing::info!("{shown} on https://{address}/");
+                tracing::info!("{shown} on https://{address}");
                 tokio::spawn(served.serve(listener, access, stopped));
             }
             None => {
-                tracing::info!("{shown} on http://{address}/");
+                tracing::info!("{shown} on http://{address}");
                 tokio::spawn(served.serve(socket, access, stopped));
             }
         }
         if let Some(port) = self.console_port {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             let (socket, address) = listening(address, "--console-port").await?;
-            tracing::info!("console on http://{address}/");
+            tracing::info!("console on http://{address}");
             let access = self.token()?.unwrap_or(Access::Machine);
             tokio::spawn(pages.clone().serve(socket, access, stop.child_token()));
         }

@@ -5,6 +5,11 @@ use crate::html::{Html, grouped};
 use crate::plan_view::{ChangeView, FieldView, Verb, WriteView};
 use std::ops::Range;
 
+/// Lines of a whole resource that are shown.
+const BODY: usize = 200;
+/// Lines of one field's value that are shown.
+const VALUE: usize = 60;
+
 fn sign(verb: Verb) -> (&'static str, &'static str) {
     match verb {
         Verb::Create => ("verb create", "+"),
@@ -41,7 +46,7 @@ pub(super) fn change(h: &mut Html, change: &ChangeView, fields: Range<usize>) {
         if let Some(body) = &change.body {
             h.tag("details", &[], |h| {
                 h.leaf("summary", &[], "The whole of it");
-                h.leaf("pre", &[("tabindex", "0")], &cut(body));
+                h.leaf("pre", &[("tabindex", "0")], &cut(body, BODY));
             });
         }
         let end = fields.end.min(change.fields.len());
@@ -58,14 +63,13 @@ pub(super) fn change(h: &mut Html, change: &ChangeView, fields: Range<usize>) {
 }
 
 /// A body that is longer than anybody reads on a page.
-fn cut(body: &str) -> String {
-    const LINES: usize = 200;
+fn cut(body: &str, lines: usize) -> String {
     let count = body.lines().count();
-    if count <= LINES {
+    if count <= lines {
         return body.to_owned();
     }
-    let shown: Vec<&str> = body.lines().take(LINES).collect();
-    format!("{}\n… and {} lines more", shown.join("\n"), count - LINES)
+    let shown: Vec<&str> = body.lines().take(lines).collect();
+    format!("{}\n… and {} lines more", shown.join("\n"), count - lines)
 }
 
 fn owners(h: &mut Html, services: &[String]) {
@@ -89,7 +93,7 @@ fn field(h: &mut Html, field: &FieldView) {
 fn side(h: &mut Html, class: &'static str, value: Option<&str>) {
     match value {
         None => h.text("–"),
-        Some(text) => h.leaf("pre", &[("class", class)], text.trim_end()),
+        Some(text) => h.leaf("pre", &[("class", class)], &cut(text.trim_end(), VALUE)),
     }
 }
 

@@ -69,7 +69,7 @@ pub(super) fn printed_link(h: &mut Html, name: &str) {
 /// Names, the first few of them; the others are folded.
 pub(super) fn names(h: &mut Html, names: &[ServiceName]) {
     const FEW: usize = 3;
-    const MANY: usize = 200;
+    const MANY: usize = 20;
     let list = |h: &mut Html, names: &[ServiceName]| {
         for (at, name) in names.iter().enumerate() {
             if at > 0 {

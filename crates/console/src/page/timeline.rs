@@ -8,7 +8,7 @@ use crate::span;
 use crate::view::Head;
 
 /// Calls on a page.
-const SIZE: usize = 50;
+const SIZE: usize = 40;
 /// The longest time that is drawn.
 const WINDOW_MS: u64 = 60_000;
 /// Resources that are drawn.

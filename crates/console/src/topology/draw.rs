@@ -18,7 +18,7 @@ const HEADING: i32 = 32;
 /// Where the shorter side is put beside the middle of the longer one; on a longer drawing the reader
 /// would have to look for it.
 const SCREEN: i32 = 800;
-/// Letters that fit into a box.
+/// Letters that fit into a box; bold ones are wider.
 const LETTERS: usize = 22;
 
 const COLUMNS: [&str; 5] = ["Service", "Frontend", "Rule and probe", "Pool", "Members"];
@@ -255,16 +255,17 @@ fn filled(h: &mut Html, at: Spot, card: &Card<'_>) {
 
 fn text(h: &mut Html, class: &'static str, at: Spot, text: &str) {
     let (x, y) = (at.x.to_string(), at.y.to_string());
-    h.leaf("text", &[("class", class), ("x", &x), ("y", &y)], &cut(text));
+    let letters = if class == "first" { LETTERS - 2 } else { LETTERS };
+    h.leaf("text", &[("class", class), ("x", &x), ("y", &y)], &cut(text, letters));
 }
 
 /// A long name keeps its beginning and its end.
-fn cut(text: &str) -> String {
+fn cut(text: &str, most: usize) -> String {
     let letters: Vec<char> = text.chars().collect();
-    if letters.len() <= LETTERS {
+    if letters.len() <= most {
         return text.to_owned();
     }
-    let tail = LETTERS / 3;
-    let head = letters.iter().take(LETTERS - tail - 1);
+    let tail = most / 3;
+    let head = letters.iter().take(most - tail - 1);
     head.chain(&['…']).chain(&letters[letters.len() - tail..]).collect()
 }
