@@ -1,18 +1,20 @@
 """The web console in a real browser: `ballast up` runs, Chromium looks.
 
-Needs Chromium, Playwright's Python client and axe-core's script; .ci/run installs them.
+Needs Chromium, Playwright's Python client and axe-core (in axe-playwright-python); .ci/run installs
+them.
 CONSOLE_PICTURES=FOLDER keeps screenshots of every page.
 """
 
 import argparse
+import importlib.resources
 import json
 import os
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 
 from playwright.sync_api import expect, sync_playwright
@@ -99,8 +101,9 @@ class Up:
 class Browser:
     """Chromium, and what must hold of whatever it loads."""
 
-    def __init__(self, playwright, chromium, axe):
-        self.axe = open(axe, encoding="utf-8").read()
+    def __init__(self, playwright, chromium):
+        axe = importlib.resources.files("axe_playwright_python") / "axe.min.js"
+        self.axe = axe.read_text(encoding="utf-8")
         self.chromium = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         self.contexts, self.foreign, self.complaints = [], [], []
 
@@ -308,12 +311,11 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
     parser.add_argument("--chromium", required=True)
-    parser.add_argument("--axe", required=True)
     parser.add_argument("--only", action="append", default=[])
     args = parser.parse_args()
     tests = [slow, every_page, pods, without_script, thousand]
     with sync_playwright() as playwright:
-        browser = Browser(playwright, args.chromium, args.axe)
+        browser = Browser(playwright, args.chromium)
         for test in tests:
             if not args.only or test.__name__ in args.only:
                 test(browser, args.bin)

@@ -45,9 +45,16 @@ pub struct Console {
     controller: Arc<OnceLock<SharedController>>,
     starting: Arc<Mutex<String>>,
     history: Arc<Mutex<History>>,
-    plan: Arc<Mutex<Option<(u64, Arc<PlanView>)>>>,
+    kept: Arc<Mutex<Kept>>,
     listeners: Arc<Semaphore>,
     stop: CancellationToken,
+}
+
+/// What takes several plans to make, with the number of plans when it was made.
+#[derive(Default)]
+struct Kept {
+    plan: Option<(u64, Arc<PlanView>)>,
+    explanation: Option<(u64, ServiceName, Arc<str>)>,
 }
 
 type Asked = Query<BTreeMap<String, String>>;
@@ -65,7 +72,7 @@ impl Console {
             controller,
             starting,
             history: Arc::new(Mutex::new(History::new(Limits::default()))),
-            plan: Arc::default(),
+            kept: Arc::default(),
             listeners: Arc::new(Semaphore::new(LISTENERS)),
             stop: CancellationToken::new(),
         }
@@ -87,7 +94,6 @@ impl Console {
     }
 
     /// The routes of all pages, for as long as `stop` allows.
-    #[must_use]
     pub fn routes(mut self, stop: CancellationToken) -> Router {
         self.stop = stop;
         Router::new()
@@ -137,10 +143,26 @@ impl Console {
         }
     }
 
+    /// Where each field of a Service's resources comes from; made anew when the controller has
+    /// planned again, because it takes several plans.
+    fn explanation(&self, controller: &SharedController, name: &ServiceName) -> Option<Arc<str>> {
+        let at = controller.look(|c| c.counts().plans);
+        let made = lock(&self.kept).explanation.clone();
+        if let Some((then, of, text)) = made
+            && (then, &of) == (at, name)
+        {
+            return Some(text);
+        }
+        let (world, policy) = controller.look(|c| (c.world().clone(), c.policy().clone()));
+        let text: Arc<str> = Arc::from(views::explanation(world, &policy, name)?);
+        lock(&self.kept).explanation = Some((at, name.clone(), Arc::clone(&text)));
+        Some(text)
+    }
+
     /// What is to be written; made anew when the controller has planned again.
     fn plan_view(&self, controller: &SharedController) -> Arc<PlanView> {
         let plans = |c: &Controller| c.counts().plans;
-        let made = lock(&self.plan).clone();
+        let made = lock(&self.kept).plan.clone();
         if let Some((at, plan)) = made
             && at == controller.look(plans)
         {
@@ -149,7 +171,7 @@ impl Console {
         let (at, world, policy, unread) = controller
             .look(|c| (plans(c), c.world().clone(), c.policy().clone(), crate::pages::unready(c)));
         let plan = Arc::new(views::plan(world, &policy, unread));
-        *lock(&self.plan) = Some((at, Arc::clone(&plan)));
+        lock(&self.kept).plan = Some((at, Arc::clone(&plan)));
         plan
     }
 }
@@ -211,8 +233,14 @@ async fn service(
         let line = snapshot.service(&name)?;
         let plan = console.plan_view(controller);
         let history = lock(&console.history).clone();
-        let view =
-            ServiceView { line, world: &world, plan: &plan, history: &history, explanation: None };
+        let explanation = console.explanation(controller, &name);
+        let view = ServiceView {
+            line,
+            world: &world,
+            plan: &plan,
+            history: &history,
+            explanation: explanation.as_deref(),
+        };
         Some(page::service(head, &view))
     };
     console.page(make).await

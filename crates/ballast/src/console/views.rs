@@ -1,12 +1,16 @@
 //! From what the controller knows to what the pages look at.
 
+use crate::command::explain::WIRE;
+use crate::output::Paint;
+use crate::render::explain as explained;
 use crate::render::plan::{self as documents, PlanDocument};
 use crate::render::tree;
 use ::console::history::{Entry, Kind};
 use ::console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
 use ::console::view::{Calls, Head, Snapshot};
 use control::{Controller, Notice, NoticeKind};
-use model::{Policy, ResourceId, World};
+use model::{Policy, ResourceId, ServiceName, World};
+use plan::explain::explain;
 use plan::forecast::forecast;
 use serde_json::Value;
 use std::sync::Arc;
@@ -53,6 +57,13 @@ pub(super) fn plan(mut world: World, policy: &Policy, unread: Vec<String>) -> Pl
     view.unread = unread;
     view.unread.extend(forecast.last.needs.iter().map(ToString::to_string));
     view
+}
+
+/// What `ballast explain` says of a Service.
+pub(super) fn explanation(mut world: World, policy: &Policy, name: &ServiceName) -> Option<String> {
+    world.in_flight.clear();
+    let explanation = explain(&world, policy, name, &WIRE).ok()?;
+    Some(explained::render(&explanation, Paint::Plain))
 }
 
 fn of_document(document: PlanDocument) -> PlanView {

@@ -68,7 +68,10 @@ pub fn service(head: &Head, view: &ServiceView<'_>) -> String {
         if let Some(text) = view.explanation {
             h.tag("section", &[("aria-labelledby", "explained")], |h| {
                 h.leaf("h2", &[("id", "explained")], "Explained");
-                h.leaf("pre", &[("tabindex", "0")], text);
+                h.tag("details", &[], |h| {
+                    h.leaf("summary", &[], "Where each field in Azure comes from");
+                    h.leaf("pre", &[("class", "text"), ("tabindex", "0")], text);
+                });
             });
         }
         past(h, head, view);
