@@ -126,7 +126,7 @@ fn a_token_is_wanted_wherever_there_is_one() {
         assert!(head.contains("www-authenticate: basic"), "a browser is not asked: {head}");
     }
     let with_token = format!("{host}authorization: Bearer {TOKEN}\r\n");
-    let (head, body) = get(&address, "/findings", &with_token);
+    let (head, body) = get(&address, "/console.css", &with_token);
     assert!(head.starts_with("http/1.1 200") && !body.contains(TOKEN), "{head}");
     let (code, _) = http_text(&address, "GET", "/livez", None);
     assert_eq!(code, 200);
@@ -192,8 +192,11 @@ fn with_tls_and_a_token_the_console_is_served_to_everybody_who_knows_it() {
         client.wait().unwrap();
         answer
     };
-    let page = ask("/findings", &format!("authorization: Bearer {TOKEN}\r\n"));
-    assert!(page.starts_with("HTTP/1.1 200") && page.contains("Nothing is wrong."), "{page}");
+    let page = wait_for("the page", || {
+        let page = ask("/findings", &format!("authorization: Bearer {TOKEN}\r\n"));
+        page.starts_with("HTTP/1.1 200").then_some(page)
+    });
+    assert!(page.contains("Nothing is wrong."), "{page}");
     let closed = ask("/findings", "");
     assert!(closed.starts_with("HTTP/1.1 401") && !closed.contains("<html"), "{closed}");
     assert!(ask("/livez", "").starts_with("HTTP/1.1 200"));
