@@ -10,10 +10,11 @@ use support::{Emulators, Process, http, http_text, wait_for};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// What tells about Services.
-const GUARDED: [&str; 11] = [
+const GUARDED: [&str; 12] = [
     "/",
     "/topology",
     "/services/default/web",
+    "/services/default/web/explained",
     "/plan",
     "/timeline",
     "/findings",
@@ -80,6 +81,7 @@ fn every_page_has_the_policy_and_tells_of_a_service() {
         assert!(service.to_lowercase().contains(&part.to_lowercase()), "{part:?}: {service}");
     }
     assert!(shown("/timeline").contains("loadBalancers/kubernetes"));
+    assert!(shown("/services/default/web/explained").contains("spec.ports"));
     let (head, _) = get(&address, "/services/default/none", &host);
     assert!(head.starts_with("http/1.1 404"), "{head}");
 }

@@ -96,7 +96,7 @@ function listen() {
   events.addEventListener("change", (event) => {
     const text = JSON.parse(event.data).said;
     if (text) write(said, text);
-    refresh();
+    if (!("still" in main.dataset)) refresh();
   });
   addEventListener("pagehide", () => events.close());
   addEventListener("pageshow", (event) => {

@@ -3,8 +3,8 @@
 
 use console::history::{Entry, History, Kind, Limits};
 use console::page::{
-    OverviewQuery, PlanQuery, ServiceView, TopologyQuery, findings, overview, plan, service,
-    timeline, topology,
+    OverviewQuery, PlanQuery, ServiceView, TopologyQuery, explained, findings, overview, plan,
+    service, timeline, topology,
 };
 use console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
 use console::view::{Calls, Head, Snapshot};
@@ -214,13 +214,14 @@ fn a_history(names: &[String]) -> History {
 fn pages(stage: &Stage) -> Vec<(&'static str, String)> {
     let Stage { head, world, snapshot, plan: coming, history } = stage;
     let line = &snapshot.services[0];
-    let view = ServiceView { line, world, plan: coming, history, explanation: Some(EVIL) };
+    let view = ServiceView { line, world, plan: coming, history };
     let wanted = OverviewQuery { wanted: "default".to_owned(), ..OverviewQuery::default() };
     let one = PlanQuery { id: BALANCER.to_owned(), page: 0 };
     vec![
         ("overview", overview(head, snapshot, (Calls::default(), &[]), &wanted)),
         ("topology", topology(head, snapshot, world, &TopologyQuery::default())),
         ("service", service(head, &view)),
+        ("explained", explained(head, &line.name, EVIL)),
         ("plan", plan(head, coming, &PlanQuery::default())),
         ("plan of one", plan(head, coming, &one)),
         ("timeline", timeline(head, history, 0)),

@@ -100,6 +100,7 @@ impl Console {
             .route("/", get(overview))
             .route("/topology", get(topology))
             .route("/services/{namespace}/{name}", get(service))
+            .route("/services/{namespace}/{name}/explained", get(explained))
             .route("/plan", get(plan))
             .route("/timeline", get(timeline))
             .route("/findings", get(findings))
@@ -233,15 +234,20 @@ async fn service(
         let line = snapshot.service(&name)?;
         let plan = console.plan_view(controller);
         let history = lock(&console.history).clone();
-        let explanation = console.explanation(controller, &name);
-        let view = ServiceView {
-            line,
-            world: &world,
-            plan: &plan,
-            history: &history,
-            explanation: explanation.as_deref(),
-        };
+        let view = ServiceView { line, world: &world, plan: &plan, history: &history };
         Some(page::service(head, &view))
+    };
+    console.page(make).await
+}
+
+async fn explained(
+    State(console): State<Console>,
+    Path((namespace, name)): Path<(String, String)>,
+) -> Response {
+    let name = ServiceName::new(namespace, name);
+    let make = move |console: &Console, controller: &SharedController, head: &Head| {
+        let text = console.explanation(controller, &name)?;
+        Some(page::explained(head, &name, &text))
     };
     console.page(make).await
 }

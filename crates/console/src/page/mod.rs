@@ -12,7 +12,7 @@ mod topology;
 pub use findings::findings;
 pub use overview::{OverviewQuery, overview};
 pub use plan::{PlanQuery, plan};
-pub use service::{ServiceView, service};
+pub use service::{ServiceView, explained, service};
 pub use timeline::timeline;
 pub use topology::{TopologyQuery, topology};
 
@@ -44,11 +44,25 @@ const PLACES: [(Place, &str, &str); 5] = [
     (Place::Findings, "/findings", "Findings"),
 ];
 
+/// Whether a page follows what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// It is read again when something changes.
+    Live,
+    /// It takes long to make, and stays as it was made.
+    Still,
+}
+
 /// A whole page around what `inner` writes.
-pub(crate) fn frame(
+fn frame(head: &Head, place: Place, title: &str, inner: impl FnOnce(&mut Html)) -> String {
+    frame_at(head, place, title, Pace::Live, inner)
+}
+
+fn frame_at(
     head: &Head,
     place: Place,
     title: &str,
+    pace: Pace,
     inner: impl FnOnce(&mut Html),
 ) -> String {
     let mut h = Html::document();
@@ -58,7 +72,11 @@ pub(crate) fn frame(
             h.leaf("a", &[("class", "skip"), ("href", "#main")], "Skip to the content");
             h.tag("header", &[], |h| write_header(h, head, place));
             let now = head.now_ms.to_string();
-            let attributes = [("id", "main"), ("tabindex", "-1"), ("data-now", now.as_str())];
+            let mut attributes =
+                vec![("id", "main"), ("tabindex", "-1"), ("data-now", now.as_str())];
+            if pace == Pace::Still {
+                attributes.push(("data-still", ""));
+            }
             h.tag("main", &attributes, |h| {
                 troubles(h, head);
                 inner(h);

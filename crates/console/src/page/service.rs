@@ -3,15 +3,15 @@
 use super::change;
 use super::parts::{self, cell, table};
 use super::topology::{drawing, zoom};
-use super::{Place, frame};
+use super::{Pace, Place, frame, frame_at};
 use crate::history::{Entry, History, Kind};
 use crate::html::Html;
 use crate::plan_view::PlanView;
 use crate::span;
-use crate::topology::trees;
+use crate::topology::{service_url, trees};
 use crate::view::{Head, ServiceLine};
-use model::World;
 use model::kubernetes::{Service, TargetPort, TrafficPolicy};
+use model::{ServiceName, World};
 
 /// Entries of its history that are shown.
 const ENTRIES: usize = 100;
@@ -29,8 +29,6 @@ pub struct ServiceView<'a> {
     pub plan: &'a PlanView,
     /// What happened.
     pub history: &'a History,
-    /// What `ballast explain` says, line by line; nothing where it says nothing.
-    pub explanation: Option<&'a str>,
 }
 
 /// The page.
@@ -55,6 +53,10 @@ pub fn service(head: &Head, view: &ServiceView<'_>) -> String {
         if let Some(service) = world.kubernetes.services.get(&line.uid) {
             facts(h, line, service);
         }
+        h.tag("p", &[], |h| {
+            let url = format!("{}/explained", service_url(&line.name));
+            h.leaf("a", &[("href", &url)], "Where each field in Azure comes from");
+        });
         h.tag("section", &[("aria-labelledby", "topology")], |h| {
             h.tag("div", &[("class", "bar")], |h| {
                 h.leaf("h2", &[("id", "topology")], "Topology");
@@ -65,16 +67,26 @@ pub fn service(head: &Head, view: &ServiceView<'_>) -> String {
             }
         });
         coming(h, &name, view.plan);
-        if let Some(text) = view.explanation {
-            h.tag("section", &[("aria-labelledby", "explained")], |h| {
-                h.leaf("h2", &[("id", "explained")], "Explained");
-                h.tag("details", &[], |h| {
-                    h.leaf("summary", &[], "Where each field in Azure comes from");
-                    h.leaf("pre", &[("class", "text"), ("tabindex", "0")], text);
-                });
-            });
-        }
         past(h, head, view);
+    })
+}
+
+/// What `ballast explain` says of a Service: it takes several plans, so it has a page of its own.
+#[must_use]
+pub fn explained(head: &Head, name: &ServiceName, text: &str) -> String {
+    let title = format!("{name} explained");
+    frame_at(head, Place::Elsewhere, &title, Pace::Still, |h| {
+        h.leaf("h1", &[], &title);
+        h.tag("p", &[("class", "bar")], |h| {
+            let why = "Each resource and field in Azure, and what it comes from, as of ";
+            h.tag("span", &[], |h| {
+                h.text(why);
+                span::clock(h, head.now_ms);
+                h.text(" UTC.");
+            });
+            h.leaf("a", &[("href", &service_url(name))], "Back to the Service");
+        });
+        h.leaf("pre", &[("class", "text"), ("tabindex", "0")], text);
     })
 }
 
