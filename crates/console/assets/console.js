@@ -89,14 +89,23 @@ async function refresh() {
   }, 500);
 }
 
+// A page that takes long to make stays as it was made.
+function follow() {
+  if (!("still" in main.dataset)) refresh();
+}
+
 function listen() {
   const events = new EventSource("/events");
-  events.addEventListener("open", () => write(link, "Live"));
+  events.addEventListener("open", () => {
+    write(link, "Live");
+    // What happened before, or while there was no connection, was not told.
+    follow();
+  });
   events.addEventListener("error", () => write(link, "Not connected; trying again."));
   events.addEventListener("change", (event) => {
     const text = JSON.parse(event.data).said;
     if (text) write(said, text);
-    if (!("still" in main.dataset)) refresh();
+    follow();
   });
   addEventListener("pagehide", () => events.close());
   addEventListener("pageshow", (event) => {
