@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 const PACE: Duration = Duration::from_millis(250);
 
 /// One number for each thing that pages show.
-type Stamp = (Option<[u64; 5]>, u64);
+type Stamp = (Option<[u64; 5]>, u64, u64);
 
 struct Listener {
     console: Console,
@@ -43,7 +43,8 @@ impl Listener {
                 () = self.console.stop.cancelled() => return None,
                 () = tokio::time::sleep(PACE) => {}
             }
-            let now = stamp(&self.console);
+            let mut now = stamp(&self.console);
+            now.0 = now.0.or(self.last.0);
             if now == self.last {
                 continue;
             }
@@ -56,13 +57,14 @@ impl Listener {
 }
 
 fn stamp(console: &Console) -> Stamp {
-    let counts = console.controller.get().map(|controller| {
-        controller.look(|c| {
+    // A controller that is busy planning is looked at next time.
+    let counts = console.controller.get().and_then(|controller| {
+        controller.try_look(|c| {
             let n = c.counts();
             [n.writes, n.reads, n.kubernetes, n.plans, n.failures]
         })
     });
-    (counts, lock(&console.history).seen())
+    (counts, lock(&console.history).seen(), console.kept.followed())
 }
 
 /// The last thing of consequence since `before`.

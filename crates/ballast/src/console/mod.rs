@@ -1,13 +1,13 @@
 //! The web console: what a running controller knows, as pages for a browser.
 
 pub mod access;
+mod kept;
 mod live;
 mod views;
 
 use crate::engine::SharedController;
 use ::console::history::{History, Limits};
 use ::console::page::{self, OverviewQuery, PlanQuery, ServiceView, TopologyQuery};
-use ::console::plan_view::PlanView;
 use ::console::view::{Head, STATES, word};
 use axum::Router;
 use axum::extract::{Path, Query, State};
@@ -17,9 +17,9 @@ use axum::http::header::{
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use control::Controller;
 use edge::clock::Clock;
 use edge::notice::NoticeSink;
+use kept::{Kept, Seen};
 use model::ServiceName;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -45,16 +45,9 @@ pub struct Console {
     controller: Arc<OnceLock<SharedController>>,
     starting: Arc<Mutex<String>>,
     history: Arc<Mutex<History>>,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Kept>,
     listeners: Arc<Semaphore>,
     stop: CancellationToken,
-}
-
-/// What takes several plans to make, with the number of plans when it was made.
-#[derive(Default)]
-struct Kept {
-    plan: Option<(u64, Arc<PlanView>)>,
-    explanation: Option<(u64, ServiceName, Arc<str>)>,
 }
 
 type Asked = Query<BTreeMap<String, String>>;
@@ -111,23 +104,23 @@ impl Console {
             .with_state(self)
     }
 
-    /// Makes a page of the controller; before there is one, a page that says so.
+    /// Makes a page of what was seen; before there is a controller, a page that says so.
     async fn page<F>(&self, make: F) -> Response
     where
-        F: FnOnce(&Self, &SharedController, &Head) -> Option<String> + Send + 'static,
+        F: FnOnce(&Self, &Arc<Seen>, &Head) -> Option<String> + Send + 'static,
     {
         let console = self.clone();
         // A page of a large cluster is some milliseconds of work: it holds up no connection.
         let made = tokio::task::spawn_blocking(move || {
+            let now_ms = console.clock.now_ms();
             let Some(controller) = console.controller.get() else {
-                let head = views::head(None, console.clock.now_ms());
                 let why = lock(&console.starting).clone();
-                let text = page::message(&head, "Starting", &why);
+                let text = page::message(&views::head(None, now_ms), "Starting", &why);
                 return (StatusCode::SERVICE_UNAVAILABLE, text);
             };
-            let now_ms = console.clock.now_ms();
-            let head = controller.look(|c| views::head(Some(c), now_ms));
-            match make(&console, controller, &head) {
+            let seen = console.kept.see(controller);
+            let head = views::head(Some(&seen), now_ms);
+            match make(&console, &seen, &head) {
                 Some(text) => (StatusCode::OK, text),
                 None => {
                     let why = "There is no such Service of type LoadBalancer, or none any more.";
@@ -142,38 +135,6 @@ impl Console {
                 StatusCode::INTERNAL_SERVER_ERROR.into_response()
             }
         }
-    }
-
-    /// Where each field of a Service's resources comes from; made anew when the controller has
-    /// planned again, because it takes several plans.
-    fn explanation(&self, controller: &SharedController, name: &ServiceName) -> Option<Arc<str>> {
-        let at = controller.look(|c| c.counts().plans);
-        let made = lock(&self.kept).explanation.clone();
-        if let Some((then, of, text)) = made
-            && (then, &of) == (at, name)
-        {
-            return Some(text);
-        }
-        let (world, policy) = controller.look(|c| (c.world().clone(), c.policy().clone()));
-        let text: Arc<str> = Arc::from(views::explanation(world, &policy, name)?);
-        lock(&self.kept).explanation = Some((at, name.clone(), Arc::clone(&text)));
-        Some(text)
-    }
-
-    /// What is to be written; made anew when the controller has planned again.
-    fn plan_view(&self, controller: &SharedController) -> Arc<PlanView> {
-        let plans = |c: &Controller| c.counts().plans;
-        let made = lock(&self.kept).plan.clone();
-        if let Some((at, plan)) = made
-            && at == controller.look(plans)
-        {
-            return plan;
-        }
-        let (at, world, policy, unread) = controller
-            .look(|c| (plans(c), c.world().clone(), c.policy().clone(), crate::pages::unready(c)));
-        let plan = Arc::new(views::plan(world, &policy, unread));
-        lock(&self.kept).plan = Some((at, Arc::clone(&plan)));
-        plan
     }
 }
 
@@ -204,9 +165,8 @@ fn text(asked: &BTreeMap<String, String>, key: &str) -> String {
 async fn overview(State(console): State<Console>, Query(asked): Asked) -> Response {
     let state = asked.get("state").and_then(|s| STATES.into_iter().find(|i| word(*i) == s));
     let query = OverviewQuery { wanted: text(&asked, "q"), state, page: page_number(&asked) };
-    let make = move |_: &Console, controller: &SharedController, head: &Head| {
-        let (snapshot, calls) = controller.look(|c| (views::snapshot(c), views::calls(c)));
-        Some(page::overview(head, &snapshot, (calls, &[]), &query))
+    let make = move |_: &Console, seen: &Arc<Seen>, head: &Head| {
+        Some(page::overview(head, &seen.snapshot, (seen.calls, &[]), &query))
     };
     console.page(make).await
 }
@@ -217,9 +177,8 @@ async fn topology(State(console): State<Console>, Query(asked): Asked) -> Respon
         balancer: text(&asked, "balancer"),
         page: page_number(&asked),
     };
-    let make = move |_: &Console, controller: &SharedController, head: &Head| {
-        let (snapshot, world) = controller.look(|c| (views::snapshot(c), c.world().clone()));
-        Some(page::topology(head, &snapshot, &world, &query))
+    let make = move |_: &Console, seen: &Arc<Seen>, head: &Head| {
+        Some(page::topology(head, &seen.snapshot, &seen.world, &query))
     };
     console.page(make).await
 }
@@ -229,12 +188,11 @@ async fn service(
     Path((namespace, name)): Path<(String, String)>,
 ) -> Response {
     let name = ServiceName::new(namespace, name);
-    let make = move |console: &Console, controller: &SharedController, head: &Head| {
-        let (snapshot, world) = controller.look(|c| (views::snapshot(c), c.world().clone()));
-        let line = snapshot.service(&name)?;
-        let plan = console.plan_view(controller);
+    let make = move |console: &Console, seen: &Arc<Seen>, head: &Head| {
+        let line = seen.snapshot.service(&name)?;
+        let plan = console.kept.plan(seen);
         let history = lock(&console.history).clone();
-        let view = ServiceView { line, world: &world, plan: &plan, history: &history };
+        let view = ServiceView { line, world: &seen.world, plan: &plan, history: &history };
         Some(page::service(head, &view))
     };
     console.page(make).await
@@ -245,8 +203,8 @@ async fn explained(
     Path((namespace, name)): Path<(String, String)>,
 ) -> Response {
     let name = ServiceName::new(namespace, name);
-    let make = move |console: &Console, controller: &SharedController, head: &Head| {
-        let text = console.explanation(controller, &name)?;
+    let make = move |console: &Console, seen: &Arc<Seen>, head: &Head| {
+        let text = console.kept.explanation(seen, &name)?;
         Some(page::explained(head, &name, &text))
     };
     console.page(make).await
@@ -254,15 +212,15 @@ async fn explained(
 
 async fn plan(State(console): State<Console>, Query(asked): Asked) -> Response {
     let query = PlanQuery { id: text(&asked, "id"), page: page_number(&asked) };
-    let make = move |console: &Console, controller: &SharedController, head: &Head| {
-        Some(page::plan(head, &console.plan_view(controller), &query))
+    let make = move |console: &Console, seen: &Arc<Seen>, head: &Head| {
+        Some(page::plan(head, &console.kept.plan(seen), &query))
     };
     console.page(make).await
 }
 
 async fn timeline(State(console): State<Console>, Query(asked): Asked) -> Response {
     let at = page_number(&asked);
-    let make = move |console: &Console, _: &SharedController, head: &Head| {
+    let make = move |console: &Console, _: &Arc<Seen>, head: &Head| {
         let history = lock(&console.history).clone();
         Some(page::timeline(head, &history, at))
     };
@@ -271,8 +229,8 @@ async fn timeline(State(console): State<Console>, Query(asked): Asked) -> Respon
 
 async fn findings(State(console): State<Console>, Query(asked): Asked) -> Response {
     let at = page_number(&asked);
-    let make = move |_: &Console, controller: &SharedController, head: &Head| {
-        Some(page::findings(head, &controller.look(views::snapshot), at))
+    let make = move |_: &Console, seen: &Arc<Seen>, head: &Head| {
+        Some(page::findings(head, &seen.snapshot, at))
     };
     console.page(make).await
 }

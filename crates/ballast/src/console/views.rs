@@ -1,5 +1,6 @@
 //! From what the controller knows to what the pages look at.
 
+use super::kept::Seen;
 use crate::command::explain::WIRE;
 use crate::output::Paint;
 use crate::render::explain as explained;
@@ -16,12 +17,12 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// What stands on every page.
-pub(super) fn head(controller: Option<&Controller>, now_ms: u64) -> Head {
+pub(super) fn head(seen: Option<&Seen>, now_ms: u64) -> Head {
     Head {
-        cluster: controller.map(|c| c.policy().cluster.to_string()).unwrap_or_default(),
+        cluster: seen.map(|s| s.policy.cluster.to_string()).unwrap_or_default(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now_ms,
-        troubles: controller.map(crate::pages::unready).unwrap_or_default(),
+        troubles: seen.map(|s| s.unready.clone()).unwrap_or_default(),
     }
 }
 

@@ -30,11 +30,7 @@ pub fn plan(head: &Head, plan: &PlanView, query: &PlanQuery) -> String {
     frame(head, Place::Plan, "Plan", |h| {
         h.leaf("h1", &[], "Plan");
         if !plan.unread.is_empty() {
-            h.leaf(
-                "p",
-                &[("class", "lead")],
-                "Not all of it is known yet: something is still read.",
-            );
+            h.leaf("p", &[("class", "lead")], "Not all of it is known yet.");
             h.tag("ul", &[], |h| {
                 for need in &plan.unread {
                     h.leaf("li", &[], need);
