@@ -47,6 +47,7 @@ fn a_service(n: usize, name: &str) -> Service {
         finalizers: Vec::new(),
         annotations: Arc::new(BTreeMap::from(annotations)),
         labels: Arc::default(),
+        selector: Default::default(),
         ports: vec![ServicePort {
             name: Arc::from(""),
             protocol: Protocol::Tcp,

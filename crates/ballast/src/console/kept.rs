@@ -9,7 +9,8 @@ use model::{Policy, ServiceName, World};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a page waits for a controller that is busy planning, before it shows what was seen last.
+/// How long a page waits for a controller that is busy planning, before it shows what was seen
+/// last.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Between two tries to look.
 const PACE: Duration = Duration::from_millis(5);
@@ -84,8 +85,8 @@ impl Kept {
         seen
     }
 
-    /// What is to be written. It is worked out aside; where that takes long, the last plan is shown,
-    /// and says that it is the last one.
+    /// What is to be written. It is worked out aside; where that takes long, the last plan is
+    /// shown, and says that it is the last one.
     pub fn plan(self: &Arc<Self>, seen: &Arc<Seen>) -> Arc<PlanView> {
         let mut made = lock(&self.made);
         if let Some((at, plan)) = &made.plan

@@ -15,8 +15,8 @@ const STEP: i32 = 240;
 const APART: i32 = 32;
 const MARGIN: i32 = 2;
 const HEADING: i32 = 32;
-/// Up to this height the shorter side is put beside the middle of the longer one; on a longer drawing
-/// the reader would have to look for it.
+/// Up to this height the shorter side is put beside the middle of the longer one; on a longer
+/// drawing the reader would have to look for it.
 const SCREEN: i32 = 800;
 /// Letters that fit into a box; bold ones are wider.
 const LETTERS: usize = 22;
