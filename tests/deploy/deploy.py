@@ -166,6 +166,7 @@ def arguments(place, deployment, config):
     for word in container["args"]:
         word = word.replace("$(POD_NAMESPACE)", deployment["metadata"]["namespace"])
         word = word.replace("--bind-address=0.0.0.0", "--bind-address=127.0.0.1")
+        word = word.replace("--console-port=10271", "--console-port=0")
         word = word.replace(f"--port={port}", f"--port={here}")
         for mount in container.get("volumeMounts", []):
             inside = f"--cloud-config={mount['mountPath']}/cloud-config"

@@ -14,7 +14,7 @@ use model::Policy;
 use model::policy::Layout;
 use model::world::Kind;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -65,6 +65,15 @@ impl SharedController {
     /// Looks at it between two steps.
     pub fn look<T>(&self, look: impl FnOnce(&Controller) -> T) -> T {
         look(&self.controller.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Looks at it if no step is under way.
+    pub fn try_look<T>(&self, look: impl FnOnce(&Controller) -> T) -> Option<T> {
+        match self.controller.try_lock() {
+            Ok(controller) => Some(look(&controller)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(look(&poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

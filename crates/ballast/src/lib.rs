@@ -10,6 +10,7 @@ pub mod cloud_config;
 pub mod cluster;
 pub mod command;
 pub mod completion;
+pub mod console;
 pub mod engine;
 pub mod estate;
 pub mod exit;

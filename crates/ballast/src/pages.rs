@@ -1,20 +1,24 @@
-//! What a running controller shows over HTTP: health, metrics and the status document.
+//! What a running controller shows over HTTP: health, metrics, the status document, the console.
 
+use crate::console::Console;
+use crate::console::access::{Access, guard};
 use crate::engine::{STEP_BOUNDS_US, SharedController, StepTimes};
 use crate::status::StatusDocument;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::Listener;
 use control::Controller;
 use control::gates::DELAY_BOUNDS_MS;
 use edge::clock::Clock;
+use edge::notice::NoticeSink;
 use model::report::State;
 use model::world::Kind;
-use std::fmt::Write as _;
+use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 const METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -25,6 +29,7 @@ pub struct Pages {
     clock: Clock,
     controller: Arc<OnceLock<SharedController>>,
     starting: Arc<Mutex<String>>,
+    console: Console,
 }
 
 impl Pages {
@@ -32,7 +37,9 @@ impl Pages {
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         let starting = Arc::new(Mutex::new("starting".to_owned()));
-        Self { clock, controller: Arc::default(), starting }
+        let controller = Arc::default();
+        let console = Console::new(clock, Arc::clone(&controller), Arc::clone(&starting));
+        Self { clock, controller, starting, console }
     }
 
     /// Says why the controller does not run yet.
@@ -40,22 +47,31 @@ impl Pages {
         why.clone_into(&mut self.starting.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// From now on this controller is shown.
-    pub fn show(&self, controller: SharedController) {
+    /// From now on this controller is shown, and what is said of it remembered.
+    pub fn show(&self, controller: SharedController, notices: &NoticeSink) {
+        self.console.listen(notices);
         // Only the first one counts; there is one a process.
         let _ = self.controller.set(controller);
     }
 
-    /// Answers until stopped.
-    pub async fn serve(self, socket: TcpListener, stop: CancellationToken) {
+    /// Answers until stopped. Health and metrics are for everybody, the rest as `access` says.
+    pub async fn serve<L>(self, listener: L, access: Access, stop: CancellationToken)
+    where
+        L: Listener,
+        L::Addr: Debug,
+    {
+        let console = self.console.clone().routes(stop.clone());
         let (ready, metrics, status) = (self.clone(), self.clone(), self);
+        let guarded = console
+            .route("/status", get(async move || status.status()))
+            .layer(from_fn_with_state(access, guard));
         let app = Router::new()
             .route("/healthz", get(async || "ok\n"))
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(async move || ready.readiness()))
             .route("/metrics", get(async move || metrics.metrics()))
-            .route("/status", get(async move || status.status()));
-        let served = axum::serve(socket, app)
+            .merge(guarded);
+        let served = axum::serve(listener, app)
             .with_graceful_shutdown(async move { stop.cancelled().await })
             .await;
         if let Err(e) = served {

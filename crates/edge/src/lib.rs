@@ -20,6 +20,7 @@ pub mod origin;
 pub mod random;
 pub mod retry_after;
 pub mod runner;
+pub mod tls;
 pub mod web;
 
 #[cfg(test)]

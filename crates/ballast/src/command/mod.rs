@@ -11,6 +11,7 @@ pub mod man;
 pub mod migrate;
 pub mod plan;
 pub mod run;
+pub mod serving;
 pub mod sim;
 pub mod source;
 pub mod status;

@@ -3,7 +3,7 @@
 use crate::azure::AzureConnection;
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
-use crate::command::listening;
+use crate::command::serving::ServingArgs;
 use crate::engine::{Engine, SharedController, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::pages::Pages;
@@ -18,13 +18,9 @@ use edge::notice::NoticeSink;
 use kube::Client;
 use model::Policy;
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// The port of health and metrics.
-pub const PORT: u16 = 10_270;
 /// The longest pause between two tries to start.
 const LONGEST_PAUSE_S: u64 = 30;
 
@@ -40,12 +36,9 @@ pub struct Args {
     /// The lease.
     #[command(flatten)]
     pub lease: LeaseArgs,
-    /// Where health, metrics and status are served
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
-    pub bind_address: IpAddr,
-    /// Their port: 10270, or a free one where that is taken
-    #[arg(long, value_name = "PORT")]
-    pub port: Option<u16>,
+    /// Where health, metrics, status and the console are served.
+    #[command(flatten)]
+    pub serving: ServingArgs,
     /// The log's level: error, warn, info, debug, trace, or target=level with commas
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
@@ -138,10 +131,8 @@ pub async fn run(args: Args) -> Outcome {
     };
     log::start(format, &args.log_level).map_err(|e| Failure::new(Exit::Usage, e))?;
     let clock = Clock::start();
-    let (socket, address) = bind(&args).await?;
-    tracing::info!("health, metrics and status on http://{address}");
     let pages = Pages::new(clock);
-    tokio::spawn(pages.clone().serve(socket, stop.child_token()));
+    args.serving.serve(&pages, &stop).await?;
     let Some(started) = start(&args, clock, &pages, &stop).await? else { return Ok(Exit::Done) };
     let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
     let lease = args.lease.settings();
@@ -150,27 +141,13 @@ pub async fn run(args: Args) -> Outcome {
     options.gate_timeout_ms = args.readiness_gate_timeout;
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let controller = SharedController::new(Controller::new(started.policy, options));
-    pages.show(controller.clone());
+    let notices = NoticeSink::default();
+    pages.show(controller.clone(), &notices);
     let Started { client, azure, .. } = started;
-    let engine = Engine { clock, client, azure, notices: NoticeSink::default() };
+    let engine = Engine { clock, client, azure, notices };
     engine.run(controller, lease, &classes, stop).await?;
     tracing::info!("stopped");
     Ok(Exit::Done)
-}
-
-/// A port that was not asked for gives way: several controllers may run on one machine.
-async fn bind(args: &Args) -> Result<(TcpListener, SocketAddr), Failure> {
-    let address = |port| SocketAddr::new(args.bind_address, port);
-    match args.port {
-        Some(port) => listening(address(port), "--port").await,
-        None => match listening(address(PORT), "--port").await {
-            Ok(bound) => Ok(bound),
-            Err(taken) => {
-                tracing::warn!("{taken}; taking a free port");
-                listening(address(0), "--bind-address").await
-            }
-        },
-    }
 }
 
 struct Started {

@@ -7,6 +7,7 @@ use crate::azure::AzureConnection;
 use crate::command::azure_emulator::{Manner, sample, sample_config};
 use crate::command::kube_emulator::new_store;
 use crate::command::listening;
+use crate::console::access::Access;
 use crate::engine::{Engine, SharedController, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, ColorChoice, Ink, Paint};
@@ -39,7 +40,7 @@ pub struct Args {
     /// Port of the emulated Azure; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub azure_port: u16,
-    /// Port of health, metrics and status: 10270, or a free one where that is taken
+    /// Port of the console, health, metrics and status: 10270, or a free one where that is taken
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
     /// Services of the sample
@@ -122,8 +123,8 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let heard = notices.listen();
     let (engine, controller) = connect(&config.to_string(), &places, clock, notices).await?;
     let shown = Pages::new(clock);
-    shown.show(controller.clone());
-    tokio::spawn(shown.serve(pages_socket, stop.child_token()));
+    shown.show(controller.clone(), &engine.notices);
+    tokio::spawn(shown.serve(pages_socket, Access::Machine, stop.child_token()));
     output::print(&introduction(&places, &args, paint))?;
 
     let workload = Workload::new(store, &sample, args.services);
@@ -145,7 +146,7 @@ async fn listening_for_pages(args: &Args) -> Result<(TcpListener, SocketAddr), F
     let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
     match args.port {
         Some(port) => listening(loopback(port), "--port").await,
-        None => match listening(loopback(command::run::PORT), "--port").await {
+        None => match listening(loopback(command::serving::PORT), "--port").await {
             Ok(bound) => Ok(bound),
             Err(_) => listening(loopback(0), "--port").await,
         },
@@ -219,7 +220,7 @@ fn introduction(places: &Places, args: &Args, paint: Paint) -> String {
         ("cloud config", places.cloud_config.display().to_string()),
         ("Kubernetes API", places.kubernetes.clone()),
         ("Azure", places.azure.clone()),
-        ("status, metrics", places.pages.clone()),
+        ("console", format!("{}/", places.pages)),
     ] {
         text.push_str(&format!("  {name:<16}{}\n", paint.ink(Ink::Cyan, place)));
     }

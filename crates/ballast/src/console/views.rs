@@ -1,0 +1,124 @@
+//! From what the controller knows to what the pages look at.
+
+use super::kept::Seen;
+use crate::command::explain::WIRE;
+use crate::output::Paint;
+use crate::render::explain as explained;
+use crate::render::plan::{self as documents, PlanDocument};
+use crate::render::tree;
+use ::console::history::{Entry, Kind};
+use ::console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
+use ::console::view::{Calls, Head, Snapshot};
+use control::{Controller, Notice, NoticeKind};
+use model::{Policy, ResourceId, ServiceName, World};
+use plan::explain::explain;
+use plan::forecast::forecast;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What stands on every page.
+pub(super) fn head(seen: Option<&Seen>, now_ms: u64) -> Head {
+    Head {
+        cluster: seen.map(|s| s.policy.cluster.to_string()).unwrap_or_default(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        now_ms,
+        troubles: seen.map(|s| s.unready.clone()).unwrap_or_default(),
+    }
+}
+
+/// Each Service.
+pub(super) fn snapshot(controller: &Controller) -> Snapshot {
+    Snapshot::of(controller.world(), controller.report(), |uid| controller.since_ms(uid))
+}
+
+/// What calls came to.
+pub(super) fn calls(controller: &Controller) -> Calls {
+    let counts = controller.counts();
+    let in_flight = controller.world().in_flight.values();
+    Calls {
+        writes: counts.writes,
+        reads: counts.reads,
+        failures: counts.failures,
+        under_way: in_flight.filter(|f| !f.causes.is_empty()).count() as u64,
+        kubernetes: counts.kubernetes,
+    }
+}
+
+/// Follows the plan to its end. What is under way now counts as still to be written, because Azure
+/// does not show it yet.
+pub(super) fn plan(mut world: World, policy: &Policy, unread: Vec<String>) -> PlanView {
+    let in_flight = std::mem::take(&mut world.in_flight);
+    let forecast = forecast(&world, policy);
+    let document = documents::document(&forecast, &world);
+    let mut view = of_document(document);
+    for change in &mut view.changes {
+        let call = in_flight.get(&ResourceId::new(&change.id));
+        change.attempt = call.filter(|c| !c.causes.is_empty()).map(|c| c.attempt);
+    }
+    view.unread = unread;
+    view.unread.extend(forecast.last.needs.iter().map(ToString::to_string));
+    view
+}
+
+/// What `ballast explain` says of a Service.
+pub(super) fn explanation(mut world: World, policy: &Policy, name: &ServiceName) -> Option<String> {
+    world.in_flight.clear();
+    let explanation = explain(&world, policy, name, &WIRE).ok()?;
+    Some(explained::render(&explanation, Paint::Plain))
+}
+
+fn of_document(document: PlanDocument) -> PlanView {
+    let PlanDocument { changes, writes, services: _, findings: _, notes: _, calls } = document;
+    let changes = changes.into_iter().map(change);
+    let writes = writes.into_iter().map(|w| WriteView {
+        kind: w.kind.to_owned(),
+        object: w.object,
+        what: w.what,
+    });
+    PlanView { changes: changes.collect(), writes: writes.collect(), calls, unread: Vec::new() }
+}
+
+fn change(change: documents::ChangeView) -> ChangeView {
+    let documents::ChangeView { verb, kind, name, group, id, services, body, fields } = change;
+    let verb = match verb {
+        documents::Verb::Create => Verb::Create,
+        documents::Verb::Change => Verb::Change,
+        documents::Verb::Delete => Verb::Delete,
+        documents::Verb::Call => Verb::Call,
+    };
+    let fields = fields.into_iter().map(|field| FieldView {
+        old: field.old.as_ref().map(lines),
+        new: field.new.as_ref().map(lines),
+        path: field.path,
+    });
+    let body = body.as_ref().map(lines);
+    let fields = fields.collect();
+    ChangeView { verb, kind, name, group, id, services, attempt: None, body, fields }
+}
+
+fn lines(value: &Value) -> String {
+    let mut text = String::new();
+    tree::write(&mut text, value, 0);
+    text.trim_end().to_owned()
+}
+
+/// What the history keeps of a notice.
+pub(super) fn entry(notice: Notice) -> Entry {
+    let kind = match notice.kind {
+        NoticeKind::Asked => Kind::Asked,
+        NoticeKind::Planned => Kind::Planned,
+        NoticeKind::Sent => Kind::Sent,
+        NoticeKind::Answered => Kind::Answered,
+        NoticeKind::Programmed => Kind::Programmed,
+        NoticeKind::Refused => Kind::Refused,
+        NoticeKind::Failed => Kind::Failed,
+        NoticeKind::Drifted => Kind::Drifted,
+    };
+    Entry {
+        at_ms: notice.at_ms,
+        kind,
+        services: notice.services.into(),
+        text: notice.text,
+        correlation: notice.correlation.map(Arc::from),
+    }
+}

@@ -1,0 +1,112 @@
+//! A change, field by field.
+
+use super::parts::{self, cell, table, url};
+use crate::html::{Html, grouped};
+use crate::plan_view::{ChangeView, FieldView, Verb, WriteView};
+use std::ops::Range;
+
+/// Lines of a whole resource that are shown.
+const BODY: usize = 200;
+/// Lines of one field's value that are shown.
+const VALUE: usize = 60;
+
+fn sign(verb: Verb) -> (&'static str, &'static str) {
+    match verb {
+        Verb::Create => ("verb create", "+"),
+        Verb::Change | Verb::Call => ("verb edit", "~"),
+        Verb::Delete => ("verb delete", "−"),
+    }
+}
+
+/// A resource, and some of the fields that differ.
+pub(super) fn change(h: &mut Html, change: &ChangeView, fields: Range<usize>) {
+    h.tag("article", &[("class", "change")], |h| {
+        let (class, sign) = sign(change.verb);
+        h.tag("h3", &[], |h| {
+            h.tag("span", &[("class", class)], |h| {
+                h.leaf("span", &[("aria-hidden", "true")], sign);
+                h.text(&format!(" {}", change.verb.word()));
+            });
+            h.text(&format!(" {} ", change.kind));
+            h.leaf("span", &[("class", "name")], &change.name);
+        });
+        h.tag("p", &[("class", "quiet about")], |h| {
+            if let Some(group) = &change.group {
+                h.text(&format!("in {group}"));
+            }
+            owners(h, &change.services);
+        });
+        if let Some(attempt) = change.attempt {
+            let text = match attempt {
+                0 | 1 => "being written now".to_owned(),
+                n => format!("being written now, try {n}"),
+            };
+            h.tag("p", &[], |h| parts::badge(h, "waiting", &text));
+        }
+        if let Some(body) = &change.body {
+            h.tag("details", &[], |h| {
+                h.leaf("summary", &[], "The whole of it");
+                h.leaf("pre", &[("tabindex", "0")], &cut(body, BODY));
+            });
+        }
+        let end = fields.end.min(change.fields.len());
+        let shown = change.fields.get(fields.start.min(end)..end).unwrap_or_default();
+        if !shown.is_empty() {
+            table(h, "Fields", &["Field", "Now", "Then"], shown, field);
+        }
+        let left = change.fields.len() - end;
+        if left > 0 && fields.start == 0 {
+            let url = url("/plan", &[("id", &change.id)]);
+            h.leaf("a", &[("href", &url)], &format!("{} more fields", grouped(left as u64)));
+        }
+    });
+}
+
+/// A body that is longer than anybody reads on a page.
+fn cut(body: &str, lines: usize) -> String {
+    let count = body.lines().count();
+    if count <= lines {
+        return body.to_owned();
+    }
+    let shown: Vec<&str> = body.lines().take(lines).collect();
+    format!("{}\n… and {} lines more", shown.join("\n"), count - lines)
+}
+
+fn owners(h: &mut Html, services: &[String]) {
+    const FEW: usize = 5;
+    for (at, name) in services.iter().take(FEW).enumerate() {
+        h.text(if at == 0 { " for " } else { ", " });
+        parts::printed_link(h, name);
+    }
+    if services.len() > FEW {
+        h.text(&format!(" and {} more", grouped((services.len() - FEW) as u64)));
+    }
+}
+
+fn field(h: &mut Html, field: &FieldView) {
+    let path = field.path.strip_prefix("properties.").unwrap_or(&field.path);
+    cell(h, "Field", |h| h.leaf("code", &[], path));
+    cell(h, "Now", |h| side(h, "old", field.old.as_deref()));
+    cell(h, "Then", |h| side(h, "new", field.new.as_deref()));
+}
+
+fn side(h: &mut Html, class: &'static str, value: Option<&str>) {
+    match value {
+        None => h.text("–"),
+        Some(text) => h.leaf("pre", &[("class", class)], &cut(text.trim_end(), VALUE)),
+    }
+}
+
+/// Writes of Kubernetes objects.
+pub(super) fn writes(h: &mut Html, writes: &[&WriteView]) {
+    table(h, "Kubernetes writes", &["Object", "What is written"], writes, |h, write| {
+        cell(h, "Object", |h| {
+            h.leaf("span", &[("class", "quiet")], &format!("{} ", write.kind));
+            match write.kind.as_str() {
+                "Service" => parts::printed_link(h, &write.object),
+                _ => h.text(&write.object),
+            }
+        });
+        cell(h, "What is written", |h| h.text(&write.what));
+    });
+}

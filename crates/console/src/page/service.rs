@@ -1,0 +1,198 @@
+//! A Service's page.
+
+use super::change;
+use super::parts::{self, cell, table};
+use super::topology::{drawing, zoom};
+use super::{Pace, Place, frame, frame_at};
+use crate::history::{Entry, History, Kind};
+use crate::html::Html;
+use crate::plan_view::PlanView;
+use crate::span;
+use crate::topology::{service_url, trees};
+use crate::view::{Head, ServiceLine};
+use model::kubernetes::{Service, TargetPort, TrafficPolicy};
+use model::{ServiceName, World};
+
+/// Entries of its history that are shown.
+const ENTRIES: usize = 100;
+/// Annotations that configure load balancers; others may hold anything, secrets included.
+const OURS: [&str; 2] = ["service.beta.kubernetes.io/", "service.kubernetes.io/"];
+
+/// What a Service's page looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceView<'a> {
+    /// The Service.
+    pub line: &'a ServiceLine,
+    /// Everything known.
+    pub world: &'a World,
+    /// What is to be written.
+    pub plan: &'a PlanView,
+    /// What happened.
+    pub history: &'a History,
+}
+
+/// The page.
+#[must_use]
+pub fn service(head: &Head, view: &ServiceView<'_>) -> String {
+    let ServiceView { line, world, .. } = *view;
+    let name = line.name.to_string();
+    frame(head, Place::Elsewhere, &name, |h| {
+        h.tag("div", &[("class", "bar")], |h| {
+            h.leaf("h1", &[], &name);
+            h.tag("p", &[("class", "standing"), ("id", "standing")], |h| {
+                parts::state(h, line.state);
+                if let Some(since) = line.since_ms {
+                    h.tag("span", &[("class", "quiet")], |h| {
+                        h.text("for ");
+                        span::since(h, since, head.now_ms);
+                    });
+                }
+            });
+        });
+        troubles(h, head, line);
+        if let Some(service) = world.kubernetes.services.get(&line.uid) {
+            facts(h, line, service);
+        }
+        h.tag("p", &[], |h| {
+            let url = format!("{}/explained", service_url(&line.name));
+            h.leaf("a", &[("href", &url)], "Where each field in Azure comes from");
+        });
+        h.tag("section", &[("aria-labelledby", "topology")], |h| {
+            h.tag("div", &[("class", "bar")], |h| {
+                h.leaf("h2", &[("id", "topology")], "Topology");
+                zoom(h);
+            });
+            for tree in trees(world, &[line]) {
+                drawing(h, &tree);
+            }
+        });
+        coming(h, &name, view.plan);
+        past(h, head, view);
+    })
+}
+
+/// What `ballast explain` says of a Service: it takes several plans, so it has a page of its own.
+#[must_use]
+pub fn explained(head: &Head, name: &ServiceName, text: &str) -> String {
+    let title = format!("{name} explained");
+    frame_at(head, Place::Elsewhere, &title, Pace::Still, |h| {
+        h.leaf("h1", &[], &title);
+        h.tag("p", &[("class", "bar")], |h| {
+            let why = "Each resource and field in Azure, and what it comes from, as of ";
+            h.tag("span", &[], |h| {
+                h.text(why);
+                span::clock(h, head.now_ms);
+                h.text(" UTC.");
+            });
+            h.leaf("a", &[("href", &service_url(name))], "Back to the Service");
+        });
+        h.leaf("pre", &[("class", "text"), ("tabindex", "0")], text);
+    })
+}
+
+fn troubles(h: &mut Html, head: &Head, line: &ServiceLine) {
+    if !line.faults.is_empty() {
+        h.tag("section", &[("aria-labelledby", "findings")], |h| {
+            h.leaf("h2", &[("id", "findings")], "Findings");
+            for fault in &line.faults {
+                parts::fault(h, fault, head.now_ms);
+            }
+        });
+    }
+    if !line.waits.is_empty() {
+        h.tag("section", &[("aria-labelledby", "waits")], |h| {
+            h.leaf("h2", &[("id", "waits")], "Waits on");
+            h.tag("ul", &[], |h| {
+                for wait in &line.waits {
+                    h.leaf("li", &[], wait);
+                }
+            });
+        });
+    }
+}
+
+fn facts(h: &mut Html, line: &ServiceLine, service: &Service) {
+    let mut facts: Vec<(&str, Vec<String>)> = Vec::new();
+    facts.push(("Addresses", line.addresses.clone()));
+    facts.push(("Load balancer", line.balancer.iter().cloned().collect()));
+    let ports = service.ports.iter().take(20).map(|port| {
+        let target = match &port.target_port {
+            TargetPort::Number(0) => port.port.to_string(),
+            TargetPort::Number(number) => number.to_string(),
+            TargetPort::Name(name) => name.to_string(),
+        };
+        let node = port.node_port.map(|n| format!(", node port {n}")).unwrap_or_default();
+        format!("{} {} → {target}{node}", port.protocol.name(), port.port)
+    });
+    facts.push(("Ports", ports.collect()));
+    let policy = match service.traffic_policy {
+        TrafficPolicy::Cluster => "Cluster",
+        TrafficPolicy::Local => "Local",
+    };
+    facts.push(("External traffic policy", vec![policy.to_owned()]));
+    let ranges = service.source_ranges.iter().map(ToString::to_string).collect();
+    facts.push(("Source ranges", ranges));
+    let ours = |key: &str| OURS.iter().any(|prefix| key.starts_with(prefix));
+    let annotations = service.annotations.iter().filter(|(key, _)| ours(key));
+    facts.push(("Annotations", annotations.map(|(k, v)| format!("{k}: {v}")).collect()));
+    facts.push(("Finalizers", service.finalizers.iter().map(ToString::to_string).collect()));
+    h.tag("dl", &[("class", "facts")], |h| {
+        for (name, values) in facts.into_iter().filter(|(_, values)| !values.is_empty()) {
+            h.tag("div", &[], |h| {
+                h.leaf("dt", &[], name);
+                for value in values {
+                    h.leaf("dd", &[], &value);
+                }
+            });
+        }
+    });
+}
+
+/// What is to be written on its account.
+fn coming(h: &mut Html, name: &str, plan: &PlanView) {
+    const FIELDS: usize = 40;
+    h.tag("section", &[("aria-labelledby", "plan")], |h| {
+        h.leaf("h2", &[("id", "plan")], "Plan");
+        let about = |services: &[String]| services.iter().any(|s| s == name);
+        let mut any = false;
+        for one in plan.changes.iter().filter(|c| about(&c.services)) {
+            change::change(h, one, 0..FIELDS);
+            any = true;
+        }
+        let writes: Vec<_> =
+            plan.writes.iter().filter(|w| w.kind == "Service" && w.object == name).collect();
+        if !writes.is_empty() {
+            change::writes(h, &writes);
+        }
+        if !any && writes.is_empty() {
+            h.leaf("p", &[("class", "empty")], "Nothing to do.");
+        }
+    });
+}
+
+fn past(h: &mut Html, head: &Head, view: &ServiceView<'_>) {
+    h.tag("section", &[("aria-labelledby", "history")], |h| {
+        h.leaf("h2", &[("id", "history")], "History");
+        let entries: Vec<&Entry> = view.history.of(&view.line.name).take(ENTRIES).collect();
+        if entries.is_empty() {
+            h.leaf("p", &[("class", "empty")], "Nothing happened since this process began.");
+            return;
+        }
+        table(h, "History", &["Time, UTC", "Ago", "What", "How"], entries, |h, entry| {
+            cell(h, "Time, UTC", |h| span::clock(h, entry.at_ms));
+            cell(h, "Ago", |h| span::since(h, entry.at_ms, head.now_ms));
+            cell(h, "What", |h| kind(h, entry.kind));
+            cell(h, "How", |h| h.text(&entry.text));
+        });
+    });
+}
+
+fn kind(h: &mut Html, kind: Kind) {
+    match kind {
+        Kind::Programmed => parts::badge(h, "programmed", kind.word()),
+        Kind::Refused => parts::badge(h, "refused", kind.word()),
+        Kind::Failed | Kind::Drifted => parts::badge(h, "failed", kind.word()),
+        Kind::Answered => parts::badge(h, "done", kind.word()),
+        Kind::Asked | Kind::Planned | Kind::Sent => parts::badge(h, "waiting", kind.word()),
+    }
+}

@@ -1,0 +1,241 @@
+//! What all pages look at: each Service, how far it is, what it waits on and what is wrong.
+
+use model::report::{Finding, ServiceReport, Severity, State, Wait};
+use model::{Report, ServiceName, ServiceUid, World};
+
+/// Who looks at what, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The cluster's name.
+    pub cluster: String,
+    /// Ballast's version.
+    pub version: String,
+    /// When the page is made, in milliseconds since the Unix epoch.
+    pub now_ms: u64,
+    /// Why nothing is known yet; one line each.
+    pub troubles: Vec<String>,
+}
+
+/// What calls came to since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Azure writes sent.
+    pub writes: u64,
+    /// Azure reads sent.
+    pub reads: u64,
+    /// Azure writes that failed.
+    pub failures: u64,
+    /// Azure writes under way.
+    pub under_way: u64,
+    /// Kubernetes writes sent.
+    pub kubernetes: u64,
+}
+
+/// One of Azure's limits on calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Which limit.
+    pub name: String,
+    /// Calls that may be sent now.
+    pub left: u64,
+    /// Calls it holds when it is full.
+    pub full: u64,
+    /// Why calls wait, and until when, in milliseconds since the Unix epoch.
+    pub held: Option<(String, u64)>,
+}
+
+/// How bad something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// The Service does not get what it asks for until it changes.
+    Refused,
+    /// Azure refused; it is tried again.
+    SetAside,
+    /// It is planned; its owner should know.
+    Note,
+}
+
+impl Grade {
+    /// The word for people.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::SetAside => "set aside",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// Something wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// How bad it is.
+    pub grade: Grade,
+    /// The rule that is broken, or Azure's error code.
+    pub rule: String,
+    /// The annotation or field, and its value.
+    pub key: Option<(String, String)>,
+    /// What is allowed, or what Azure said.
+    pub text: String,
+    /// When it is tried again, in milliseconds since the Unix epoch.
+    pub retry_ms: Option<u64>,
+    /// How often it was tried.
+    pub attempt: Option<u32>,
+}
+
+impl From<&Finding> for Fault {
+    fn from(finding: &Finding) -> Self {
+        let Finding { severity, rule, key, value, allowed } = finding;
+        let grade = match severity {
+            Severity::Refusal => Grade::Refused,
+            Severity::Note => Grade::Note,
+        };
+        Self {
+            grade,
+            rule: (*rule).to_owned(),
+            key: Some((key.to_string(), value.to_string())),
+            text: allowed.to_string(),
+            retry_ms: None,
+            attempt: None,
+        }
+    }
+}
+
+/// One Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceLine {
+    /// UID.
+    pub uid: ServiceUid,
+    /// Namespace and name.
+    pub name: ServiceName,
+    /// How far it is.
+    pub state: State,
+    /// Since when it is so, as far as known.
+    pub since_ms: Option<u64>,
+    /// Its load balancer.
+    pub balancer: Option<String>,
+    /// Its addresses.
+    pub addresses: Vec<String>,
+    /// What it waits on.
+    pub waits: Vec<String>,
+    /// What is wrong with it, the worst first.
+    pub faults: Vec<Fault>,
+}
+
+/// Everything the pages look at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Services by namespace and name.
+    pub services: Vec<ServiceLine>,
+    /// Egress Pods that something is wrong with.
+    pub pods: Vec<(ServiceName, Vec<Fault>)>,
+    /// What is wrong with the whole.
+    pub whole: Vec<Fault>,
+}
+
+impl Snapshot {
+    /// Of a World and what planning says about it.
+    #[must_use]
+    pub fn of(
+        world: &World,
+        report: &Report,
+        since_ms: impl Fn(&ServiceUid) -> Option<u64>,
+    ) -> Self {
+        let services = report.services.iter();
+        let mut services: Vec<ServiceLine> =
+            services.map(|(uid, now)| line(world, uid, now, since_ms(uid))).collect();
+        services.sort_by(|a, b| a.name.cmp(&b.name));
+        let pods = report.pods.iter();
+        let pods = pods.map(|(name, all)| (name.clone(), all.iter().map(Fault::from).collect()));
+        let whole = report.findings.iter().map(Fault::from).collect();
+        Self { services, pods: pods.collect(), whole }
+    }
+
+    /// How many Services are in a state.
+    #[must_use]
+    pub fn count(&self, state: State) -> usize {
+        self.services.iter().filter(|s| s.state == state).count()
+    }
+
+    /// A Service by its name.
+    #[must_use]
+    pub fn service(&self, name: &ServiceName) -> Option<&ServiceLine> {
+        let at = self.services.binary_search_by(|s| s.name.cmp(name)).ok()?;
+        self.services.get(at)
+    }
+}
+
+fn line(
+    world: &World,
+    uid: &ServiceUid,
+    now: &ServiceReport,
+    since_ms: Option<u64>,
+) -> ServiceLine {
+    let hold = world.holds.get(uid).map(|hold| Fault {
+        grade: Grade::SetAside,
+        rule: hold.code.to_string(),
+        key: None,
+        text: hold.reason.to_string(),
+        retry_ms: hold.until_ms,
+        attempt: Some(hold.attempt),
+    });
+    let mut faults: Vec<Fault> = hold.into_iter().collect();
+    faults.extend(now.findings.iter().map(Fault::from));
+    faults.sort_by_key(|f| f.grade);
+    let mut addresses: Vec<String> = now.addresses.iter().map(ToString::to_string).collect();
+    if addresses.is_empty() {
+        let standing = world.kubernetes.services.get(uid).map(|s| s.ingress.as_slice());
+        let standing = standing.unwrap_or_default().iter();
+        let texts = standing.filter_map(|i| i.ip.as_ref().or(i.hostname.as_ref()));
+        addresses.extend(texts.map(ToString::to_string));
+    }
+    let waits = now.waits.iter().filter(|w| !matches!(w, Wait::SetAside { .. }));
+    ServiceLine {
+        uid: uid.clone(),
+        name: now.name.clone(),
+        state: now.state,
+        since_ms,
+        balancer: now.balancer.as_ref().map(ToString::to_string),
+        addresses,
+        waits: waits.map(ToString::to_string).collect(),
+        faults,
+    }
+}
+
+/// A state's word.
+#[must_use]
+pub fn word(state: State) -> &'static str {
+    match state {
+        State::Programmed => "programmed",
+        State::Waiting => "waiting",
+        State::Refused => "refused",
+        State::Removing => "removing",
+    }
+}
+
+/// Where each state stands in lists: what needs somebody comes first.
+#[must_use]
+pub fn rank(state: State) -> u8 {
+    match state {
+        State::Refused => 0,
+        State::Waiting => 1,
+        State::Removing => 2,
+        State::Programmed => 3,
+    }
+}
+
+/// All states, in the order of [`rank`].
+pub const STATES: [State; 4] = [State::Refused, State::Waiting, State::Removing, State::Programmed];
+
+/// Whether a Service is what somebody searches for: part of its name, an address, or its load
+/// balancer.
+#[must_use]
+pub fn matches(service: &ServiceLine, wanted: &str) -> bool {
+    let wanted = wanted.trim().to_lowercase();
+    let has = |text: &str| text.to_lowercase().contains(&wanted);
+    wanted.is_empty()
+        || has(&service.name.to_string())
+        || service.addresses.iter().any(|a| has(a))
+        || service.balancer.as_deref().is_some_and(has)
+}

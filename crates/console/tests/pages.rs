@@ -1,0 +1,321 @@
+//! Pages made of a World: nothing escapes, nothing grows, nothing secret is shown.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
+
+use console::history::{Entry, History, Kind, Limits};
+use console::page::{
+    OverviewQuery, PlanQuery, ServiceView, TopologyQuery, explained, findings, overview, plan,
+    service, timeline, topology,
+};
+use console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
+use console::view::{Calls, Head, Snapshot};
+use model::azure::{
+    AdminState, Frontend, FrontendAddress, LoadBalancer, Pool, PoolAddress, Provisioning, Rest,
+    Rule, RuleProtocol, Sku,
+};
+use model::kubernetes::{
+    Affinity, Deletion, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
+};
+use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
+use model::world::Fact;
+use model::{Family, Protocol, ResourceId, ServiceName, ServiceUid, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const NOW_MS: u64 = 1_700_000_000_000;
+const EVIL: &str = "<script>alert(\"1\")</script>'&";
+const BALANCER: &str =
+    "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/loadBalancers/kubernetes";
+
+fn uid(n: usize) -> ServiceUid {
+    ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"))
+}
+
+fn a_service(n: usize, name: &str) -> Service {
+    let annotations = [
+        ("service.beta.kubernetes.io/azure-pip-name", EVIL),
+        ("example.com/password", "hunter2"),
+        ("kubectl.kubernetes.io/last-applied-configuration", "hunter2"),
+    ];
+    let annotations = annotations.map(|(k, v)| (Arc::from(k), Arc::from(v)));
+    Service {
+        uid: uid(n),
+        name: ServiceName::new("default", name),
+        revision: Arc::from("1"),
+        wish: Wish::LoadBalancer,
+        load_balancer_type: LoadBalancerType::Ours,
+        deletion: Deletion::None,
+        finalizers: Vec::new(),
+        annotations: Arc::new(BTreeMap::from(annotations)),
+        labels: Arc::default(),
+        selector: Default::default(),
+        ports: vec![ServicePort {
+            name: Arc::from(""),
+            protocol: Protocol::Tcp,
+            port: 80,
+            target_port: TargetPort::Name(Arc::from(EVIL)),
+            node_port: Some(30_000),
+            app_protocol: None,
+        }],
+        families: vec![Family::V4],
+        affinity: Affinity::None,
+        traffic_policy: TrafficPolicy::Cluster,
+        health_check_node_port: None,
+        load_balancer_ip: None,
+        source_ranges: Vec::new(),
+        ingress: Vec::new(),
+    }
+}
+
+fn a_balancer(count: usize) -> LoadBalancer {
+    let id = ResourceId::new(BALANCER);
+    let rest = Rest::default;
+    let frontend = |n: usize| Frontend {
+        name: Arc::from(uid(n).base_name()),
+        zones: Vec::new(),
+        address: FrontendAddress::Other,
+        rest: rest(),
+    };
+    let rule = |n: usize| Rule {
+        name: Arc::from(format!("{}-TCP-80", uid(n).base_name())),
+        protocol: RuleProtocol::Tcp,
+        frontend_port: 80,
+        backend_port: 80,
+        frontend: Some(id.child("frontendIPConfigurations", &uid(n).base_name())),
+        pool: Some(id.child("backendAddressPools", "kubernetes")),
+        probe: None,
+        floating_ip: None,
+        idle_timeout_min: None,
+        distribution: None,
+        disable_outbound_snat: None,
+        tcp_reset: None,
+        rest: rest(),
+    };
+    let address = |n: u8| PoolAddress {
+        address: [10, 0, 0, n].into(),
+        name: Arc::from(format!("node-{n}{EVIL}")),
+        admin: AdminState::None,
+        network: None,
+    };
+    let pool = Pool {
+        name: Arc::from("kubernetes"),
+        network: None,
+        addresses: (1..=20).map(address).collect(),
+        nics: BTreeSet::new(),
+        rest: rest(),
+    };
+    LoadBalancer {
+        id: id.clone(),
+        etag: None,
+        location: Arc::from("somewhere"),
+        edge_zone: None,
+        tags: None,
+        sku: Sku::Standard,
+        scope: None,
+        frontends: (0..count).map(frontend).collect(),
+        pools: vec![pool],
+        rules: (0..count).map(rule).collect(),
+        probes: Vec::new(),
+        foreign: Vec::new(),
+        provisioning: Provisioning::Succeeded,
+        rest: rest(),
+    }
+}
+
+/// So many Services on one load balancer; every third one has something wrong with it.
+struct Stage {
+    head: Head,
+    world: World,
+    snapshot: Snapshot,
+    plan: PlanView,
+    history: History,
+}
+
+fn stage(count: usize, name: impl Fn(usize) -> String) -> Stage {
+    let (mut world, mut report) = (World::default(), Report::default());
+    for n in 0..count {
+        let service = a_service(n, &name(n));
+        let finding = Finding {
+            severity: Severity::Refusal,
+            rule: "InvalidThing",
+            key: Arc::from("service.beta.kubernetes.io/azure-thing"),
+            value: Arc::from(EVIL),
+            allowed: Arc::from("a number"),
+        };
+        let wrong = n % 3 == 2;
+        let said = ServiceReport {
+            name: service.name.clone(),
+            balancer: Some(Arc::from("kubernetes")),
+            addresses: vec![Arc::from("20.0.0.1")],
+            state: if wrong { State::Refused } else { State::Programmed },
+            waits: if wrong { vec![Wait::Finalizer] } else { Vec::new() },
+            findings: if wrong { vec![finding] } else { Vec::new() },
+        };
+        report.services.insert(uid(n), said);
+        world.kubernetes.services.insert(uid(n), Arc::new(service));
+    }
+    let balancer = Arc::new(a_balancer(count));
+    world.azure.balancers = Fact::Known(BTreeMap::from([(balancer.id.clone(), balancer)]));
+    let snapshot = Snapshot::of(&world, &report, |_| Some(NOW_MS - 5_000));
+    let names: Vec<String> = (0..count).map(&name).collect();
+    Stage {
+        head: Head { cluster: EVIL.to_owned(), now_ms: NOW_MS, ..Head::default() },
+        world,
+        snapshot,
+        plan: a_plan(&names),
+        history: a_history(&names),
+    }
+}
+
+fn a_plan(names: &[String]) -> PlanView {
+    let fields = names.iter().map(|name| FieldView {
+        path: format!("properties.rules[{name}].port"),
+        old: Some(EVIL.to_owned()),
+        new: None,
+    });
+    let writes = names.iter().map(|name| WriteView {
+        kind: "Service".to_owned(),
+        object: format!("default/{name}"),
+        what: "its status gets 20.0.0.1".to_owned(),
+    });
+    let change = ChangeView {
+        verb: Verb::Change,
+        kind: "load balancer".to_owned(),
+        name: EVIL.to_owned(),
+        group: Some("rg".to_owned()),
+        id: BALANCER.to_owned(),
+        services: names.iter().map(|name| format!("default/{name}")).collect(),
+        attempt: Some(2),
+        body: Some(format!("name: {EVIL}\n").repeat(names.len())),
+        fields: fields.collect(),
+    };
+    PlanView { changes: vec![change], writes: writes.collect(), calls: 1, unread: Vec::new() }
+}
+
+fn a_history(names: &[String]) -> History {
+    let mut history = History::new(Limits::default());
+    let services: Arc<[ServiceName]> =
+        names.iter().map(|name| ServiceName::new("default", name)).collect();
+    for at in 0..100 {
+        for (kind, text) in [
+            (Kind::Sent, format!("PUT loadBalancers/{EVIL} for 3 Services")),
+            (Kind::Failed, format!("loadBalancers/{EVIL} for 3 Services failed: {EVIL}")),
+        ] {
+            history.push(Entry {
+                at_ms: NOW_MS - 10_000 + at,
+                kind,
+                services: Arc::clone(&services),
+                text,
+                correlation: Some(Arc::from(at.to_string())),
+            });
+        }
+    }
+    history
+}
+
+fn pages(stage: &Stage) -> Vec<(&'static str, String)> {
+    let Stage { head, world, snapshot, plan: coming, history } = stage;
+    let line = &snapshot.services[0];
+    let view = ServiceView { line, world, plan: coming, history };
+    let wanted = OverviewQuery { wanted: "default".to_owned(), ..OverviewQuery::default() };
+    let one = PlanQuery { id: BALANCER.to_owned(), page: 0 };
+    vec![
+        ("overview", overview(head, snapshot, (Calls::default(), &[]), &wanted)),
+        ("topology", topology(head, snapshot, world, &TopologyQuery::default())),
+        ("service", service(head, &view)),
+        ("explained", explained(head, &line.name, EVIL)),
+        ("plan", plan(head, coming, &PlanQuery::default())),
+        ("plan of one", plan(head, coming, &one)),
+        ("timeline", timeline(head, history, 0)),
+        ("findings", findings(head, snapshot, 0)),
+    ]
+}
+
+#[test]
+fn names_and_values_stay_text_on_every_page() {
+    for (name, page) in pages(&stage(7, |n| format!("s{n}{EVIL}"))) {
+        assert!(page.contains("&lt;script&gt;alert(&quot;1&quot;)"), "{name} shows none of it");
+        assert_eq!(page.matches("<script").count(), 1, "{name} has a script that is not its own");
+        let in_line = |attribute: &&str| {
+            let name = attribute.rsplit(' ').next().unwrap_or_default();
+            name == "style" || name.starts_with("on")
+        };
+        assert_eq!(page.split("=\"").find(in_line), None, "{name} has something in line");
+    }
+}
+
+#[test]
+fn secrets_in_foreign_annotations_are_on_no_page() {
+    for (name, page) in pages(&stage(3, |n| format!("s{n}"))) {
+        assert!(!page.contains("hunter2"), "{name} shows a foreign annotation");
+    }
+}
+
+#[test]
+fn the_same_views_give_the_same_page() {
+    let name = |n| format!("s{n}");
+    assert_eq!(pages(&stage(40, name)), pages(&stage(40, name)));
+}
+
+#[test]
+fn pages_do_not_grow_with_the_number_of_services() {
+    const BOUND: usize = 160_000;
+    let few = pages(&stage(500, |n| format!("s{n:05}")));
+    let many = pages(&stage(3_000, |n| format!("s{n:05}")));
+    for ((name, few), (_, many)) in few.iter().zip(&many) {
+        assert!(many.len() < BOUND, "{name} has {} bytes", many.len());
+        let growth = many.len() as f64 / few.len() as f64;
+        assert!(growth < 1.1, "{name} grows from {} to {} bytes", few.len(), many.len());
+    }
+}
+
+#[test]
+fn turned_and_searched_lists_show_what_is_asked_for() {
+    let stage = stage(60, |n| format!("s{n:02}"));
+    let (head, calls) = (&stage.head, (Calls::default(), [].as_slice()));
+    let of = |query: &OverviewQuery| overview(head, &stage.snapshot, calls, query);
+    let second = of(&OverviewQuery { page: 1, ..OverviewQuery::default() });
+    assert!(second.contains("51 to 60 of 60 Services") && !second.contains("rel=\"next\""));
+    let beyond = of(&OverviewQuery { page: 99, ..OverviewQuery::default() });
+    assert_eq!(beyond, second, "a page beyond the last is the last");
+    let state = Some(State::Refused);
+    let refused = of(&OverviewQuery { state, wanted: "S05".to_owned(), page: 0 });
+    assert_eq!(refused.matches("href=\"/services/").count(), 1);
+    assert!(refused.contains("href=\"/services/default/s05\""));
+    let query = TopologyQuery { wanted: "s07".to_owned(), ..TopologyQuery::default() };
+    let drawn = topology(head, &stage.snapshot, &stage.world, &query);
+    for part in ["TCP 80 → 80", "20 members", "12 more", "no address yet"] {
+        assert!(drawn.contains(part), "{part:?} is not drawn");
+    }
+    assert_eq!(drawn.matches("class=\"topology\"").count(), 1);
+}
+
+#[test]
+fn an_empty_plan_says_so_only_when_all_is_read() {
+    let head = Head::default();
+    let empty = plan(&head, &PlanView::default(), &PlanQuery::default());
+    assert!(empty.contains("Nothing to do."));
+    let unread = PlanView { unread: vec!["load balancers".to_owned()], ..PlanView::default() };
+    let unread = plan(&head, &unread, &PlanQuery::default());
+    assert!(!unread.contains("Nothing to do.") && unread.contains("<li>load balancers</li>"));
+}
+
+#[test]
+fn the_policy_allows_nothing_from_elsewhere_and_nothing_in_line() {
+    let policy = console::CONTENT_SECURITY_POLICY;
+    for part in [
+        "default-src 'none'",
+        "style-src 'self'",
+        "script-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+    ] {
+        assert!(policy.split("; ").any(|p| p == part), "{part} is missing in {policy}");
+    }
+    assert!(!policy.contains("unsafe") && !policy.contains('*') && !policy.contains("http"));
+    for asset in [console::STYLE, console::SCRIPT] {
+        assert!(!asset.contains("http:") && !asset.contains("https:") && !asset.contains("//cdn"));
+    }
+}
