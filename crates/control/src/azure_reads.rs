@@ -323,6 +323,9 @@ impl Controller {
                     self.reads_from_ms = self.reads_from_ms.max(now_ms + wait);
                 }
                 if error.kind == ErrorKind::Forbidden {
+                    if let Need::PublicIps(group) | Need::PrivateLinks(group) = need {
+                        self.world.azure.absent_groups.remove(group);
+                    }
                     let why = format!("{}: {}", error.code, error.message);
                     observe::azure::apply_unreadable(&mut self.world.azure, need, &why);
                 }
@@ -342,6 +345,7 @@ impl Controller {
         match need {
             Need::PublicIps(group) | Need::PrivateLinks(group) if !own.contains(&group) => {
                 observe::azure::apply_unreadable(azure, need, "there is no such resource group");
+                azure.absent_groups.insert(group.clone());
             }
             _ => {
                 observe::azure::apply_missing(azure, need);

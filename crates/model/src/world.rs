@@ -127,6 +127,8 @@ pub struct Azure {
     pub balancers: Fact<ById<LoadBalancer>>,
     /// Public IPs by group.
     pub public_ips: BTreeMap<Group, Fact<ById<PublicIp>>>,
+    /// Groups that Services name and that do not exist: nothing can be in them.
+    pub absent_groups: BTreeSet<Group>,
     /// The security group; `None` when it does not exist.
     pub security_group: Fact<Option<Arc<SecurityGroup>>>,
     /// Subnets; `None` for one that does not exist.

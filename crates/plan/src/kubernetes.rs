@@ -150,7 +150,8 @@ fn is_hidden(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
     let azure = &draft.world.azure;
     let own = draft.cases[uid].service.annotation("azure-load-balancer-resource-group");
     let groups = [Some(draft.policy.group.clone()), own.map(Group::new)];
-    let ips = groups.iter().flatten().filter_map(|group| azure.public_ips.get(group));
+    let there = groups.iter().flatten().filter(|group| !azure.absent_groups.contains(group));
+    let ips = there.filter_map(|group| azure.public_ips.get(group));
     matches!(azure.security_group, Fact::Unreadable(_))
         || ips.into_iter().any(|fact| matches!(fact, Fact::Unreadable(_)))
 }

@@ -142,3 +142,13 @@ fn an_address_that_was_shown_is_closed_although_nothing_shows_it_any_more() {
     assert!(lab.settle(LIMIT_MS));
     assert!(!is_open(&lab));
 }
+
+#[test]
+fn a_service_that_named_a_group_that_is_not_there_can_go() {
+    let mut lab = settled(&[with(&[("azure-load-balancer-resource-group", "no-such-group")])]);
+    assert_eq!(findings(&lab), ["PublicIpGroupUnreadable"]);
+    delete(&mut lab, "default", &name(0));
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    let left = lab.kubernetes.list("services", None);
+    assert!(left.iter().all(|s| s["metadata"]["name"] == "kubernetes"), "{left:#?}");
+}
