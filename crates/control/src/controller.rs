@@ -1,12 +1,15 @@
 //! The controller's state and its step.
 
 use crate::azure_reads::{Read, Ripening};
+use crate::azure_sends::Queue;
+use crate::budget::{Budget, Limits};
 use crate::effect::{CallId, Effect, Notice, NoticeKind};
 use crate::event::{Event, Leadership};
 use crate::kubernetes_writes::ObjectLane;
 use crate::lane::Lane;
 use crate::said::Said;
 use crate::search::Search;
+use crate::shares::Shares;
 use model::plan::Object;
 use model::world::{InFlight, Need};
 use model::{Plan, Policy, Report, ResourceId, ServiceName, ServiceUid, World};
@@ -22,6 +25,8 @@ pub struct Options {
     pub gather_ms: u64,
     /// Azure writes under way at a time.
     pub writes_at_once: usize,
+    /// What is believed of Azure's limits before Azure has said anything.
+    pub limits: Limits,
     /// Kubernetes writes under way at a time.
     pub kubernetes_writes_at_once: usize,
     /// Prefix of correlation ids and Event names; differs between two processes.
@@ -38,6 +43,7 @@ impl Default for Options {
             check_interval_ms: 120_000,
             gather_ms: 2_000,
             writes_at_once: 64,
+            limits: Limits::Published,
             kubernetes_writes_at_once: 64,
             instance: "00000000".to_owned(),
             classes: BTreeSet::new(),
@@ -92,10 +98,10 @@ pub struct Controller {
     pub(crate) dirty: bool,
     pub(crate) next_call: u64,
     pub(crate) next_event: u64,
-    /// No write is sent before: Azure asked so.
-    pub(crate) writes_from_ms: u64,
-    /// No read is sent before: Azure asked so.
-    pub(crate) reads_from_ms: u64,
+    pub(crate) budget: Budget,
+    pub(crate) shares: Shares,
+    /// Writes that wait for budget.
+    pub(crate) queue: Queue,
     pub(crate) effects: Vec<Effect>,
     pub(crate) counts: Counts,
     /// Writes of pool members so far: each gives a new ETag to the load balancers it is behind.
@@ -123,6 +129,7 @@ impl Controller {
     pub fn new(policy: Policy, options: Options) -> Self {
         Self {
             leadership: options.leadership,
+            budget: Budget::new(options.limits),
             policy,
             options,
             world: World::default(),
@@ -144,8 +151,8 @@ impl Controller {
             dirty: true,
             next_call: 0,
             next_event: 0,
-            writes_from_ms: 0,
-            reads_from_ms: 0,
+            shares: Shares::default(),
+            queue: Queue::default(),
             effects: Vec::new(),
             counts: Counts::default(),
             member_writes: 0,
@@ -174,6 +181,12 @@ impl Controller {
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// What is known of Azure's limits.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// What has been counted.
@@ -209,11 +222,14 @@ impl Controller {
     fn take(&mut self, event: Event, now_ms: u64) {
         match event {
             Event::Kubernetes(fact) => self.learn(fact, now_ms),
-            Event::Azure { call, answer } => match self.callers.remove(&call) {
-                Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
-                Some(Caller::Read(need)) => self.advance_read(&need, &answer, now_ms),
-                Some(Caller::Object(_) | Caller::Event) | None => {}
-            },
+            Event::Azure { call, answer } => {
+                self.budget.answered(call, &answer, now_ms);
+                match self.callers.remove(&call) {
+                    Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
+                    Some(Caller::Read(need)) => self.advance_read(&need, &answer, now_ms),
+                    Some(Caller::Object(_) | Caller::Event) | None => {}
+                }
+            }
             Event::KubernetesWritten { call, answer } => {
                 if let Some(Caller::Object(object)) = self.callers.remove(&call) {
                     self.written(&object, answer, now_ms);
@@ -225,6 +241,9 @@ impl Controller {
                     self.reread_everything();
                     self.inherit_all(now_ms);
                 }
+                if leadership == Leadership::Lost {
+                    self.queue = Queue::default();
+                }
                 self.leadership = leadership;
                 self.dirty = true;
             }
@@ -233,17 +252,15 @@ impl Controller {
     }
 
     fn pass_time(&mut self, now_ms: u64) {
-        let due: Vec<ResourceId> = self
-            .lanes
-            .iter()
-            .filter(|(_, lane)| lane.wake_ms().is_some_and(|at| at <= now_ms))
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in due {
+        let due = self.lanes.iter().filter(|(_, l)| l.wake_ms().is_some_and(|at| at <= now_ms));
+        // Where there is not enough budget for all polls, the one that is due for longest is next.
+        let mut due: Vec<(u64, ResourceId)> =
+            due.map(|(id, lane)| (lane.due_ms(), id.clone())).collect();
+        due.sort_unstable();
+        for (_, id) in due {
             self.wake_lane(&id, now_ms);
         }
-        let gathered = self.lanes.values().filter_map(|l| l.gathering_since_ms);
-        if gathered.min().is_some_and(|since| since + self.options.gather_ms <= now_ms) {
+        if self.gathered_ms().is_some_and(|at| at <= now_ms) {
             self.dirty = true;
         }
         let ended: Vec<ServiceUid> = self
@@ -262,13 +279,11 @@ impl Controller {
                 .retain(|_, o| o.call.is_some() || o.wait_until_ms.is_none_or(|at| at > now_ms));
             self.dirty = true;
         }
-        let gates = [self.writes_from_ms, self.reads_from_ms];
-        if gates.iter().any(|at| *at != 0 && *at <= now_ms) {
-            self.writes_from_ms =
-                if self.writes_from_ms <= now_ms { 0 } else { self.writes_from_ms };
-            self.reads_from_ms = if self.reads_from_ms <= now_ms { 0 } else { self.reads_from_ms };
+        if self.queue.wake_ms.is_some_and(|at| at <= now_ms) {
+            self.queue.wake_ms = None;
             self.dirty = true;
         }
+        self.go_on_reading(now_ms);
         self.check_drift(now_ms);
         self.ripen(now_ms);
     }
@@ -294,15 +309,11 @@ impl Controller {
     #[must_use]
     pub fn next_wake_ms(&self) -> Option<u64> {
         let lanes = self.lanes.values().filter_map(Lane::wake_ms);
-        let gathered = self
-            .lanes
-            .values()
-            .filter_map(|l| l.gathering_since_ms)
-            .map(|since| since + self.options.gather_ms);
+        let gathered = self.gathered_ms().into_iter();
         let reads = self.reads.values().filter_map(|r| r.wake_ms(self.options.check_interval_ms));
         let holds = self.world.holds.values().filter_map(|h| h.until_ms);
         let objects = self.objects.values().filter_map(|o| o.wait_until_ms);
-        let gates = [self.writes_from_ms, self.reads_from_ms].into_iter().filter(|at| *at != 0);
+        let queue = self.queue.wake_ms.into_iter();
         let ripe = self.ripening.wake_ms().into_iter();
         lanes
             .chain(gathered)
@@ -310,8 +321,16 @@ impl Controller {
             .chain(reads)
             .chain(holds)
             .chain(objects)
-            .chain(gates)
+            .chain(queue)
             .min()
+    }
+
+    /// When the first write has waited long enough for others to join it. One that waits for
+    /// budget since is looked at when there is some.
+    fn gathered_ms(&self) -> Option<u64> {
+        let waiting = self.lanes.values().filter(|l| l.ready_since_ms.is_none());
+        let since = waiting.filter_map(|l| l.gathering_since_ms).min()?;
+        Some(since + self.gather_ms())
     }
 
     pub(crate) fn call(&mut self, caller: Caller) -> CallId {

@@ -16,6 +16,8 @@ pub(crate) struct Lane {
     pub wait_until_ms: Option<u64>,
     /// Why nothing is sent, or why the last write failed.
     pub reason: Option<Arc<str>>,
+    /// Since when a write could have been sent.
+    pub ready_since_ms: Option<u64>,
     /// Since when a write waits for others to join it.
     pub gathering_since_ms: Option<u64>,
     /// When the last write ended.
@@ -65,6 +67,8 @@ pub(crate) enum Pending {
         request: Request,
         /// When.
         at_ms: u64,
+        /// Not before, for want of budget.
+        held_ms: u64,
     },
 }
 
@@ -74,10 +78,20 @@ impl Lane {
         self.work.is_none() && self.wait_until_ms.is_none_or(|until| until <= now_ms)
     }
 
+    /// When what it does next was due, were there budget enough.
+    pub fn due_ms(&self) -> u64 {
+        match &self.work {
+            Some(Work { pending: Pending::Poll { at_ms, .. }, .. }) => *at_ms,
+            Some(_) | None => 0,
+        }
+    }
+
     /// When this lane needs attention again without an answer.
     pub fn wake_ms(&self) -> Option<u64> {
         match &self.work {
-            Some(Work { pending: Pending::Poll { at_ms, .. }, .. }) => Some(*at_ms),
+            Some(Work { pending: Pending::Poll { at_ms, held_ms, .. }, .. }) => {
+                Some(*at_ms.max(held_ms))
+            }
             Some(_) => None,
             None => self.wait_until_ms,
         }

@@ -9,6 +9,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::pages::Pages;
 use crate::signal;
 use clap::{ArgAction, ValueEnum};
+use control::budget::Limits;
 use control::{Controller, Leadership};
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
@@ -59,6 +60,27 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub check_interval: u64,
+    /// Which of Azure's call limits to start from; what Azure answers counts in any case
+    #[arg(long, value_enum, value_name = "LIMITS", default_value = "published")]
+    pub azure_limits: AzureLimits,
+}
+
+/// What is believed of Azure's limits before Azure has said anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AzureLimits {
+    /// Those that Azure has published.
+    Published,
+    /// None: for an emulator, or a stack without limits.
+    Unknown,
+}
+
+impl From<AzureLimits> for Limits {
+    fn from(limits: AzureLimits) -> Self {
+        match limits {
+            AzureLimits::Published => Self::Published,
+            AzureLimits::Unknown => Self::Unknown,
+        }
+    }
 }
 
 /// How log lines look.
@@ -144,6 +166,7 @@ pub async fn run(args: Args) -> Outcome {
     let lease = args.lease.settings();
     let mut options = options(classes.clone());
     options.check_interval_ms = args.check_interval.saturating_mul(1_000);
+    options.limits = args.azure_limits.into();
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let controller = SharedController::new(Controller::new(started.policy, options));
     pages.show(controller.clone());
