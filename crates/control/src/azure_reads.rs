@@ -210,7 +210,7 @@ impl Controller {
                 due = true;
             }
         }
-        self.dirty |= due;
+        self.look |= due;
     }
 
     /// Lists with a resource that is being changed, but not by us, are read again soon.

@@ -12,7 +12,7 @@ use crate::shares::Line;
 use arm::operation::Operation;
 use arm::{Method, Request};
 use model::ResourceId;
-use model::plan::{Action, Change};
+use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -182,6 +182,9 @@ impl Controller {
 
     /// Tells each Service that a write for it waits for budget.
     fn show_waits(&mut self, changes: &[Change]) {
+        for service in self.report.services.values_mut() {
+            service.waits.retain(|wait| !matches!(wait, Wait::Budget { .. }));
+        }
         if self.queue.waits.is_empty() {
             return;
         }

@@ -20,22 +20,27 @@ use std::sync::Arc;
 impl Controller {
     /// An answer to a lane's call.
     pub(crate) fn advance_lane(&mut self, id: &ResourceId, answer: &Answer, now_ms: u64) {
-        self.dirty = true;
         let Some(work) = self.lanes.get_mut(id).and_then(|l| l.work.as_mut()) else { return };
         match &mut work.stage {
-            Stage::Operating(operation) => match operation.advance(answer) {
-                Step::Poll { request, after_ms } => {
-                    work.pending = Pending::Poll { request, at_ms: now_ms + after_ms, held_ms: 0 };
+            Stage::Operating(operation) => {
+                // That a write is under way is a fact; that it still is, is none.
+                self.dirty |= !operation.is_accepted();
+                match operation.advance(answer) {
+                    Step::Poll { request, after_ms } => {
+                        work.pending =
+                            Pending::Poll { request, at_ms: now_ms + after_ms, held_ms: 0 };
+                    }
+                    Step::ReadBack { request } => self.call_lane(id, request, now_ms),
+                    Step::Done { body } => self.succeeded(id, body, now_ms),
+                    Step::Failed(error) => self.failed(id, &error, now_ms),
                 }
-                Step::ReadBack { request } => self.call_lane(id, request, now_ms),
-                Step::Done { body } => self.succeeded(id, body, now_ms),
-                Step::Failed(error) => self.failed(id, &error, now_ms),
-            },
+            }
             Stage::Verifying | Stage::Rereading => self.reread(id, answer, now_ms),
         }
     }
 
     fn succeeded(&mut self, id: &ResourceId, body: Option<Value>, now_ms: u64) {
+        self.dirty = true;
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.as_mut() else { return };
         let took = now_ms.saturating_sub(work.sent_ms);
@@ -103,6 +108,7 @@ impl Controller {
 
     /// The resource was read after a write.
     fn reread(&mut self, id: &ResourceId, answer: &Answer, now_ms: u64) {
+        self.dirty = true;
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
         let reply = match answer {
@@ -134,6 +140,7 @@ impl Controller {
     }
 
     fn failed(&mut self, id: &ResourceId, error: &ArmError, now_ms: u64) {
+        self.dirty = true;
         self.counts.failures += 1;
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };

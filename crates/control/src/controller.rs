@@ -95,7 +95,10 @@ pub struct Controller {
     pub(crate) said: BTreeMap<ServiceUid, Said>,
     pub(crate) leadership: Leadership,
     pub(crate) ripening: Ripening,
+    /// Something that planning looks at may have changed.
     pub(crate) dirty: bool,
+    /// The plan stands; more of it may be sent, or read for it, than before.
+    pub(crate) look: bool,
     pub(crate) next_call: u64,
     pub(crate) next_event: u64,
     pub(crate) budget: Budget,
@@ -149,6 +152,7 @@ impl Controller {
             said: BTreeMap::new(),
             ripening: Ripening::Done,
             dirty: true,
+            look: false,
             next_call: 0,
             next_event: 0,
             shares: Shares::default(),
@@ -203,10 +207,13 @@ impl Controller {
         self.pass_time(now_ms);
         // A search that goes on, or a hold that ends, makes another plan; each time fewer wait.
         let mut rounds = 0;
-        while self.dirty && rounds < 64 {
-            self.dirty = false;
+        while (self.dirty || self.look) && rounds < 64 {
             rounds += 1;
-            self.make_plan(now_ms);
+            self.look = false;
+            // A plan is dear, and without a new fact it comes to the same.
+            if std::mem::take(&mut self.dirty) {
+                self.make_plan();
+            }
             self.follow_busy(now_ms);
             self.read_needs(now_ms);
             if self.leadership == Leadership::Held {
@@ -223,7 +230,8 @@ impl Controller {
         match event {
             Event::Kubernetes(fact) => self.learn(fact, now_ms),
             Event::Azure { call, answer } => {
-                self.budget.answered(call, &answer, now_ms);
+                // Those that waited for this answer go at once.
+                self.look |= self.budget.answered(call, &answer, now_ms);
                 match self.callers.remove(&call) {
                     Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
                     Some(Caller::Read(need)) => self.advance_read(&need, &answer, now_ms),
@@ -261,7 +269,7 @@ impl Controller {
             self.wake_lane(&id, now_ms);
         }
         if self.gathered_ms().is_some_and(|at| at <= now_ms) {
-            self.dirty = true;
+            self.look = true;
         }
         let ended: Vec<ServiceUid> = self
             .world
@@ -281,14 +289,14 @@ impl Controller {
         }
         if self.queue.wake_ms.is_some_and(|at| at <= now_ms) {
             self.queue.wake_ms = None;
-            self.dirty = true;
+            self.look = true;
         }
         self.go_on_reading(now_ms);
         self.check_drift(now_ms);
         self.ripen(now_ms);
     }
 
-    fn make_plan(&mut self, _now_ms: u64) {
+    fn make_plan(&mut self) {
         self.world.in_flight = self
             .lanes
             .iter()

@@ -122,13 +122,14 @@ impl Account {
         self.under_way.remove(&number);
     }
 
-    /// Azure let a call through.
-    pub fn passed(&mut self, number: u64) {
+    /// Azure let a call through; true when this opens the way for others.
+    pub fn passed(&mut self, number: u64) -> bool {
         self.under_way.remove(&number);
-        if number > self.known {
-            self.gate = Gate::Open;
-            self.strikes = 0;
+        if number <= self.known {
+            return false;
         }
+        self.strikes = 0;
+        std::mem::replace(&mut self.gate, Gate::Open) == Gate::Trying
     }
 
     /// Azure says how many calls are left after this one.

@@ -127,9 +127,10 @@ impl Budget {
         self.tickets.insert(call, ticket);
     }
 
-    /// A call has ended.
-    pub fn answered(&mut self, call: CallId, answer: &Answer, now_ms: u64) {
-        let Some(ticket) = self.tickets.remove(&call) else { return };
+    /// A call has ended. True when others were waiting to see whether it would go through, and it
+    /// did.
+    pub fn answered(&mut self, call: CallId, answer: &Answer, now_ms: u64) -> bool {
+        let Some(ticket) = self.tickets.remove(&call) else { return false };
         let reply = match answer {
             Answer::Reply(reply) => reply,
             Answer::Fault(fault) => {
@@ -140,10 +141,11 @@ impl Budget {
                         TransportFault::Ambiguous(_) => account.lost(*number),
                     }
                 }
-                return;
+                return false;
             }
         };
         let refusing = refusing(reply, &ticket);
+        let mut opened = false;
         for (limit, number) in &ticket {
             let account = self.account(limit, now_ms);
             match &refusing {
@@ -153,10 +155,11 @@ impl Budget {
                 }
                 // Whether the other limits counted a refused call nobody says.
                 Some(_) => account.lost(*number),
-                None => account.passed(*number),
+                None => opened |= account.passed(*number),
             }
             account.learn(limit.kind, *number, reply, now_ms);
         }
+        opened
     }
 
     /// All limits that were met, in order.
