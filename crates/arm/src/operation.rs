@@ -91,6 +91,12 @@ impl Operation {
         self.phase != Phase::Sent
     }
 
+    /// Whether the last answer was a read of the resource itself: it need not be read once more.
+    #[must_use]
+    pub fn has_read(&self) -> bool {
+        matches!(self.phase, Phase::Resource | Phase::ReadBack)
+    }
+
     /// Takes the answer to the request before.
     pub fn advance(&mut self, answer: &Answer) -> Step {
         if self.phase == Phase::Sent {

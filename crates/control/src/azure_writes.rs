@@ -46,7 +46,11 @@ impl Controller {
         let took = now_ms.saturating_sub(work.sent_ms);
         let text = format!("{} done in {took} ms", describe(&work.change));
         let (causes, correlation) = (work.change.causes.clone(), work.correlation.clone());
-        let verify = must_verify(&work.change, body.as_ref());
+        let read = match &work.stage {
+            Stage::Operating(operation) if operation.has_read() => Read::Back,
+            _ => Read::NotYet,
+        };
+        let verify = must_verify(&work.change, body.as_ref(), read);
         if verify {
             work.stage = Stage::Verifying;
             lane.members_shown = self.member_writes;
@@ -245,13 +249,23 @@ impl Controller {
     }
 }
 
+/// Whether a resource was read after it was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Read {
+    /// What is known of it is the answer to the write.
+    NotYet,
+    /// It was.
+    Back,
+}
+
 /// A load balancer is always read back: Azure is known to acknowledge a pool and lose it.
-fn must_verify(change: &Change, body: Option<&Value>) -> bool {
+/// Where the operation was polled to its end, that was its last answer.
+fn must_verify(change: &Change, body: Option<&Value>, read: Read) -> bool {
     match &change.action {
         Action::Put { after, .. } => {
             // The pool of a container load balancer is empty: there is nothing to lose.
             let pooled = matches!(after, Resource::LoadBalancer(b) if b.sku != Sku::Service);
-            body.is_none() || pooled
+            body.is_none() || (pooled && read == Read::NotYet)
         }
         Action::MigratePools { .. } => true,
         Action::Delete { .. }
