@@ -223,7 +223,7 @@ impl Controller {
         lane.work = Some(Work {
             change,
             correlation,
-            stage: Stage::Operating(operation),
+            stage: Stage::Operating(Box::new(operation)),
             pending: Pending::Answer,
             sent_ms: now_ms,
         });

@@ -49,7 +49,7 @@ pub(crate) struct Work {
 #[derive(Debug)]
 pub(crate) enum Stage {
     /// The operation runs.
-    Operating(Operation),
+    Operating(Box<Operation>),
     /// It has succeeded; the resource is read to see what it has come to.
     Verifying,
     /// It failed in a way that leaves the resource's state open; the resource is read.

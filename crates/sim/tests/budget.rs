@@ -127,7 +127,10 @@ fn nine_hundred_fit_into_one_span_and_take_what_the_buckets_take() {
 fn most_have_an_address_long_before_the_last_one() {
     let mut lab = limited();
     (0..1_000).for_each(|n| create(&mut lab, service(n)));
-    lab.pass(30_000);
+    for second in 0..30 {
+        lab.pass(1_000);
+        println!("{second}: {:?} {:?}", addressed(&lab), lab.calls());
+    }
     let early = addressed(&lab).0;
     assert!(early >= 300, "{early} after 30 s");
     lab.pass(70_000);
@@ -248,7 +251,9 @@ fn in_a_storm_of_refusals_few_calls_are_made() {
     (0..100).for_each(|n| create(&mut lab, service(n)));
     lab.pass(600_000);
     let writes = lab.calls().0;
-    assert!((25..=31).contains(&writes), "{writes} in ten minutes, one each twenty seconds");
+    // Five times the twenty seconds that Azure asks for; then our own back-off is longer: 32
+    // seconds, and then a minute each.
+    assert!((13..=15).contains(&writes), "{writes} in ten minutes");
     lab.azure.clear_faults();
     lab.azure.add_fault(storm(None));
     lab.azure.clear_calls();
