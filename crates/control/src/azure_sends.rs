@@ -270,6 +270,7 @@ impl Controller {
     /// A poll is due, or a wait is over.
     pub(crate) fn wake_lane(&mut self, id: &ResourceId, now_ms: u64) {
         let Some(lane) = self.lanes.get_mut(id) else { return };
+        let urgency = lane.urgency();
         let Some(work) = &mut lane.work else {
             lane.wait_until_ms = None;
             self.dirty = true;
@@ -279,7 +280,7 @@ impl Controller {
         if *at_ms > now_ms {
             return;
         }
-        match self.budget.ask(&limits_of(request), Urgency::Urgent, now_ms) {
+        match self.budget.ask(&limits_of(request), urgency, now_ms) {
             Err(refusal) => *held_ms = refusal.ready_ms.max(now_ms + LOOK_MS),
             Ok(()) => {
                 let request = request.clone();

@@ -2,7 +2,7 @@
 
 use crate::azure_reads::{Read, Ripening};
 use crate::azure_sends::Queue;
-use crate::budget::{Budget, Limits};
+use crate::budget::{Budget, Limits, Urgency};
 use crate::effect::{CallId, Effect, Notice, NoticeKind};
 use crate::event::{Event, Leadership};
 use crate::kubernetes_writes::ObjectLane;
@@ -13,6 +13,7 @@ use crate::shares::Shares;
 use model::plan::Object;
 use model::world::{InFlight, Need};
 use model::{Plan, Policy, Report, ResourceId, ServiceName, ServiceUid, World};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -261,11 +262,12 @@ impl Controller {
 
     fn pass_time(&mut self, now_ms: u64) {
         let due = self.lanes.iter().filter(|(_, l)| l.wake_ms().is_some_and(|at| at <= now_ms));
-        // Where there is not enough budget for all polls, the one that is due for longest is next.
-        let mut due: Vec<(u64, ResourceId)> =
-            due.map(|(id, lane)| (lane.due_ms(), id.clone())).collect();
+        // Where there is not enough budget for all polls, those that many Services wait for come
+        // first, then the one that is due for longest.
+        let mut due: Vec<(Reverse<Urgency>, u64, ResourceId)> =
+            due.map(|(id, l)| (Reverse(l.urgency()), l.due_ms(), id.clone())).collect();
         due.sort_unstable();
-        for (_, id) in due {
+        for (_, _, id) in due {
             self.wake_lane(&id, now_ms);
         }
         if self.gathered_ms().is_some_and(|at| at <= now_ms) {

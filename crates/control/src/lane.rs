@@ -1,5 +1,6 @@
 //! One lane a resource: idle, or one write under way.
 
+use crate::budget::Urgency;
 use arm::Request;
 use arm::operation::Operation;
 use model::plan::{Action, Change};
@@ -76,6 +77,15 @@ impl Lane {
     /// Whether a write may be sent now.
     pub fn is_free(&self, now_ms: u64) -> bool {
         self.work.is_none() && self.wait_until_ms.is_none_or(|until| until <= now_ms)
+    }
+
+    /// How much its calls are worth: what only one Service waits for leaves a little for what many
+    /// wait for.
+    pub fn urgency(&self) -> Urgency {
+        match &self.work {
+            Some(work) if work.change.causes.len() == 1 => Urgency::Normal,
+            Some(_) | None => Urgency::Urgent,
+        }
     }
 
     /// When what it does next was due, were there budget enough.
