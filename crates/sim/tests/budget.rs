@@ -261,8 +261,9 @@ fn in_a_storm_of_refusals_few_calls_are_made() {
     let start = lab.now_ms;
     assert!(lab.settle(HOUR_MS));
     assert_eq!(addressed(&lab), (100, 0));
-    // A minute of waiting, and a hundred writes at what is left of the rate.
-    assert!(lab.now_ms - start < 180_000, "{} ms", lab.now_ms - start);
+    // So many refusals leave a sixteenth of the limit to be believed in: 62 writes in the first five
+    // minutes, the others after them.
+    assert!(lab.now_ms - start < 330_000, "{} ms", lab.now_ms - start);
 }
 
 #[test]
@@ -298,7 +299,7 @@ fn the_published_limits_are_where_it_starts() {
 #[test]
 fn a_write_whose_gathering_is_over_wakes_nobody_before_there_is_budget() {
     let mut lab = limited();
-    (0..20).for_each(|n| create(&mut lab, service(n)));
+    (0..300).for_each(|n| create(&mut lab, service(n)));
     // The first public IPs are made; then Azure takes nothing more for five minutes.
     lab.pass(1_300);
     let closed = FaultKind::Status {
