@@ -1,7 +1,7 @@
 //! Sockets around the pure controller: requests to ARM ([`arm`]) with tokens ([`credential`]),
 //! watches and writes in Kubernetes ([`kubernetes`]), the loop that drives the controller
-//! ([`runner`]), the lease that allows writing ([`lease`]), and what operators look at ([`listen`],
-//! [`log`]).
+//! ([`runner`]), the lease that allows writing ([`lease`]), encrypted listeners ([`tls`])
+//! and the log ([`log`]).
 //!
 //! # Guarantees
 //! Nothing here decides anything about Azure or Kubernetes: events go in, effects come out. No
@@ -13,7 +13,6 @@ pub mod cloud;
 pub mod credential;
 pub mod kubernetes;
 pub mod lease;
-pub mod listen;
 pub mod log;
 pub mod notice;
 pub mod origin;

@@ -8,50 +8,13 @@ mod properties;
 
 use super::*;
 use crate::annotation::PREFIX;
+use crate::fixture::policy;
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
 };
-use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, MigrateApi,
-    OutboundSnat, PoolKind, Preconfigured, VmKind,
-};
+use model::policy::{BalancerSku, ClusterProbe, Layout};
 use model::report::{Finding, Severity};
 use model::{Policy, ServiceName, ServiceUid};
-
-fn policy() -> Policy {
-    let group = Group::new("rg");
-    Policy {
-        cluster: "kubernetes".into(),
-        subscription: "s".into(),
-        network_subscription: "s".into(),
-        group: group.clone(),
-        balancer_group: group.clone(),
-        security_group_group: group.clone(),
-        network_group: group.clone(),
-        private_link_group: Group::new("links"),
-        location: "eastus".into(),
-        edge_zone: None,
-        network_name: "vnet".into(),
-        subnet_name: "nodes".into(),
-        security_group_name: "nsg".into(),
-        balancer_name: None,
-        tags: BTreeMap::new(),
-        system_tags: None,
-        sku: BalancerSku::Standard,
-        layout: Layout::Single,
-        pools: PoolKind::NodeIp,
-        vm_kind: VmKind::ScaleSet,
-        primary_set: "vmss".into(),
-        exclude_control_plane: ControlPlane::Excluded,
-        outbound_snat: OutboundSnat::Disabled,
-        maximum_rules: 250,
-        preconfigured: Preconfigured::None,
-        migrate_api: MigrateApi::Unused,
-        ip_tag_change: IpTagChange::Recreate,
-        cluster_probe: ClusterProbe::NodePort,
-        drift: DriftPolicy::Repair,
-    }
-}
 
 fn port(name: &str, protocol: Protocol, port: u16, node_port: u16) -> ServicePort {
     ServicePort {

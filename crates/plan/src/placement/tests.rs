@@ -1,5 +1,6 @@
 //! Tests of placement: the whole way, from the first read to the last.
 
+use crate::fixture;
 use crate::forecast::forecast;
 use model::azure::LoadBalancer;
 use model::kubernetes::{
@@ -7,10 +8,7 @@ use model::kubernetes::{
     Readiness, SERVICE_FINALIZER, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
 };
 use model::plan::{Action, Resource};
-use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, LoadBalancerConfig,
-    MigrateApi, OutboundSnat, Placement as Admission, PoolKind, Preconfigured, Selector, VmKind,
-};
+use model::policy::{Layout, LoadBalancerConfig, Placement as Admission, Selector};
 use model::report::State;
 use model::world::{Fact, Kind, Need, VirtualMachine};
 use model::{
@@ -20,37 +18,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 fn policy(layout: Layout) -> Policy {
-    let group = Group::new("rg");
     Policy {
-        cluster: "kubernetes".into(),
-        subscription: "s".into(),
-        network_subscription: "s".into(),
-        group: group.clone(),
-        balancer_group: group.clone(),
-        security_group_group: group.clone(),
-        network_group: group.clone(),
-        private_link_group: group,
-        location: "eastus".into(),
-        edge_zone: None,
-        network_name: "vnet".into(),
-        subnet_name: "nodes".into(),
+        private_link_group: Group::new("rg"),
         security_group_name: "".into(),
-        balancer_name: None,
-        tags: BTreeMap::new(),
-        system_tags: None,
-        sku: BalancerSku::Standard,
         layout,
-        pools: PoolKind::NodeIp,
-        vm_kind: VmKind::ScaleSet,
         primary_set: "vmss1".into(),
-        exclude_control_plane: ControlPlane::Excluded,
-        outbound_snat: OutboundSnat::Disabled,
-        maximum_rules: 250,
-        preconfigured: Preconfigured::None,
-        migrate_api: MigrateApi::Unused,
-        ip_tag_change: IpTagChange::Recreate,
-        cluster_probe: ClusterProbe::NodePort,
-        drift: DriftPolicy::Repair,
+        ..fixture::policy()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Planner;
 use crate::container::names;
+use crate::fixture;
 use model::azure::{FrontendAddress, LoadBalancer, NatGateway, PublicIp};
 use model::gateway::{
     DefaultService, Direction, GatewayService, Locations, LocationsUpdate, ServicesUpdate,
@@ -13,10 +14,7 @@ use model::kubernetes::{
     TrafficPolicy, Wish,
 };
 use model::plan::{Action, Change, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource};
-use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, MigrateApi,
-    OutboundSnat, PoolKind, Preconfigured, VmKind,
-};
+use model::policy::{BalancerSku, Layout, OutboundSnat, PoolKind};
 use model::report::Wait;
 use model::world::{Fact, InFlight, Kind, Labels};
 use model::{
@@ -28,37 +26,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 pub(super) fn policy() -> Policy {
-    let group = Group::new("rg");
     Policy {
-        cluster: "kubernetes".into(),
-        subscription: "s".into(),
-        network_subscription: "s".into(),
-        group: group.clone(),
-        balancer_group: group.clone(),
-        security_group_group: group.clone(),
-        network_group: group.clone(),
-        private_link_group: group,
-        location: "eastus".into(),
-        edge_zone: None,
-        network_name: "vnet".into(),
-        subnet_name: "nodes".into(),
+        private_link_group: Group::new("rg"),
         security_group_name: "".into(),
-        balancer_name: None,
-        tags: BTreeMap::new(),
-        system_tags: None,
         sku: BalancerSku::Service,
         layout: Layout::PerService,
         pools: PoolKind::PodIp,
-        vm_kind: VmKind::ScaleSet,
-        primary_set: "vmss".into(),
-        exclude_control_plane: ControlPlane::Excluded,
         outbound_snat: OutboundSnat::Enabled,
-        maximum_rules: 250,
-        preconfigured: Preconfigured::None,
-        migrate_api: MigrateApi::Unused,
-        ip_tag_change: IpTagChange::Recreate,
-        cluster_probe: ClusterProbe::NodePort,
-        drift: DriftPolicy::Repair,
+        ..fixture::policy()
     }
 }
 

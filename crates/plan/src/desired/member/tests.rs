@@ -1,3 +1,4 @@
+use crate::fixture;
 use crate::forecast::{Forecast, forecast};
 use model::azure::{
     AdminState, Ipv6Service, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool,
@@ -8,10 +9,7 @@ use model::kubernetes::{
     TargetPort, TrafficPolicy, Wish,
 };
 use model::plan::{Action, Change, Resource};
-use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, MigrateApi,
-    OutboundSnat, PoolKind, Preconfigured, VmKind,
-};
+use model::policy::{ControlPlane, MigrateApi, PoolKind};
 use model::report::{Until, Wait};
 use model::world::{Fact, Kind, Need, VirtualMachine};
 use model::{
@@ -21,37 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn policy(pools: PoolKind) -> Policy {
-    let group = Group::new("rg");
     Policy {
-        cluster: "kubernetes".into(),
-        subscription: "s".into(),
-        network_subscription: "s".into(),
-        group: group.clone(),
-        balancer_group: group.clone(),
-        security_group_group: group.clone(),
-        network_group: group.clone(),
-        private_link_group: group,
-        location: "eastus".into(),
-        edge_zone: None,
-        network_name: "vnet".into(),
-        subnet_name: "nodes".into(),
+        private_link_group: Group::new("rg"),
         security_group_name: "".into(),
-        balancer_name: None,
-        tags: BTreeMap::new(),
-        system_tags: None,
-        sku: BalancerSku::Standard,
-        layout: Layout::Single,
         pools,
-        vm_kind: VmKind::ScaleSet,
-        primary_set: "vmss".into(),
-        exclude_control_plane: ControlPlane::Excluded,
-        outbound_snat: OutboundSnat::Disabled,
-        maximum_rules: 250,
-        preconfigured: Preconfigured::None,
-        migrate_api: MigrateApi::Unused,
-        ip_tag_change: IpTagChange::Recreate,
-        cluster_probe: ClusterProbe::NodePort,
-        drift: DriftPolicy::Repair,
+        ..fixture::policy()
     }
 }
 

@@ -1,16 +1,13 @@
 //! Tests of Private Link Services: the whole way, from the first read to the last.
 
 use super::*;
+use crate::fixture;
 use crate::forecast::{Forecast, forecast};
 use model::azure::LoadBalancer;
 use model::azure::PrivateLinkRank;
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, SERVICE_FINALIZER, Service, ServicePort, TargetPort,
     TrafficPolicy, Wish,
-};
-use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, MigrateApi,
-    OutboundSnat, PoolKind, Preconfigured, VmKind,
 };
 use model::report::State;
 use model::world::Kind;
@@ -20,37 +17,10 @@ const INTERNAL: (&str, &str) = ("azure-load-balancer-internal", "true");
 const ASKED: (&str, &str) = (CREATE, "true");
 
 fn policy() -> Policy {
-    let group = Group::new("rg");
     Policy {
-        cluster: "kubernetes".into(),
-        subscription: "s".into(),
-        network_subscription: "s".into(),
-        group: group.clone(),
-        balancer_group: group.clone(),
-        security_group_group: group.clone(),
-        network_group: group.clone(),
-        private_link_group: group,
-        location: "eastus".into(),
-        edge_zone: None,
-        network_name: "vnet".into(),
-        subnet_name: "nodes".into(),
+        private_link_group: Group::new("rg"),
         security_group_name: "".into(),
-        balancer_name: None,
-        tags: BTreeMap::new(),
-        system_tags: None,
-        sku: BalancerSku::Standard,
-        layout: Layout::Single,
-        pools: PoolKind::NodeIp,
-        vm_kind: VmKind::ScaleSet,
-        primary_set: "vmss".into(),
-        exclude_control_plane: ControlPlane::Excluded,
-        outbound_snat: OutboundSnat::Disabled,
-        maximum_rules: 250,
-        preconfigured: Preconfigured::None,
-        migrate_api: MigrateApi::Unused,
-        ip_tag_change: IpTagChange::Recreate,
-        cluster_probe: ClusterProbe::NodePort,
-        drift: DriftPolicy::Repair,
+        ..fixture::policy()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A cluster with a Service, and an Azure with a network.
 
 use crate::explain::{Explanation, Wire, explain};
+use crate::fixture;
 use crate::forecast::settle;
 use model::azure::{
     Allocation, PrivateLinkPolicy, Provisioning, PublicIp, Rest, SecurityGroup, Sku, Subnet,
@@ -9,10 +10,7 @@ use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Membership, Node, NodeRole, Service, ServicePort,
     TargetPort, TrafficPolicy, Wish,
 };
-use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, MigrateApi,
-    OutboundSnat, PoolKind, Preconfigured, VmKind,
-};
+use model::policy::OutboundSnat;
 use model::world::{Fact, Kind, VirtualMachine};
 use model::{
     Etag, Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
@@ -28,37 +26,11 @@ pub(super) const WIRE: Wire = Wire {
 };
 
 pub(super) fn policy() -> Policy {
-    let group = Group::new("rg");
     Policy {
-        cluster: "kubernetes".into(),
-        subscription: "s".into(),
-        network_subscription: "s".into(),
-        group: group.clone(),
-        balancer_group: group.clone(),
-        security_group_group: group.clone(),
-        network_group: group.clone(),
-        private_link_group: group,
-        location: "eastus".into(),
-        edge_zone: None,
-        network_name: "vnet".into(),
-        subnet_name: "nodes".into(),
-        security_group_name: "nsg".into(),
-        balancer_name: None,
-        tags: BTreeMap::new(),
-        system_tags: None,
-        sku: BalancerSku::Standard,
-        layout: Layout::Single,
-        pools: PoolKind::NodeIp,
-        vm_kind: VmKind::ScaleSet,
+        private_link_group: Group::new("rg"),
         primary_set: "vmss1".into(),
-        exclude_control_plane: ControlPlane::Excluded,
         outbound_snat: OutboundSnat::Enabled,
-        maximum_rules: 250,
-        preconfigured: Preconfigured::None,
-        migrate_api: MigrateApi::Unused,
-        ip_tag_change: IpTagChange::Recreate,
-        cluster_probe: ClusterProbe::NodePort,
-        drift: DriftPolicy::Repair,
+        ..fixture::policy()
     }
 }
 
