@@ -60,34 +60,45 @@ pub async fn probe(client: &Client) -> Result<(), Failure> {
 /// Reads one path.
 ///
 /// # Errors
-/// The API server cannot be reached, or refuses.
+/// The API server cannot be reached, refuses, or has nothing there.
 pub async fn get(client: &Client, path: &str) -> Result<Value, Failure> {
+    let found = find(client, path).await?;
+    found.ok_or_else(|| unread(Exit::Usage, path, "HTTP 404: it is not there", "Check the name"))
+}
+
+/// Reads one path, where there may be nothing.
+///
+/// # Errors
+/// The API server cannot be reached, or refuses.
+pub async fn find(client: &Client, path: &str) -> Result<Option<Value>, Failure> {
     let request = Request::get(path)
         .body(Vec::new())
         .map_err(|e| Failure::new(Exit::Usage, format!("{path} is no path: {e}")))?;
-    let failed = |exit: Exit, why: String, advice: &str| {
-        Failure::new(exit, format!("cannot read {path} from the API server: {why}. {advice}"))
-    };
+    let failed = |exit, why: String, advice| Err(unread(exit, path, &why, advice));
     match tokio::time::timeout(LIMIT, client.request::<Value>(request)).await {
         Err(_) => {
             let why = format!("no answer within {} s", LIMIT.as_secs());
-            Err(failed(Exit::Unavailable, why, "Check the server's address in the kubeconfig"))
+            failed(Exit::Unavailable, why, "Check the server's address in the kubeconfig")
         }
-        Ok(Ok(value)) => Ok(value),
+        Ok(Ok(value)) => Ok(Some(value)),
         Ok(Err(kube::Error::Api(status))) => {
             let why = format!("HTTP {}: {}", status.code, status.message);
-            Err(match status.code {
+            match status.code {
                 401 => failed(Exit::Credential, why, "Check the credentials in the kubeconfig"),
                 403 => failed(Exit::Credential, why, "Grant it to the user of the kubeconfig"),
-                404 => failed(Exit::Usage, why, "Check the name"),
+                404 => Ok(None),
                 _ => failed(Exit::Unavailable, why, "Try again later"),
-            })
+            }
         }
         Ok(Err(e)) => {
             let advice = "Check that the cluster runs and the server's address in the kubeconfig";
-            Err(failed(Exit::Unavailable, causes(&e), advice))
+            failed(Exit::Unavailable, causes(&e), advice)
         }
     }
+}
+
+fn unread(exit: Exit, path: &str, why: &str, advice: &str) -> Failure {
+    Failure::new(exit, format!("cannot read {path} from the API server: {why}. {advice}"))
 }
 
 /// An error with its causes, each said once.

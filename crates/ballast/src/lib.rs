@@ -5,6 +5,7 @@
 //! A reader that goes away (`| head`) ends the program quietly.
 
 pub mod args;
+pub mod as_if;
 pub mod azure;
 pub mod cloud_config;
 pub mod cluster;

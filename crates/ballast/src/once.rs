@@ -8,6 +8,7 @@ use edge::lease::Held;
 use edge::runner::{Step, channel};
 use model::Policy;
 use model::world::Kind;
+use observe::KubernetesFact;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 struct Reader {
     controller: Controller,
     kinds: Vec<Kind>,
+    /// What is to be taken for true once the cluster has been read.
+    as_if: Vec<KubernetesFact>,
     done: CancellationToken,
     failed: CancellationToken,
 }
@@ -28,11 +31,22 @@ impl Reader {
         let needs = &self.controller.report().needs;
         self.controller.world().is_complete(&self.kinds) && needs.is_empty()
     }
+
+    /// Has the facts that are to be taken for true replace those of the cluster.
+    fn suppose(&mut self, now_ms: u64) -> Vec<Effect> {
+        let listed = &self.controller.world().kubernetes.complete;
+        if self.as_if.is_empty() || !self.kinds.iter().all(|kind| listed.contains(kind)) {
+            return Vec::new();
+        }
+        let facts = std::mem::take(&mut self.as_if);
+        self.controller.step(facts.into_iter().map(Event::Kubernetes), now_ms)
+    }
 }
 
 impl Step for Reader {
     fn step(&mut self, events: Vec<Event>, now_ms: u64) -> Vec<Effect> {
-        let effects = self.controller.step(events, now_ms);
+        let mut effects = self.controller.step(events, now_ms);
+        effects.extend(self.suppose(now_ms));
         if self.is_complete() {
             self.done.cancel();
         } else if self.controller.unread().next().is_some() {
@@ -46,7 +60,8 @@ impl Step for Reader {
     }
 }
 
-/// Reads everything planning needs.
+/// Reads everything planning needs; what stands in `as_if` is taken for true instead of what the
+/// cluster says of the same.
 ///
 /// # Errors
 /// Something could not be read within `limit`.
@@ -54,6 +69,7 @@ pub async fn read(
     engine: &Engine,
     policy: Policy,
     classes: &BTreeSet<String>,
+    as_if: Vec<KubernetesFact>,
     limit: Duration,
 ) -> Result<Controller, Failure> {
     let (sender, receiver) = channel();
@@ -65,6 +81,7 @@ pub async fn read(
     let reader = Reader {
         kinds: kinds(&policy),
         controller: Controller::new(policy, options),
+        as_if,
         done: stop.clone(),
         failed: failed.clone(),
     };

@@ -38,6 +38,22 @@ fn up_ends_on_sigterm_and_removes_its_files() {
 }
 
 #[test]
+fn up_leaves_its_files_in_the_directory_that_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = folder.path().join("new/demo");
+    let words = ["up", "--for", "1", "--directory", asked.to_str().unwrap()];
+    let (code, out, err) = run(&words);
+    assert_eq!(code, 0, "{out}{err}");
+    let config = std::fs::read_to_string(asked.join("cloud-config.json")).unwrap();
+    assert!(config.contains("subscriptionId") && asked.join("kubeconfig").exists(), "{config}");
+
+    let taken = folder.path().join("file");
+    std::fs::write(&taken, "").unwrap();
+    let (code, _, err) = run(&["up", "--for", "1", "--directory", taken.to_str().unwrap()]);
+    assert!(code == 73 && err.contains("--directory"), "{code} {err}");
+}
+
+#[test]
 fn a_service_is_programmed_planned_shown_edited_and_deleted() {
     let emulators = Emulators::start();
     emulators.create_service("web");
@@ -76,12 +92,20 @@ fn a_service_is_programmed_planned_shown_edited_and_deleted() {
     delete(&emulators);
 }
 
-/// What `plan` shows after an edit is what `run` then writes.
+/// What `plan` shows before an edit and after it is what `run` then writes.
 fn edit(emulators: &Emulators) {
     let annotation = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
+    let manifest = emulators.path("edited.json");
+    let edited = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "web", "annotations": {annotation: "10"}}});
+    std::fs::write(&manifest, edited.to_string()).unwrap();
+    let supposed = emulators.run(&["plan", "--exit-code", "--as-if", manifest.to_str().unwrap()]);
+    let (code, out, _) = emulators.run(&["plan", "--exit-code"]);
+    assert_eq!(code, 0, "nothing has been edited yet: {out}");
     emulators.patch_service("web", &json!({"metadata": {"annotations": {annotation: "10"}}}));
     let (code, out, _) = emulators.run(&["plan", "--exit-code"]);
     assert_eq!(code, 2, "{out}");
+    assert_eq!((supposed.0, &supposed.1), (code, &out), "{}", supposed.2);
     let lines = changed_lines(&out);
     assert_eq!(lines.len(), 2, "{out}");
     assert!(lines[0].starts_with("~ change load balancer kubernetes in rg for default/web"));

@@ -1,5 +1,6 @@
 //! What a command that only looks plans on: a cluster and its Azure, or files.
 
+use crate::as_if::{self, AsIf};
 use crate::azure::AzureConnection;
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
@@ -34,6 +35,10 @@ pub struct SourceArgs {
     /// what the cloud config names
     #[arg(long, value_name = "FILE", requires = "files")]
     pub azure: Option<PathBuf>,
+    /// Plan as if these manifests of Services had been applied to the cluster (files, folders, or -
+    /// for standard input)
+    #[arg(long, value_name = "PATH", conflicts_with = "files")]
+    pub as_if: Vec<PathBuf>,
     /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
@@ -49,7 +54,7 @@ pub struct Source {
     pub world: World,
     /// The cloud config.
     pub policy: Policy,
-    /// The manifests that it was made from, if any.
+    /// The manifests that it was made from, or that were laid over it.
     pub manifests: Vec<Manifest>,
 }
 
@@ -61,14 +66,21 @@ impl SourceArgs {
     pub async fn read(&self) -> Result<Source, Failure> {
         let classes: BTreeSet<String> = self.load_balancer_class.iter().cloned().collect();
         if self.files.is_empty() {
-            let limit = Duration::from_secs(self.timeout);
-            let (controller, _) = read_once(&self.cluster, &self.config, &classes, limit).await?;
-            let (world, policy) = (controller.world().clone(), controller.policy().clone());
-            return Ok(Source { world, policy, manifests: Vec::new() });
+            return self.read_live(&classes).await;
         }
         let manifests = manifest::read(&self.files)?;
         let files = Files { manifests: &manifests, azure: self.azure.as_deref() };
         let (world, policy) = offline(&files, &self.config, &classes).await?;
+        Ok(Source { world, policy, manifests })
+    }
+
+    async fn read_live(&self, classes: &BTreeSet<String>) -> Result<Source, Failure> {
+        let (engine, policy) = connect(&self.cluster, &self.config).await?;
+        let AsIf { facts, manifests } =
+            as_if::read(&self.as_if, &engine.client, &policy, classes).await?;
+        let limit = Duration::from_secs(self.timeout);
+        let controller = once::read(&engine, policy, classes, facts, limit).await?;
+        let (world, policy) = (controller.world().clone(), controller.policy().clone());
         Ok(Source { world, policy, manifests })
     }
 }
@@ -128,6 +140,16 @@ pub async fn connect_and_read(
     classes: &BTreeSet<String>,
     limit: Duration,
 ) -> Result<(Controller, Engine), Failure> {
+    let (engine, policy) = connect(cluster, config).await?;
+    let controller = once::read(&engine, policy, classes, Vec::new(), limit).await?;
+    Ok((controller, engine))
+}
+
+/// Connects to a cluster and its Azure.
+async fn connect(
+    cluster: &ClusterArgs,
+    config: &CloudConfigArgs,
+) -> Result<(Engine, Policy), Failure> {
     let clock = Clock::start();
     // A mistake in the file is told before anybody is asked for anything.
     let early = match config.is_in_cluster() {
@@ -144,8 +166,7 @@ pub async fn connect_and_read(
     let azure = AzureConnection::open(&config.settings, clock).await?;
     azure.check_credential().await?;
     let engine = Engine { clock, client, azure, notices: NoticeSink::default() };
-    let controller = once::read(&engine, config.policy, classes, limit).await?;
-    Ok((controller, engine))
+    Ok((engine, config.policy))
 }
 
 fn warn(warnings: &[String]) {

@@ -53,6 +53,9 @@ pub struct Args {
     /// Show the container load balancer: one a Service, with pods as backends
     #[arg(long)]
     pub container_load_balancer: bool,
+    /// Put kubeconfig and cloud config into this directory, and leave them there
+    #[arg(long, value_name = "DIRECTORY")]
+    pub directory: Option<PathBuf>,
     /// End by itself after so many seconds
     #[arg(long = "for", value_name = "SECONDS")]
     pub seconds: Option<u64>,
@@ -71,6 +74,36 @@ impl Args {
             false => SampleGateway::None,
         };
         sample(self.nodes, gateway)
+    }
+}
+
+/// Where the files lie.
+enum Folder {
+    /// Goes when `up` ends.
+    Passing(tempfile::TempDir),
+    /// What was asked for; stays.
+    Lasting(PathBuf),
+}
+
+impl Folder {
+    fn open(asked: Option<&Path>) -> Result<Self, Failure> {
+        let blocked = |why: String| Failure::new(Exit::Blocked, why);
+        let Some(path) = asked else {
+            let made = tempfile::Builder::new().prefix("ballast-").tempdir();
+            return made
+                .map(Self::Passing)
+                .map_err(|e| blocked(format!("cannot make a folder for files: {e}. Set TMPDIR")));
+        };
+        std::fs::create_dir_all(path)
+            .map_err(|e| blocked(format!("--directory {}: cannot make it: {e}", path.display())))?;
+        Ok(Self::Lasting(path.to_owned()))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        match self {
+            Self::Passing(folder) => folder.path().join(name),
+            Self::Lasting(path) => path.join(name),
+        }
     }
 }
 
@@ -93,16 +126,14 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let paint = Paint::choose(color);
     let clock = Clock::start();
     let sample = args.sample();
-    let folder = tempfile::Builder::new().prefix("ballast-").tempdir().map_err(|e| {
-        Failure::new(Exit::Blocked, format!("cannot make a folder for files: {e}. Set TMPDIR"))
-    })?;
+    let folder = Folder::open(args.directory.as_deref())?;
     let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let (kube_socket, kube) = listening(loopback(args.kube_port), "--kube-port").await?;
     let (azure_socket, azure) = listening(loopback(args.azure_port), "--azure-port").await?;
     let (pages_socket, pages) = listening_for_pages(&args).await?;
     let places = Places {
-        kubeconfig: folder.path().join("kubeconfig"),
-        cloud_config: folder.path().join("cloud-config.json"),
+        kubeconfig: folder.file("kubeconfig"),
+        cloud_config: folder.file("cloud-config.json"),
         kubernetes: format!("http://{kube}"),
         azure: format!("http://{azure}"),
         pages: format!("http://{pages}"),
