@@ -1,8 +1,8 @@
 //! Services as they would be if manifests were applied to a running cluster.
 //!
 //! # Guarantees
-//! Nothing is written: each Service is read, the manifest laid over it as `kubectl apply` would, and
-//! the outcome goes through the same defaulting and checks as at an API server. What the manifest
+//! Nothing is written: each Service is read, the manifest laid over it as `kubectl apply` would,
+//! and the outcome goes through the same defaulting and checks as at an API server. What the manifest
 //! does not name stays as it is in the cluster, except for what its last `kubectl apply` named.
 
 use crate::cluster;
@@ -73,8 +73,8 @@ fn address(manifest: &Manifest) -> Result<(ServiceName, String), Failure> {
     };
     if kind != "Service" {
         return wrong(format!(
-            "--as-if {file}: {kind} {name:?} is no Service, and only Services can be tried out on a \
-             running cluster. Leave it out, or give a whole cluster with -f"
+            "--as-if {file}: {kind} {name:?} is no Service, and only Services can be tried out on \
+             a running cluster. Leave it out, or give a whole cluster with -f"
         ));
     }
     let namespace = text("/metadata/namespace").unwrap_or("default");
