@@ -2,8 +2,9 @@
 //!
 //! # Guarantees
 //! Nothing is written: each Service is read, the manifest laid over it as `kubectl apply` would,
-//! and the outcome goes through the same defaulting and checks as at an API server. What the manifest
-//! does not name stays as it is in the cluster, except for what its last `kubectl apply` named.
+//! and the outcome goes through the same defaulting and checks as at an API server. What the
+//! manifest does not name stays as it is in the cluster, except for what its last `kubectl apply`
+//! named.
 
 use crate::cluster;
 use crate::exit::{Exit, Failure};
