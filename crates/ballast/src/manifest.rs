@@ -84,8 +84,10 @@ fn read_file(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Failure> {
         std::fs::read_to_string(path)
     };
     let text = text.map_err(|e| unreadable(path, e, "Check the path"))?;
+    // Without the lines around the mistake: a Secret may be among the manifests.
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|e| {
-        unreadable(path, e, "It has to be YAML or JSON, documents parted by lines of ---")
+        let why = e.without_snippet();
+        unreadable(path, why, "It has to be YAML or JSON, documents parted by lines of ---")
     })?;
     let mut objects = Vec::new();
     for document in documents {

@@ -71,7 +71,8 @@ fn parse(text: &str) -> Result<Map<String, Value>, ConfigError> {
     let parsed = match json {
         Some(Ok(value)) => Ok(value),
         Some(Err(json)) => serde_saphyr::from_str::<Value>(text).map_err(|_| json.to_string()),
-        None => serde_saphyr::from_str::<Value>(text).map_err(|e| e.to_string()),
+        // Its error would show the lines around, and the secret may be one of them.
+        None => serde_saphyr::from_str::<Value>(text).map_err(|e| e.without_snippet().to_string()),
     };
     match parsed {
         Ok(Value::Object(object)) => Ok(object),

@@ -432,3 +432,12 @@ fn no_text_makes_reading_panic() {
         let _ = read(&Sources { text, cluster: "k", environment: &environment });
     }
 }
+
+#[test]
+fn a_broken_file_is_told_without_the_secret_beside_the_mistake() {
+    let text = "aadClientId: client\naadClientSecret: hunter2-hunter2\ns";
+    let environment = BTreeMap::new();
+    let errors = read(&Sources { text, cluster: "k", environment: &environment }).unwrap_err();
+    let told = errors[0].to_string();
+    assert!(told.contains("line 3") && !told.contains("hunter2"), "{told}");
+}

@@ -1,0 +1,221 @@
+//! Bytes from outside, as they come and damaged in every way that a list can hold: each value of
+//! each document is replaced by each of other kinds, each field is left out, each document is cut
+//! off everywhere, and bytes are drawn at random. `fuzz/` opens the same doors to cargo-fuzz.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
+
+#[path = "../../../fuzz/doors.rs"]
+mod doors;
+
+use doors::Settled;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The documents of a door, by name.
+fn corpus(door: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(door);
+    let mut found: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
+        .collect();
+    found.sort();
+    assert!(!found.is_empty(), "{door} has no documents");
+    found
+}
+
+/// What takes the place of a value.
+fn strangers() -> Vec<Value> {
+    vec![
+        Value::Null,
+        json!(true),
+        json!(-1),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(""),
+        json!("65536"),
+        json!("ä/../%00\u{202e}"),
+        json!("x".repeat(300)),
+        json!([null, {}, "a"]),
+        json!({"id": {"id": []}}),
+    ]
+}
+
+/// Pointers to all values of a document but itself.
+fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+    let escape = |key: &str| key.replace('~', "~0").replace('/', "~1");
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let place = format!("{at}/{}", escape(key));
+                found.push(place.clone());
+                places(value, &place, found);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                let place = format!("{at}/{index}");
+                found.push(place.clone());
+                places(value, &place, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn without(document: &Value, place: &str) -> Value {
+    let mut damaged = document.clone();
+    let (parent, key) = place.rsplit_once('/').unwrap();
+    let key = key.replace("~1", "/").replace("~0", "~");
+    match damaged.pointer_mut(parent).unwrap() {
+        Value::Object(fields) => drop(fields.remove(&key)),
+        Value::Array(items) => drop(items.remove(key.parse().unwrap())),
+        _ => {}
+    }
+    damaged
+}
+
+/// Every damage of a JSON document; gives how many there were.
+fn damages(document: &Value, mut take: impl FnMut(&Value)) -> usize {
+    let mut found = Vec::new();
+    places(document, "", &mut found);
+    let mut count = 0;
+    for place in &found {
+        take(&without(document, place));
+        for stranger in strangers() {
+            let mut damaged = document.clone();
+            *damaged.pointer_mut(place).unwrap() = stranger;
+            take(&damaged);
+        }
+        count += 1 + strangers().len();
+    }
+    count
+}
+
+/// All documents of a door with all damages of their JSON, which begins after `head` bytes.
+fn damaged(door: &str, head: impl Fn(&[u8]) -> usize, open: impl Fn(&[u8])) -> usize {
+    let mut count = 0;
+    for (name, bytes) in corpus(door) {
+        open(&bytes);
+        let head = head(&bytes);
+        // As long as it is, a cut at every byte is no more than the cuts of its first part.
+        for end in (0..bytes.len()).step_by(1 + bytes.len() / 200) {
+            open(&bytes[..end]);
+        }
+        let Ok(document) = serde_json::from_slice::<Value>(&bytes[head..]) else {
+            assert!(!name.ends_with(".json"), "{name} is no JSON");
+            continue;
+        };
+        count += damages(&document, |damaged| {
+            let mut whole = bytes[..head].to_vec();
+            whole.extend_from_slice(damaged.to_string().as_bytes());
+            open(&whole);
+        });
+    }
+    count
+}
+
+fn whole(_: &[u8]) -> usize {
+    0
+}
+
+fn after_line(bytes: &[u8]) -> usize {
+    bytes.iter().position(|b| *b == b'\n').map_or(0, |at| at + 1)
+}
+
+#[test]
+fn bodies_of_arm() {
+    let count = damaged("arm_body", whole, doors::arm_body);
+    assert!(count > 3_000, "{count}");
+}
+
+#[test]
+fn answers_of_arm() {
+    let count = damaged("arm_answer", |_| 2, doors::arm_answer);
+    assert!(count > 100, "{count}");
+}
+
+#[test]
+fn objects_of_kubernetes() {
+    let count = damaged("kubernetes_object", whole, doors::kubernetes_object);
+    assert!(count > 3_000, "{count}");
+}
+
+#[test]
+fn cloud_configs() {
+    let count = damaged("cloud_config", whole, doors::cloud_config);
+    assert!(count > 700, "{count}");
+}
+
+#[test]
+fn services_are_planned_whatever_stands_in_them() {
+    let settled = Settled::new();
+    let count = damaged("service_plan", whole, |bytes| doors::service_plan(&settled, bytes));
+    assert!(count > 1_000, "{count}");
+}
+
+/// Each annotation that has a meaning, with each of the strange values that are text.
+#[test]
+fn annotations_with_strange_values() {
+    let settled = Settled::new();
+    let (_, bytes) = corpus("service_plan").swap_remove(0);
+    let service: Value = serde_json::from_slice(&bytes).unwrap();
+    let texts = ["", " ", ",", "=", "true", "-1", "0", "99999999999999999999", "a=b,a=c", "é\u{0}"];
+    let mut count = 0;
+    for line in plan::annotation::reference().lines() {
+        // A row of the reference begins with its key.
+        let Some(key) = line.strip_prefix("| `").and_then(|l| l.split('`').next()) else {
+            continue;
+        };
+        let key = key.replace("{port}", "80");
+        for text in texts {
+            for key in [key.clone(), format!("service.beta.kubernetes.io/{key}")] {
+                let mut changed = service.clone();
+                changed["metadata"]["annotations"][&key] = json!(text);
+                doors::service_plan(&settled, changed.to_string().as_bytes());
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 800, "the reference was not read: {count}");
+}
+
+#[test]
+fn requests_to_the_emulated_azure() {
+    let count = damaged("azure_request", after_line, doors::azure_request);
+    assert!(count > 2_000, "{count}");
+}
+
+#[test]
+fn requests_to_the_emulated_api_server() {
+    let count = damaged("kubernetes_request", after_line, doors::kubernetes_request);
+    assert!(count > 300, "{count}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 300, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_bytes_at_any_door(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        doors::arm_body(&bytes);
+        doors::arm_answer(&bytes);
+        doors::kubernetes_object(&bytes);
+        doors::cloud_config(&bytes);
+        doors::azure_request(&bytes);
+        doors::kubernetes_request(&bytes);
+    }
+
+    #[test]
+    fn any_text_as_cloud_config(text in "[{}\\[\\]:,\"a-z0-9 \\n&*!|>-]{0,200}") {
+        doors::cloud_config(text.as_bytes());
+    }
+
+    #[test]
+    fn any_path_at_the_emulators(path in "(/[a-zA-Z0-9%?=&.{}-]{0,12}){0,9}", method in "[A-Z]{3,6}") {
+        let line = format!("{method} {path}\n{{}}");
+        doors::azure_request(line.as_bytes());
+        doors::kubernetes_request(line.as_bytes());
+    }
+}
