@@ -213,7 +213,10 @@ proptest! {
     }
 
     #[test]
-    fn any_path_at_the_emulators(path in "(/[a-zA-Z0-9%?=&.{}-]{0,12}){0,9}", method in "[A-Z]{3,6}") {
+    fn any_path_at_the_emulators(
+        path in "(/[a-zA-Z0-9%?=&.{}-]{0,12}){0,9}",
+        method in "[A-Z]{3,6}",
+    ) {
         let line = format!("{method} {path}\n{{}}");
         doors::azure_request(line.as_bytes());
         doors::kubernetes_request(line.as_bytes());
