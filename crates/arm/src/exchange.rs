@@ -74,8 +74,8 @@ pub struct Reply {
     pub location: Option<String>,
     /// `Retry-After` in milliseconds (also from `Retry-After-Ms` and HTTP dates).
     pub retry_after_ms: Option<u64>,
-    /// The smallest of the `x-ms-ratelimit-remaining-*` headers, with its header's name.
-    pub remaining: Option<(String, u64)>,
+    /// What is left of limits, by what says so: see [`read_remaining`].
+    pub remaining: Vec<(String, u64)>,
     /// The body; `None` when empty, not JSON, or a page.
     pub body: Option<Value>,
     /// The body of a page of a list, where it was taken apart without being parsed.
@@ -89,6 +89,22 @@ pub struct Page {
     pub items: Vec<Box<str>>,
     /// `nextLink`.
     pub next: Option<String>,
+}
+
+/// What a header says about calls that are left; nothing for other headers. The name is the
+/// header's in lower case, or the limit's own where the header lists several, as Compute's does:
+/// `Microsoft.Compute/LowCostGet3Min;107,Microsoft.Compute/LowCostGet30Min;807`.
+#[must_use]
+pub fn read_remaining(header: &str, value: &str) -> Vec<(String, u64)> {
+    let header = header.to_lowercase();
+    if !header.starts_with("x-ms-ratelimit-remaining-") {
+        return Vec::new();
+    }
+    let parts = value.split(',').filter_map(|part| match part.rsplit_once(';') {
+        Some((name, left)) => Some((name.trim().to_lowercase(), left.trim().parse().ok()?)),
+        None => Some((header.clone(), part.trim().parse().ok()?)),
+    });
+    parts.collect()
 }
 
 /// What became of a request.

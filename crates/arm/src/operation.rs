@@ -17,9 +17,13 @@ pub const FIRST_POLL_MS: u64 = 1_000;
 pub const LONGEST_POLL_MS: u64 = 5_000;
 /// Failed polls in a row after which the outcome is unknown: 60 times 5 s, five minutes.
 pub const MAX_FAULTS: u32 = 60;
-/// Polls after which an operation is given up as lost: 1,440 times 5 s, two hours, which is longer
-/// than Azure lets any of these operations run.
-pub const MAX_POLLS: u32 = 1_440;
+/// How long an operation is polled that Azure says is running: an hour, the longest of these that
+/// operators report (a scale set's instances one after the other) with room to spare.
+pub const LONGEST_RUN_MS: u64 = 3_600_000;
+/// How long a resource is looked at whose state is all that says that it is being changed: fifteen
+/// minutes. Nobody knows whether anything still runs, a resource may stay Updating for ever, and
+/// writing it again is what helps it.
+pub const LONGEST_SILENT_MS: u64 = 900_000;
 
 /// What comes after an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub struct Operation {
     request: Request,
     phase: Phase,
     polls: u32,
+    /// The waits between polls of this phase.
+    waited_ms: u64,
     faults: u32,
 }
 
@@ -75,7 +81,7 @@ impl Operation {
     /// Begins with a request that is about to be sent.
     #[must_use]
     pub fn start(request: &Request) -> Self {
-        Self { request: request.clone(), phase: Phase::Sent, polls: 0, faults: 0 }
+        Self { request: request.clone(), phase: Phase::Sent, polls: 0, waited_ms: 0, faults: 0 }
     }
 
     /// Whether Azure has taken the request on: from then on a failure leaves the resource in a
@@ -83,6 +89,12 @@ impl Operation {
     #[must_use]
     pub fn is_accepted(&self) -> bool {
         self.phase != Phase::Sent
+    }
+
+    /// Whether the last answer was a read of the resource itself: it need not be read once more.
+    #[must_use]
+    pub fn has_read(&self) -> bool {
+        matches!(self.phase, Phase::Resource | Phase::ReadBack)
     }
 
     /// Takes the answer to the request before.
@@ -253,13 +265,22 @@ impl Operation {
             (Phase::Location(_), _, Some(url)) => Phase::Location(target(url)),
             (phase, _, _) => phase.clone(),
         };
-        if self.polls >= MAX_POLLS {
+        if self.waited_ms >= self.longest_ms() {
             return Step::Failed(lost(reply, "the operation does not end"));
         }
         let grown = FIRST_POLL_MS.saturating_mul(1 << self.polls.min(8)).min(LONGEST_POLL_MS);
         self.polls += 1;
         let after_ms = reply.retry_after_ms.unwrap_or(grown);
+        // A poll that asks for no wait still takes time.
+        self.waited_ms += after_ms.max(FIRST_POLL_MS);
         Step::Poll { request: self.poll_request(), after_ms }
+    }
+
+    fn longest_ms(&self) -> u64 {
+        match self.phase {
+            Phase::Status(_) | Phase::Location(_) => LONGEST_RUN_MS,
+            Phase::Sent | Phase::Resource | Phase::ReadBack | Phase::Absence => LONGEST_SILENT_MS,
+        }
     }
 
     /// The same poll again, because its answer said nothing.

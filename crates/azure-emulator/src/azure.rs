@@ -13,7 +13,7 @@ use crate::operations::Operations;
 use crate::options::Options;
 use crate::path::Route;
 use crate::store::Store;
-use crate::throttle::{Throttle, unlimited};
+use crate::throttle::{Provider, Throttle, unlimited};
 use crate::{quirks, sign_in};
 
 /// An emulated Azure. It has no clock and no threads: the caller says what time it is.
@@ -183,13 +183,11 @@ impl Azure {
         }
         let mut left = unlimited(&request.method);
         if self.options.throttle.is_on() {
-            let network = route.namespace.eq_ignore_ascii_case("microsoft.network")
-                && !route.kind().contains("/locations/operation");
             let method = &request.method;
-            left = self.throttle.take(&route.subscription, method, network, self.now_ms)?;
+            left = self.throttle.take(&route.subscription, method, provider(route), self.now_ms)?;
         }
         let mut answer = self.dispatch(route, request).unwrap_or_else(Answer::from);
-        answer.headers.push(left);
+        answer.headers.extend(left);
         Ok(answer)
     }
 
@@ -232,6 +230,18 @@ impl Azure {
         let Request { method, .. } = request;
         let t_ms = self.now_ms;
         self.calls.push(Call { t_ms, method, path, status: answer.status, code, body });
+    }
+}
+
+/// Who counts a call beside Resource Manager.
+fn provider(route: &Route) -> Provider {
+    if route.kind().contains("/locations/operation") {
+        return Provider::Other;
+    }
+    match route.namespace.to_lowercase().as_str() {
+        "microsoft.network" => Provider::Network,
+        "microsoft.compute" => Provider::Compute,
+        _ => Provider::Other,
     }
 }
 

@@ -188,7 +188,7 @@ fn throttling_counts_and_says_when_to_come_back() {
     assert_eq!((answer.status, answer.code()), (429, Some("SubscriptionRequestsThrottled")));
     assert_eq!(answer.header("retry-after"), Some("1"));
     let read = cloud.call(Request::new("GET", &net("publicIPAddresses")));
-    let left = read.header("x-ms-ratelimit-remaining-subscription-global-reads");
+    let left = read.header("x-ms-ratelimit-remaining-subscription-reads");
     assert_eq!(left, Some("249"));
     cloud.now_ms += 1000;
     cloud.pip("x");

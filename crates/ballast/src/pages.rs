@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::Listener;
 use control::Controller;
+use control::budget::Level;
 use control::gates::DELAY_BOUNDS_MS;
 use edge::clock::Clock;
 use edge::notice::NoticeSink;
@@ -92,9 +93,10 @@ impl Pages {
     }
 
     fn metrics(&self) -> Response {
+        let now_ms = self.clock.now_ms();
         let text = self.controller.get().map_or_else(
             || "# EOF\n".into(),
-            |controller| controller.look(|c| metrics(c, &controller.step_times())),
+            |controller| controller.look(|c| metrics(c, &controller.step_times(), now_ms)),
         );
         ([(CONTENT_TYPE, METRICS_TYPE)], text).into_response()
     }
@@ -141,7 +143,7 @@ pub fn plural(kind: Kind) -> &'static str {
     }
 }
 
-fn metrics(controller: &Controller, steps: &StepTimes) -> String {
+fn metrics(controller: &Controller, steps: &StepTimes, now_ms: u64) -> String {
     let counts = controller.counts();
     let mut text = String::new();
     let counters = [
@@ -174,6 +176,7 @@ fn metrics(controller: &Controller, steps: &StepTimes) -> String {
     let us = (&steps.counts[..], &STEP_BOUNDS_US[..], steps.sum_us);
     histogram(&mut text, "ballast_step_seconds", what, us, 1_000_000);
     gate_metrics(&mut text, controller);
+    budget(&mut text, controller, now_ms);
     text.push_str("# EOF\n");
     text
 }
@@ -216,4 +219,37 @@ fn gate_metrics(text: &mut String, controller: &Controller) {
         gates.timeouts(),
         gates.waiting()
     );
+}
+
+/// What is left of Azure's limits, and how many writes wait for each.
+fn budget(text: &mut String, controller: &Controller, now_ms: u64) {
+    let levels: Vec<Level> = controller.budget().levels(now_ms).collect();
+    let waiting = controller.waiting_for_budget();
+    let gauges: [(&str, &str, &str, &dyn Fn(&Level) -> u64); 4] = [
+        ("budget_left", "gauge", "Calls that Azure's limit lets through now", &|l| l.left),
+        (
+            "budget_share_percent",
+            "gauge",
+            "Part of the published limit that is believed to be left to this process",
+            &|l| l.share_percent,
+        ),
+        ("budget_waiting", "gauge", "Writes that wait for this limit", &|l| {
+            waiting.get(&l.limit).map_or(0, |n| u64::try_from(*n).unwrap_or(u64::MAX))
+        }),
+        ("budget_refusals", "counter", "Calls that Azure refused as too many", &|l| l.throttled),
+    ];
+    for (name, kind, help, value) in gauges {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "# TYPE ballast_{name} {kind}\n# HELP ballast_{name} {help}.\n");
+        let suffix = if kind == "counter" { "_total" } else { "" };
+        for level in &levels {
+            let (limit, subscription) = (level.limit.kind.label(), &level.limit.subscription);
+            let value = value(level);
+            let _ = writeln!(
+                text,
+                "ballast_{name}{suffix}{{limit=\"{limit}\",subscription=\"{subscription}\"}} \
+                 {value}"
+            );
+        }
+    }
 }

@@ -3,8 +3,9 @@
 use control::Controller;
 use model::kubernetes::Service;
 use model::report::{ServiceReport, State, Wait};
-use model::{Policy, Report, ServiceUid, World};
+use model::{Policy, Report, ResourceId, ServiceUid, World};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What `/status` of a running controller answers, and `ballast status -o json` prints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +61,9 @@ impl StatusDocument {
     #[must_use]
     pub fn of_controller(controller: &Controller, now_ms: u64) -> Self {
         let report = controller.report();
-        let mut document = Self::of_report(controller.world(), controller.policy(), report, now_ms);
+        let (world, policy) = (controller.world(), controller.policy());
+        let writing = controller.writing().map(|(id, since)| (id.clone(), since)).collect();
+        let mut document = Self::compose(world, policy, report, &writing, now_ms);
         for service in &mut document.services {
             service.since_ms = controller.since_ms(&ServiceUid::new(&service.uid));
         }
@@ -73,8 +76,21 @@ impl StatusDocument {
     /// Of what was read once.
     #[must_use]
     pub fn of_report(world: &World, policy: &Policy, report: &Report, now_ms: u64) -> Self {
-        let mut services: Vec<ServiceStatus> =
-            report.services.iter().map(|(uid, service)| status(world, uid, service)).collect();
+        Self::compose(world, policy, report, &Writing::new(), now_ms)
+    }
+
+    fn compose(
+        world: &World,
+        policy: &Policy,
+        report: &Report,
+        writing: &Writing,
+        now_ms: u64,
+    ) -> Self {
+        let services = report.services.iter().map(|(uid, service)| ServiceStatus {
+            waits: waits(service, writing, now_ms),
+            ..status(world, uid, service)
+        });
+        let mut services: Vec<ServiceStatus> = services.collect();
         services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         Self {
             cluster: policy.cluster.to_string(),
@@ -101,15 +117,36 @@ fn status(world: &World, uid: &ServiceUid, report: &ServiceReport) -> ServiceSta
         since_ms: None,
         load_balancer: report.balancer.as_ref().map(ToString::to_string),
         addresses: if found.is_empty() { said } else { found },
-        waits: report
-            .waits
-            .iter()
-            .filter(|w| !matches!(w, Wait::SetAside { .. }))
-            .map(ToString::to_string)
-            .collect(),
+        waits: Vec::new(),
         errors,
         retry_ms: hold.and_then(|h| h.until_ms),
     }
+}
+
+/// Resources that are being written, and since when.
+type Writing = BTreeMap<ResourceId, u64>;
+
+/// A write that takes longer than this is shown with its age.
+const LONG_MS: u64 = 10_000;
+
+/// What a Service waits on, in words, with since or until when where that is known.
+fn waits(report: &ServiceReport, writing: &Writing, now_ms: u64) -> Vec<String> {
+    let words = |wait: &Wait| match wait {
+        // It stands among the errors.
+        Wait::SetAside { .. } => None,
+        Wait::Budget { until_ms, .. } => {
+            let seconds = until_ms.saturating_sub(now_ms).div_ceil(1_000);
+            Some(format!("{wait}, next in {seconds} s"))
+        }
+        Wait::Writing(id) | Wait::Resource { id, .. } => {
+            let took_ms = writing.get(id).map_or(0, |since| now_ms.saturating_sub(*since));
+            let seconds = took_ms / 1_000;
+            let long = took_ms >= LONG_MS;
+            Some(if long { format!("{wait}, written for {seconds} s") } else { wait.to_string() })
+        }
+        _ => Some(wait.to_string()),
+    };
+    report.waits.iter().filter_map(words).collect()
 }
 
 /// Addresses in a Service's status.

@@ -1,13 +1,15 @@
 //! Reads what planning needs, and reads it again at an interval to notice drift.
 
 use crate::backoff;
+use crate::budget::Urgency;
+use crate::budget::limit::limits_of;
 use crate::controller::{Caller, Controller};
 use crate::effect::NoticeKind;
 use crate::gateway::Inheritance;
 use crate::keep::{self, Belief};
-use arm::Answer;
 use arm::error::ErrorKind;
 use arm::page::{PageStep, Pages};
+use arm::{Answer, Request};
 use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Sku};
 use model::world::Need;
 use model::{Group, ResourceId, ServiceUid};
@@ -21,6 +23,12 @@ pub(crate) const LIST_LAG_MS: u64 = 10_000;
 /// How soon a list is read again in which somebody else's operation (or one of ours from before a
 /// restart) is still running: nobody will tell us when it ends.
 const BUSY_MS: u64 = 1_000;
+
+/// The longest pause between two such reads: it may be somebody's that never ends.
+const LONGEST_BUSY_MS: u64 = 30_000;
+
+/// How long the look for drift gives way to other reads.
+const LONGEST_DRIFT_WAIT_MS: u64 = 120_000;
 
 /// How far lists have come that may be older than what another process wrote before us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +66,10 @@ pub(crate) struct Read {
     stale: Staleness,
     /// Why the last try failed.
     reason: Option<Arc<str>>,
+    /// The next page, which waits for budget until a time.
+    held: Option<(Request, u64)>,
+    /// How often in a row it was read again because something in it was being changed.
+    busy_rounds: u32,
 }
 
 /// A read under way.
@@ -74,6 +86,8 @@ struct UnderWay {
 enum Staleness {
     #[default]
     Fresh,
+    /// It is old, nothing else: whether somebody has changed it can be looked at a little later.
+    Old,
     Stale,
 }
 
@@ -81,7 +95,7 @@ impl Read {
     /// When this read needs attention without an answer.
     pub fn wake_ms(&self, interval_ms: u64) -> Option<u64> {
         if self.under_way.is_some() {
-            return None;
+            return self.held.as_ref().map(|(_, at)| *at);
         }
         self.wait_until_ms.or_else(|| self.read_ms.map(|at| at + interval_ms))
     }
@@ -90,33 +104,64 @@ impl Read {
 impl Controller {
     /// Sends the reads that planning asked for and those that are due.
     pub(crate) fn read_needs(&mut self, now_ms: u64) {
-        if now_ms < self.reads_from_ms {
-            return;
-        }
-        let stale = self.reads.iter().filter(|(_, r)| r.stale == Staleness::Stale);
-        let mut wanted: BTreeSet<Need> = stale.map(|(need, _)| need.clone()).collect();
-        wanted.extend(self.report.needs.iter().cloned());
-        for need in wanted {
+        let stale = self.reads.iter().filter(|(_, r)| r.stale != Staleness::Fresh);
+        let mut wanted: Vec<(Urgency, Need)> = stale
+            .map(|(need, read)| match read.stale {
+                Staleness::Old => (Urgency::Background, need.clone()),
+                Staleness::Fresh | Staleness::Stale => (Urgency::Normal, need.clone()),
+            })
+            .collect();
+        wanted.extend(self.report.needs.iter().map(|need| (Urgency::Normal, need.clone())));
+        // What planning waits for comes before the look for drift.
+        wanted.sort_by(|a, b| (b.0, &a.1).cmp(&(a.0, &b.1)));
+        for (urgency, need) in wanted {
             if self.is_in_flux(&need) {
                 continue;
             }
             let read = self.reads.entry(need.clone()).or_default();
             if read.under_way.is_none() && read.wait_until_ms.is_none_or(|at| at <= now_ms) {
-                self.read(need, now_ms);
+                self.read(need, urgency, now_ms);
             }
         }
     }
 
-    fn read(&mut self, need: Need, now_ms: u64) {
+    fn read(&mut self, need: Need, urgency: Urgency, now_ms: u64) {
         let correlation = self.correlation();
         let request = observe::need::request(&need, &self.policy, &correlation);
-        let pages = Pages::start(&request);
         let read = self.reads.entry(need.clone()).or_default();
-        let gathering = Gathering::default();
+        if let Err(refusal) = self.budget.ask(&limits_of(&request), urgency, now_ms) {
+            read.wait_until_ms = Some(refusal.ready_ms);
+            return;
+        }
+        let (pages, gathering) = (Pages::start(&request), Gathering::default());
         read.under_way = Some(UnderWay { pages, sent_ms: now_ms, gathering });
         read.wait_until_ms = None;
         read.stale = Staleness::Fresh;
-        self.request(Caller::Read(need), request);
+        self.request(Caller::Read(need), request, now_ms);
+    }
+
+    /// Asks for next pages that waited for budget.
+    pub(crate) fn go_on_reading(&mut self, now_ms: u64) {
+        let due = |read: &Read| read.held.as_ref().is_some_and(|(_, at)| *at <= now_ms);
+        let needs: Vec<Need> =
+            self.reads.iter().filter(|(_, r)| due(r)).map(|(need, _)| need.clone()).collect();
+        for need in needs {
+            let held = self.reads.get_mut(&need).and_then(|read| read.held.take());
+            if let Some((request, _)) = held {
+                self.next_page(&need, request, now_ms);
+            }
+        }
+    }
+
+    /// Asks for the next page as soon as there is budget: the list is of no use without it.
+    fn next_page(&mut self, need: &Need, request: Request, now_ms: u64) {
+        match self.budget.ask(&limits_of(&request), Urgency::Urgent, now_ms) {
+            Ok(()) => self.request(Caller::Read(need.clone()), request, now_ms),
+            Err(refusal) => {
+                let read = self.reads.entry(need.clone()).or_default();
+                read.held = Some((request, refusal.ready_ms));
+            }
+        }
     }
 
     /// Asks for a read as soon as possible.
@@ -170,11 +215,17 @@ impl Controller {
             let waits = read.wait_until_ms.is_some_and(|at| at <= now_ms);
             let old = read.read_ms.is_some_and(|at| at + interval <= now_ms);
             if read.under_way.is_none() && (waits || (old && read.wait_until_ms.is_none())) {
-                read.stale = Staleness::Stale;
+                let overdue =
+                    read.read_ms.is_some_and(|at| at + interval + LONGEST_DRIFT_WAIT_MS <= now_ms);
+                read.stale = match read.stale {
+                    Staleness::Old if !overdue => Staleness::Old,
+                    Staleness::Fresh if !waits => Staleness::Old,
+                    _ => Staleness::Stale,
+                };
                 due = true;
             }
         }
-        self.dirty |= due;
+        self.look |= due;
     }
 
     /// Lists with a resource that is being changed, but not by us, are read again soon.
@@ -203,10 +254,18 @@ impl Controller {
         if group.is_some_and(|r| busy(r.provisioning, &r.id)) {
             needs.push(Need::SecurityGroup);
         }
+        for (need, read) in &mut self.reads {
+            if !needs.contains(need) {
+                read.busy_rounds = 0;
+            }
+        }
         for need in needs {
             let read = self.reads.entry(need).or_default();
-            if read.under_way.is_none() && read.stale == Staleness::Fresh {
-                read.wait_until_ms.get_or_insert(now_ms + BUSY_MS);
+            let idle = read.under_way.is_none() && read.wait_until_ms.is_none();
+            if idle && read.stale == Staleness::Fresh {
+                let pause_ms = (BUSY_MS << read.busy_rounds.min(8)).min(LONGEST_BUSY_MS);
+                read.busy_rounds += 1;
+                read.wait_until_ms = Some(now_ms + pause_ms);
             }
         }
     }
@@ -269,7 +328,7 @@ impl Controller {
                 let waits = |(need, read): (&Need, &Read)| {
                     lists(need)
                         && (read.under_way.is_some()
-                            || read.stale == Staleness::Stale
+                            || read.stale != Staleness::Fresh
                             || read.wait_until_ms.is_some())
                 };
                 if !self.reads.iter().any(waits) {
@@ -294,7 +353,7 @@ impl Controller {
             PageStep::Next { items, request } => {
                 under_way.gathering.take(&self.world.azure, &self.policy, need, &items);
                 read.under_way = Some(under_way);
-                self.request(Caller::Read(need.clone()), request);
+                self.next_page(need, request, now_ms);
             }
             PageStep::Done(items) => {
                 let UnderWay { mut gathering, sent_ms, .. } = under_way;
@@ -319,9 +378,6 @@ impl Controller {
                 let wait = backoff::after(read.failures, error.retry_after_ms);
                 read.wait_until_ms = Some(now_ms + wait);
                 read.reason = Some(Arc::from(format!("{}: {}", error.code, error.message)));
-                if error.kind == ErrorKind::Throttled {
-                    self.reads_from_ms = self.reads_from_ms.max(now_ms + wait);
-                }
                 if error.kind == ErrorKind::Forbidden {
                     if let Need::PublicIps(group) | Need::PrivateLinks(group) = need {
                         self.world.azure.absent_groups.remove(group);

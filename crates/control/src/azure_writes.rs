@@ -1,209 +1,61 @@
-//! Sends changes and follows them to their end.
+//! Follows writes to their end.
 
 use crate::backoff;
-use crate::controller::{Caller, Controller};
-use crate::effect::{Effect, NoticeKind};
+use crate::controller::Controller;
+use crate::effect::NoticeKind;
 use crate::gateway;
 use crate::lane::{Lane, Pending, Stage, Work};
 use crate::request;
+use arm::Answer;
 use arm::error::{ArmError, ErrorKind};
-use arm::operation::{Operation, Step};
-use arm::{Answer, Request};
+use arm::operation::Step;
 use model::azure::Sku;
 use model::plan::{Action, Change, Resource};
-use model::report::{State, Wait};
+use model::report::State;
 use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How often the same write may succeed without effect before it is slowed down.
-const FUTILE: u32 = 1;
-
-/// How often a load balancer is read again before it is written, while members of its pools keep
-/// changing.
-const REREADS: u32 = 3;
-
 impl Controller {
-    /// Sends every change of the plan that waits on nothing.
-    pub(crate) fn write_azure(&mut self, now_ms: u64) {
-        let changes = std::mem::take(&mut self.plan.changes);
-        let mut asked = BTreeSet::new();
-        for change in &changes {
-            asked.insert(change.target.clone());
-            if self.may_send(change, now_ms) {
-                self.send(change.clone(), now_ms);
-            }
-        }
-        self.plan.changes = changes;
-        for (id, lane) in &mut self.lanes {
-            if !asked.contains(id) {
-                lane.gathering_since_ms = None;
-            }
-        }
-        self.lanes.retain(|id, lane| {
-            lane.work.is_some()
-                || lane.wait_until_ms.is_some()
-                || lane.ended_ms.is_some_and(|at| at + self.options.check_interval_ms > now_ms)
-                || asked.contains(id)
-        });
-    }
-
-    fn may_send(&mut self, change: &Change, now_ms: u64) -> bool {
-        let under_way = self.lanes.values().filter(|l| l.work.is_some()).count();
-        if now_ms < self.writes_from_ms || under_way >= self.options.writes_at_once {
-            return false;
-        }
-        let gather_ms = self.options.gather_ms;
-        let lane = self.lanes.entry(change.target.clone()).or_default();
-        if !lane.is_free(now_ms) {
-            return false;
-        }
-        let hard = change.waits.iter().any(|w| !matches!(w, Wait::Gathering { .. }));
-        if hard {
-            lane.gathering_since_ms = None;
-            return false;
-        }
-        if !change.waits.is_empty() {
-            let since = *lane.gathering_since_ms.get_or_insert(now_ms);
-            if now_ms < since + gather_ms {
-                return false;
-            }
-        }
-        let again = lane.last.as_ref() == Some(&change.action);
-        if self.rereads_first(change, now_ms) {
-            return false;
-        }
-        let lane = self.lanes.entry(change.target.clone()).or_default();
-        if again {
-            // It was acknowledged before, and Azure still is as it was.
-            lane.failures += 1;
-            lane.last = None;
-            if lane.failures > FUTILE {
-                lane.wait_until_ms = Some(now_ms + backoff::after(lane.failures, None));
-                lane.reason = Some(Arc::from("Azure acknowledged the write and did not keep it"));
-                return false;
-            }
-        }
-        true
-    }
-
-    fn send(&mut self, change: Change, now_ms: u64) {
-        let correlation = self.correlation();
-        let request = request::of_change(&change, correlation.clone());
-        let text = format!("{} {}", request.method.name(), describe(&change));
-        self.say(now_ms, NoticeKind::Sent, &change.causes, text, Some(correlation.clone()));
-        let operation = Operation::start(&request);
-        self.request(Caller::Lane(change.target.clone()), request);
-        let table = self.world.azure.gateway_locations.known().map(AsRef::as_ref);
-        let addresses = match &change.action {
-            Action::UpdateLocations(update) => Arc::new(update.touched(table)),
-            _ => Arc::default(),
-        };
-        let lane = self.lanes.entry(change.target.clone()).or_default();
-        lane.gathering_since_ms = None;
-        lane.wait_until_ms = None;
-        lane.work = Some(Work {
-            change,
-            correlation,
-            stage: Stage::Operating(operation),
-            pending: Pending::Answer,
-            sent_ms: now_ms,
-            addresses,
-        });
-    }
-
-    /// Whether a load balancer is read again before it is written: its pools have other members
-    /// than when it was read, and with them another ETag.
-    fn rereads_first(&mut self, change: &Change, now_ms: u64) -> bool {
-        let Action::Put { before: Some(Resource::LoadBalancer(_)), .. } = &change.action else {
-            return false;
-        };
-        let lane = self.lanes.entry(change.target.clone()).or_default();
-        if lane.members_shown == self.member_writes || lane.rereads >= REREADS {
-            lane.rereads = 0;
-            return false;
-        }
-        lane.rereads += 1;
-        lane.members_shown = self.member_writes;
-        let correlation = self.correlation();
-        let request = request::of_read(&change.target, correlation.clone());
-        let lane = self.lanes.entry(change.target.clone()).or_default();
-        lane.work = Some(Work {
-            change: change.clone(),
-            correlation,
-            stage: Stage::Rereading,
-            pending: Pending::Answer,
-            sent_ms: now_ms,
-            addresses: Arc::default(),
-        });
-        self.call_lane(&change.target, request);
-        true
-    }
-
-    pub(crate) fn request(&mut self, caller: Caller, request: Request) {
-        if request.method.is_write() {
-            self.counts.writes += 1;
-        } else {
-            self.counts.reads += 1;
-        }
-        let call = self.call(caller);
-        self.effects.push(Effect::Azure { call, request });
-    }
-
-    /// A poll is due, or a wait is over.
-    pub(crate) fn wake_lane(&mut self, id: &ResourceId, now_ms: u64) {
-        let Some(lane) = self.lanes.get_mut(id) else { return };
-        if lane.work.is_none() {
-            lane.wait_until_ms = None;
-            self.dirty = true;
-            return;
-        }
-        let poll = lane.work.as_ref().and_then(|work| match &work.pending {
-            Pending::Poll { request, at_ms } if *at_ms <= now_ms => Some(request.clone()),
-            Pending::Poll { .. } | Pending::Answer => None,
-        });
-        if let Some(request) = poll {
-            self.call_lane(id, request);
-        }
-    }
-
-    fn call_lane(&mut self, id: &ResourceId, request: Request) {
-        self.request(Caller::Lane(id.clone()), request);
-        if let Some(work) = self.lanes.get_mut(id).and_then(|l| l.work.as_mut()) {
-            work.pending = Pending::Answer;
-        }
-    }
-
     /// An answer to a lane's call.
     pub(crate) fn advance_lane(&mut self, id: &ResourceId, answer: &Answer, now_ms: u64) {
-        self.dirty = true;
         let Some(work) = self.lanes.get_mut(id).and_then(|l| l.work.as_mut()) else { return };
         match &mut work.stage {
-            Stage::Operating(operation) => match operation.advance(answer) {
-                Step::Poll { request, after_ms } => {
-                    work.pending = Pending::Poll { request, at_ms: now_ms + after_ms };
+            Stage::Operating(operation) => {
+                // That a write is under way is a fact; that it still is, is none.
+                self.dirty |= !operation.is_accepted();
+                match operation.advance(answer) {
+                    Step::Poll { request, after_ms } => {
+                        work.pending =
+                            Pending::Poll { request, at_ms: now_ms + after_ms, held_ms: 0 };
+                    }
+                    Step::ReadBack { request } => self.call_lane(id, request, now_ms),
+                    Step::Done { body } => self.succeeded(id, body, now_ms),
+                    Step::Failed(error) => self.failed(id, &error, now_ms),
                 }
-                Step::ReadBack { request } => self.call_lane(id, request),
-                Step::Done { body } => self.succeeded(id, body, now_ms),
-                Step::Failed(error) => self.failed(id, &error, now_ms),
-            },
+            }
             Stage::Verifying | Stage::Rereading => self.reread(id, answer, now_ms),
         }
     }
 
     fn succeeded(&mut self, id: &ResourceId, body: Option<Value>, now_ms: u64) {
+        self.dirty = true;
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.as_mut() else { return };
         let took = now_ms.saturating_sub(work.sent_ms);
         let text = format!("{} done in {took} ms", describe(&work.change));
         let (causes, correlation) = (work.change.causes.clone(), work.correlation.clone());
-        let verify = must_verify(&work.change, body.as_ref());
+        let read = match &work.stage {
+            Stage::Operating(operation) if operation.has_read() => Read::Back,
+            _ => Read::NotYet,
+        };
+        let verify = must_verify(&work.change, body.as_ref(), read);
         if verify {
             work.stage = Stage::Verifying;
             lane.members_shown = self.member_writes;
             let read = request::of_read(id, correlation.clone());
-            self.call_lane(id, read);
+            self.call_lane(id, read, now_ms);
         } else {
             let Some(work) = lane.work.take() else { return };
             self.store(&work.change, body);
@@ -260,6 +112,7 @@ impl Controller {
 
     /// The resource was read after a write.
     fn reread(&mut self, id: &ResourceId, answer: &Answer, now_ms: u64) {
+        self.dirty = true;
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
         let reply = match answer {
@@ -270,7 +123,8 @@ impl Controller {
                 let at_ms = now_ms + backoff::after(lane.failures, None);
                 let request = request::of_read(id, work.correlation.clone());
                 let stage = Stage::Rereading;
-                lane.work = Some(Work { stage, pending: Pending::Poll { request, at_ms }, ..work });
+                let pending = Pending::Poll { request, at_ms, held_ms: 0 };
+                lane.work = Some(Work { stage, pending, ..work });
                 return;
             }
         };
@@ -290,6 +144,7 @@ impl Controller {
     }
 
     fn failed(&mut self, id: &ResourceId, error: &ArmError, now_ms: u64) {
+        self.dirty = true;
         self.counts.failures += 1;
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
@@ -302,9 +157,10 @@ impl Controller {
             ErrorKind::Stale => {}
             ErrorKind::Refused => self.refused(id, &work, error, now_ms),
             ErrorKind::Throttled => {
-                let wait = backoff::after(1, error.retry_after_ms);
-                self.writes_from_ms = self.writes_from_ms.max(now_ms + wait);
-                self.back_off(id, error, now_ms);
+                // The budget is closed for as long; the write itself did nothing wrong.
+                let Some(lane) = self.lanes.get_mut(id) else { return };
+                lane.wait_until_ms = Some(now_ms + backoff::after(1, error.retry_after_ms));
+                lane.reason = Some(Arc::from(format!("{}: {}", error.code, error.message)));
             }
             ErrorKind::Missing => {
                 self.forget_lists(id);
@@ -318,7 +174,7 @@ impl Controller {
             | ErrorKind::Ambiguous => self.back_off(id, error, now_ms),
         }
         if is_open(&work, error.kind) {
-            self.read_again(id, work);
+            self.read_again(id, work, now_ms);
         }
     }
 
@@ -331,16 +187,15 @@ impl Controller {
     }
 
     /// Reads the resource before anything else is done with it.
-    fn read_again(&mut self, id: &ResourceId, work: Work) {
+    fn read_again(&mut self, id: &ResourceId, work: Work, now_ms: u64) {
         if gateway::is_table(&work.change.action) {
             self.forget_tables();
             return;
         }
         let request = request::of_read(id, work.correlation.clone());
         let Some(lane) = self.lanes.get_mut(id) else { return };
-        let pending = Pending::Poll { request: request.clone(), at_ms: 0 };
-        lane.work = Some(Work { stage: Stage::Rereading, pending, ..work });
-        self.call_lane(id, request);
+        lane.work = Some(Work { stage: Stage::Rereading, pending: Pending::Answer, ..work });
+        self.call_lane(id, request, now_ms);
     }
 
     /// Azure refuses the write: some Service's part in it is wrong.
@@ -387,6 +242,11 @@ impl Controller {
         work.find(|work| work.correlation == correlation).map(|work| &work.change)
     }
 
+    /// Resources that are being written, and since when.
+    pub fn writing(&self) -> impl Iterator<Item = (&ResourceId, u64)> {
+        self.lanes.iter().filter_map(|(id, lane)| Some((id, lane.work.as_ref()?.sent_ms)))
+    }
+
     /// Why a resource's writes wait, and until when.
     pub fn waiting(&self) -> impl Iterator<Item = (&ResourceId, &str, Option<u64>)> {
         self.lanes.iter().filter_map(|(id, lane): (_, &Lane)| {
@@ -395,13 +255,23 @@ impl Controller {
     }
 }
 
+/// Whether a resource was read after it was written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Read {
+    /// What is known of it is the answer to the write.
+    NotYet,
+    /// It was.
+    Back,
+}
+
 /// A load balancer is always read back: Azure is known to acknowledge a pool and lose it.
-fn must_verify(change: &Change, body: Option<&Value>) -> bool {
+/// Where the operation was polled to its end, that was its last answer.
+fn must_verify(change: &Change, body: Option<&Value>, read: Read) -> bool {
     match &change.action {
         Action::Put { after, .. } => {
             // The pool of a container load balancer is empty: there is nothing to lose.
             let pooled = matches!(after, Resource::LoadBalancer(b) if b.sku != Sku::Service);
-            body.is_none() || pooled
+            body.is_none() || (pooled && read == Read::NotYet)
         }
         Action::MigratePools { .. } => true,
         Action::Delete { .. }

@@ -1,15 +1,19 @@
 //! The controller's state and its step.
 
 use crate::azure_reads::{Read, Ripening};
+use crate::azure_sends::Queue;
+use crate::budget::{Budget, Limits, Urgency};
 use crate::effect::{CallId, Effect, Notice, NoticeKind};
 use crate::event::{Event, Leadership};
 use crate::kubernetes_writes::ObjectLane;
 use crate::lane::Lane;
 use crate::said::Said;
 use crate::search::Search;
+use crate::shares::Shares;
 use model::plan::Object;
 use model::world::{InFlight, Need};
 use model::{Plan, Policy, Report, ResourceId, ServiceName, ServiceUid, World};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,6 +26,8 @@ pub struct Options {
     pub gather_ms: u64,
     /// Azure writes under way at a time.
     pub writes_at_once: usize,
+    /// What is believed of Azure's limits before Azure has said anything.
+    pub limits: Limits,
     /// Kubernetes writes under way at a time.
     pub kubernetes_writes_at_once: usize,
     /// Prefix of correlation ids and Event names; differs between two processes.
@@ -40,6 +46,7 @@ impl Default for Options {
             check_interval_ms: 120_000,
             gather_ms: 2_000,
             writes_at_once: 64,
+            limits: Limits::Published,
             kubernetes_writes_at_once: 64,
             gate_timeout_ms: 60_000,
             instance: "00000000".to_owned(),
@@ -97,13 +104,16 @@ pub struct Controller {
     pub(crate) said: BTreeMap<ServiceUid, Said>,
     pub(crate) leadership: Leadership,
     pub(crate) ripening: Ripening,
+    /// Something that planning looks at may have changed.
     pub(crate) dirty: bool,
+    /// The plan stands; more of it may be sent, or read for it, than before.
+    pub(crate) look: bool,
     pub(crate) next_call: u64,
     pub(crate) next_event: u64,
-    /// No write is sent before: Azure asked so.
-    pub(crate) writes_from_ms: u64,
-    /// No read is sent before: Azure asked so.
-    pub(crate) reads_from_ms: u64,
+    pub(crate) budget: Budget,
+    pub(crate) shares: Shares,
+    /// Writes that wait for budget.
+    pub(crate) queue: Queue,
     pub(crate) effects: Vec<Effect>,
     pub(crate) counts: Counts,
     /// Writes of pool members so far: each gives a new ETag to the load balancers it is behind.
@@ -133,6 +143,7 @@ impl Controller {
     pub fn new(policy: Policy, options: Options) -> Self {
         Self {
             leadership: options.leadership,
+            budget: Budget::new(options.limits),
             policy,
             options,
             world: World::default(),
@@ -155,10 +166,11 @@ impl Controller {
             said: BTreeMap::new(),
             ripening: Ripening::Done,
             dirty: true,
+            look: false,
             next_call: 0,
             next_event: 0,
-            writes_from_ms: 0,
-            reads_from_ms: 0,
+            shares: Shares::default(),
+            queue: Queue::default(),
             effects: Vec::new(),
             counts: Counts::default(),
             member_writes: 0,
@@ -191,6 +203,12 @@ impl Controller {
         &self.report
     }
 
+    /// What is known of Azure's limits.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// What has been counted.
     #[must_use]
     pub fn counts(&self) -> &Counts {
@@ -205,10 +223,13 @@ impl Controller {
         self.pass_time(now_ms);
         // A search that goes on, or a hold that ends, makes another plan; each time fewer wait.
         let mut rounds = 0;
-        while self.dirty && rounds < 64 {
-            self.dirty = false;
+        while (self.dirty || self.look) && rounds < 64 {
             rounds += 1;
-            self.make_plan(now_ms);
+            self.look = false;
+            // A plan is dear, and without a new fact it comes to the same.
+            if std::mem::take(&mut self.dirty) {
+                self.make_plan();
+            }
             self.follow_busy(now_ms);
             self.read_needs(now_ms);
             if self.leadership == Leadership::Held {
@@ -227,11 +248,15 @@ impl Controller {
     fn take(&mut self, event: Event, now_ms: u64) {
         match event {
             Event::Kubernetes(fact) => self.learn(fact, now_ms),
-            Event::Azure { call, answer } => match self.callers.remove(&call) {
-                Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
-                Some(Caller::Read(need)) => self.advance_read(&need, answer, now_ms),
-                Some(Caller::Object(_) | Caller::Event) | None => {}
-            },
+            Event::Azure { call, answer } => {
+                // Those that waited for this answer go at once.
+                self.look |= self.budget.answered(call, &answer, now_ms);
+                match self.callers.remove(&call) {
+                    Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
+                    Some(Caller::Read(need)) => self.advance_read(&need, answer, now_ms),
+                    Some(Caller::Object(_) | Caller::Event) | None => {}
+                }
+            }
             Event::KubernetesWritten { call, answer } => match self.callers.remove(&call) {
                 Some(Caller::Object(object)) => self.written(&object, answer, now_ms),
                 Some(Caller::Event) => self.posted(),
@@ -243,6 +268,9 @@ impl Controller {
                     self.reread_everything();
                     self.inherit_all(now_ms);
                 }
+                if leadership == Leadership::Lost {
+                    self.queue = Queue::default();
+                }
                 self.leadership = leadership;
                 self.dirty = true;
             }
@@ -251,18 +279,17 @@ impl Controller {
     }
 
     fn pass_time(&mut self, now_ms: u64) {
-        let due: Vec<ResourceId> = self
-            .lanes
-            .iter()
-            .filter(|(_, lane)| lane.wake_ms().is_some_and(|at| at <= now_ms))
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in due {
+        let due = self.lanes.iter().filter(|(_, l)| l.wake_ms().is_some_and(|at| at <= now_ms));
+        // Where there is not enough budget for all polls, those that many Services wait for come
+        // first, then the one that is due for longest.
+        let mut due: Vec<(Reverse<Urgency>, u64, ResourceId)> =
+            due.map(|(id, l)| (Reverse(l.urgency()), l.due_ms(), id.clone())).collect();
+        due.sort_unstable();
+        for (_, _, id) in due {
             self.wake_lane(&id, now_ms);
         }
-        let gathered = self.lanes.values().filter_map(|l| l.gathering_since_ms);
-        if gathered.min().is_some_and(|since| since + self.options.gather_ms <= now_ms) {
-            self.dirty = true;
+        if self.gathered_ms().is_some_and(|at| at <= now_ms) {
+            self.look = true;
         }
         let ended: Vec<ServiceUid> = self
             .world
@@ -282,19 +309,17 @@ impl Controller {
             }
             self.dirty = true;
         }
-        let gates = [self.writes_from_ms, self.reads_from_ms];
-        if gates.iter().any(|at| *at != 0 && *at <= now_ms) {
-            self.writes_from_ms =
-                if self.writes_from_ms <= now_ms { 0 } else { self.writes_from_ms };
-            self.reads_from_ms = if self.reads_from_ms <= now_ms { 0 } else { self.reads_from_ms };
-            self.dirty = true;
+        if self.queue.wake_ms.is_some_and(|at| at <= now_ms) {
+            self.queue.wake_ms = None;
+            self.look = true;
         }
         self.pass_gates(now_ms);
+        self.go_on_reading(now_ms);
         self.check_drift(now_ms);
         self.ripen(now_ms);
     }
 
-    fn make_plan(&mut self, _now_ms: u64) {
+    fn make_plan(&mut self) {
         self.world.in_flight = self
             .lanes
             .iter()
@@ -319,19 +344,11 @@ impl Controller {
     #[must_use]
     pub fn next_wake_ms(&self) -> Option<u64> {
         let lanes = self.lanes.values().filter_map(Lane::wake_ms);
-        // What is shut until later is not looked at before, or waiting would be spinning.
-        let gathered = self
-            .lanes
-            .values()
-            .filter(|lane| self.leadership == Leadership::Held && lane.work.is_none())
-            .filter_map(|lane| Some((lane.gathering_since_ms?, lane.wait_until_ms.unwrap_or(0))))
-            .map(|(since, until)| (since + self.options.gather_ms).max(until))
-            .map(|at| at.max(self.writes_from_ms));
+        let gathered = self.gathered_ms().into_iter();
         let reads = self.reads.values().filter_map(|r| r.wake_ms(self.options.check_interval_ms));
-        let reads = reads.map(|at| at.max(self.reads_from_ms));
         let holds = self.world.holds.values().filter_map(|h| h.until_ms);
         let objects = self.objects.values().filter_map(|o| o.wait_until_ms);
-        let gates = [self.writes_from_ms, self.reads_from_ms].into_iter().filter(|at| *at != 0);
+        let queue = self.queue.wake_ms.into_iter();
         let ripe = self.ripening.wake_ms().into_iter();
         let late = self.wake_gates_ms().into_iter();
         lanes
@@ -341,7 +358,21 @@ impl Controller {
             .chain(reads)
             .chain(holds)
             .chain(objects)
-            .chain(gates)
+            .chain(queue)
+            .min()
+    }
+
+    /// When the first write has waited long enough for others to join it. One that waits for
+    /// budget since is looked at when there is some.
+    fn gathered_ms(&self) -> Option<u64> {
+        let may_write = self.leadership == Leadership::Held;
+        let gather_ms = self.gather_ms();
+        self.lanes
+            .values()
+            .filter(|lane| may_write && lane.work.is_none() && lane.ready_since_ms.is_none())
+            // What is shut until later is not looked at before, or waiting would be spinning.
+            .filter_map(|lane| Some((lane.gathering_since_ms?, lane.wait_until_ms.unwrap_or(0))))
+            .map(|(since, until)| (since + gather_ms).max(until))
             .min()
     }
 

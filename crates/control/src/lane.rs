@@ -1,5 +1,6 @@
 //! One lane a resource: idle, or one write under way.
 
+use crate::budget::Urgency;
 use arm::Request;
 use arm::operation::Operation;
 use model::plan::{Action, Change};
@@ -18,6 +19,8 @@ pub(crate) struct Lane {
     pub wait_until_ms: Option<u64>,
     /// Why nothing is sent, or why the last write failed.
     pub reason: Option<Arc<str>>,
+    /// Since when a write could have been sent.
+    pub ready_since_ms: Option<u64>,
     /// Since when a write waits for others to join it.
     pub gathering_since_ms: Option<u64>,
     /// When the last write ended.
@@ -51,7 +54,7 @@ pub(crate) struct Work {
 #[derive(Debug)]
 pub(crate) enum Stage {
     /// The operation runs.
-    Operating(Operation),
+    Operating(Box<Operation>),
     /// It has succeeded; the resource is read to see what it has come to.
     Verifying,
     /// It failed in a way that leaves the resource's state open; the resource is read.
@@ -69,6 +72,8 @@ pub(crate) enum Pending {
         request: Request,
         /// When.
         at_ms: u64,
+        /// Not before, for want of budget.
+        held_ms: u64,
     },
 }
 
@@ -78,10 +83,29 @@ impl Lane {
         self.work.is_none() && self.wait_until_ms.is_none_or(|until| until <= now_ms)
     }
 
+    /// How much its calls are worth: what only one Service waits for leaves a little for what many
+    /// wait for.
+    pub fn urgency(&self) -> Urgency {
+        match &self.work {
+            Some(work) if work.change.causes.len() == 1 => Urgency::Normal,
+            Some(_) | None => Urgency::Urgent,
+        }
+    }
+
+    /// When what it does next was due, were there budget enough.
+    pub fn due_ms(&self) -> u64 {
+        match &self.work {
+            Some(Work { pending: Pending::Poll { at_ms, .. }, .. }) => *at_ms,
+            Some(_) | None => 0,
+        }
+    }
+
     /// When this lane needs attention again without an answer.
     pub fn wake_ms(&self) -> Option<u64> {
         match &self.work {
-            Some(Work { pending: Pending::Poll { at_ms, .. }, .. }) => Some(*at_ms),
+            Some(Work { pending: Pending::Poll { at_ms, held_ms, .. }, .. }) => {
+                Some(*at_ms.max(held_ms))
+            }
             Some(_) => None,
             None => self.wait_until_ms,
         }

@@ -5,6 +5,7 @@
 //! socket and draws no random number: the same events at the same times give the same effects.
 
 pub mod backoff;
+pub mod budget;
 pub mod effect;
 pub mod event;
 pub mod gates;
@@ -12,6 +13,7 @@ pub mod request;
 pub mod search;
 
 mod azure_reads;
+mod azure_sends;
 mod azure_writes;
 mod controller;
 mod gateway;
@@ -20,6 +22,7 @@ mod keep;
 mod kubernetes_writes;
 mod lane;
 mod said;
+mod shares;
 
 pub use controller::{Controller, Counts, Options};
 pub use effect::{CallId, Effect, KubernetesCall, Notice, NoticeKind};

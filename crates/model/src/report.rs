@@ -78,6 +78,13 @@ pub enum Wait {
         /// When it is tried again, in milliseconds of the controller's clock.
         until_ms: Option<u64>,
     },
+    /// Azure lets no more calls through for now.
+    Budget {
+        /// Which calls.
+        limit: &'static str,
+        /// When it is its turn, as far as can be told, in milliseconds of the controller's clock.
+        until_ms: u64,
+    },
     /// This resource is being written.
     Writing(ResourceId),
     /// Its status is being written.
@@ -106,6 +113,7 @@ impl fmt::Display for Wait {
             Self::Resource { id, until } => write!(f, "{} {until}", short(id)),
             Self::Gathering { others } => write!(f, "{others} more to join the same write"),
             Self::SetAside { reason, .. } => write!(f, "the next try after: {reason}"),
+            Self::Budget { limit, .. } => write!(f, "the budget of {limit}"),
             Self::Writing(id) => write!(f, "the write of {}", short(id)),
             Self::Status => f.write_str("its status to be written"),
         }

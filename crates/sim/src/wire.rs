@@ -1,5 +1,6 @@
 //! What the emulators say becomes what the controller's edge would have made of it.
 
+use arm::exchange::read_remaining;
 use arm::{Answer, Reply, Request, Target, TransportFault};
 use azure_emulator::{Answer as AzureAnswer, Fate, Request as AzureRequest};
 use control::{KubernetesAnswer, KubernetesCall};
@@ -29,11 +30,7 @@ pub fn azure_answer(answer: AzureAnswer) -> (Answer, u64) {
     let headers: BTreeMap<String, String> =
         answer.headers.into_iter().map(|(k, v)| (k.to_lowercase(), v)).collect();
     let header = |name: &str| headers.get(name).cloned();
-    let remaining = headers
-        .iter()
-        .filter(|(name, _)| name.starts_with("x-ms-ratelimit-remaining-"))
-        .filter_map(|(name, value)| Some((name.clone(), value.parse::<u64>().ok()?)))
-        .min_by_key(|(_, value)| *value);
+    let remaining = headers.iter().flat_map(|(name, value)| read_remaining(name, value)).collect();
     let reply = Reply {
         status: answer.status,
         async_operation: header("azure-asyncoperation"),

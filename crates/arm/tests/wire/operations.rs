@@ -1,7 +1,9 @@
 //! Long-running operations, answer by answer.
 
 use crate::{answer, broken, reply, request, unsent};
-use arm::operation::{FIRST_POLL_MS, LONGEST_POLL_MS, MAX_FAULTS, MAX_POLLS};
+use arm::operation::{
+    FIRST_POLL_MS, LONGEST_POLL_MS, LONGEST_RUN_MS, LONGEST_SILENT_MS, MAX_FAULTS,
+};
 use arm::{Answer, ErrorKind, Method, Operation, Reply, Step, Target};
 use serde_json::{Value, json};
 
@@ -259,7 +261,32 @@ fn an_operation_without_end_ends() {
     let mut operation = Operation::start(&request(Method::Put));
     operation.advance(&with(201, state("Updating"), Some(OPERATION), None));
     let running = answer(200, json!({"status": "InProgress"}));
-    let steps = (0..=MAX_POLLS).map(|_| operation.advance(&running));
-    let last = steps.last().unwrap();
-    assert!(matches!(last, Step::Failed(e) if e.kind == ErrorKind::Ambiguous));
+    // The first poll was asked for before; the last one may end a poll's wait too late.
+    let waited = FIRST_POLL_MS + waits_until_lost(&mut operation, &running);
+    assert!((LONGEST_RUN_MS..LONGEST_RUN_MS + LONGEST_POLL_MS).contains(&waited), "{waited}");
+}
+
+#[test]
+fn a_resource_that_stays_updating_without_an_operation_is_given_up_sooner() {
+    let mut operation = Operation::start(&request(Method::Put));
+    let updating = with(200, state("Updating"), None, None);
+    operation.advance(&updating);
+    let waited = FIRST_POLL_MS + waits_until_lost(&mut operation, &updating);
+    let range = LONGEST_SILENT_MS..LONGEST_SILENT_MS + LONGEST_POLL_MS;
+    assert!(range.contains(&waited), "{waited}");
+}
+
+/// The same answer until the operation is given up; the time it waited between polls.
+fn waits_until_lost(operation: &mut Operation, answer: &Answer) -> u64 {
+    let mut waited = 0;
+    loop {
+        match operation.advance(answer) {
+            Step::Poll { after_ms, .. } => waited += after_ms,
+            Step::Failed(e) => {
+                assert_eq!(e.kind, ErrorKind::Ambiguous);
+                return waited;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

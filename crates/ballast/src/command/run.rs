@@ -9,6 +9,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::pages::Pages;
 use crate::signal;
 use clap::{ArgAction, ValueEnum};
+use control::budget::Limits;
 use control::{Controller, Leadership};
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
@@ -55,6 +56,27 @@ pub struct Args {
     /// How long a Pod waits for our readiness gate before it is let through, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub readiness_gate_timeout: u64,
+    /// Which of Azure's call limits to start from; what Azure answers counts in any case
+    #[arg(long, value_enum, value_name = "LIMITS", default_value = "published")]
+    pub azure_limits: AzureLimits,
+}
+
+/// What is believed of Azure's limits before Azure has said anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AzureLimits {
+    /// Those that Azure has published.
+    Published,
+    /// None: for an emulator, or a stack without limits.
+    Unknown,
+}
+
+impl From<AzureLimits> for Limits {
+    fn from(limits: AzureLimits) -> Self {
+        match limits {
+            AzureLimits::Published => Self::Published,
+            AzureLimits::Unknown => Self::Unknown,
+        }
+    }
 }
 
 /// How log lines look.
@@ -139,6 +161,7 @@ pub async fn run(args: Args) -> Outcome {
     let mut options = options(classes.clone());
     options.check_interval_ms = args.check_interval.saturating_mul(1_000);
     options.gate_timeout_ms = args.readiness_gate_timeout;
+    options.limits = args.azure_limits.into();
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let controller = SharedController::new(Controller::new(started.policy, options));
     let notices = NoticeSink::default();

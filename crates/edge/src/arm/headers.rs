@@ -2,6 +2,7 @@
 
 use crate::retry_after::{retry_after_ms, text};
 use crate::web::WebReply;
+use arm::exchange::read_remaining;
 use arm::{Method, Page, Reply};
 use http::HeaderMap;
 use serde::Deserialize;
@@ -51,19 +52,10 @@ fn page(bytes: &[u8]) -> Option<Page> {
     Some(Page { items, next: text.next })
 }
 
-fn remaining(headers: &HeaderMap) -> Option<(String, u64)> {
-    let limits =
-        headers.iter().filter(|(name, _)| name.as_str().starts_with("x-ms-ratelimit-remaining-"));
-    limits
-        .filter_map(|(name, value)| {
-            Some((name.as_str().to_string(), smallest(value.to_str().ok()?)?))
-        })
-        .min_by_key(|(_, left)| *left)
-}
-
-/// A number, or as Compute has it: `Microsoft.Compute/LowCostGet3Min;107,…/LowCostGet30Min;807`.
-fn smallest(value: &str) -> Option<u64> {
-    value.split(',').filter_map(|part| part.rsplit(';').next()?.trim().parse::<u64>().ok()).min()
+fn remaining(headers: &HeaderMap) -> Vec<(String, u64)> {
+    let texts =
+        headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+    texts.flat_map(|(name, value)| read_remaining(name, value)).collect()
 }
 
 #[cfg(test)]
@@ -79,18 +71,23 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_remaining_limit_is_named() {
+    fn every_remaining_limit_is_named() {
         let map = headers(&[
             ("x-ms-ratelimit-remaining-subscription-reads", "11999"),
             (
                 "x-ms-ratelimit-remaining-resource",
-                "Microsoft.Compute/A3Min;107,Microsoft.Compute/B;80",
+                "Microsoft.Compute/A3Min;107, Microsoft.Compute/B;80,none",
             ),
             ("x-ms-ratelimit-remaining-subscription-writes", "many"),
+            ("x-ms-request-charge", "1"),
         ]);
-        let expected = ("x-ms-ratelimit-remaining-resource".to_string(), 80);
-        assert_eq!(remaining(&map), Some(expected));
-        assert_eq!(remaining(&HeaderMap::new()), None);
+        let expected = [
+            ("x-ms-ratelimit-remaining-subscription-reads".to_string(), 11_999),
+            ("microsoft.compute/a3min".to_string(), 107),
+            ("microsoft.compute/b".to_string(), 80),
+        ];
+        assert_eq!(remaining(&map), expected);
+        assert_eq!(remaining(&HeaderMap::new()), []);
     }
 
     #[test]

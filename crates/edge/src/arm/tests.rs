@@ -78,7 +78,7 @@ async fn a_write_carries_its_headers_and_the_answer_its_own() {
         async_operation: Some("http://127.0.0.1/op".into()),
         location: Some("http://127.0.0.1/loc".into()),
         retry_after_ms: Some(3000),
-        remaining: Some(("x-ms-ratelimit-remaining-subscription-writes".into(), 99)),
+        remaining: vec![("x-ms-ratelimit-remaining-subscription-writes".into(), 99)],
         body: Some(json!({"name": "x"})),
         page: None,
     };

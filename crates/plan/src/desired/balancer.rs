@@ -140,7 +140,7 @@ fn fate(draft: &Draft<'_>, seats: &Seats, part: &str) -> Fate {
     };
     match draft.cases[uid].stance {
         Stance::Kept | Stance::Container(_) => Fate::Stays,
-        Stance::Wanted(_) if seats.services.contains(uid) => Fate::Stays,
+        Stance::Wanted(_) if seats.has(uid) => Fate::Stays,
         Stance::Wanted(_) | Stance::Leaving => Fate::Goes(Some(uid.clone())),
     }
 }
@@ -196,7 +196,9 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
 
 /// Whether a part's name is a Service's, by the folded base name.
 pub(super) fn is_of(part: &str, base: &str) -> bool {
-    name::base_of(part).is_some_and(|b| b.eq_ignore_ascii_case(base))
+    // The comparison is the cheaper half, and it is asked of all parts for all Services.
+    let begins = part.get(..base.len()).is_some_and(|b| b.eq_ignore_ascii_case(base));
+    begins && name::base_of(part).is_some_and(|b| b.len() == base.len())
 }
 
 /// Whether any rule left on the load balancer refers to this frontend.

@@ -20,7 +20,7 @@ pub(crate) fn addresses(
     intent: &Intent,
     standing: &BTreeMap<Family, IpAddr>,
 ) -> BTreeMap<Family, IpAddr> {
-    let seated = placement.balancers.values().any(|s| s.services.contains(&intent.uid));
+    let seated = placement.balancers.values().any(|s| s.has(&intent.uid));
     let missing = intent.families.iter().filter(|f| seated && !standing.contains_key(*f));
     missing
         .filter_map(|&family| {

@@ -268,7 +268,7 @@ fn claim(draft: &Draft<'_>, user: &str, ip: &PublicIp, chosen: &Chosen) -> Claim
         // Its own public IP cannot be chosen yet: what it has stays until it can.
         Stance::Wanted(intent)
             if intent.exposure == Exposure::Public
-                && !chosen.keys().any(|(owner, _)| owner == uid) =>
+                && !Family::ALL.iter().any(|f| chosen.contains_key(&(uid.clone(), *f))) =>
         {
             Claim::Holds
         }

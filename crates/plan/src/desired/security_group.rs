@@ -158,7 +158,7 @@ pub(crate) fn frontends(
 ) -> BTreeMap<Family, IpAddr> {
     let mut found = BTreeMap::new();
     let uid = &intent.uid;
-    let seats = placement.balancers.iter().filter(|(_, s)| s.services.contains(uid));
+    let seats = placement.balancers.iter().filter(|(_, s)| s.has(uid));
     for (id, _) in seats {
         let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
         for &family in &intent.families {
@@ -188,8 +188,7 @@ fn node_addresses(
     family: Family,
 ) -> BTreeSet<IpAddr> {
     let mut found = BTreeSet::new();
-    for (id, seats) in placement.balancers.iter().filter(|(_, s)| s.services.contains(&intent.uid))
-    {
+    for (id, seats) in placement.balancers.iter().filter(|(_, s)| s.has(&intent.uid)) {
         let name = pool::of(draft.policy, intent, family);
         let balancer = draft.balancers().and_then(|all| all.get(id));
         let pools = balancer.into_iter().flat_map(|b| &b.pools);

@@ -34,6 +34,8 @@ pub(crate) struct Seats {
     pub exposure: Exposure,
     /// Services, those that are there already first, then by name.
     pub services: Vec<ServiceUid>,
+    /// The same, to be asked for one.
+    uids: BTreeSet<ServiceUid>,
     /// What its pools hold.
     pub backends: Backends,
     /// Nodes of the Services that have a pool to themselves.
@@ -56,10 +58,16 @@ impl Seats {
         Self {
             exposure,
             services: Vec::new(),
+            uids: BTreeSet::new(),
             backends: Backends::AsTheyAre,
             local: BTreeMap::new(),
             awaited: None,
         }
+    }
+
+    /// Whether a Service is to be on it.
+    pub fn has(&self, uid: &ServiceUid) -> bool {
+        self.uids.contains(uid)
     }
 }
 
@@ -143,6 +151,7 @@ fn seat(draft: &mut Draft<'_>, placement: &mut Placement, id: &ResourceId, uid: 
     let Some(exposure) = case.intent().map(|i| i.exposure) else { return };
     let seats = placement.balancers.entry(id.clone()).or_insert_with(|| Seats::empty(exposure));
     seats.services.push(uid.clone());
+    seats.uids.insert(uid.clone());
 }
 
 /// Load balancers outside the layout that hold a frontend of one of our Services: left by another

@@ -30,9 +30,10 @@ enum Anchor {
 type Index = usize;
 
 struct Choice<'a> {
-    policy: &'a Policy,
     configs: &'a [LoadBalancerConfig],
     crowd: Crowd,
+    /// The load balancers of each configuration, public and internal.
+    ids: Vec<[ResourceId; 2]>,
     /// Where shared addresses are, or are to be.
     anchors: BTreeMap<(Exposure, Anchor), Index>,
 }
@@ -52,7 +53,10 @@ pub(super) fn place(
     }
     add_others(draft, &mut placement);
     let crowd = Crowd::of(draft);
-    let mut choice = Choice { policy, configs, crowd, anchors: BTreeMap::new() };
+    let ids = configs.iter();
+    let ids =
+        ids.map(|c| [Exposure::Public, Exposure::Internal].map(|e| id(policy, c, e))).collect();
+    let mut choice = Choice { configs, crowd, ids, anchors: BTreeMap::new() };
     choice.find_anchors(draft);
     let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
         draft.cases.keys().cloned().partition(|uid| !choice.crowd.homes(uid).is_empty());
@@ -60,7 +64,7 @@ pub(super) fn place(
         let Some(intent) = draft.cases[&uid].intent().cloned() else { continue };
         match choice.of(draft, &intent, chosen) {
             Ok(at) => {
-                let id = id(policy, &configs[at], intent.exposure);
+                let id = choice.id(at, intent.exposure).clone();
                 choice.crowd.seat(&id, &intent);
                 for anchor in anchors(&intent, chosen) {
                     choice.anchors.entry((intent.exposure, anchor)).or_insert(at);
@@ -101,11 +105,18 @@ fn anchors(intent: &Intent, chosen: &Chosen) -> Vec<Anchor> {
 }
 
 impl Choice<'_> {
+    fn id(&self, at: Index, exposure: Exposure) -> &ResourceId {
+        let [public, internal] = &self.ids[at];
+        match exposure {
+            Exposure::Public => public,
+            Exposure::Internal => internal,
+        }
+    }
+
     fn find_anchors(&mut self, draft: &Draft<'_>) {
-        for (at, config) in self.configs.iter().enumerate() {
+        for at in 0..self.configs.len() {
             for exposure in [Exposure::Public, Exposure::Internal] {
-                let id = id(self.policy, config, exposure);
-                let balancer = draft.balancers().and_then(|all| all.get(&id));
+                let balancer = draft.balancers().and_then(|all| all.get(self.id(at, exposure)));
                 for frontend in balancer.into_iter().flat_map(|b| &b.frontends) {
                     let anchor = match &frontend.address {
                         FrontendAddress::Public(id) => Some(Anchor::Public(id.clone())),
@@ -122,9 +133,7 @@ impl Choice<'_> {
     /// The configuration that a Service is to be on.
     fn of(&self, draft: &Draft<'_>, intent: &Intent, chosen: &Chosen) -> Result<Index, Finding> {
         let homes = self.crowd.homes(&intent.uid);
-        let is_on = |at: &Index, exposure: Exposure| {
-            homes.contains(&id(self.policy, &self.configs[*at], exposure))
-        };
+        let is_on = |at: &Index, exposure: Exposure| homes.contains(self.id(*at, exposure));
         let other = match intent.exposure {
             Exposure::Public => Exposure::Internal,
             Exposure::Internal => Exposure::Public,
@@ -207,7 +216,7 @@ impl Choice<'_> {
 
     /// An empty load balancer, else a new one, else the one with the fewest rules.
     fn choose(&self, eligible: &[Index], exposure: Exposure) -> Result<Index, Finding> {
-        let rules = |at: &&Index| self.crowd.rules(&id(self.policy, &self.configs[**at], exposure));
+        let rules = |at: &&Index| self.crowd.rules(self.id(**at, exposure));
         let empty = eligible.iter().find(|at| rules(at) == Some(0));
         let new = || eligible.iter().find(|at| rules(at).is_none());
         let fewest = || {

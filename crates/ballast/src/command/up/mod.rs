@@ -16,6 +16,7 @@ use crate::render::notice::render;
 use crate::status::StatusDocument;
 use crate::{cluster, command, signal};
 use azure_emulator::{Azure, SampleGateway, SampleOptions, sample_estate};
+use control::budget::Limits;
 use control::{Controller, Notice};
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
@@ -152,7 +153,8 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
 
     let notices = NoticeSink::default();
     let heard = notices.listen();
-    let (engine, controller) = connect(&config.to_string(), &places, clock, notices).await?;
+    let (engine, controller) =
+        connect(&config.to_string(), &places, clock, notices, &args.manner).await?;
     let shown = Pages::new(clock);
     shown.show(controller.clone(), &engine.notices);
     tokio::spawn(shown.serve(pages_socket, Access::Machine, stop.child_token()));
@@ -189,6 +191,7 @@ async fn connect(
     places: &Places,
     clock: Clock,
     notices: NoticeSink,
+    manner: &Manner,
 ) -> Result<(Engine, SharedController), Failure> {
     let environment = BTreeMap::new();
     let sources =
@@ -199,7 +202,10 @@ async fn connect(
     })?;
     let azure = AzureConnection::open(&config.settings, clock).await?;
     let client = cluster::client(&ConnectFrom::Address(places.kubernetes.clone())).await?;
-    let controller = Controller::new(config.policy, options(BTreeSet::new()));
+    let mut options = options(BTreeSet::new());
+    // The emulated Azure has the published limits when it is told to.
+    options.limits = if manner.throttle { Limits::Published } else { Limits::Unknown };
+    let controller = Controller::new(config.policy, options);
     let engine = Engine { clock, client, azure, notices };
     Ok((engine, SharedController::new(controller)))
 }

@@ -1,0 +1,179 @@
+//! What is known about one limit: what is left, what is under way, whether Azure has closed it.
+
+use super::bucket::Bucket;
+use crate::backoff;
+use std::collections::BTreeSet;
+
+/// How soon to look again where the next call waits for an answer.
+const LOOK_AGAIN_MS: u64 = 1_000;
+/// Over how much time a refill is measured.
+const MEASURE_MS: u64 = 3_000;
+
+/// Whether calls go through freely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gate {
+    /// They do.
+    Open,
+    /// One at a time, until one is answered: after Azure has closed it, and at the start.
+    Trying,
+}
+
+/// What Azure said about how many calls are left, and when.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    at_ms: u64,
+    left: u64,
+    number: u64,
+}
+
+/// One limit's account.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    pub bucket: Bucket,
+    gate: Gate,
+    /// Azure asked for no call before.
+    pub closed_until_ms: u64,
+    /// Whether Azure said itself how long it stays closed.
+    told: bool,
+    /// Calls made so far: the number of the last one.
+    made: u64,
+    under_way: BTreeSet<u64>,
+    /// Refusals in a row.
+    strikes: u32,
+    /// Calls up to this number were made before the last refusal was known.
+    known: u64,
+    /// Since when nothing was refused, or when more was last tried.
+    calm_ms: u64,
+    heard: Option<Heard>,
+    /// Calls that Azure refused since the start.
+    pub throttled: u64,
+}
+
+impl Account {
+    pub fn new(bucket: Bucket, careful: bool, now_ms: u64) -> Self {
+        Self {
+            bucket,
+            gate: if careful { Gate::Trying } else { Gate::Open },
+            closed_until_ms: 0,
+            told: false,
+            made: 0,
+            under_way: BTreeSet::new(),
+            strikes: 0,
+            known: 0,
+            calm_ms: now_ms,
+            heard: None,
+            throttled: 0,
+        }
+    }
+
+    /// Brings it to this moment.
+    pub fn pass(&mut self, now_ms: u64) {
+        self.bucket.pass(now_ms);
+        if self.closed_until_ms != 0 && self.closed_until_ms <= now_ms {
+            if self.told {
+                self.bucket.reopen();
+            }
+            self.closed_until_ms = 0;
+        }
+        if self.calm_ms + self.bucket.grows_after_ms() <= now_ms {
+            self.calm_ms = now_ms;
+            self.bucket.grow();
+        }
+    }
+
+    /// Whether a call may be made now that leaves so many for others; else when to ask again.
+    pub fn ask(&self, spare: u64, now_ms: u64) -> Result<(), u64> {
+        if now_ms < self.closed_until_ms {
+            return Err(self.closed_until_ms);
+        }
+        if self.gate == Gate::Trying && !self.under_way.is_empty() {
+            return Err(now_ms + LOOK_AGAIN_MS);
+        }
+        // A trial is worth more than what is kept for others: without it nothing goes on.
+        let spare = if self.gate == Gate::Trying { 0 } else { spare };
+        if self.bucket.left() > spare {
+            return Ok(());
+        }
+        let ready_ms = self.ready_ms(1, spare, now_ms);
+        if ready_ms <= now_ms { Err(now_ms + LOOK_AGAIN_MS) } else { Err(ready_ms) }
+    }
+
+    /// When so many calls may have been made.
+    pub fn ready_ms(&self, calls: u64, spare: u64, now_ms: u64) -> u64 {
+        self.bucket.ready_ms(calls + spare, now_ms).max(self.closed_until_ms)
+    }
+
+    /// A call is made; returns its number.
+    pub fn take(&mut self, now_ms: u64) -> u64 {
+        self.bucket.take(now_ms);
+        self.made += 1;
+        self.under_way.insert(self.made);
+        self.made
+    }
+
+    /// A call did not reach Azure.
+    pub fn not_sent(&mut self, number: u64) {
+        self.under_way.remove(&number);
+        self.bucket.put_back();
+    }
+
+    /// A call has ended, it is not known how.
+    pub fn lost(&mut self, number: u64) {
+        self.under_way.remove(&number);
+    }
+
+    /// Azure let a call through; true when this opens the way for others.
+    pub fn passed(&mut self, number: u64) -> bool {
+        self.under_way.remove(&number);
+        if number <= self.known {
+            return false;
+        }
+        self.strikes = 0;
+        std::mem::replace(&mut self.gate, Gate::Open) == Gate::Trying
+    }
+
+    /// Azure says how many calls are left after this one.
+    pub fn hear(&mut self, number: u64, left: u64, now_ms: u64) {
+        // What has been sent since, and what was on the way, it need not have counted yet.
+        let before = self.under_way.range(..number).count();
+        let after = self.made - number;
+        let uncounted = after + u64::try_from(before).unwrap_or(0);
+        self.bucket.set_left(left.saturating_sub(uncounted));
+        let Some(last) = self.heard else {
+            self.heard = Some(Heard { at_ms: now_ms, left, number });
+            return;
+        };
+        let took_ms = now_ms.saturating_sub(last.at_ms);
+        if number < last.number || took_ms < MEASURE_MS {
+            return;
+        }
+        // A bucket that is nearly full overflows: what comes in shows only below.
+        let half = self.bucket.size() / 2;
+        if left < half && last.left < half {
+            let gained = (left + (number - last.number)).saturating_sub(last.left);
+            self.bucket.measured(gained * 1_000_000 / took_ms);
+        }
+        self.heard = Some(Heard { at_ms: now_ms, left, number });
+    }
+
+    /// Azure refused a call: too many.
+    pub fn refused(&mut self, number: u64, asked_ms: Option<u64>, now_ms: u64) {
+        self.under_way.remove(&number);
+        self.bucket.put_back();
+        self.throttled += 1;
+        self.calm_ms = now_ms;
+        self.heard = None;
+        if number > self.known {
+            // Those that were sent before this answer came say the same thing again.
+            self.known = self.made;
+            self.strikes += 1;
+            self.bucket.shrink();
+        }
+        let until_ms = now_ms + backoff::after(self.strikes.max(1), asked_ms);
+        if until_ms > self.closed_until_ms {
+            self.closed_until_ms = until_ms;
+            self.told = asked_ms.is_some();
+        }
+        self.gate = Gate::Trying;
+    }
+}
