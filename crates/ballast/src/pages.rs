@@ -234,7 +234,7 @@ fn budget(text: &mut String, controller: &Controller, now_ms: u64) {
             &|l| l.share_percent,
         ),
         ("budget_waiting", "gauge", "Writes that wait for this limit", &|l| {
-            waiting.get(&l.limit).map_or(0, |n| u64::try_from(*n).unwrap_or(u64::MAX))
+            waiting.get(&l.limit).map_or(0, |waiting| waiting.writes)
         }),
         ("budget_refusals", "counter", "Calls that Azure refused as too many", &|l| l.throttled),
     ];

@@ -1,6 +1,7 @@
 //! The status document: each Service, how far it is and what it waits on.
 
 use control::Controller;
+use control::budget::Level;
 use model::kubernetes::Service;
 use model::report::{ServiceReport, State, Wait};
 use model::{Policy, Report, ResourceId, ServiceUid, World};
@@ -68,6 +69,7 @@ impl StatusDocument {
             service.since_ms = controller.since_ms(&ServiceUid::new(&service.uid));
         }
         document.troubles.splice(0..0, crate::pages::unready(controller));
+        document.troubles.extend(closed(controller, now_ms));
         document.writes = Some(controller.counts().writes);
         document.reads = Some(controller.counts().reads);
         document
@@ -121,6 +123,22 @@ fn status(world: &World, uid: &ServiceUid, report: &ServiceReport) -> ServiceSta
         errors,
         retry_ms: hold.and_then(|h| h.until_ms),
     }
+}
+
+/// Limits of which Azure said that they are used up.
+fn closed(controller: &Controller, now_ms: u64) -> Vec<String> {
+    let waiting = controller.waiting_for_budget();
+    let closed = controller.budget().levels(now_ms).filter(|l| l.closed_until_ms > now_ms);
+    let words = closed.map(|Level { limit, closed_until_ms, .. }| {
+        let seconds = (closed_until_ms - now_ms).div_ceil(1_000);
+        let writes = waiting.get(&limit).map_or(0, |waiting| waiting.writes);
+        format!(
+            "Azure's limit on {limit} of subscription {} is used up: none is sent for {seconds} s, \
+             {writes} writes wait",
+            limit.subscription
+        )
+    });
+    words.collect()
 }
 
 /// Resources that are being written, and since when.

@@ -76,6 +76,14 @@ fn every_page_has_the_policy_and_tells_of_a_service() {
     }
     let shown = |path: &str| get(&address, path, &host).1;
     assert!(shown("/").contains("href=\"/services/default/web\"") && shown("/").contains(&ip));
+    let overview = shown("/");
+    assert!(overview.contains("Resource Manager writes") && overview.contains("network reads"));
+    let (_, metrics) = http_text(&address, "GET", "/metrics", None);
+    for name in ["left", "share_percent", "waiting", "refusals_total"] {
+        let of = |line: &&str| line.starts_with(&format!("ballast_budget_{name}{{limit="));
+        let lines: Vec<&str> = metrics.lines().filter(of).collect();
+        assert!(lines.len() >= 4, "ballast_budget_{name}: {lines:?} of {metrics}");
+    }
     let service = shown("/services/default/web");
     for part in [&ip, "is programmed at", "TCP 80 → 80", "Nothing to do.", "ballast"] {
         assert!(service.to_lowercase().contains(&part.to_lowercase()), "{part:?}: {service}");

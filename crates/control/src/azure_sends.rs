@@ -3,7 +3,7 @@
 use crate::azure_writes::describe;
 use crate::backoff;
 use crate::budget::limit::limits_of_path;
-use crate::budget::{Limit, Urgency, limit::limits_of};
+use crate::budget::{Limit, Urgency, Waiting, limit::limits_of};
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, NoticeKind};
 use crate::lane::{Pending, Stage, Work};
@@ -201,10 +201,12 @@ impl Controller {
 
     /// Writes that wait for budget, by the limit that has no room.
     #[must_use]
-    pub fn waiting_for_budget(&self) -> BTreeMap<Limit, usize> {
-        let mut all = BTreeMap::new();
+    pub fn waiting_for_budget(&self) -> BTreeMap<Limit, Waiting> {
+        let mut all: BTreeMap<Limit, Waiting> = BTreeMap::new();
         for wait in self.queue.waits.values() {
-            *all.entry(wait.limit.clone()).or_default() += 1;
+            let waiting = all.entry(wait.limit.clone()).or_default();
+            waiting.writes += 1;
+            waiting.until_ms = waiting.until_ms.max(wait.until_ms);
         }
         all
     }

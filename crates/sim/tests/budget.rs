@@ -261,9 +261,10 @@ fn in_a_storm_of_refusals_few_calls_are_made() {
     let start = lab.now_ms;
     assert!(lab.settle(HOUR_MS));
     assert_eq!(addressed(&lab), (100, 0));
-    // So many refusals leave a sixteenth of the limit to be believed in: 62 writes in the first five
-    // minutes, the others after them.
-    assert!(lab.now_ms - start < 330_000, "{} ms", lab.now_ms - start);
+    // So many refusals leave a sixteenth of the limit to be believed in: 62 writes in five minutes.
+    // The minute that our own back-off lasts at most, and seconds to learn that there is more.
+    assert!(lab.now_ms - start < 90_000, "{} ms", lab.now_ms - start);
+    println!("after the storm: {} ms", lab.now_ms - start);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{lock, views};
 use crate::engine::SharedController;
 use ::console::plan_view::PlanView;
-use ::console::view::{Calls, Snapshot};
+use ::console::view::{Budget, Calls, Snapshot};
 use control::Controller;
 use model::{Policy, ServiceName, World};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -27,18 +27,21 @@ pub(super) struct Seen {
     pub snapshot: Snapshot,
     /// What calls came to.
     pub calls: Calls,
+    /// What Azure's limits still allow.
+    pub budget: Vec<Budget>,
     /// What is not read yet.
     pub unready: Vec<String>,
 }
 
 impl Seen {
-    fn of(controller: &Controller) -> Self {
+    fn of(controller: &Controller, now_ms: u64) -> Self {
         Self {
             plans: controller.counts().plans,
             world: controller.world().clone(),
             policy: controller.policy().clone(),
             snapshot: views::snapshot(controller),
             calls: views::calls(controller),
+            budget: views::budget(controller, now_ms),
             unready: crate::pages::unready(controller),
         }
     }
@@ -65,17 +68,18 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Looks at the controller, or, while it is busy, at what was seen last.
-    pub fn see(&self, controller: &SharedController) -> Arc<Seen> {
+    pub fn see(&self, controller: &SharedController, now_ms: u64) -> Arc<Seen> {
+        let look = |controller: &Controller| Seen::of(controller, now_ms);
         let mut left = PATIENCE;
         let seen = loop {
-            if let Some(seen) = controller.try_look(Seen::of) {
+            if let Some(seen) = controller.try_look(look) {
                 break seen;
             }
             if left.is_zero() {
                 if let Some(seen) = &lock(&self.made).seen {
                     return Arc::clone(seen);
                 }
-                break controller.look(Seen::of);
+                break controller.look(look);
             }
             std::thread::sleep(PACE);
             left = left.saturating_sub(PACE);

@@ -118,7 +118,7 @@ impl Console {
                 let text = page::message(&views::head(None, now_ms), "Starting", &why);
                 return (StatusCode::SERVICE_UNAVAILABLE, text);
             };
-            let seen = console.kept.see(controller);
+            let seen = console.kept.see(controller, now_ms);
             let head = views::head(Some(&seen), now_ms);
             match make(&console, &seen, &head) {
                 Some(text) => (StatusCode::OK, text),
@@ -166,7 +166,7 @@ async fn overview(State(console): State<Console>, Query(asked): Asked) -> Respon
     let state = asked.get("state").and_then(|s| STATES.into_iter().find(|i| word(*i) == s));
     let query = OverviewQuery { wanted: text(&asked, "q"), state, page: page_number(&asked) };
     let make = move |_: &Console, seen: &Arc<Seen>, head: &Head| {
-        Some(page::overview(head, &seen.snapshot, (seen.calls, &[]), &query))
+        Some(page::overview(head, &seen.snapshot, (seen.calls, &seen.budget), &query))
     };
     console.page(make).await
 }

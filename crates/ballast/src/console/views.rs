@@ -8,7 +8,8 @@ use crate::render::plan::{self as documents, PlanDocument};
 use crate::render::tree;
 use ::console::history::{Entry, Kind};
 use ::console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
-use ::console::view::{Calls, Head, Snapshot};
+use ::console::view::{Budget, Calls, Head, Snapshot};
+use control::budget::{Level, Waiting};
 use control::{Controller, Notice, NoticeKind};
 use model::{Policy, ResourceId, ServiceName, World};
 use plan::explain::explain;
@@ -42,6 +43,35 @@ pub(super) fn calls(controller: &Controller) -> Calls {
         under_way: in_flight.filter(|f| !f.causes.is_empty()).count() as u64,
         kubernetes: counts.kubernetes,
     }
+}
+
+/// What Azure's limits still allow, and what waits for them.
+pub(super) fn budget(controller: &Controller, now_ms: u64) -> Vec<Budget> {
+    let waiting = controller.waiting_for_budget();
+    let levels: Vec<Level> = controller.budget().levels(now_ms).collect();
+    let first = levels.first().map(|level| Arc::clone(&level.limit.subscription));
+    let several = levels.iter().any(|level| Some(&level.limit.subscription) != first.as_ref());
+    let row = |level: &Level| {
+        let waits = waiting.get(&level.limit).filter(|waiting| waiting.writes > 0);
+        let held = match waits {
+            _ if level.closed_until_ms > now_ms => {
+                Some(("Azure asked for none".to_owned(), level.closed_until_ms))
+            }
+            Some(Waiting { writes: 1, until_ms }) => Some(("1 write waits".to_owned(), *until_ms)),
+            Some(Waiting { writes, until_ms }) => {
+                Some((format!("{writes} writes wait"), *until_ms))
+            }
+            None => None,
+        };
+        let kind = level.limit.kind.name();
+        let name = if several {
+            format!("{kind} of subscription {}", level.limit.subscription)
+        } else {
+            kind.to_owned()
+        };
+        Budget { name, left: level.left, full: level.full, held }
+    };
+    levels.iter().map(row).collect()
 }
 
 /// Follows the plan to its end. What is under way now counts as still to be written, because Azure

@@ -45,6 +45,8 @@ pub(crate) struct Account {
     /// Since when nothing was refused, or when more was last tried.
     calm_ms: u64,
     heard: Option<Heard>,
+    /// Calls that may be under way at once while more is tried than is believed to be left.
+    seeking: Option<usize>,
     /// Calls that Azure refused since the start.
     pub throttled: u64,
 }
@@ -62,6 +64,7 @@ impl Account {
             known: 0,
             calm_ms: now_ms,
             heard: None,
+            seeking: None,
             throttled: 0,
         }
     }
@@ -79,6 +82,29 @@ impl Account {
             self.calm_ms = now_ms;
             self.bucket.grow();
         }
+        if !self.is_at_the_edge() {
+            self.seeking = None;
+        }
+    }
+
+    /// What is left for calls that are worth more than usual ones. Small, so that little is lost
+    /// where none come.
+    pub fn reserve(&self) -> u64 {
+        (self.bucket.size() / 50).min(20)
+    }
+
+    /// Whether what is believed to be left is used up, and may be less than there is.
+    fn is_at_the_edge(&self) -> bool {
+        self.bucket.is_reduced() && self.bucket.left() <= self.reserve()
+    }
+
+    /// Calls that may be under way at once beyond what is believed to be left: the first alone,
+    /// then for each that went through one more. So a limit that was learnt in bad times is
+    /// forgotten within seconds once they are over, and one that still holds refuses no more calls
+    /// than were gained.
+    fn trials(&self) -> Option<usize> {
+        let alone = self.under_way.is_empty();
+        self.seeking.or_else(|| (self.is_at_the_edge() && alone).then_some(1))
     }
 
     /// Whether a call may be made now that leaves so many for others; else when to ask again.
@@ -94,6 +120,11 @@ impl Account {
         if self.bucket.left() > spare {
             return Ok(());
         }
+        // What may as well be made later tries nothing.
+        if spare <= self.reserve() && self.is_at_the_edge() {
+            let free = self.trials().is_some_and(|trials| self.under_way.len() < trials);
+            return if free { Ok(()) } else { Err(now_ms + LOOK_AGAIN_MS) };
+        }
         let ready_ms = self.ready_ms(1, spare, now_ms);
         if ready_ms <= now_ms { Err(now_ms + LOOK_AGAIN_MS) } else { Err(ready_ms) }
     }
@@ -105,6 +136,9 @@ impl Account {
 
     /// A call is made; returns its number.
     pub fn take(&mut self, now_ms: u64) -> u64 {
+        if self.gate == Gate::Open {
+            self.seeking = self.trials();
+        }
         self.bucket.take(now_ms);
         self.made += 1;
         self.under_way.insert(self.made);
@@ -129,7 +163,13 @@ impl Account {
             return false;
         }
         self.strikes = 0;
-        std::mem::replace(&mut self.gate, Gate::Open) == Gate::Trying
+        if let Some(trials) = &mut self.seeking
+            && self.bucket.confirm(self.under_way.len())
+        {
+            *trials += 1;
+        }
+        let opened = std::mem::replace(&mut self.gate, Gate::Open) == Gate::Trying;
+        opened || self.seeking.is_some() || (self.is_at_the_edge() && self.under_way.is_empty())
     }
 
     /// Azure says how many calls are left after this one.
@@ -163,6 +203,7 @@ impl Account {
         self.throttled += 1;
         self.calm_ms = now_ms;
         self.heard = None;
+        self.seeking = None;
         if number > self.known {
             // Those that were sent before this answer came say the same thing again.
             self.known = self.made;

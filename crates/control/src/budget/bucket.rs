@@ -139,6 +139,22 @@ impl Bucket {
         }
     }
 
+    /// Whether less is believed to be left than was published, and nobody but a refusal says so:
+    /// of tokens, Azure says in each answer how many there are.
+    pub fn is_reduced(&self) -> bool {
+        matches!(self, Self::Window(w) if w.limit < w.published)
+    }
+
+    /// All calls but those under way went through: the limit is no smaller. True when that is
+    /// more than was believed.
+    pub fn confirm(&mut self, under_way: usize) -> bool {
+        let Self::Window(w) = self else { return false };
+        let passed = w.used.saturating_sub(u64::try_from(under_way).unwrap_or(u64::MAX));
+        let more = passed.min(w.published) > w.limit;
+        w.limit = w.limit.max(passed).min(w.published);
+        more
+    }
+
     /// When so many calls may be made.
     pub fn ready_ms(&self, calls: u64, now_ms: u64) -> u64 {
         match self {

@@ -8,7 +8,9 @@
 //! It starts with the published limits. `x-ms-ratelimit-remaining-*` says what is left; the refill
 //! is measured from two such answers and our own calls between them, so that what others take
 //! shows. A 429 closes its limit for the time that Azure asks, makes what is believed to be left
-//! to us smaller, and lets a single call try it afterwards; without refusals it grows back slowly.
+//! to us smaller, and lets a single call try it afterwards. Without refusals it grows back slowly,
+//! and where a window is smaller than published and used up, one call goes beyond it, then as many
+//! more as went through: what a storm taught is forgotten within seconds of its end.
 //!
 //! # Restart
 //! A new process knows nothing of what the one before used up. It sends one write and waits for
@@ -66,12 +68,23 @@ pub struct Level {
     pub limit: Limit,
     /// Calls that may be made now.
     pub left: u64,
+    /// Calls that may be made at once when nothing was called for long.
+    pub full: u64,
     /// What is left to us of the published limit, in hundredths.
     pub share_percent: u64,
     /// Azure asked for no call before this time; 0 where it did not.
     pub closed_until_ms: u64,
     /// Calls that Azure refused since the start.
     pub throttled: u64,
+}
+
+/// Writes that wait for one limit, for metrics and status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// How many.
+    pub writes: u64,
+    /// When it is the last one's turn, as far as can be told.
+    pub until_ms: u64,
 }
 
 /// The state of all limits.
@@ -98,7 +111,7 @@ impl Budget {
         let mut worst: Option<Refusal> = None;
         for limit in limits {
             let account = self.account(limit, now_ms);
-            let spare = spare(&account.bucket, urgency);
+            let spare = spare(account, urgency);
             if let Err(ready_ms) = account.ask(spare, now_ms)
                 && worst.as_ref().is_none_or(|w| w.ready_ms < ready_ms)
             {
@@ -112,7 +125,7 @@ impl Budget {
     pub fn ready_ms(&mut self, limits: &[Limit], calls: u64, urgency: Urgency, now_ms: u64) -> u64 {
         let ready = limits.iter().map(|limit| {
             let account = self.account(limit, now_ms);
-            account.ready_ms(calls, spare(&account.bucket, urgency), now_ms)
+            account.ready_ms(calls, spare(account, urgency), now_ms)
         });
         ready.max().unwrap_or(now_ms)
     }
@@ -170,6 +183,7 @@ impl Budget {
             Level {
                 limit: limit.clone(),
                 left: if account.closed_until_ms > now_ms { 0 } else { account.bucket.left() },
+                full: account.bucket.size(),
                 share_percent: account.bucket.share_percent(),
                 closed_until_ms: account.closed_until_ms,
                 throttled: account.throttled,
@@ -235,12 +249,11 @@ fn refusing(reply: &Reply, ticket: &[(Limit, u64)]) -> Option<(Limit, Option<u64
     by.map(|(limit, _)| (limit.clone(), error.retry_after_ms))
 }
 
-/// What has to be left for calls that are worth more. Small, so that little is lost where none
-/// come.
-fn spare(bucket: &Bucket, urgency: Urgency) -> u64 {
+/// What has to be left for calls that are worth more.
+fn spare(account: &Account, urgency: Urgency) -> u64 {
     match urgency {
-        Urgency::Background => (bucket.size() / 5).min(50),
-        Urgency::Normal => (bucket.size() / 50).min(20),
+        Urgency::Background => (account.bucket.size() / 5).min(50),
+        Urgency::Normal => account.reserve(),
         Urgency::Urgent => 0,
     }
 }

@@ -231,8 +231,66 @@ fn after_a_refusal_one_call_tries_and_then_all_go() {
     let trial = desk.send(Method::Put);
     assert!(desk.ask(Method::Put, Urgency::Urgent).is_err(), "one at a time");
     desk.answer(trial, reply(200));
-    assert_eq!(desk.drain(Method::Put), 148, "what has come back meanwhile, less two");
     assert_eq!(desk.level(LimitKind::NetworkWrites).share_percent, 20, "200 had gone through");
+    assert_eq!(desk.drain(Method::Put), 148, "what has come back meanwhile, less two");
+}
+
+/// As many writes as go through in a minute where Azure takes so many in five, twenty at a time;
+/// (passed, refused).
+fn write_for_a_minute(desk: &mut Desk, azure: u64) -> (u64, u64) {
+    let (mut passed, mut refused) = (0, 0);
+    for _ in 0..240 {
+        desk.now_ms += 250;
+        let mut calls = Vec::new();
+        while calls.len() < 20 && desk.ask(Method::Put, Urgency::Normal).is_ok() {
+            calls.push(desk.send(Method::Put));
+        }
+        for call in calls {
+            if passed < azure {
+                passed += 1;
+                desk.answer(call, reply(200));
+            } else {
+                refused += 1;
+                desk.answer(call, throttled("TooManyRequests", Some(240_000)));
+            }
+        }
+    }
+    (passed, refused)
+}
+
+/// So many refusals that a sixteenth of the published limit is believed in.
+fn after_a_storm() -> Desk {
+    let mut desk = Desk::new();
+    for _ in 0..8 {
+        let call = desk.send(Method::Put);
+        desk.answer(call, throttled("TooManyRequests", Some(1_000)));
+        desk.now_ms += 1_000;
+    }
+    assert_eq!(desk.level(LimitKind::NetworkWrites).share_percent, 6);
+    desk
+}
+
+#[test]
+fn a_limit_that_is_whole_again_is_learnt_within_seconds() {
+    let mut desk = after_a_storm();
+    desk.now_ms += 60_000;
+    let (passed, refused) = write_for_a_minute(&mut desk, u64::MAX);
+    assert_eq!(refused, 0);
+    // The 200 of Resource Manager's bucket and the ten a second that come back.
+    assert!((700..=800).contains(&passed), "{passed}");
+    assert!(desk.level(LimitKind::NetworkWrites).share_percent >= 70);
+}
+
+#[test]
+fn a_limit_that_stays_small_refuses_no_more_calls_than_were_gained() {
+    let mut desk = after_a_storm();
+    desk.now_ms += 60_000;
+    let (passed, refused) = write_for_a_minute(&mut desk, 70);
+    assert_eq!((passed, refused), (70, 7), "62 were believed, then 1, 2, 4 and 8 more");
+    assert_eq!(desk.level(LimitKind::NetworkWrites).share_percent, 7);
+    // Once it is known, one a span is enough to see that it is so still.
+    desk.now_ms += 240_000;
+    assert_eq!(write_for_a_minute(&mut desk, 70), (70, 1));
 }
 
 #[test]
