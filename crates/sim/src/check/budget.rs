@@ -3,7 +3,7 @@
 use crate::carry::bare_path;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
-use arm::{Answer, Request};
+use arm::{Answer, Method, Request};
 use control::CallId;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,10 +15,10 @@ const MINUTE_MS: u64 = 60_000;
 /// What answers have asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
-    /// Writes under way: process, life, call to what they write.
-    calls: BTreeMap<(usize, u64, CallId), String>,
-    /// No write of this process before, because a quota is used up.
-    quota: BTreeMap<(usize, u64), u64>,
+    /// Writes under way: process, life, call to what they write and the quotas they use.
+    calls: BTreeMap<(usize, u64, CallId), (String, Quotas)>,
+    /// No write of this process that uses this quota before: it is used up.
+    quota: BTreeMap<(usize, u64, String), u64>,
     /// No write of this resource before.
     targets: BTreeMap<(usize, u64, String), u64>,
     /// Failures of this resource's writes.
@@ -27,20 +27,37 @@ pub struct Budget {
     coming: Vec<(u64, Asked)>,
 }
 
+/// What a write uses: Resource Manager counts writes and deletes of a subscription apart, each
+/// provider counts both together.
+#[derive(Clone, Debug)]
+struct Quotas {
+    manager: String,
+    provider: String,
+}
+
+impl Quotas {
+    fn of(method: Method, path: &str) -> Self {
+        let part = |name: &str| {
+            let mut parts = path.split('/').skip_while(|part| *part != name);
+            parts.nth(1).unwrap_or_default().to_owned()
+        };
+        let subscription = part("subscriptions");
+        let side = if method == Method::Delete { "deletes" } else { "writes" };
+        Self {
+            manager: format!("{side} of {subscription}"),
+            provider: format!("{} of {subscription}", part("providers")),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Asked {
     process: (usize, u64),
     target: Option<String>,
     until_ms: u64,
-    whole: Whole,
+    /// The quota that is used up.
+    quota: Option<String>,
     failed: Failed,
-}
-
-/// Whether a wait is for all writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whole {
-    Yes,
-    No,
 }
 
 /// Whether the answer says that the write failed.
@@ -58,10 +75,12 @@ impl Stage {
         let target = bare_path(request).to_lowercase();
         let process = (sent.process, sent.epoch);
         let budget = &mut self.ledger.budget;
-        budget.calls.insert((process.0, process.1, call), target.clone());
+        let quotas = Quotas::of(request.method, &target);
+        budget.calls.insert((process.0, process.1, call), (target.clone(), quotas.clone()));
         let key = (process.0, process.1, target.clone());
         let now_ms = self.now_ms;
-        let quota = budget.quota.get(&process).copied().unwrap_or(0);
+        let used_up = |name: String| budget.quota.get(&(process.0, process.1, name)).copied();
+        let quota = used_up(quotas.manager).max(used_up(quotas.provider)).unwrap_or(0);
         let wait = budget.targets.get(&key).copied().unwrap_or(0);
         let failures = budget.failures.get(&key).map_or(0, VecDeque::len);
         if now_ms < quota {
@@ -81,17 +100,20 @@ impl Stage {
         let budget = &mut self.ledger.budget;
         let key = (sent.process, sent.epoch, call);
         // Only the answer to the write itself; polls are other calls.
-        let Some(target) = budget.calls.remove(&key) else { return };
+        let Some((target, quotas)) = budget.calls.remove(&key) else { return };
         let asked = match answer {
             Answer::Reply(reply) if reply.status >= 400 => {
                 let code = reply.body.as_ref().and_then(|b| b["error"]["code"].as_str());
-                let quota =
-                    matches!(code, Some("TooManyRequests" | "SubscriptionRequestsThrottled"));
+                let quota = match code {
+                    Some("SubscriptionRequestsThrottled") => Some(quotas.manager),
+                    Some("TooManyRequests") => Some(quotas.provider),
+                    _ => None,
+                };
                 Asked {
                     process: (sent.process, sent.epoch),
                     target: Some(target),
                     until_ms: at_ms + reply.retry_after_ms.unwrap_or(0),
-                    whole: if quota { Whole::Yes } else { Whole::No },
+                    quota,
                     failed: Failed::Yes,
                 }
             }
@@ -99,7 +121,7 @@ impl Stage {
                 process: (sent.process, sent.epoch),
                 target: Some(target),
                 until_ms: 0,
-                whole: Whole::No,
+                quota: None,
                 failed: Failed::No,
             },
             Answer::Fault(_) => return,
@@ -117,9 +139,9 @@ impl Stage {
                 budget.coming.push((at_ms, asked));
                 continue;
             }
-            let Asked { process, target, until_ms, whole, failed } = asked;
-            if whole == Whole::Yes {
-                let quota = budget.quota.entry(process).or_insert(0);
+            let Asked { process, target, until_ms, quota, failed } = asked;
+            if let Some(name) = quota {
+                let quota = budget.quota.entry((process.0, process.1, name)).or_insert(0);
                 *quota = (*quota).max(until_ms);
             }
             let Some(target) = target else { continue };
