@@ -223,9 +223,10 @@ fn gate_metrics(text: &mut String, controller: &Controller) {
 
 /// What is left of Azure's limits, and how many writes wait for each.
 fn budget(text: &mut String, controller: &Controller, now_ms: u64) {
+    type Gauge<'a> = (&'a str, &'a str, &'a str, &'a dyn Fn(&Level) -> u64);
     let levels: Vec<Level> = controller.budget().levels(now_ms).collect();
     let waiting = controller.waiting_for_budget();
-    let gauges: [(&str, &str, &str, &dyn Fn(&Level) -> u64); 4] = [
+    let gauges: [Gauge<'_>; 4] = [
         ("budget_left", "gauge", "Calls that Azure's limit lets through now", &|l| l.left),
         (
             "budget_share_percent",
