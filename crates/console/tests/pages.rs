@@ -63,6 +63,7 @@ fn a_service(n: usize, name: &str) -> Service {
         load_balancer_ip: None,
         source_ranges: Vec::new(),
         ingress: Vec::new(),
+        condition: None,
     }
 }
 

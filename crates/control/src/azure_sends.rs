@@ -11,9 +11,10 @@ use crate::request;
 use crate::shares::Line;
 use arm::operation::Operation;
 use arm::{Method, Request};
-use model::ResourceId;
+use model::azure::{FrontendAddress, PublicIp};
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
+use model::{ResourceId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -47,6 +48,9 @@ pub(crate) struct BudgetWait {
     /// When it is its turn, as far as can be told.
     pub until_ms: u64,
 }
+
+/// How often a public IP is: after the first time it shows who uses it.
+const REREADS_OF_IP: u32 = 1;
 
 impl Controller {
     /// Sends every change of the plan that waits on nothing.
@@ -237,14 +241,22 @@ impl Controller {
         });
     }
 
-    /// Whether a load balancer is read again before it is written: its pools have other members
-    /// than when it was read, and with them another ETag.
+    /// Whether a resource is read again before it is written, because it has another ETag than
+    /// when it was read: a load balancer if its pools have other members since, a public IP if
+    /// another frontend uses it.
     fn rereads_first(&mut self, change: &Change, now_ms: u64) -> bool {
-        let Action::Put { before: Some(Resource::LoadBalancer(_)), .. } = &change.action else {
-            return false;
+        let (is_old, most) = match &change.action {
+            Action::Put { before: Some(Resource::LoadBalancer(_)), .. } => {
+                let shown = self.lanes.get(&change.target).map_or(0, |lane| lane.members_shown);
+                (shown != self.member_writes, REREADS)
+            }
+            Action::Put { before: Some(Resource::PublicIp(ip)), .. } => {
+                (is_used_otherwise(&self.world, ip), REREADS_OF_IP)
+            }
+            _ => return false,
         };
         let lane = self.lanes.entry(change.target.clone()).or_default();
-        if lane.members_shown == self.member_writes || lane.rereads >= REREADS {
+        if !is_old || lane.rereads >= most {
             lane.rereads = 0;
             return false;
         }
@@ -316,4 +328,19 @@ fn method(action: &Action) -> Method {
             Method::Post
         }
     }
+}
+
+/// Whether load balancers, which were read later, use a public IP in another way than it shows.
+fn is_used_otherwise(world: &World, ip: &PublicIp) -> bool {
+    let Some(balancers) = world.azure.balancers.known() else { return false };
+    let address = FrontendAddress::Public(ip.id.clone());
+    let user = balancers.values().find_map(|balancer| {
+        let frontend = balancer.frontends.iter().find(|f| f.address == address)?;
+        Some(balancer.id.child("frontendIPConfigurations", &frontend.name))
+    });
+    // What else may use it, as a NAT gateway, is not among them.
+    let shown = ip.user.as_ref().filter(|user| {
+        user.parent().is_some_and(|parent| parent.folded().contains("/loadbalancers/"))
+    });
+    user.as_ref() != shown
 }

@@ -6,11 +6,13 @@ use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
 use crate::event::KubernetesAnswer;
 use crate::gates;
+use crate::said::timestamp;
 use model::ServiceUid;
 use model::kubernetes::{
-    Claim, EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish,
+    Claim, Condition, EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_CONDITION,
+    SERVICE_FINALIZER, Service, Wish,
 };
-use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
+use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::{Layout, PoolKind};
 use model::world::Need;
 use observe::KubernetesFact;
@@ -275,6 +277,7 @@ fn asks(service: &Service) -> Service {
         revision: Arc::from(""),
         finalizers: Vec::new(),
         ingress: Vec::new(),
+        condition: None,
         ..service.clone()
     }
 }
@@ -302,10 +305,10 @@ fn request(write: &KubernetesWrite, now_ms: u64) -> KubernetesCall {
             }
             (path, json!({ "metadata": metadata }))
         }
-        Edit::Ingress { list } => {
-            let list: Vec<Value> = list.iter().map(ingress).collect();
-            let list = if list.is_empty() { Value::Null } else { Value::Array(list) };
-            let status = json!({ "loadBalancer": { "ingress": list } });
+        Edit::Status { ingress, condition } => {
+            // Merged by type: the other conditions are somebody else's.
+            content_type = STRATEGIC_PATCH;
+            let status = status(ingress.as_deref(), condition, now_ms);
             (format!("{path}/status"), json!({ "metadata": { "uid": uid }, "status": status }))
         }
         Edit::Gate { gate, reason, message } => {
@@ -317,6 +320,31 @@ fn request(write: &KubernetesWrite, now_ms: u64) -> KubernetesCall {
         }
     };
     KubernetesCall { method: "PATCH", path, content_type, body }
+}
+
+fn status(list: Option<&[Ingress]>, condition: &ConditionEdit, now_ms: u64) -> Value {
+    let mut status = serde_json::Map::new();
+    if let Some(list) = list {
+        let list: Vec<Value> = list.iter().map(ingress).collect();
+        let list = if list.is_empty() { Value::Null } else { Value::Array(list) };
+        status.insert("loadBalancer".to_owned(), json!({ "ingress": list }));
+    }
+    let condition = match condition {
+        ConditionEdit::Keep => None,
+        ConditionEdit::Remove => Some(json!({ "type": SERVICE_CONDITION, "$patch": "delete" })),
+        ConditionEdit::Set(Condition { truth, reason, message, since }) => Some(json!({
+            "type": SERVICE_CONDITION,
+            "status": truth.name(),
+            "reason": &**reason,
+            "message": &**message,
+            "lastTransitionTime":
+                since.as_ref().map_or_else(|| timestamp(now_ms), ToString::to_string),
+        })),
+    };
+    if let Some(condition) = condition {
+        status.insert("conditions".to_owned(), json!([condition]));
+    }
+    Value::Object(status)
 }
 
 fn ingress(entry: &Ingress) -> Value {

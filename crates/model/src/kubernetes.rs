@@ -84,6 +84,45 @@ pub struct Ingress {
     pub hostname: Option<Arc<str>>,
 }
 
+/// The type of our condition on Services.
+pub const SERVICE_CONDITION: &str = "ballast.dev/Programmed";
+
+/// `status` of a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Truth {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Nobody knows; we never write it.
+    Unknown,
+}
+
+impl Truth {
+    /// As it is written.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// Our condition on a Service: whether Azure is as the Service asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Condition {
+    /// `status`.
+    pub truth: Truth,
+    /// `reason`: one word for programs.
+    pub reason: Arc<str>,
+    /// `message`: for people.
+    pub message: Arc<str>,
+    /// `lastTransitionTime`: since when the status is what it is; `None` is the time of writing.
+    pub since: Option<Arc<str>>,
+}
+
 /// A Service that is, or was, of type LoadBalancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Service {
@@ -123,6 +162,8 @@ pub struct Service {
     pub source_ranges: Vec<Arc<str>>,
     /// `status.loadBalancer.ingress`.
     pub ingress: Vec<Ingress>,
+    /// Our entry of `status.conditions`.
+    pub condition: Option<Condition>,
 }
 
 /// Whether an object is being deleted.

@@ -5,7 +5,7 @@ use crate::azure::{
 };
 use crate::gateway::{LocationsUpdate, ServicesUpdate};
 use crate::id::{Etag, ResourceId, ServiceName, ServiceUid};
-use crate::kubernetes::{Gate, GateReason, Ingress};
+use crate::kubernetes::{Condition, Gate, GateReason, Ingress};
 use crate::report::Wait;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -152,10 +152,12 @@ pub enum Edit {
         /// What a Pod's annotation of egress gateways becomes, empty: it goes; `None` leaves it.
         marks: Option<BTreeSet<Arc<str>>>,
     },
-    /// `status.loadBalancer.ingress` becomes this list.
-    Ingress {
-        /// The whole list.
-        list: Vec<Ingress>,
+    /// The status of a Service, in one write.
+    Status {
+        /// What `status.loadBalancer.ingress` becomes; `None` leaves it.
+        ingress: Option<Vec<Ingress>>,
+        /// What becomes of our condition.
+        condition: ConditionEdit,
     },
     /// The condition of our readiness gate becomes this.
     Gate {
@@ -166,6 +168,17 @@ pub enum Edit {
         /// Its message.
         message: Arc<str>,
     },
+}
+
+/// What becomes of our condition on a Service. Conditions of others stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum ConditionEdit {
+    /// It stays as it is.
+    Keep,
+    /// It becomes this.
+    Set(Condition),
+    /// It goes.
+    Remove,
 }
 
 /// Why finalizers are written.

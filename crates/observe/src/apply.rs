@@ -164,12 +164,13 @@ fn gone<K: Ord, T>(held: &mut BTreeMap<K, T>, named: &mut Option<BTreeSet<K>>, k
     }
 }
 
-/// Whether a Service has, or may have, anything in Azure.
+/// Whether a Service has, or may have, anything in Azure, or anything of ours in its status.
 fn matters(service: &Service) -> bool {
     service.wish == Wish::LoadBalancer
         || service.load_balancer_type == LoadBalancerType::Ours
         || service.has_finalizer(SERVICE_FINALIZER)
         || service.has_finalizer(GATEWAY_FINALIZER)
+        || service.condition.is_some()
 }
 
 fn apply_service(held: &mut Kubernetes, listing: &mut Listing, service: Service) -> Applied {

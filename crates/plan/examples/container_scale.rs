@@ -200,6 +200,7 @@ fn service(n: u32) -> Service {
         load_balancer_ip: None,
         source_ranges: Vec::new(),
         ingress: vec![model::kubernetes::Ingress { ip: Some(address.into()), hostname: None }],
+        condition: None,
     }
 }
 

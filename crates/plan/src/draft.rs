@@ -1,5 +1,6 @@
 //! What planning builds up: a stance to every Service, changes, waits and findings.
 
+use crate::condition;
 use crate::intent::container::{self, ContainerIntent};
 use crate::intent::{self, Intent};
 use model::azure::{LoadBalancer, PublicIp};
@@ -234,8 +235,8 @@ impl<'w> Draft<'w> {
 
     /// Turns what was drafted into the plan and the report.
     pub fn finish(self) -> (Plan, Report) {
-        let Self { needs, findings, pods, .. } = self;
-        let mut report = Report { needs, findings, pods, services: BTreeMap::new() };
+        let Self { needs, findings, pods, mut writes, .. } = self;
+        let mut services = BTreeMap::new();
         for (uid, case) in self.cases {
             let refused = case.findings.iter().any(|f| f.severity == Severity::Refusal);
             let state = match case.stance {
@@ -255,9 +256,11 @@ impl<'w> Draft<'w> {
                 waits: case.waits.into_iter().collect(),
                 findings: case.findings,
             };
-            report.services.insert(uid, service);
+            services.insert(uid, (case.service, service));
         }
+        condition::write_all(&mut writes, &services);
+        let services = services.into_iter().map(|(uid, (_, report))| (uid, report)).collect();
         let changes = self.changes.into_values().collect();
-        (Plan { changes, writes: self.writes }, report)
+        (Plan { changes, writes }, Report { services, pods, needs, findings })
     }
 }

@@ -85,6 +85,7 @@ pub(crate) fn service(annotations: &[(&str, &str)]) -> Service {
         load_balancer_ip: None,
         source_ranges: Vec::new(),
         ingress: Vec::new(),
+        condition: None,
     }
 }
 

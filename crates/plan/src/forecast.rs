@@ -11,8 +11,8 @@ use model::azure::{
     Rest, Subnet,
 };
 use model::gateway::UpdateAction;
-use model::kubernetes::Service;
-use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
+use model::kubernetes::{Ingress, Service};
+use model::plan::{Action, Change, ConditionEdit, Edit, KubernetesWrite, Object, Resource};
 use model::report::Wait;
 use model::world::{Azure, Fact, Need};
 use model::{Etag, Family, Policy, Report, ResourceId, ServiceUid, World};
@@ -417,9 +417,20 @@ impl Path {
                     services.remove(uid);
                 }
             }
-            Edit::Ingress { list } => service.ingress.clone_from(list),
+            Edit::Status { ingress, condition } => show(service, ingress.as_deref(), condition),
             Edit::Gate { .. } => {}
         }
+    }
+}
+
+fn show(service: &mut Service, ingress: Option<&[Ingress]>, condition: &ConditionEdit) {
+    if let Some(list) = ingress {
+        service.ingress = list.to_vec();
+    }
+    match condition {
+        ConditionEdit::Keep => {}
+        ConditionEdit::Set(condition) => service.condition = Some(condition.clone()),
+        ConditionEdit::Remove => service.condition = None,
     }
 }
 

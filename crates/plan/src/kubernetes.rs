@@ -1,4 +1,4 @@
-//! What is written to Kubernetes: finalizers and addresses.
+//! What is written to Kubernetes: finalizers, addresses and conditions.
 
 use crate::desired::public_ip::Chosen;
 use crate::desired::{frontend, moving, security_group};
@@ -9,7 +9,7 @@ use crate::placement::Placement;
 use model::kubernetes::{
     Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
 };
-use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
+use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::Layout;
 use model::report::Wait;
 use model::world::Fact;
@@ -33,6 +33,12 @@ pub(crate) fn is_claimed(policy: &Policy, service: &Service) -> bool {
 /// The Service as the object of a write.
 pub(crate) fn object(service: &Service) -> Object {
     Object::Service { name: service.name.clone(), uid: service.uid.clone() }
+}
+
+/// The write of a Service's addresses; what its condition says is added once all is planned.
+pub(crate) fn addresses(service: &Service, list: Vec<Ingress>) -> KubernetesWrite {
+    let edit = Edit::Status { ingress: Some(list), condition: ConditionEdit::Keep };
+    KubernetesWrite { object: object(service), edit }
 }
 
 /// Asks for the finalizers of every Service that wants a load balancer and has none yet.
@@ -96,7 +102,7 @@ fn address(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen, intent
         case.service.ingress.iter().filter(stands).cloned().collect()
     };
     if list != case.service.ingress {
-        let write = KubernetesWrite { object: object(case.service), edit: Edit::Ingress { list } };
+        let write = addresses(case.service, list);
         case.waits.insert(Wait::Status);
         draft.writes.push(write);
     }
@@ -156,15 +162,20 @@ fn is_hidden(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
         || ips.into_iter().any(|fact| matches!(fact, Fact::Unreadable(_)))
 }
 
-/// The next write to a Service of which nothing is left in Azure: its address goes first, then
-/// our finalizers.
+/// The next write to a Service of which nothing is left in Azure: its address and our condition
+/// go first, then our finalizers.
 pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
     let object = object(service);
-    if !service.ingress.is_empty()
-        && service.deletion == Deletion::None
-        && service.load_balancer_type == LoadBalancerType::Other
-    {
-        return Some(KubernetesWrite { object, edit: Edit::Ingress { list: Vec::new() } });
+    if service.deletion == Deletion::None {
+        let shows = service.load_balancer_type == LoadBalancerType::Other;
+        let ingress = (shows && !service.ingress.is_empty()).then(Vec::new);
+        let condition = match service.condition {
+            Some(_) => ConditionEdit::Remove,
+            None => ConditionEdit::Keep,
+        };
+        if ingress.is_some() || condition != ConditionEdit::Keep {
+            return Some(KubernetesWrite { object, edit: Edit::Status { ingress, condition } });
+        }
     }
     // The stock finalizer is every controller's: on another's Service it is that one's.
     let ours: &[&str] = match service.load_balancer_type {

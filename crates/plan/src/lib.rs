@@ -18,6 +18,7 @@ pub mod name;
 pub mod reach;
 
 mod check;
+mod condition;
 mod container;
 mod desired;
 mod difftracker;

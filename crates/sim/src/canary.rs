@@ -348,6 +348,7 @@ impl Mutant {
     ) {
         let finalizers = request.body["metadata"].get("finalizers").cloned();
         let status = request.path.ends_with("/status");
+        let shown = request.body["status"].get("loadBalancer").is_some();
         let ingress = request.body["status"]["loadBalancer"]["ingress"].clone();
         match (self.canary, finalizers) {
             (Canary::ForgetsFinalizer, Some(Value::Array(list))) => {
@@ -376,7 +377,7 @@ impl Mutant {
                 out.push(Effect::Kubernetes { call: self.fresh(), request: early });
                 return;
             }
-            (Canary::KeepsStatus, None) if status && ingress.is_null() => {
+            (Canary::KeepsStatus, None) if status && shown && ingress.is_null() => {
                 stage.tell(number, written(call, None));
                 return;
             }

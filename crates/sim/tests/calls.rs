@@ -75,6 +75,26 @@ fn fifty_deleted_together() {
     assert_eq!(leftovers(&lab), Vec::<String>::new());
 }
 
+/// A public IP is made before a frontend uses it, and has another ETag once one does.
+#[test]
+fn the_first_change_of_a_bound_public_ip_is_one_read_and_one_write() {
+    let mut lab = laboratory(&json!({}));
+    lab.settle(DAY_MS);
+    create(&mut lab, service(1));
+    lab.settle(DAY_MS);
+    let label = |lab: &mut sim::Laboratory, label: &str| {
+        lab.azure.clear_calls();
+        let key = "service.beta.kubernetes.io/azure-dns-label-name";
+        let body = json!({"metadata": {"annotations": {key: label}}});
+        patch(lab, "services", "default", "web-0001", body);
+        assert!(lab.settle(DAY_MS));
+        let calls = lab.azure.calls().iter();
+        calls.map(|c| format!("{} {}", c.method, c.status)).collect::<Vec<_>>()
+    };
+    assert_eq!(label(&mut lab, "first"), ["GET 200", "PUT 200"]);
+    assert_eq!(label(&mut lab, "second"), ["PUT 200"], "its ETag is known now");
+}
+
 #[test]
 fn ten_minutes_of_nothing_write_nothing() {
     let mut lab = fifty();

@@ -58,6 +58,7 @@ fn service(ingress: Option<&str>) -> Service {
             .map(|ip| Ingress { ip: Some(ip.into()), hostname: None })
             .into_iter()
             .collect(),
+        condition: None,
     }
 }
 

@@ -114,6 +114,22 @@ raw! {
     ServiceStatus {
         /// `loadBalancer`.
         load_balancer: LoadBalancerStatus = "loadBalancer",
+        /// `conditions`.
+        conditions: Vec<ServiceCondition> = "conditions",
+    }
+
+    /// A condition of a Service.
+    ServiceCondition {
+        /// `type`.
+        kind: String = "type",
+        /// `status`.
+        status: String = "status",
+        /// `reason`.
+        reason: String = "reason",
+        /// `message`.
+        message: String = "message",
+        /// `lastTransitionTime`.
+        since: Option<String> = "lastTransitionTime",
     }
 
     /// `status.loadBalancer` of a Service.

@@ -1,12 +1,12 @@
 //! Services.
 
-use super::raw::{IntOrText, Port, RawIngress, RawService};
+use super::raw::{IntOrText, Port, RawIngress, RawService, ServiceCondition};
 use super::{ObjectError, deletion, filled, full_name, parse};
 use crate::fact::Labels;
 use crate::intern::Interner;
 use model::kubernetes::{
-    Affinity, Deletion, Ingress, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy,
-    Wish,
+    Affinity, Condition, Deletion, Ingress, LoadBalancerType, SERVICE_CONDITION, Service,
+    ServicePort, TargetPort, TrafficPolicy, Truth, Wish,
 };
 use model::{Family, Protocol};
 use serde_json::Value;
@@ -67,6 +67,7 @@ pub fn service(
         load_balancer_ip: filled(spec.load_balancer_ip.as_ref()),
         source_ranges: spec.source_ranges.iter().map(|r| Arc::from(r.as_str())).collect(),
         ingress: raw.status.load_balancer.ingress.iter().map(ingress).collect(),
+        condition: condition(&raw.status.conditions, interner),
     })
 }
 
@@ -129,4 +130,19 @@ fn families(raw: &[String]) -> Vec<Family> {
 
 fn ingress(raw: &RawIngress) -> Ingress {
     Ingress { ip: filled(raw.ip.as_ref()), hostname: filled(raw.hostname.as_ref()) }
+}
+
+/// Ours alone: conditions of others are nothing to us.
+fn condition(all: &[ServiceCondition], interner: &mut Interner) -> Option<Condition> {
+    let own = all.iter().find(|c| c.kind == SERVICE_CONDITION)?;
+    Some(Condition {
+        truth: match own.status.as_str() {
+            "True" => Truth::True,
+            "False" => Truth::False,
+            _ => Truth::Unknown,
+        },
+        reason: interner.text(&own.reason),
+        message: interner.text(&own.message),
+        since: own.since.as_ref().map(|at| Arc::from(at.as_str())),
+    })
 }

@@ -23,7 +23,7 @@ impl Lint<'_> {
         for KubernetesWrite { object, edit } in &plan.writes {
             let field = match edit {
                 Edit::Finalizers { .. } => "finalizers",
-                Edit::Ingress { .. } => "ingress",
+                Edit::Status { .. } => "status",
                 Edit::Gate { .. } => "readiness gate",
             };
             let (target, service) = match object {
@@ -49,7 +49,10 @@ impl Lint<'_> {
                         self.release(&target, service);
                     }
                 }
-                Edit::Ingress { list } => self.ingress(&target, service, list),
+                Edit::Status { ingress, condition: _ } => {
+                    let list = ingress.as_deref().unwrap_or_default();
+                    self.ingress(&target, service, list);
+                }
                 Edit::Gate { .. } => self.say(Breach::Stale, &target, "a Service has no gates"),
             }
         }

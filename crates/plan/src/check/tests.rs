@@ -8,7 +8,9 @@ use model::azure::{
     RuleProtocol, SecurityGroup, SecurityRule, Sku,
 };
 use model::kubernetes::{Deletion, Ingress, Wish};
-use model::plan::{Action, Change, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource};
+use model::plan::{
+    Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource,
+};
 use model::report::{Until, Wait};
 use model::world::Fact;
 use model::{Etag, Plan, Policy, ResourceId, World};
@@ -341,8 +343,9 @@ fn kubernetes() {
         let writes = edits.into_iter().map(|edit| KubernetesWrite { object: object.clone(), edit });
         breaches(world, &Plan { changes: Vec::new(), writes: writes.collect() })
     };
-    let list = |text: &str| Edit::Ingress {
-        list: vec![Ingress { ip: Some(Arc::from(text)), hostname: None }],
+    let list = |text: &str| Edit::Status {
+        ingress: Some(vec![Ingress { ip: Some(Arc::from(text)), hostname: None }]),
+        condition: ConditionEdit::Keep,
     };
     assert_eq!(write(&world, vec![list("20.1.2.3")]), []);
     assert_eq!(write(&world, vec![list("20.1.2.4")]), [Breach::StatusUntrue]);

@@ -3,7 +3,6 @@
 use crate::draft::{Draft, Stance, Traces};
 use crate::kubernetes;
 use model::kubernetes::{GATEWAY_FINALIZER, Ingress, LoadBalancerType};
-use model::plan::{Edit, KubernetesWrite};
 use model::report::Wait;
 use model::{Family, ServiceUid};
 use std::net::IpAddr;
@@ -32,7 +31,8 @@ pub(super) fn conclude(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid)
             let service = draft.cases[uid].service;
             // Another controller's class may use the common finalizer, too.
             let ours = service.has_finalizer(GATEWAY_FINALIZER)
-                || service.load_balancer_type == LoadBalancerType::Ours;
+                || service.load_balancer_type == LoadBalancerType::Ours
+                || service.condition.is_some();
             if ours {
                 draft.writes.extend(kubernetes::let_go(service));
             }
@@ -66,8 +66,7 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         }
     }
     if list != case.service.ingress {
-        let object = kubernetes::object(case.service);
         case.waits.insert(Wait::Status);
-        draft.writes.push(KubernetesWrite { object, edit: Edit::Ingress { list } });
+        draft.writes.push(kubernetes::addresses(case.service, list));
     }
 }

@@ -6,6 +6,7 @@ use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
 use model::azure::{ForeignCollection, Frontend, LoadBalancer, RuleProtocol, Sku};
+use model::plan::{Action, Resource};
 use model::policy::PoolKind;
 use model::report::{Finding, Severity};
 use model::{Family, Policy, ResourceId};
@@ -15,6 +16,9 @@ use std::sync::Arc;
 
 /// Rules that lead to one NIC.
 const NIC_RULES: usize = 300;
+
+/// Load balancers of a subscription.
+const BALANCERS: usize = 1_000;
 
 /// Rules and frontends that a load balancer takes.
 fn most(sku: Sku) -> (usize, usize) {
@@ -35,6 +39,11 @@ pub(super) fn obstacle(
     ready: &[(Family, Option<Frontend>, Arc<str>)],
     before: Option<&LoadBalancer>,
 ) -> Option<Finding> {
+    if before.is_none()
+        && let Some(finding) = no_balancer(draft, balancer)
+    {
+        return Some(finding);
+    }
     for (family, _, name) in ready {
         if let Some(finding) = taken(balancer, intent, *family, name) {
             return Some(finding);
@@ -74,6 +83,27 @@ pub(super) fn obstacle(
         return Some(refusal("NetworkInterfaceRuleLimit", "spec.ports", &value, &allowed));
     }
     None
+}
+
+/// No load balancer can be added. Those of other resource groups are not seen and count, too: what
+/// is refused here Azure would refuse; what is not, it may.
+fn no_balancer(draft: &Draft<'_>, balancer: &LoadBalancer) -> Option<Finding> {
+    let there = draft.balancers().map_or(0, BTreeMap::len);
+    let made = draft.changes.values().filter(|change| match &change.action {
+        Action::Put { before: None, after: Resource::LoadBalancer(after) } => {
+            after.id != balancer.id
+        }
+        _ => false,
+    });
+    let count = there + made.count();
+    (count >= BALANCERS).then(|| {
+        let allowed = format!(
+            "at most {BALANCERS} load balancers a subscription; resource group {} alone has {count}",
+            draft.policy.balancer_group
+        );
+        let value = format!("load balancer {}", balancer.id.name());
+        refusal("LoadBalancerLimit", "spec.type", &value, &allowed)
+    })
 }
 
 /// Rules on the load balancer that the same NICs are behind, besides this one.
@@ -171,7 +201,7 @@ fn refusal(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding
 mod tests {
     use crate::fixture::{policy, service, world};
     use crate::plan;
-    use model::azure::{Rule, SecurityGroup, SecurityRule};
+    use model::azure::{LoadBalancer, Rule, SecurityGroup, SecurityRule};
     use model::kubernetes::Node;
     use model::policy::PoolKind;
     use model::world::Fact;
@@ -233,6 +263,25 @@ mod tests {
             let found = refused(&crowded(rules, frontends), &policy);
             assert_eq!(found, wanted, "{rules} rules, {frontends} frontends");
         }
+    }
+
+    #[test]
+    fn what_a_subscription_takes() {
+        let with = |others: usize| {
+            let mut world = world();
+            let all = world.azure.balancers.known_mut().expect("listed");
+            let (_, own) = all.pop_first().expect("one");
+            for n in 0..others {
+                let id = policy().balancer_id(&format!("theirs-{n}"));
+                let (frontends, rules, probes) = Default::default();
+                let their = LoadBalancer { id, frontends, rules, probes, ..(*own).clone() };
+                all.insert(their.id.clone(), Arc::new(their));
+            }
+            let policy = Policy { security_group_name: "".into(), ..policy() };
+            refused(&world, &policy)
+        };
+        assert_eq!(with(999), Vec::<&str>::new());
+        assert_eq!(with(1_000), ["LoadBalancerLimit"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Nodes that are in pools through their NICs: models of scale sets, their instances, and NICs.
 
+mod crowd;
 mod sources;
 
 use super::{bridge, pool};
@@ -123,6 +124,8 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<Nee
     let needs = unread(draft, &sources);
     if !targets.is_empty() {
         say_unreadable(draft, &sources);
+        let left_out = crowd::left_out(&targets, &cards(draft, &sources));
+        draft.findings.extend(crowd::finding(&left_out));
         let changes = changes(draft, &targets, &sources, &needs);
         hold_deletions(draft, &targets, &changes, &needs);
         changes.into_iter().for_each(|change| draft.change(change));
@@ -302,9 +305,10 @@ fn changes(
     needs: &BTreeSet<Need>,
 ) -> Vec<Change> {
     let cards = cards(draft, sources);
+    let left_out = crowd::left_out(targets, &cards);
     let joining: BTreeSet<&ResourceId> = cards
         .iter()
-        .filter(|c| c.verdict == Verdict::Joins)
+        .filter(|c| c.verdict == Verdict::Joins && !crowd::is_left_out(c, &left_out))
         .filter_map(|c| c.set.as_ref())
         .collect();
     let mut changes: BTreeMap<ResourceId, Change> = BTreeMap::new();
@@ -323,8 +327,11 @@ fn changes(
             thinned.insert(&target.pool);
         }
     }
-    for Card { member, verdict, set } in &cards {
-        let after = edit(draft, member, *verdict, set.as_ref(), targets, &thinned);
+    for card in &cards {
+        let Card { member, verdict, set } = card;
+        let full = crowd::is_left_out(card, &left_out);
+        let verdict = if full { Verdict::Stays } else { *verdict };
+        let after = edit(draft, member, verdict, set.as_ref(), targets, &thinned);
         let Some(after) = after else { continue };
         let model = set.as_ref().filter(|set| changes.contains_key(set));
         let wait = model.map(|id| Wait::Resource { id: id.clone(), until: Until::Written });

@@ -3,9 +3,11 @@
 mod addresses;
 mod floating;
 mod reading;
+mod room;
 
 use floating::Floating;
 pub(crate) use reading::needs;
+use room::Room;
 
 use super::tags;
 use crate::annotation::PREFIX;
@@ -279,6 +281,13 @@ fn write(
             draft.refuse(&intent.uid, taken(&name));
         }
         return;
+    }
+    if there.is_none() {
+        match room::find(draft, frontend) {
+            Room::Free => {}
+            Room::After(other) => return room::wait(draft, &other, &causes),
+            Room::None(finding) => return draft.refuse(&intent.uid, finding),
+        }
     }
     let asker = there.map_or(&id, |there| &there.id);
     if let Some(finding) = unusable(draft, asker, link) {

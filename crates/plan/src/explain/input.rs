@@ -242,6 +242,7 @@ fn fields(service: &Service) -> Vec<Input> {
         // Only says which Pods wait for their readiness gates.
         selector: _,
         ingress: _,
+        condition: _,
     } = service;
     let mut all = vec![];
     for (at, port) in ports.iter().enumerate() {

@@ -234,6 +234,16 @@ rules! {
     NETWORK_INTERFACE_RULE_LIMIT Refusal "NetworkInterfaceRuleLimit"
         "spec.ports: 20 rules"
         "at most 300 rules a network interface, where nodes join pools through theirs";
+    LOAD_BALANCER_LIMIT Refusal "LoadBalancerLimit"
+        "spec.type: load balancer kubernetes-internal"
+        "at most 1,000 load balancers a subscription";
+    BACKEND_RESOURCE_LIMIT Note "BackendResourceLimit"
+        "nodes: 160 scale sets, availability sets and single VMs"
+        "at most 150 behind a load balancer where nodes join through their network interfaces; \
+         the others get no traffic from it";
+    PRIVATE_LINK_LIMIT Refusal "PrivateLinkLimit"
+        "azure-pls-create: true"
+        "at most 8 Private Link Services a load balancer and 800 a subscription";
     POOL_ADDRESS_LIMIT Note "PoolAddressLimit"
         "nodes: 1200"
         "at most 1,000 addresses a pool, 300 on Basic; other nodes get no traffic from it";

@@ -52,6 +52,7 @@ fn service(annotations: &[(&str, &str)]) -> Service {
         load_balancer_ip: None,
         source_ranges: Vec::new(),
         ingress: Vec::new(),
+        condition: None,
     }
 }
 

@@ -78,6 +78,7 @@ fn service(n: u8) -> Service {
         load_balancer_ip: None,
         source_ranges: Vec::new(),
         ingress: Vec::new(),
+        condition: None,
     }
 }
 

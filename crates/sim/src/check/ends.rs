@@ -287,6 +287,11 @@ impl Stage {
             if !wants && !ingress.is_empty() {
                 wrong.push(format!("{name} still says {}", ingress[0]));
             }
+            let own = service["status"]["conditions"].as_array().into_iter().flatten();
+            let own = own.filter(|c| c["type"] == "ballast.dev/Programmed").count();
+            if service["spec"]["type"] != "LoadBalancer" && own > 0 {
+                wrong.push(format!("{name} still has our condition"));
+            }
         }
         wrong
     }

@@ -4,8 +4,8 @@ use super::words::{group_name, kind_name, shown_name};
 use crate::render::diff::{Field, diff};
 use crate::render::known;
 use crate::status::state;
-use model::kubernetes::Gate;
-use model::plan::{Action, Change, Edit, FinalizerPurpose, KubernetesWrite, Object};
+use model::kubernetes::{Condition, Gate, Ingress, SERVICE_CONDITION};
+use model::plan::{Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::report::Wait;
 use model::{ServiceUid, World};
 use plan::forecast::Forecast;
@@ -208,18 +208,34 @@ fn writes(writes: &[KubernetesWrite], world: &World) -> Vec<WriteView> {
                 Gate::Open => format!("its readiness gate opens ({})", reason.name()),
                 Gate::Shut => format!("its readiness gate shuts ({})", reason.name()),
             },
-            Edit::Ingress { list } => {
-                let list = list.iter().filter_map(|i| i.ip.as_ref().or(i.hostname.as_ref()));
-                let list: Vec<String> = list.map(|text| known::text(text)).collect();
-                match list.is_empty() {
-                    true => "its status loses its addresses".to_owned(),
-                    false => format!("its status gets {}", list.join(", ")),
-                }
+            Edit::Status { ingress, condition } => {
+                let ingress = ingress.as_deref().map(ingress_words);
+                let words = ingress.into_iter().chain(condition_words(condition));
+                words.collect::<Vec<_>>().join("; ")
             }
         };
         views.push(WriteView { kind, object, what });
     }
     views
+}
+
+fn ingress_words(list: &[Ingress]) -> String {
+    let list = list.iter().filter_map(|i| i.ip.as_ref().or(i.hostname.as_ref()));
+    let list: Vec<String> = list.map(|text| known::text(text)).collect();
+    match list.is_empty() {
+        true => "its status loses its addresses".to_owned(),
+        false => format!("its status gets {}", list.join(", ")),
+    }
+}
+
+fn condition_words(condition: &ConditionEdit) -> Option<String> {
+    match condition {
+        ConditionEdit::Keep => None,
+        ConditionEdit::Set(Condition { truth, reason, .. }) => {
+            Some(format!("its condition {SERVICE_CONDITION} becomes {} ({reason})", truth.name()))
+        }
+        ConditionEdit::Remove => Some(format!("its condition {SERVICE_CONDITION} goes")),
+    }
 }
 
 fn finalizer_words(before: &[Arc<str>], after: &[Arc<str>], purpose: FinalizerPurpose) -> String {

@@ -13,7 +13,9 @@ use model::kubernetes::{
     Membership, Node, NodeRole, Others, Pod, PodPhase, Readiness, Service, ServicePort, TargetPort,
     TrafficPolicy, Wish,
 };
-use model::plan::{Action, Change, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource};
+use model::plan::{
+    Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource,
+};
 use model::policy::{BalancerSku, Layout, OutboundSnat, PoolKind};
 use model::report::Wait;
 use model::world::{Fact, InFlight, Kind, Labels};
@@ -65,6 +67,7 @@ pub(super) fn service(n: u8) -> Service {
         load_balancer_ip: None,
         source_ranges: Vec::new(),
         ingress: Vec::new(),
+        condition: None,
     }
 }
 
@@ -523,7 +526,15 @@ impl Stage {
                             return;
                         }
                     }
-                    Edit::Ingress { list } => service.ingress.clone_from(list),
+                    Edit::Status { ingress, condition } => {
+                        service.ingress =
+                            ingress.clone().unwrap_or_else(|| service.ingress.clone());
+                        match condition {
+                            ConditionEdit::Keep => {}
+                            ConditionEdit::Set(new) => service.condition = Some(new.clone()),
+                            ConditionEdit::Remove => service.condition = None,
+                        }
+                    }
                     Edit::Gate { .. } => panic!("a Service has no gate"),
                 }
                 self.put(service);

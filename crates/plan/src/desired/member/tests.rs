@@ -58,6 +58,7 @@ fn service() -> Service {
         load_balancer_ip: None,
         source_ranges: Vec::new(),
         ingress: Vec::new(),
+        condition: None,
     }
 }
 
@@ -446,4 +447,51 @@ fn windows_2019_joins_no_ipv6_pool() {
     let model = all.get_mut(&set()).expect("it is there");
     Arc::make_mut(model).ipv6 = Ipv6Service::Refused;
     assert_eq!(joined_of(&mut windows), [(1, 0), (1, 0)]);
+}
+
+/// So many VMs that are in no set.
+fn singles(count: u8) -> World {
+    let mut world = world();
+    world.kubernetes.nodes.clear();
+    let (mut nics, mut machines) = (BTreeMap::new(), BTreeMap::new());
+    for n in 0..count {
+        let name = format!("single{n:03}");
+        let at = |kind: &str| ResourceId::of("s", &Group::new("rg"), kind, &name);
+        let id = at("Microsoft.Compute/virtualMachines");
+        let nic = at("Microsoft.Network/networkInterfaces");
+        let mut card = member(nic.clone(), MemberKind::NetworkInterface);
+        card.owner = Some(id.clone());
+        let provider_id = Some(format!("azure://{id}").into());
+        let node = Node { name: NodeName::new(&name), provider_id, ..node(n) };
+        world.kubernetes.nodes.insert(node.name.clone(), Arc::new(node));
+        nics.insert(nic.clone(), Arc::new(card));
+        let machine = VirtualMachine { id: id.clone(), host: None, set: None, nic: Some(nic) };
+        machines.insert(id, Arc::new(machine));
+    }
+    world.azure.network_interfaces = Fact::Known(nics);
+    world.azure.virtual_machines = Fact::Known(machines);
+    world
+}
+
+#[test]
+fn what_fits_behind_a_load_balancer_joins_and_the_rest_is_named() {
+    let policy = policy(PoolKind::NodeNic);
+    let nics = |found: &Forecast| {
+        let all = found.changes.iter().filter_map(joined);
+        all.filter(|pools| pools.contains(&pool())).count()
+    };
+    let full = forecast(&singles(150), &policy);
+    assert_eq!((nics(&full), full.last.findings.as_slice()), (150, &[][..]));
+    let mut world = singles(151);
+    let over = settle(&mut world, &policy);
+    assert_eq!(nics(&over), 150);
+    let [finding] = over.last.findings.as_slice() else { panic!("{:?}", over.last.findings) };
+    assert_eq!(finding.rule, "BackendResourceLimit");
+    assert!(finding.allowed.contains("the first is single150;"), "{}", finding.allowed);
+    // Who is in stays, also where one comes whose name is before its own.
+    assert_eq!(nics(&forecast(&world, &policy)), 0);
+    world.kubernetes.nodes.remove(&NodeName::new("single000"));
+    let next = forecast(&world, &policy);
+    let names: Vec<&str> = next.changes.iter().map(|c| c.target.name()).collect();
+    assert_eq!(names, ["single000", "single150"]);
 }

@@ -57,6 +57,7 @@ fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
         load_balancer_ip: None,
         source_ranges: Vec::new(),
         ingress: Vec::new(),
+        condition: None,
     }
 }
 
@@ -331,4 +332,40 @@ fn a_subnet_that_does_not_exist_is_refused() {
     let mut world = world(vec![service(1, &[INTERNAL, ASKED, (SUBNET, "links")])]);
     world.azure.subnets.insert(policy().subnet_id("links"), Fact::Known(None));
     assert_eq!(rules(&forecast(&world, &policy()), 1), ["SubnetNotFound"]);
+}
+
+#[test]
+fn a_load_balancer_has_eight() {
+    let asks = |n: u8| service(n, &[INTERNAL, ASKED]);
+    let world = world((1..=9).map(asks).collect());
+    let all = forecast(&world, &policy());
+    let refused = |n: u8| {
+        let report = &all.last.services[&uid(n)];
+        assert_eq!(report.state == State::Refused, !report.findings.is_empty(), "{report:?}");
+        report.findings.first().cloned()
+    };
+    assert_eq!((1..=8).filter_map(refused).collect::<Vec<_>>(), []);
+    let finding = refused(9).expect("there is no room for the ninth");
+    assert_eq!(finding.rule, "PrivateLinkLimit");
+    assert_eq!(
+        &*finding.allowed,
+        "at most 8 Private Link Services before the frontends of a load balancer; \
+         kubernetes-internal has those of default/web-1, default/web-2, default/web-3, \
+         default/web-4, default/web-5, default/web-6, default/web-7, default/web-8"
+    );
+}
+
+#[test]
+fn the_ninth_takes_the_place_of_one_that_goes() {
+    let asks = |n: u8| service(n, &[INTERNAL, ASKED]);
+    let mut world = programmed((1..=8).map(asks).collect());
+    let finalizers = vec![SERVICE_FINALIZER.into()];
+    let plain = Service { finalizers, ..service(1, &[INTERNAL]) };
+    world.kubernetes.services.insert(uid(1), Arc::new(plain));
+    world.kubernetes.services.insert(uid(9), Arc::new(asks(9)));
+    let all = forecast(&world, &policy());
+    let report = &all.last.services[&uid(9)];
+    assert_eq!((report.state, report.findings.as_slice()), (State::Programmed, &[][..]));
+    let links = all.changes.iter().filter(|c| c.target.as_str().contains("privateLinkServices"));
+    assert_eq!(links.count(), 2, "one goes, one comes");
 }

@@ -1,0 +1,103 @@
+//! Our condition on Services: whether Azure is as the Service asks, and if not, why.
+//!
+//! # Guarantees
+//! - Every Finding of a Service stands in it, notes beside "True", refusals as "False".
+//! - A Service that is as it asks and never was anything else is not written for it alone: there
+//!   "True" comes with the addresses, in one write.
+//! - While something is on its way the condition stays as it was.
+
+use crate::kubernetes;
+use model::ServiceUid;
+use model::kubernetes::{Condition, Service, Truth};
+use model::plan::{ConditionEdit, Edit, KubernetesWrite, Object};
+use model::report::{ServiceReport, Severity, State, Wait};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the API server takes as a message, in bytes.
+const MESSAGE: usize = 32_768;
+
+/// Adds what conditions say to the writes of statuses, and writes where nothing else is written.
+pub(crate) fn write_all(
+    writes: &mut Vec<KubernetesWrite>,
+    services: &BTreeMap<ServiceUid, (&Service, ServiceReport)>,
+) {
+    let mut statuses = BTreeMap::new();
+    for (at, write) in writes.iter().enumerate() {
+        if let (Object::Service { uid, .. }, Edit::Status { .. }) = (&write.object, &write.edit) {
+            statuses.insert(uid.clone(), at);
+        }
+    }
+    for (uid, (service, report)) in services {
+        let Some(wanted) = wanted(service, report) else { continue };
+        let set = ConditionEdit::Set(wanted);
+        if let Some(at) = statuses.get(uid) {
+            if let Edit::Status { condition, .. } = &mut writes[*at].edit {
+                *condition = set;
+            }
+        } else if service.condition.is_some() || !is_plain(report) {
+            let edit = Edit::Status { ingress: None, condition: set };
+            writes.push(KubernetesWrite { object: kubernetes::object(service), edit });
+        }
+    }
+}
+
+/// Whether there is nothing to say but that all is well.
+fn is_plain(report: &ServiceReport) -> bool {
+    report.state == State::Programmed && report.findings.is_empty()
+}
+
+/// What the condition becomes; `None` where it stays as it is.
+fn wanted(service: &Service, report: &ServiceReport) -> Option<Condition> {
+    let (truth, reason, message) = say(report)?;
+    let message = clip(message);
+    let held = service.condition.as_ref();
+    let same = |c: &Condition| c.truth == truth && *c.reason == *reason && *c.message == *message;
+    if held.is_some_and(same) {
+        return None;
+    }
+    // The time is that of the last change of the status, not of the reason.
+    let since = held.filter(|c| c.truth == truth).and_then(|c| c.since.clone());
+    Some(Condition { truth, reason: Arc::from(reason), message: Arc::from(message), since })
+}
+
+fn say(report: &ServiceReport) -> Option<(Truth, &str, String)> {
+    let texts = |severity: Option<Severity>| {
+        let chosen = report.findings.iter().filter(|f| severity.is_none_or(|s| f.severity == s));
+        chosen.map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    let refusal = report.findings.iter().find(|f| f.severity == Severity::Refusal);
+    let aside = report.waits.iter().find_map(|wait| match wait {
+        Wait::SetAside { reason, until_ms: Some(_) } => Some(reason),
+        _ => None,
+    });
+    if report.state == State::Removing {
+        return None;
+    }
+    if let Some(refusal) = refusal {
+        return Some((Truth::False, refusal.rule, texts(Some(Severity::Refusal))));
+    }
+    if let Some(reason) = aside {
+        return Some((Truth::False, "AzureRefused", reason.to_string()));
+    }
+    // The write of the status is the last step: what it says is true once it is there.
+    if report.state != State::Programmed && report.waits != [Wait::Status] {
+        return None;
+    }
+    match report.findings.first() {
+        Some(note) => Some((Truth::True, note.rule, texts(None))),
+        None => Some((Truth::True, "Programmed", "Azure is as the Service asks.".to_owned())),
+    }
+}
+
+fn clip(mut message: String) -> String {
+    if message.len() > MESSAGE {
+        let mark = "…";
+        message.truncate(message.floor_char_boundary(MESSAGE - mark.len()));
+        message.push_str(mark);
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+use crate::fixture::{claimed, policy, service, world};
+use crate::plan;
+use model::World;
+use model::kubernetes::{Condition, Deletion, LoadBalancerType, Service, Truth, Wish};
+use model::plan::{ConditionEdit, Edit};
+use model::world::Hold;
+use std::sync::Arc;
+
+/// The World of the fixture with its Service altered.
+fn with(alter: impl Fn(&mut Service)) -> World {
+    let mut world = world();
+    world.kubernetes.services.values_mut().for_each(|s| alter(Arc::make_mut(s)));
+    world
+}
+
+fn annotate(service: &mut Service, key: &str, value: &str) {
+    service.annotations = self::service(&[(key, value)]).annotations;
+}
+
+/// Status writes of the plan: how many addresses they set, and what of the condition.
+fn written(world: &World) -> Vec<(Option<usize>, ConditionEdit)> {
+    let (plan, _) = plan(world, &policy());
+    assert_eq!(crate::check(world, &policy(), &plan), []);
+    let edits = plan.writes.into_iter().map(|write| write.edit);
+    edits
+        .filter_map(|edit| match edit {
+            Edit::Status { ingress, condition } => Some((ingress.map(|l| l.len()), condition)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn set(truth: Truth, reason: &str, message: &str, since: Option<&str>) -> ConditionEdit {
+    ConditionEdit::Set(condition(truth, reason, message, since))
+}
+
+fn condition(truth: Truth, reason: &str, message: &str, since: Option<&str>) -> Condition {
+    let since = since.map(Arc::from);
+    Condition { truth, reason: reason.into(), message: message.into(), since }
+}
+
+const TYPO: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout: \"ten\" is not \
+                    allowed: a whole number of minutes from 4 to 100";
+const WELL: &str = "Azure is as the Service asks.";
+
+fn mistype(service: &mut Service) {
+    annotate(service, "azure-load-balancer-tcp-idle-timeout", "ten");
+}
+
+#[test]
+fn a_quiet_service_is_not_written() {
+    assert_eq!(written(&world()), []);
+    let told = with(|s| s.condition = Some(condition(Truth::True, "Programmed", WELL, Some("t"))));
+    assert_eq!(written(&told), []);
+}
+
+#[test]
+fn it_comes_with_the_addresses_in_one_write() {
+    let wanted = set(Truth::True, "Programmed", WELL, None);
+    assert_eq!(written(&with(|s| s.ingress.clear())), [(Some(1), wanted)]);
+}
+
+#[test]
+fn a_refusal_stands_until_it_is_put_right() {
+    let refused = set(Truth::False, "InvalidIdleTimeout", TYPO, None);
+    assert_eq!(written(&with(mistype)), [(None, refused)]);
+    let told = |at: &str| Some(condition(Truth::False, "InvalidIdleTimeout", TYPO, Some(at)));
+    let stands = with(|s| {
+        mistype(s);
+        s.condition = told("then");
+    });
+    assert_eq!(written(&stands), []);
+    let righted = with(|s| s.condition = told("then"));
+    assert_eq!(written(&righted), [(None, set(Truth::True, "Programmed", WELL, None))]);
+}
+
+#[test]
+fn the_time_is_that_of_the_status_and_not_of_its_reason() {
+    let other = with(|s| {
+        mistype(s);
+        s.condition = Some(condition(Truth::False, "InvalidPort", "another", Some("then")));
+    });
+    let wanted = set(Truth::False, "InvalidIdleTimeout", TYPO, Some("then"));
+    assert_eq!(written(&other), [(None, wanted)]);
+}
+
+#[test]
+fn a_note_stands_beside_true() {
+    let noted = with(|s| annotate(s, "azure-load-balancer-mode", "__auto__"));
+    let found = written(&noted);
+    let [(None, ConditionEdit::Set(condition))] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((condition.truth, &*condition.reason), (Truth::True, "ModeIgnored"));
+    assert!(condition.message.contains("azure-load-balancer-mode"), "{}", condition.message);
+    let told = with(|s| {
+        annotate(s, "azure-load-balancer-mode", "__auto__");
+        s.condition = Some(condition.clone());
+    });
+    assert_eq!(written(&told), []);
+    let gone = with(|s| s.condition = Some(condition.clone()));
+    assert_eq!(written(&gone), [(None, set(Truth::True, "Programmed", WELL, None))]);
+}
+
+#[test]
+fn what_azure_refuses_stands_and_a_search_does_not() {
+    let held = |until_ms| {
+        let mut world = world();
+        let target = policy().security_group_id();
+        let (reason, code) = ("nsg Full: no room".into(), "Full".into());
+        let hold = Hold { target, reason, code, until_ms, attempt: 1 };
+        world.holds.insert(service(&[]).uid, hold);
+        world
+    };
+    let refused = set(Truth::False, "AzureRefused", "nsg Full: no room", None);
+    assert_eq!(written(&held(Some(9))), [(None, refused)]);
+    assert_eq!(written(&held(None)), []);
+}
+
+#[test]
+fn while_something_is_on_its_way_it_stays() {
+    let told = condition(Truth::False, "InvalidIdleTimeout", TYPO, Some("then"));
+    let moving = with(|s| {
+        annotate(s, "azure-load-balancer-tcp-idle-timeout", "10");
+        s.condition = Some(told.clone());
+    });
+    assert_eq!(written(&moving), []);
+}
+
+#[test]
+fn it_goes_with_the_last_that_is_left() {
+    let mut world = with(|s| {
+        *s = claimed(s.clone());
+        (s.wish, s.load_balancer_type) = (Wish::Nothing, LoadBalancerType::Other);
+        s.condition = Some(condition(Truth::True, "Programmed", WELL, None));
+    });
+    assert_eq!(written(&world), []);
+    world.azure.balancers.known_mut().expect("listed").clear();
+    world.azure.public_ips.values_mut().for_each(|ips| ips.known_mut().expect("listed").clear());
+    assert_eq!(written(&world), [(Some(0), ConditionEdit::Remove)]);
+    let service = world.kubernetes.services.values_mut().next().expect("one");
+    Arc::make_mut(service).deletion = Deletion::Requested;
+    assert_eq!(written(&world), []);
+}
+
+#[test]
+fn a_message_is_as_long_as_the_api_server_takes() {
+    let long = "ä".repeat(20_000);
+    let found = written(&with(|s| annotate(s, "azure-load-balancer-tcp-idle-timeout", &long)));
+    let [(None, ConditionEdit::Set(condition))] = found.as_slice() else { panic!("{found:?}") };
+    let length = condition.message.len();
+    assert!((32_760..=32_768).contains(&length), "{length}");
+    assert!(condition.message.ends_with('…'));
+}
