@@ -73,6 +73,11 @@ pub fn is_placeholder(address: IpAddr) -> bool {
 /// Follows plans to their end.
 #[must_use]
 pub fn forecast(world: &World, policy: &Policy) -> Forecast {
+    follow(world, policy).0
+}
+
+/// The same, and the World that it leads to.
+pub(crate) fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
     let mut path = Path { world: world.clone(), placeholders: 0, network: policy.network() };
     let mut merged: BTreeMap<ResourceId, (usize, Change)> = BTreeMap::new();
     let mut forecast = Forecast::default();
@@ -95,7 +100,7 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
             path.apply(change);
             moved = true;
             forecast.calls += 1;
-            let now = reached(&path.world);
+            let now = if is_unused(change) { open.clone() } else { reached(&path.world) };
             let lost: Reached = open.difference(&now).cloned().collect();
             let restored: Reached = cut.intersection(&now).cloned().collect();
             cut.extend(lost.iter().cloned());
@@ -120,7 +125,7 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
     changes.retain(|(_, change)| !is_void(change));
     changes.sort_by_key(|(order, _)| *order);
     forecast.changes = changes.into_iter().map(|(_, change)| change).collect();
-    forecast
+    (forecast, path.world)
 }
 
 /// The World that plans lead to, and the last report. What has not been read is taken as empty.
@@ -204,6 +209,11 @@ fn assume(azure: &mut Azure, need: &Need) {
         Need::GatewayServices => empty(&mut azure.gateway_services),
         Need::GatewayLocations => empty(&mut azure.gateway_locations),
     }
+}
+
+/// Whether a change makes what nothing leads through yet: who is reached stays as it is.
+fn is_unused(change: &Change) -> bool {
+    matches!(&change.action, Action::Put { before: None, after: Resource::PublicIp(_) })
 }
 
 fn is_ready(change: &Change) -> bool {

@@ -59,6 +59,8 @@ pub(super) enum Breadth {
     Narrow,
     /// Nearly everything: it is named for a field only where nothing narrower is.
     Broad,
+    /// Where resources are: it is in every id, and named once for each resource.
+    Place,
 }
 
 /// Something that what becomes of a Service may depend on.
@@ -79,16 +81,19 @@ impl Input {
         Self { source, key: key.to_owned(), breadth: Breadth::Narrow, ways: vec![way] }
     }
 
-    /// Whether the Service could do without it.
+    /// Whether it could simply not be there.
     pub fn is_removable(&self) -> bool {
-        self.ways
-            .first()
-            .is_some_and(|way| way.nature == Nature::Removal && way.scope == Scope::Service)
+        self.ways.first().is_some_and(|way| way.nature == Nature::Removal)
     }
 
     /// The same, with nearly everything hanging on it.
     pub fn broad(self) -> Self {
         Self { breadth: Breadth::Broad, ..self }
+    }
+
+    /// The same, saying where resources are.
+    pub fn of_place(self) -> Self {
+        Self { breadth: Breadth::Place, ..self }
     }
 
     /// A field of the Service.

@@ -16,6 +16,7 @@
 
 mod compare;
 mod input;
+mod lean;
 mod policy_inputs;
 mod resources;
 mod sheet;
@@ -29,7 +30,7 @@ pub use sheet::{Path, Step};
 pub use unused::Unused;
 
 use crate::desired::tags;
-use crate::forecast::{forecast, settle};
+use crate::forecast::{follow, settle};
 use compare::Effect;
 use input::{Breadth, Input, Nature, Setting};
 use model::gateway::{GatewayService, LocationsUpdate};
@@ -241,9 +242,12 @@ pub fn explain(
     if service.load_balancer_type == LoadBalancerType::Foreign {
         return Err(Stranger::OtherClass);
     }
-    let now = forecast(world, policy);
+    let (now, end) = follow(world, policy);
     let report = now.report.services.get(&service.uid).ok_or(Stranger::Unknown)?;
-    let (settled, _) = settle(unhindered(world), policy);
+    let free = unhindered(world);
+    // Where nothing holds up the moment and all is known, what is planned leads there by itself.
+    let clear = [&now.report, &now.last].iter().all(|report| report.needs.is_empty());
+    let settled = if clear && free == *world { end } else { settle(free, policy).0 };
     let without = without(&settled, service, policy, world);
     let stage = Stage { uid: &service.uid, policy, wire };
     let mut wanted = sheet::own(&settled, &without, &stage);
@@ -254,7 +258,8 @@ pub fn explain(
         let inputs = input::inputs(service, policy, world);
         let bench = Bench::new(wire, setting, inputs);
         known = causes(&bench, &report.findings, &wanted);
-        known.adopt(&sheet::everything(&settled, &stage), &mut wanted);
+        let agreed = known.agreed.keys().map(|(target, _)| target).collect();
+        known.adopt(&sheet::leaves(&settled, &stage, &agreed), &mut wanted);
     } else {
         known.unused = unused::noted(service, &report.findings);
     }
@@ -369,12 +374,16 @@ impl Causes {
     fn note(&mut self, effect: Effect, input: &Input) {
         let Effect { targets, elements, leaves, absent: _ } = effect;
         let targets = targets.into_iter().map(|target| (target, Path::default()));
+        let (elements, leaves) = match input.breadth {
+            Breadth::Place => (BTreeSet::new(), BTreeSet::new()),
+            Breadth::Narrow | Breadth::Broad => (elements, leaves),
+        };
         for place in targets.chain(elements) {
             self.by_place.entry(place).or_default().insert(input.source.clone());
         }
         let map = match input.breadth {
-            Breadth::Narrow => &mut self.by_place,
             Breadth::Broad => &mut self.broad,
+            Breadth::Narrow | Breadth::Place => &mut self.by_place,
         };
         for place in leaves {
             map.entry(place).or_default().insert(input.source.clone());

@@ -3,10 +3,14 @@
 use super::Source;
 use super::input::{Input, Nature, Way, on_all};
 use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, Layout, OutboundSnat, PoolKind, Preconfigured,
+    BalancerSku, ClusterProbe, ControlPlane, Layout, OutboundSnat, PoolKind, Preconfigured, VmKind,
 };
+use model::world::Fact;
 use model::{Group, Policy};
 use std::sync::Arc;
+
+/// `maximumLoadBalancerRuleCount` where it is not set.
+const MAXIMUM_RULES: u32 = 250;
 
 fn key(key: &'static str, value: impl ToString, way: Way) -> Input {
     Input::new(Source::ConfigKey { key, value: value.to_string() }, key, way)
@@ -24,38 +28,46 @@ fn other(name: &Arc<str>) -> Arc<str> {
     Arc::from(format!("{name}x"))
 }
 
+/// Another place for resources: the security group that is known is as if it had been there.
+fn place(edit: impl Fn(&mut Policy) + 'static) -> Way {
+    on_all(Nature::Variation, move |setting| {
+        edit(&mut setting.policy);
+        if let Fact::Known(Some(group)) = &mut setting.world.azure.security_group {
+            Arc::make_mut(group).id = setting.policy.security_group_id();
+        }
+    })
+}
+
 /// Every key that can matter to a Service.
 ///
-/// Left out are subscriptions and the groups that are the cluster's own, which are in every id;
-/// `vmType`, which says how nodes are found; and what only says how existing things change:
-/// `systemTags`, `driftPolicy`, `enableMigrateToIPBasedBackendPoolAPI`,
-/// `enableIPTagMutationForExistingPublicIP`.
+/// Left out is what only says how existing things change: `systemTags`, `driftPolicy`,
+/// `enableMigrateToIPBasedBackendPoolAPI`, `enableIPTagMutationForExistingPublicIP`.
 pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
     let Policy {
         cluster,
-        subscription: _,
-        network_subscription: _,
+        subscription,
+        network_subscription,
         group,
         balancer_group,
         security_group_group,
-        network_group: _,
+        network_group,
         private_link_group,
         location,
         edge_zone,
         network_name,
         subnet_name,
-        security_group_name: _,
+        security_group_name,
         balancer_name,
         tags,
         system_tags: _,
         sku,
         layout,
         pools,
-        vm_kind: _,
+        vm_kind,
         primary_set,
         exclude_control_plane,
         outbound_snat,
-        maximum_rules: _,
+        maximum_rules,
         preconfigured,
         migrate_api: _,
         ip_tag_change: _,
@@ -74,8 +86,16 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
         all.push(key("subnetName", subnet_name, vary(|p| p.subnet_name = other(&p.subnet_name))));
     }
     if !primary_set.is_empty() {
-        let way = vary(|p| p.primary_set = other(&p.primary_set));
-        all.push(key("primaryScaleSetName", primary_set, way));
+        all.extend(primary(*vm_kind, primary_set));
+    }
+    all.extend(subscriptions(subscription, network_subscription));
+    if !security_group_name.is_empty() {
+        let way = place(|p| p.security_group_name = other(&p.security_group_name));
+        all.push(key("securityGroupName", security_group_name, way));
+    }
+    if *sku == BalancerSku::Basic && *maximum_rules != MAXIMUM_RULES {
+        let way = remove(|p| p.maximum_rules = MAXIMUM_RULES);
+        all.push(key("maximumLoadBalancerRuleCount", maximum_rules, way));
     }
     if let Some(name) = balancer_name {
         all.push(key("loadBalancerName", name, remove(|p| p.balancer_name = None)));
@@ -87,7 +107,9 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
         let text: Vec<String> = tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
         all.push(key("tags", text.join(","), remove(|p| p.tags.clear())));
     }
-    all.extend(groups(group, balancer_group, security_group_group, private_link_group));
+    all.push(cluster_group(group));
+    let own = [balancer_group, security_group_group, private_link_group, network_group];
+    all.extend(groups(group, own));
     all.extend(balancer_keys(*sku, layout, *pools));
     all.extend(switches(*exclude_control_plane, *outbound_snat, *preconfigured));
     if let ClusterProbe::Shared { port, path } = cluster_probe {
@@ -123,17 +145,58 @@ fn switches(
     all
 }
 
+/// The primary set, by the key that `vmType` says; under the other one it would be none.
+fn primary(kind: VmKind, set: &Arc<str>) -> [Input; 2] {
+    let (name, word) = match kind {
+        VmKind::ScaleSet => ("primaryScaleSetName", "vmss"),
+        VmKind::FlexibleScaleSet => ("primaryScaleSetName", "vmssflex"),
+        VmKind::Standalone => ("primaryAvailabilitySetName", "standard"),
+    };
+    [
+        key(name, set, vary(|p| p.primary_set = other(&p.primary_set))),
+        key("vmType", word, vary(|p| p.primary_set = Arc::from(""))),
+    ]
+}
+
+/// The subscription of what we write.
+fn subscriptions(nodes: &Arc<str>, network: &Arc<str>) -> Option<Input> {
+    let name = if network == nodes { "subscriptionId" } else { "networkResourceSubscriptionID" };
+    let way = place(|p| p.network_subscription = other(&p.network_subscription));
+    (!network.is_empty()).then(|| key(name, network, way).of_place())
+}
+
+/// The cluster's group, which takes along what has no other.
+fn cluster_group(group: &Group) -> Input {
+    let way = place(|p| {
+        let new = Group::new(&format!("{}x", p.group));
+        for of in [
+            &mut p.balancer_group,
+            &mut p.security_group_group,
+            &mut p.private_link_group,
+            &mut p.network_group,
+        ] {
+            if *of == p.group {
+                *of = new.clone();
+            }
+        }
+        p.group = new;
+    });
+    key("resourceGroup", group, way).of_place()
+}
+
 /// Groups that are another than the cluster's.
-fn groups(group: &Group, balancers: &Group, security: &Group, links: &Group) -> Vec<Input> {
+fn groups(group: &Group, there: [&Group; 4]) -> Vec<Input> {
+    let [balancers, security, links, network] = there;
     let mut all = Vec::new();
     let mut own = |name: &'static str, there: &Group, edit: fn(&mut Policy)| {
         if there != group {
-            all.push(key(name, there, remove(edit)));
+            all.push(key(name, there, place(edit)));
         }
     };
     own("loadBalancerResourceGroup", balancers, |p| p.balancer_group = p.group.clone());
     own("securityGroupResourceGroup", security, |p| p.security_group_group = p.group.clone());
     own("privateLinkServiceResourceGroup", links, |p| p.private_link_group = p.group.clone());
+    own("vnetResourceGroup", network, |p| p.network_group = p.group.clone());
     all
 }
 

@@ -97,8 +97,9 @@ pub(super) struct Sight<'a> {
 
 /// Everything that a Service causes.
 pub(super) fn build(sight: &Sight<'_>) -> Vec<ExplainedResource> {
-    let now = sheet::everything(sight.world, sight.stage);
-    let settled = sheet::everything(sight.settled, sight.stage);
+    let wanted = sight.wanted.iter().map(|own| &own.target).collect();
+    let now = sheet::leaves(sight.world, sight.stage, &wanted);
+    let settled = sheet::leaves(sight.settled, sight.stage, &wanted);
     let used = used_parts(sight, &settled);
     let going = going(sight);
     let mut found = Vec::new();

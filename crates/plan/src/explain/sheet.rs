@@ -1,6 +1,6 @@
 //! Bodies of resources as lists of leaves, and what of them is one Service's.
 
-use super::{Target, Wire};
+use super::{Target, Wire, lean};
 use crate::container::names;
 use model::gateway::{GatewayService, LocationUpdate, LocationsUpdate, UpdateAction};
 use model::kubernetes::{GATEWAY_FINALIZER, SERVICE_FINALIZER};
@@ -209,9 +209,14 @@ pub(super) fn own(with: &World, without: &World, stage: &Stage<'_>) -> Vec<Own> 
         if there == Some(&resource) || assumed {
             continue;
         }
-        let leaves = flatten(&(stage.wire.resource)(&resource));
-        let there = there.map(|r| flatten(&(stage.wire.resource)(r))).unwrap_or_default();
-        found.extend(difference(target, leaves, &there));
+        let (resource, there) = match there {
+            Some(there) => {
+                let (resource, there) = lean::differing(&resource, there);
+                (resource, leaves_of(&there, stage.wire))
+            }
+            None => (resource, Vec::new()),
+        };
+        found.extend(difference(target, leaves_of(&resource, stage.wire), &there));
     }
     for (target, body) in tables(with, stage).into_iter().chain(service(with, stage)) {
         found.extend(difference(target, flatten(&body), &[]));
@@ -219,9 +224,14 @@ pub(super) fn own(with: &World, without: &World, stage: &Stage<'_>) -> Vec<Own> 
     found
 }
 
-/// All leaves of every resource of a World, whoever caused them.
-pub(super) fn everything(world: &World, stage: &Stage<'_>) -> BTreeMap<Target, Vec<Leaf>> {
-    let resources = resources(world).into_iter().map(|(t, r)| (t, (stage.wire.resource)(&r)));
+/// All leaves of some resources of a World, whoever caused them.
+pub(super) fn leaves(
+    world: &World,
+    stage: &Stage<'_>,
+    of: &BTreeSet<&Target>,
+) -> BTreeMap<Target, Vec<Leaf>> {
+    let resources = resources(world).into_iter().filter(|(target, _)| of.contains(target));
+    let resources = resources.map(|(target, resource)| (target, (stage.wire.resource)(&resource)));
     let tables = tables(world, stage).into_iter().chain(service(world, stage));
     resources.chain(tables).map(|(target, body)| (target, flatten(&body))).collect()
 }

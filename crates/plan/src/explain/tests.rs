@@ -4,8 +4,9 @@ mod every_annotation;
 mod stage;
 
 use super::*;
+use model::Group;
 use model::kubernetes::{Affinity, TrafficPolicy};
-use model::policy::{OutboundSnat, PoolKind};
+use model::policy::{BalancerSku, Layout, OutboundSnat, PoolKind, VmKind};
 use stage::{annotated, explained, node_world, policy, port, service, settled};
 
 /// All sources of all fields whose path ends so.
@@ -101,6 +102,96 @@ fn config_keys_are_named() {
     assert!(found.resources.iter().all(|r| r.standing != Standing::AsWanted));
 }
 
+/// Where a resource comes from that it is there, under its id; only config keys.
+fn places(found: &Explanation, kind: &str) -> Vec<String> {
+    let named = |r: &&ExplainedResource| match &r.target {
+        Target::Azure(id) => id.as_str().contains(kind),
+        Target::Service(_) => false,
+    };
+    let resource = found.resources.iter().find(named).expect("the Service has one");
+    let all = resource.sources.iter().map(ToString::to_string);
+    all.filter(|source| source.starts_with("config ")).collect()
+}
+
+#[test]
+fn keys_that_say_where_resources_are_are_named() {
+    let web = service();
+    let found = explained(&node_world(&web), &policy(), &web);
+    let cluster = ["config resourceGroup = rg", "config subscriptionId = s"];
+    for kind in ["/publicIPAddresses/", "/loadBalancers/"] {
+        assert_eq!(places(&found, kind), cluster, "{kind}");
+    }
+    let named = ["config resourceGroup = rg", "config securityGroupName = nsg"];
+    assert_eq!(places(&found, "/networkSecurityGroups/")[..2], named);
+    let policy = Policy {
+        network_subscription: "net".into(),
+        balancer_group: Group::new("balancers"),
+        security_group_group: Group::new("rules"),
+        ..policy()
+    };
+    let found = explained(&node_world(&web), &policy, &web);
+    let elsewhere = "config networkResourceSubscriptionID = net";
+    let balancer = ["config loadBalancerResourceGroup = balancers", elsewhere];
+    assert_eq!(places(&found, "/loadBalancers/"), balancer);
+    assert_eq!(places(&found, "/publicIPAddresses/"), [elsewhere, cluster[0]]);
+    let group = places(&found, "/networkSecurityGroups/");
+    assert!(group.contains(&"config securityGroupResourceGroup = rules".to_owned()), "{group:?}");
+}
+
+#[test]
+fn the_primary_set_is_named_with_the_kind_that_chooses_its_key() {
+    let web = service();
+    let policy = Policy {
+        sku: BalancerSku::Basic,
+        layout: Layout::PerNodeSet { without_own: Default::default() },
+        pools: PoolKind::NodeNic,
+        outbound_snat: OutboundSnat::Enabled,
+        vm_kind: VmKind::Standalone,
+        primary_set: "as".into(),
+        ..policy()
+    };
+    let inputs = input::inputs(&web, &policy, &node_world(&web));
+    let keys: Vec<String> = inputs.iter().map(|i| i.source.to_string()).collect();
+    for key in ["config primaryAvailabilitySetName = as", "config vmType = standard"] {
+        assert!(keys.contains(&key.to_owned()), "{keys:?}");
+    }
+    let raised = Policy { maximum_rules: 500, ..policy };
+    let inputs = input::inputs(&web, &raised, &node_world(&web));
+    let key = "config maximumLoadBalancerRuleCount = 500";
+    assert!(inputs.iter().any(|i| i.source.to_string() == key));
+}
+
+/// What is left out to make it cheap changes nothing: a Service among others is explained as one
+/// that is alone, where it shares nothing that counts.
+#[test]
+fn others_change_nothing_in_what_is_explained() {
+    let web = annotated(&[("azure-load-balancer-tcp-idle-timeout", "9")]);
+    let lone = explained(&settled(&node_world(&web), &policy()), &policy(), &web);
+    let mut world = node_world(&web);
+    for n in 2..8_u16 {
+        let mut other = service();
+        other.uid = ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"));
+        other.name = ServiceName::new("default", format!("other-{n}"));
+        other.ports = vec![port(80 + n, 30_080 + n)];
+        world.kubernetes.services.insert(other.uid.clone(), Arc::new(other));
+    }
+    let found = explained(&settled(&world, &policy()), &policy(), &web);
+    // The pool is made for the first of them: to the others it is one that stands.
+    let is_of_pool = |path: &Path| path.to_string().ends_with("backendAddressPool.id");
+    let sources = |part: &Part| -> Vec<(Path, BTreeSet<Source>)> {
+        let fields = part.fields.iter().filter(|f| !is_of_pool(&f.path));
+        fields.map(|f| (f.path.clone(), f.sources.clone())).collect()
+    };
+    let is_own = |p: &&Part| p.path.to_string().contains(&*web.uid.base_name());
+    for (resource, own) in found.resources.iter().zip(&lone.resources) {
+        assert_eq!(resource.target, own.target);
+        for part in own.parts.iter().filter(is_own) {
+            let there = resource.parts.iter().find(|p| p.path == part.path).expect("it is there");
+            assert_eq!((&there.sources, sources(there)), (&part.sources, sources(part)));
+        }
+    }
+}
+
 #[test]
 fn a_settled_service_is_explained_as_well_as_a_new_one() {
     let web = annotated(&[("azure-dns-label-name", "shop"), ("azure-pip-tags", "team=web")]);
@@ -152,7 +243,7 @@ fn nics_in_a_pool_come_from_the_nodes() {
     let web = service();
     let mut policy = policy();
     policy.pools = PoolKind::NodeNic;
-    policy.vm_kind = model::policy::VmKind::Standalone;
+    policy.vm_kind = VmKind::Standalone;
     let mut world = node_world(&web);
     stage::add_nics(&mut world, 5);
     let found = explained(&world, &policy, &web);

@@ -5,7 +5,12 @@ use super::input::{Input, Nature, Scope, Setting, Way};
 use super::sheet::{Own, Stage, own};
 use super::{Source, Wire};
 use crate::forecast::settle;
+use crate::name;
+use model::azure::FrontendAddress;
+use model::policy::Layout;
 use model::report::{Finding, Severity, State};
+use model::world::Fact;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How often an annotation is left out because it does not go with what is tried.
@@ -48,15 +53,16 @@ pub(super) struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// Plans the Service as it is.
     ///
-    /// Other Services are left out, and only what they have in Azure stays, unless that changes
+    /// Other Services are left out, and so is what they have in Azure, unless that changes
     /// something for this one: each trial then costs what one Service costs.
     pub fn new(wire: &'a Wire, mut setting: Setting, inputs: Vec<Input>) -> Self {
         let outcome = outcome(wire, &setting, Scope::Service);
-        let mut alone = setting.clone();
-        alone.world.kubernetes.services.clear();
-        let other = self::outcome(wire, &alone, Scope::Everything);
-        if compare(&outcome.own, &other.own).is_empty() {
-            setting = alone;
+        for smaller in [bare(&setting), alone(&setting)].into_iter().flatten() {
+            let other = self::outcome(wire, &smaller, Scope::Everything);
+            if compare(&outcome.own, &other.own).is_empty() {
+                setting = smaller;
+                break;
+            }
         }
         Self { wire, setting, inputs, outcome }
     }
@@ -140,6 +146,44 @@ impl<'a> Bench<'a> {
         let mut found = others.filter(|i| self.effect(at, &[*i]).elsewhere.is_some());
         found.next().map(|i| &self.inputs[i].source)
     }
+}
+
+/// Without other Services; what they have in Azure stays.
+fn alone(setting: &Setting) -> Option<Setting> {
+    let mut alone = setting.clone();
+    alone.world.kubernetes.services.clear();
+    Some(alone)
+}
+
+/// Without other Services, their public IPs and their parts of load balancers. The security group
+/// stays as it is: rules are shared, and priorities are counted on.
+///
+/// Only where there is one load balancer of a kind: among several, the crowd on each decides.
+fn bare(setting: &Setting) -> Option<Setting> {
+    if setting.policy.layout != Layout::Single {
+        return None;
+    }
+    let mut bare = alone(setting)?;
+    let others: BTreeSet<String> =
+        setting.world.kubernetes.services.keys().map(|u| u.base_name().to_lowercase()).collect();
+    let theirs =
+        |name: &str| name::base_of(name).is_some_and(|base| others.contains(&base.to_lowercase()));
+    let mut ips = BTreeSet::new();
+    for balancer in bare.world.azure.balancers.known_mut()?.values_mut() {
+        let balancer = Arc::make_mut(balancer);
+        for frontend in balancer.frontends.iter().filter(|f| theirs(&f.name)) {
+            if let FrontendAddress::Public(ip) = &frontend.address {
+                ips.insert(ip.clone());
+            }
+        }
+        balancer.frontends.retain(|f| !theirs(&f.name));
+        balancer.rules.retain(|r| !theirs(&r.name));
+        balancer.probes.retain(|p| !theirs(&p.name));
+    }
+    for facts in bare.world.azure.public_ips.values_mut().filter_map(Fact::known_mut) {
+        facts.retain(|id, _| !ips.contains(id));
+    }
+    Some(bare)
 }
 
 /// Plans a Service into a World.

@@ -171,6 +171,10 @@ fn settle(world: &mut World, policy: &Policy) -> Forecast {
                     let n = m.id.name().parse().expect("instances are numbered");
                     *instance(world, n) = PoolMember::clone(m);
                 }
+                MemberKind::NetworkInterface => {
+                    let all = world.azure.network_interfaces.known_mut();
+                    all.expect("tests know them").insert(m.id.clone(), Arc::clone(m));
+                }
                 _ => *model(world) = PoolMember::clone(m),
             },
             _ => {}
