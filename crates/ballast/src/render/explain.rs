@@ -187,7 +187,7 @@ fn render_resource(resource: &ExplainedResource, names: &Names, paint: Paint) ->
     let mut text = format!("\n{}\n", paint.ink(ink, head));
     if let (Target::Azure(_), false) = (&resource.target, resource.sources.is_empty()) {
         let because = because(&resource.sources);
-        text.push_str(&format!("  there, and so named, because of {because}\n"));
+        text.push_str(&format!("  here, and so named, because of {because}\n"));
     }
     let rows: Vec<rows::Row> =
         rows::rows(resource).into_iter().map(|row| row.shortened(names)).collect();
