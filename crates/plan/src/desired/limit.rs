@@ -98,7 +98,8 @@ fn no_balancer(draft: &Draft<'_>, balancer: &LoadBalancer) -> Option<Finding> {
     let count = there + made.count();
     (count >= BALANCERS).then(|| {
         let allowed = format!(
-            "at most {BALANCERS} load balancers a subscription; resource group {} alone has {count}",
+            "at most {BALANCERS} load balancers a subscription; resource group {} alone has \
+             {count}",
             draft.policy.balancer_group
         );
         let value = format!("load balancer {}", balancer.id.name());
