@@ -85,18 +85,10 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
     if !subnet_name.is_empty() {
         all.push(key("subnetName", subnet_name, vary(|p| p.subnet_name = other(&p.subnet_name))));
     }
-    if !primary_set.is_empty() {
-        all.extend(primary(*vm_kind, primary_set));
-    }
+    all.extend(primary(*vm_kind, primary_set));
     all.extend(subscriptions(subscription, network_subscription));
-    if !security_group_name.is_empty() {
-        let way = place(|p| p.security_group_name = other(&p.security_group_name));
-        all.push(key("securityGroupName", security_group_name, way));
-    }
-    if *sku == BalancerSku::Basic && *maximum_rules != MAXIMUM_RULES {
-        let way = remove(|p| p.maximum_rules = MAXIMUM_RULES);
-        all.push(key("maximumLoadBalancerRuleCount", maximum_rules, way));
-    }
+    all.extend(security_group(security_group_name));
+    all.extend(most_rules(*sku, *maximum_rules));
     if let Some(name) = balancer_name {
         all.push(key("loadBalancerName", name, remove(|p| p.balancer_name = None)));
     }
@@ -146,16 +138,31 @@ fn switches(
 }
 
 /// The primary set, by the key that `vmType` says; under the other one it would be none.
-fn primary(kind: VmKind, set: &Arc<str>) -> [Input; 2] {
+fn primary(kind: VmKind, set: &Arc<str>) -> Vec<Input> {
+    if set.is_empty() {
+        return Vec::new();
+    }
     let (name, word) = match kind {
         VmKind::ScaleSet => ("primaryScaleSetName", "vmss"),
         VmKind::FlexibleScaleSet => ("primaryScaleSetName", "vmssflex"),
         VmKind::Standalone => ("primaryAvailabilitySetName", "standard"),
     };
-    [
+    vec![
         key(name, set, vary(|p| p.primary_set = other(&p.primary_set))),
         key("vmType", word, vary(|p| p.primary_set = Arc::from(""))),
     ]
+}
+
+fn security_group(name: &Arc<str>) -> Option<Input> {
+    let way = place(|p| p.security_group_name = other(&p.security_group_name));
+    (!name.is_empty()).then(|| key("securityGroupName", name, way))
+}
+
+/// Only Basic load balancers are chosen by it.
+fn most_rules(sku: BalancerSku, most: u32) -> Option<Input> {
+    let way = remove(|p| p.maximum_rules = MAXIMUM_RULES);
+    let counts = sku == BalancerSku::Basic && most != MAXIMUM_RULES;
+    counts.then(|| key("maximumLoadBalancerRuleCount", most, way))
 }
 
 /// The subscription of what we write.
