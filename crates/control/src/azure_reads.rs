@@ -363,6 +363,7 @@ impl Controller {
                 read.failures = 0;
                 read.reason = None;
                 self.store_read(need, gathering, sent_ms, now_ms);
+                self.drift.expect_settled();
                 self.dirty = true;
             }
             PageStep::Failed(error) => {

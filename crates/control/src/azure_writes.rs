@@ -100,6 +100,9 @@ impl Controller {
     }
 
     fn end(&mut self, id: &ResourceId, done: Option<Action>, now_ms: u64) {
+        if let Some(action) = &done {
+            self.confirm_written(id, action);
+        }
         let Some(lane) = self.lanes.get_mut(id) else { return };
         lane.work = None;
         lane.ended_ms = Some(now_ms);

@@ -120,6 +120,7 @@ pub struct Controller {
     pub(crate) member_writes: u64,
     pub(crate) gates: crate::gates::Gates,
     pub(crate) words: crate::said::Words,
+    pub(crate) drift: crate::drift::DriftLog,
 }
 
 /// What has been counted since the start.
@@ -176,6 +177,7 @@ impl Controller {
             member_writes: 0,
             gates: crate::gates::Gates::default(),
             words: crate::said::Words::default(),
+            drift: crate::drift::DriftLog::default(),
         }
     }
 
@@ -228,7 +230,7 @@ impl Controller {
             self.look = false;
             // A plan is dear, and without a new fact it comes to the same.
             if std::mem::take(&mut self.dirty) {
-                self.make_plan();
+                self.make_plan(now_ms);
             }
             self.follow_busy(now_ms);
             self.read_needs(now_ms);
@@ -272,6 +274,7 @@ impl Controller {
                     self.queue = Queue::default();
                 }
                 self.leadership = leadership;
+                self.forget_drift();
                 self.dirty = true;
             }
             Event::Tick => self.dirty = true,
@@ -319,7 +322,7 @@ impl Controller {
         self.ripen(now_ms);
     }
 
-    fn make_plan(&mut self) {
+    fn make_plan(&mut self, now_ms: u64) {
         self.world.in_flight = self
             .lanes
             .iter()
@@ -338,6 +341,7 @@ impl Controller {
         self.counts.plans += 1;
         self.plan = plan;
         self.report = report;
+        self.look_for_drift(now_ms);
     }
 
     /// When the controller wants to be stepped even if nothing happens.

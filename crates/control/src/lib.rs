@@ -6,6 +6,7 @@
 
 pub mod backoff;
 pub mod budget;
+pub mod drift;
 pub mod effect;
 pub mod event;
 pub mod gates;
@@ -25,6 +26,7 @@ mod said;
 mod shares;
 
 pub use controller::{Controller, Counts, Options};
+pub use drift::{DriftRecord, Outcome};
 pub use effect::{CallId, Effect, KubernetesCall, Notice, NoticeKind};
 pub use event::{Event, KubernetesAnswer, Leadership};
 pub use gates::{GateDelays, Gates};

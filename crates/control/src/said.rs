@@ -185,6 +185,17 @@ impl Controller {
         self.post_about("Pod", name, Arc::from(uid), word, now_ms);
     }
 
+    /// Somebody else changed what a Service has in Azure.
+    pub(crate) fn tell_drift(
+        &mut self,
+        name: &ServiceName,
+        uid: &ServiceUid,
+        text: &str,
+        now_ms: u64,
+    ) {
+        self.post(name, uid, warning("AzureDrift", text), now_ms);
+    }
+
     fn post(&mut self, name: &ServiceName, uid: &ServiceUid, word: Word, now_ms: u64) {
         self.post_about("Service", name, Arc::from(uid.as_str()), word, now_ms);
     }

@@ -11,6 +11,7 @@
 
 pub mod admission;
 pub mod annotation;
+pub mod drift;
 pub mod explain;
 pub mod forecast;
 pub mod intent;

@@ -1,0 +1,197 @@
+//! Plans as if nothing had drifted, and writes nothing of what has.
+
+use super::{Confirmed, overlay, parts, parts_after, place, tables};
+use crate::Planner;
+use model::azure::LoadBalancer;
+use model::drift::{Drift, Part};
+use model::plan::{Action, Change, Resource};
+use model::report::Wait;
+use model::world::Azure;
+use model::{Plan, Policy, Report, ResourceId, World};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Parts that are left as others made them.
+type Held = BTreeMap<ResourceId, BTreeSet<Part>>;
+
+/// Plans around what has drifted: those parts stay as others made them, everything else is planned
+/// as if they were as we left them. Drift that something else needs to be put right is taken off
+/// the list, and put right.
+pub fn plan_around(
+    planner: &mut Planner,
+    world: &mut World,
+    policy: &Policy,
+    confirmed: &Confirmed,
+    drifts: &mut Vec<Drift>,
+) -> (Plan, Report) {
+    loop {
+        let mut held = Held::new();
+        for drift in drifts.iter() {
+            held.entry(drift.target.clone()).or_default().insert(drift.part.clone());
+        }
+        let real = mask(&mut world.azure, confirmed, &held);
+        let (mut plan, report) = planner.plan(world, policy);
+        world.azure = real;
+        let needed = unmask(&mut plan, &world.azure, confirmed, &held);
+        if needed.is_empty() {
+            return (plan, report);
+        }
+        // Each round takes something off; without drift the plan needs nothing more.
+        drifts.retain(|drift| !needed.contains(&drift.place()));
+    }
+}
+
+/// Makes Azure look as we left it, and gives back how it is.
+fn mask(azure: &mut Azure, confirmed: &Confirmed, held: &Held) -> Azure {
+    let real = azure.clone();
+    for (id, parts) in held {
+        match (confirmed.resources.get(id), place::find(azure, id)) {
+            (Some(ours), Some(found)) => place::set(azure, overlay(&found, ours, parts)),
+            (Some(ours), None) => place::set(azure, ours.clone()),
+            (None, _) => parts.iter().for_each(|p| tables::restore(&confirmed.tables, azure, p)),
+        }
+    }
+    real
+}
+
+/// Takes out of a plan what it would only write because the World was masked. Gives the drift that
+/// the rest of the plan cannot do without.
+fn unmask(
+    plan: &mut Plan,
+    real: &Azure,
+    confirmed: &Confirmed,
+    held: &Held,
+) -> BTreeSet<(ResourceId, Part)> {
+    let mut needed = BTreeSet::new();
+    let mut dropped = BTreeSet::new();
+    let mut kept = Vec::with_capacity(plan.changes.len());
+    for mut change in std::mem::take(&mut plan.changes) {
+        let Some(parts) = held.get(&change.target) else {
+            kept.push(change);
+            continue;
+        };
+        let Some(found) = place::find(real, &change.target) else {
+            if confirmed.resources.contains_key(&change.target) {
+                // It is written, so it has to be there.
+                needed.extend(parts.iter().map(|part| (change.target.clone(), part.clone())));
+            }
+            kept.push(change);
+            continue;
+        };
+        match rebase(&mut change, &found, confirmed, parts) {
+            Rebased::Written => kept.push(change),
+            Rebased::Nothing => {
+                dropped.insert(change.target.clone());
+            }
+        }
+    }
+    let gone = held.iter().filter(|(_, parts)| parts.iter().any(Part::is_whole));
+    let gone: Vec<&ResourceId> = gone.map(|(id, _)| id).collect();
+    for change in &kept {
+        let waits = change.waits.iter().filter_map(|wait| match wait {
+            Wait::Resource { id, .. } => Some(id),
+            _ => None,
+        });
+        for id in waits.filter(|id| dropped.contains(*id)) {
+            needed.extend(places(held, id));
+        }
+        if !gone.is_empty() {
+            // What is written may name what is gone.
+            let text = format!("{:?}", change.action).to_lowercase();
+            for id in gone.iter().filter(|id| text.contains(&id.folded())) {
+                needed.extend(places(held, id));
+            }
+        }
+    }
+    plan.changes = kept;
+    needed
+}
+
+fn places(held: &Held, id: &ResourceId) -> Vec<(ResourceId, Part)> {
+    let parts = held.get(id).into_iter().flatten();
+    parts.map(|part| (id.clone(), part.clone())).collect()
+}
+
+/// What is left of a change.
+enum Rebased {
+    /// It writes something.
+    Written,
+    /// It would only have written what has drifted.
+    Nothing,
+}
+
+/// Makes a change that was planned on a masked resource one of the resource as it is.
+fn rebase(
+    change: &mut Change,
+    found: &Resource,
+    confirmed: &Confirmed,
+    held: &BTreeSet<Part>,
+) -> Rebased {
+    let Some(after_parts) = parts_after(change) else {
+        if let Action::Delete { before } = &mut change.action {
+            *before = found.clone();
+        }
+        return Rebased::Written;
+    };
+    let Some(ours) = confirmed.resources.get(&change.target) else { return Rebased::Written };
+    let ours = parts(ours);
+    // A part that is to become something else after all is written.
+    let mut left: BTreeSet<Part> =
+        held.iter().filter(|part| after_parts.get(*part) == ours.get(*part)).cloned().collect();
+    let Action::Put { before, after } = &mut change.action else { return Rebased::Written };
+    let mut target = overlay(after, found, &left);
+    if let (Resource::LoadBalancer(wanted), Resource::LoadBalancer(made)) = (&*after, &target) {
+        let missing = missing(wanted, made);
+        if !missing.is_empty() {
+            left.retain(|part| !missing.contains(part));
+            target = overlay(after, found, &left);
+        }
+    }
+    if parts(&target) == parts(found) {
+        return Rebased::Nothing;
+    }
+    *before = Some(found.clone());
+    *after = target;
+    Rebased::Written
+}
+
+/// Parts that rules refer to and that would be lacking.
+fn missing(wanted: &LoadBalancer, made: &LoadBalancer) -> BTreeSet<Part> {
+    let mut missing = BTreeSet::new();
+    let lacks = |kind: &'static str, child: &str, id: Option<&ResourceId>| {
+        let name = id?.name();
+        (*id? == wanted.id.child(child, name)).then_some(())?;
+        let there = match kind {
+            "frontend" => made.frontends.iter().any(|f| f.name.eq_ignore_ascii_case(name)),
+            "pool" => made.pools.iter().any(|f| f.name.eq_ignore_ascii_case(name)),
+            _ => made.probes.iter().any(|f| f.name.eq_ignore_ascii_case(name)),
+        };
+        (!there).then(|| name.to_lowercase())
+    };
+    let mut names: BTreeSet<(&'static str, String)> = BTreeSet::new();
+    for rule in &made.rules {
+        let frontend = lacks("frontend", "frontendIPConfigurations", rule.frontend.as_ref());
+        let pool = lacks("pool", "backendAddressPools", rule.pool.as_ref());
+        let probe = lacks("probe", "probes", rule.probe.as_ref());
+        names.extend(frontend.map(|name| ("frontend", name)));
+        names.extend(pool.map(|name| ("pool", name)));
+        names.extend(probe.map(|name| ("probe", name)));
+    }
+    let is_named = |kind: &'static str, name: &str| names.contains(&(kind, name.to_lowercase()));
+    let put = |missing: &mut BTreeSet<Part>, kind: &'static str, name: &std::sync::Arc<str>| {
+        if is_named(kind, name) {
+            missing.insert(Part { kind, name: name.clone() });
+        }
+    };
+    wanted.frontends.iter().for_each(|f| put(&mut missing, "frontend", &f.name));
+    wanted.probes.iter().for_each(|f| put(&mut missing, "probe", &f.name));
+    for pool in &wanted.pools {
+        put(&mut missing, "pool", &pool.name);
+        if is_named("pool", &pool.name) {
+            missing.extend(pool.addresses.iter().map(|a| Part {
+                kind: "pool address",
+                name: std::sync::Arc::from(format!("{}/{}", pool.name, a.address)),
+            }));
+        }
+    }
+    missing
+}

@@ -1,0 +1,98 @@
+//! Tags by which we know what is ours. Planning takes a public IP without them for its user's own,
+//! and would never write them again; who remembers that it had them knows better.
+
+use super::{Confirmed, place};
+use model::azure::Tags;
+use model::plan::{Action, Change, Resource};
+use model::{Plan, ResourceId, ServiceUid, World};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Whether a tag's key is one of ours, or of the Go cloud provider's older releases.
+fn is_mark(key: &str) -> bool {
+    let key = key.to_lowercase();
+    key.starts_with("k8s-azure-") || key.starts_with("kubernetes-") || key == "service"
+}
+
+fn tags(resource: &Resource) -> Option<&Tags> {
+    match resource {
+        Resource::PublicIp(r) => r.tags.as_ref(),
+        Resource::PrivateLinkService(r) => r.tags.as_ref(),
+        _ => None,
+    }
+}
+
+/// Marks that a resource had and has not any more.
+fn lost<'a>(ours: &'a Resource, found: &Resource) -> Vec<(&'a Arc<str>, &'a Arc<str>)> {
+    let there = tags(found);
+    let had = tags(ours).into_iter().flatten().filter(|(key, _)| is_mark(key));
+    had.filter(|(key, _)| there.is_none_or(|tags| model::azure::tag(tags, key).is_none()))
+        .collect()
+}
+
+/// Resources that have lost marks since we left them.
+#[must_use]
+pub fn unmarked(confirmed: &Confirmed, world: &World) -> BTreeSet<ResourceId> {
+    let marked = confirmed.resources.iter().filter(|(_, ours)| tags(ours).is_some());
+    let unmarked = marked.filter(|(id, ours)| {
+        place::find(&world.azure, id).is_some_and(|found| !lost(ours, &found).is_empty())
+    });
+    unmarked.map(|(id, _)| id.clone()).collect()
+}
+
+/// Has a plan write the marks that these resources have lost.
+pub fn restore_marks(
+    confirmed: &Confirmed,
+    world: &World,
+    ids: &BTreeSet<ResourceId>,
+    plan: &mut Plan,
+) {
+    for id in ids.iter().filter(|id| !world.in_flight.contains_key(*id)) {
+        let Some(ours) = confirmed.resources.get(id) else { continue };
+        let Some(found) = place::find(&world.azure, id) else { continue };
+        let lost = lost(ours, &found);
+        let change = plan.changes.iter_mut().find(|change| change.target == *id);
+        match change {
+            _ if lost.is_empty() => {}
+            Some(Change { action: Action::Put { after, .. }, .. }) => mark(after, &lost),
+            // What goes needs no mark.
+            Some(_) => {}
+            None => {
+                let mut after = found.clone();
+                mark(&mut after, &lost);
+                let guard = match &found {
+                    Resource::PublicIp(r) => r.etag.clone(),
+                    Resource::PrivateLinkService(r) => r.etag.clone(),
+                    _ => None,
+                };
+                let causes = causes(world, &lost);
+                let action = Action::Put { before: Some(found), after };
+                let change =
+                    Change { target: id.clone(), action, guard, causes, waits: Vec::new() };
+                let at = plan.changes.partition_point(|known| known.target < change.target);
+                plan.changes.insert(at, change);
+            }
+        }
+    }
+}
+
+fn mark(resource: &mut Resource, lost: &[(&Arc<str>, &Arc<str>)]) {
+    let tags = match resource {
+        Resource::PublicIp(r) => &mut Arc::make_mut(r).tags,
+        Resource::PrivateLinkService(r) => &mut Arc::make_mut(r).tags,
+        _ => return,
+    };
+    let tags = tags.get_or_insert_default();
+    tags.extend(lost.iter().map(|(key, value)| (Arc::clone(key), Arc::clone(value))));
+}
+
+/// Services that the marks name.
+fn causes(world: &World, lost: &[(&Arc<str>, &Arc<str>)]) -> BTreeSet<ServiceUid> {
+    let names = || lost.iter().flat_map(|(_, value)| value.split(',').map(str::trim));
+    let services = world.kubernetes.services.values();
+    let named = services.filter(|s| {
+        let name = s.name.to_string();
+        names().any(|named| named.eq_ignore_ascii_case(&name))
+    });
+    named.map(|s| s.uid.clone()).collect()
+}

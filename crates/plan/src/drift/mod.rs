@@ -1,0 +1,265 @@
+//! Drift: what others changed in our parts of Azure, told from what we change because somebody
+//! wishes something else.
+//!
+//! A part is compared three times: as we left it ([`Confirmed`]), as it is in the World, and as
+//! the plan makes it. It has drifted if it is not as we left it and the plan makes it so again. A
+//! part that is to become something else changes because of a wish; a part that the plan leaves
+//! alone is not ours.
+//!
+//! # Guarantees
+//! - What is not ours never drifts: no plan changes it.
+//! - [`plan_around`] writes no part that has drifted, and plans everything else as if none had.
+//!
+//! # Assumptions
+//! [`Confirmed`] holds what was read after a write, or what a plan left alone. A process that has
+//! just begun knows nothing of that kind: what its first plan changes has not drifted.
+
+mod around;
+mod marks;
+mod parts;
+mod place;
+mod tables;
+
+
+pub use around::plan_around;
+pub use marks::{restore_marks, unmarked};
+
+use crate::name::base_of;
+use model::drift::{Departure, Drift, DriftedField, Part};
+use model::gateway::{GatewayService, Locations};
+use model::plan::{Action, Change, Resource};
+use model::world::Azure;
+use model::{Plan, ResourceId, ServiceUid, World};
+use parts::{Parts, overlay, parts};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Azure as we left it.
+#[derive(Clone, Debug, Default)]
+pub struct Confirmed {
+    resources: BTreeMap<ResourceId, Resource>,
+    /// Those of which others' parts are remembered as we left them: Azure never had them so.
+    composed: BTreeSet<ResourceId>,
+    tables: Tables,
+}
+
+/// The tables of a Service Gateway as we left them.
+#[derive(Clone, Debug, Default)]
+struct Tables {
+    services: Option<BTreeMap<Arc<str>, GatewayService>>,
+    locations: Option<Arc<Locations>>,
+}
+
+impl Confirmed {
+    /// Notes what one write has come to. Parts that were left as others had made them are
+    /// remembered as before.
+    pub fn note_written(&mut self, id: &ResourceId, action: &Action, azure: &Azure, now: &[Drift]) {
+        match action {
+            Action::UpdateServices(u) => tables::note_services(&mut self.tables, azure, u),
+            Action::UpdateLocations(u) => tables::note_locations(&mut self.tables, azure, u),
+            Action::Put { .. } | Action::MigratePools { .. } => {
+                if let Some(found) = place::find(azure, id) {
+                    self.note(found, now);
+                }
+            }
+            Action::Delete { .. } => {
+                self.resources.remove(id);
+            }
+            Action::DeleteChild => {}
+        }
+    }
+
+    fn note(&mut self, found: Resource, now: &[Drift]) {
+        let held = now.iter().filter(|drift| drift.target == *found.id());
+        let held: BTreeSet<Part> = held.map(|drift| drift.part.clone()).collect();
+        let kept = match self.resources.get(found.id()) {
+            Some(ours) if !held.is_empty() => {
+                self.composed.insert(found.id().clone());
+                overlay(&found, ours, &held)
+            }
+            _ => {
+                self.composed.remove(found.id());
+                found
+            }
+        };
+        self.resources.insert(kept.id().clone(), kept);
+    }
+
+    /// Notes everything that a plan leaves alone: it is as it should be.
+    pub fn note_settled(&mut self, world: &World, plan: &Plan) {
+        let azure = &world.azure;
+        let busy: BTreeSet<&ResourceId> =
+            plan.changes.iter().map(|c| &c.target).chain(world.in_flight.keys()).collect();
+        let mut settled = BTreeMap::new();
+        for found in place::all(azure).filter(|found| !busy.contains(found.id())) {
+            settled.insert(found.id().clone(), found);
+        }
+        for (id, ours) in std::mem::take(&mut self.resources) {
+            if busy.contains(&id) {
+                settled.insert(id, ours);
+            }
+        }
+        self.composed.retain(|id| busy.contains(id));
+        self.resources = settled;
+        let is_free = |is_it: fn(&Action) -> bool| !plan.changes.iter().any(|c| is_it(&c.action));
+        if is_free(|action| matches!(action, Action::UpdateServices(_))) {
+            self.tables.services = azure.gateway_services.known().cloned();
+        }
+        if is_free(|action| matches!(action, Action::UpdateLocations(_))) {
+            self.tables.locations = azure.gateway_locations.known().cloned();
+        }
+    }
+}
+
+/// What has drifted, by resource and part.
+#[must_use]
+pub fn find(confirmed: &Confirmed, world: &World, plan: &Plan) -> Vec<Drift> {
+    let mut owners = Owners { world, by_base: None };
+    let mut drifts = Vec::new();
+    for change in &plan.changes {
+        let pairs = match &change.action {
+            Action::UpdateServices(u) => tables::of_services(&confirmed.tables, &world.azure, u),
+            Action::UpdateLocations(u) => tables::of_locations(&confirmed.tables, &world.azure, u),
+            Action::Put { before, after } => match confirmed.resources.get(&change.target) {
+                Some(ours) => {
+                    let is_found = !confirmed.composed.contains(&change.target);
+                    let same = |before| is_found && is_untouched(ours, before);
+                    if before.as_ref().is_some_and(same) {
+                        continue;
+                    }
+                    of_put(ours, before.as_ref(), after)
+                }
+                None => continue,
+            },
+            Action::Delete { .. } | Action::DeleteChild | Action::MigratePools { .. } => continue,
+        };
+        for (part, ours, found) in pairs {
+            let services = owners.of(change, &part, [ours.as_ref(), found.as_ref()]);
+            let departure = departure(ours, found);
+            let target = change.target.clone();
+            drifts.push(Drift { target, part, departure, services });
+        }
+    }
+    drifts.sort_by(|a, b| (&a.target, &a.part).cmp(&(&b.target, &b.part)));
+    drifts
+}
+
+/// Parts that a PUT makes again as they were.
+fn of_put(ours: &Resource, before: Option<&Resource>, after: &Resource) -> Vec<tables::Pair> {
+    let Some(before) = before else {
+        // A resource that is gone is made anew as a whole, or not.
+        let (ours, after) = (parts(ours), parts(after));
+        let same = |(part, value): (&Part, &Value)| {
+            ours.get(part).is_some_and(|was| agrees(value, was)) || value.is_null()
+        };
+        let all = after.iter().all(same) && ours.keys().all(|part| after.contains_key(part));
+        return if all { vec![(Part::whole(), Some(Value::Null), None)] } else { Vec::new() };
+    };
+    let (ours, found, after) = (parts(ours), parts(before), parts(after));
+    let keys: BTreeSet<&Part> = ours.keys().chain(found.keys()).collect();
+    let mut pairs = Vec::new();
+    for part in keys {
+        let (was, is, will) = (ours.get(part), found.get(part), after.get(part));
+        let back = match (was, is, will) {
+            (Some(was), None, Some(will)) => agrees(will, was),
+            _ => was == will,
+        };
+        if was != is && is != will && back {
+            pairs.push((part.clone(), was.cloned(), is.cloned()));
+        }
+    }
+    pairs
+}
+
+/// Whether a resource is certain to be as we left it.
+fn is_untouched(ours: &Resource, found: &Resource) -> bool {
+    let tags = |r: &Resource| match r {
+        Resource::LoadBalancer(r) => r.etag.clone(),
+        Resource::PublicIp(r) => r.etag.clone(),
+        Resource::SecurityGroup(r) => r.etag.clone(),
+        Resource::Subnet(r) => r.etag.clone(),
+        Resource::PrivateLinkService(r) => r.etag.clone(),
+        Resource::NatGateway(r) => r.etag.clone(),
+        Resource::PoolMember(r) => r.etag.clone(),
+    };
+    tags(ours).is_some() && tags(ours) == tags(found)
+}
+
+/// Whether what is wanted anew is what was there: what nobody asks for, Azure chose.
+fn agrees(wanted: &Value, was: &Value) -> bool {
+    match (wanted, was) {
+        (Value::Null, _) => true,
+        (Value::Object(wanted), Value::Object(was)) => wanted
+            .iter()
+            .all(|(key, value)| was.get(key).map_or(value.is_null(), |was| agrees(value, was))),
+        (wanted, was) => wanted == was,
+    }
+}
+
+fn departure(ours: Option<Value>, found: Option<Value>) -> Departure {
+    match (ours, found) {
+        (Some(ours), Some(found)) => {
+            let mut fields = Vec::new();
+            compare("", &ours, &found, &mut fields);
+            Departure::Changed(fields)
+        }
+        (None, _) => Departure::Added,
+        (Some(_), None) => Departure::Gone,
+    }
+}
+
+fn compare(path: &str, ours: &Value, found: &Value, fields: &mut Vec<DriftedField>) {
+    if ours == found {
+        return;
+    }
+    let (Value::Object(a), Value::Object(b)) = (ours, found) else {
+        let (ours, found) = (ours.clone(), found.clone());
+        fields.push(DriftedField { field: path.to_owned(), ours, found });
+        return;
+    };
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    for key in keys {
+        let dot = if path.is_empty() { "" } else { "." };
+        let at = |all: &serde_json::Map<String, Value>| all.get(key).cloned().unwrap_or_default();
+        compare(&format!("{path}{dot}{key}"), &at(a), &at(b), fields);
+    }
+}
+
+/// Finds out whom a part concerns.
+struct Owners<'w> {
+    world: &'w World,
+    by_base: Option<BTreeMap<String, ServiceUid>>,
+}
+
+impl Owners<'_> {
+    fn of(
+        &mut self,
+        change: &Change,
+        part: &Part,
+        values: [Option<&Value>; 2],
+    ) -> BTreeSet<ServiceUid> {
+        let services = &self.world.kubernetes.services;
+        if matches!(change.action, Action::UpdateServices(_) | Action::UpdateLocations(_)) {
+            let names = tables::services_of(part, values);
+            let known = services.keys();
+            let known = known.filter(|uid| {
+                names.iter().any(|name| name.eq_ignore_ascii_case(uid.as_str()))
+            });
+            return known.cloned().collect();
+        }
+        let Some(base) = base_of(&part.name) else { return change.causes.clone() };
+        let by_base = self.by_base.get_or_insert_with(|| {
+            services.keys().map(|uid| (uid.base_name().to_lowercase(), uid.clone())).collect()
+        });
+        by_base.get(&base.to_lowercase()).cloned().into_iter().collect()
+    }
+}
+
+/// The parts of what a change leaves, for tests and for planning around drift.
+fn parts_after(change: &Change) -> Option<Parts> {
+    match &change.action {
+        Action::Put { after, .. } => Some(parts(after)),
+        _ => None,
+    }
+}

@@ -1,0 +1,156 @@
+//! Drift in the tables of a Service Gateway.
+
+use model::drift::Part;
+use model::gateway::{GatewayService, LocationsUpdate, ServiceNames, ServicesUpdate, UpdateAction};
+use model::world::{Azure, Fact};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::Tables;
+
+const SERVICE: &str = "gateway service";
+const ADDRESS: &str = "gateway address";
+
+/// A part as we left it and as it is.
+pub(super) type Pair = (Part, Option<Value>, Option<Value>);
+
+fn shown(service: &GatewayService) -> Value {
+    let GatewayService { name: _, direction, default: _, pools, nat_gateway } = service;
+    json!({"direction": direction, "pools": pools, "nat_gateway": nat_gateway})
+}
+
+/// Services that an update puts back to what they were.
+pub(super) fn of_services(tables: &Tables, azure: &Azure, update: &ServicesUpdate) -> Vec<Pair> {
+    let (Some(ours), Some(found)) = (&tables.services, azure.gateway_services.known()) else {
+        return Vec::new();
+    };
+    let put = update.put.iter().map(|p| (&p.service.name, Some(shown(&p.service))));
+    let delete = update.delete.iter().map(|(name, _)| (name, None));
+    let mut pairs = Vec::new();
+    for (name, wanted) in put.chain(delete) {
+        let key = name.to_lowercase();
+        let ours = ours.get(key.as_str()).map(shown);
+        let found = found.get(key.as_str()).map(shown);
+        if ours != found && wanted == ours {
+            pairs.push((Part { kind: SERVICE, name: Arc::from(key) }, ours, found));
+        }
+    }
+    pairs
+}
+
+/// Addresses that an update puts back to what they were.
+pub(super) fn of_locations(tables: &Tables, azure: &Azure, update: &LocationsUpdate) -> Vec<Pair> {
+    let (Some(ours), Some(found)) = (&tables.locations, azure.gateway_locations.known()) else {
+        return Vec::new();
+    };
+    let mut pairs = Vec::new();
+    for at in &update.locations {
+        let none = Arc::default();
+        let ours = ours.get(&at.location).unwrap_or(&none);
+        let found = found.get(&at.location).unwrap_or(&none);
+        if Arc::ptr_eq(ours, found) {
+            continue;
+        }
+        let mut wanted: BTreeMap<IpAddr, Option<&ServiceNames>> = BTreeMap::new();
+        if at.addresses.is_empty() || at.action == UpdateAction::FullUpdate {
+            wanted.extend(found.keys().map(|address| (*address, None)));
+        }
+        let listed = at.addresses.iter();
+        wanted.extend(listed.map(|(address, names)| (*address, Some(names))));
+        for (address, names) in wanted {
+            let names = names.filter(|names| !names.is_empty());
+            let (ours, found) = (ours.get(&address), found.get(&address));
+            if ours != found && names == ours {
+                let name = Arc::from(format!("{}/{address}", at.location));
+                let value = |names: Option<&ServiceNames>| names.map(|names| json!(names));
+                pairs.push((Part { kind: ADDRESS, name }, value(ours), value(found)));
+            }
+        }
+    }
+    pairs
+}
+
+/// Makes a part of the tables as we left it.
+pub(super) fn restore(tables: &Tables, azure: &mut Azure, part: &Part) {
+    if part.kind == SERVICE {
+        let Some(found) = azure.gateway_services.known_mut() else { return };
+        match tables.services.as_ref().and_then(|all| all.get(&part.name)) {
+            Some(service) => found.insert(Arc::clone(&part.name), service.clone()),
+            None => found.remove(&part.name),
+        };
+        return;
+    }
+    let Some((location, address)) = place(part) else { return };
+    let Fact::Known(found) = &mut azure.gateway_locations else { return };
+    let all = Arc::make_mut(found);
+    let at = Arc::make_mut(all.entry(location).or_default());
+    let ours = tables.locations.as_ref().and_then(|all| all.get(&location)?.get(&address));
+    match ours {
+        Some(names) => at.insert(address, Arc::clone(names)),
+        None => at.remove(&address),
+    };
+    if at.is_empty() {
+        all.remove(&location);
+    }
+}
+
+/// Location and address of a part.
+fn place(part: &Part) -> Option<(IpAddr, IpAddr)> {
+    let (location, address) = part.name.split_once('/')?;
+    (part.kind == ADDRESS).then_some((location.parse().ok()?, address.parse().ok()?))
+}
+
+/// Services of the gateway that a part names.
+pub(super) fn services_of<'a>(part: &'a Part, values: [Option<&'a Value>; 2]) -> Vec<&'a str> {
+    if part.kind == SERVICE {
+        return vec![&part.name];
+    }
+    let lists = values.into_iter().flatten().filter_map(Value::as_array);
+    lists.flatten().filter_map(Value::as_str).collect()
+}
+
+/// Notes what an update of services has come to.
+pub(super) fn note_services(tables: &mut Tables, azure: &Azure, update: &ServicesUpdate) {
+    let (Some(ours), Some(found)) = (&mut tables.services, azure.gateway_services.known()) else {
+        return;
+    };
+    let put = update.put.iter().map(|p| &p.service.name);
+    for name in put.chain(update.delete.iter().map(|(name, _)| name)) {
+        let key: Arc<str> = Arc::from(name.to_lowercase());
+        match found.get(&key) {
+            Some(service) => ours.insert(key, service.clone()),
+            None => ours.remove(&key),
+        };
+    }
+}
+
+/// Notes what an update of addresses has come to.
+pub(super) fn note_locations(tables: &mut Tables, azure: &Azure, update: &LocationsUpdate) {
+    let (Some(ours), Some(found)) = (&mut tables.locations, azure.gateway_locations.known()) else {
+        return;
+    };
+    let ours = Arc::make_mut(ours);
+    let none = Arc::default();
+    for at in &update.locations {
+        let found = found.get(&at.location).unwrap_or(&none);
+        let was = ours.get(&at.location).unwrap_or(&none);
+        let mut now = model::gateway::Addresses::clone(was);
+        let whole = at.addresses.is_empty() || at.action == UpdateAction::FullUpdate;
+        if whole {
+            now = model::gateway::Addresses::clone(found);
+        }
+        for (address, _) in &at.addresses {
+            match found.get(address) {
+                Some(names) => now.insert(*address, Arc::clone(names)),
+                None => now.remove(address),
+            };
+        }
+        match (now.is_empty(), now == **found) {
+            (true, _) => ours.remove(&at.location),
+            (false, true) => ours.insert(at.location, Arc::clone(found)),
+            (false, false) => ours.insert(at.location, Arc::new(now)),
+        };
+    }
+}
