@@ -2,7 +2,7 @@
 
 use crate::command::{
     azure_emulator, azure_role, bench, completions, explain, kube_emulator, lint, man, migrate,
-    plan, run, sim, status, up,
+    orphans, plan, run, sim, status, up,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -40,6 +40,8 @@ pub enum Command {
     Migrate(migrate::Args),
     /// Show each Service: its addresses, its load balancer and what it waits on
     Status(status::Args),
+    /// List what in Azure is ours and belongs to no Service any more, and delete it
+    Orphans(orphans::Args),
     /// Serve an emulated Kubernetes API
     KubeEmulator(kube_emulator::Args),
     /// Serve an emulated Azure Resource Manager

@@ -152,6 +152,11 @@ fn metrics(controller: &Controller, steps: &StepTimes, now_ms: u64) -> String {
         ("azure_failures", "Azure writes that failed", counts.failures),
         ("kubernetes_writes", "Kubernetes writes sent, Events not included", counts.kubernetes),
         ("plans", "Plans made", counts.plans),
+        (
+            "drift_noticed",
+            "Fields of ours in Azure that somebody else changed",
+            controller.drift_noticed(),
+        ),
     ];
     for (name, help, value) in counters {
         // Writing to a String cannot fail.
@@ -172,6 +177,13 @@ fn metrics(controller: &Controller, steps: &StepTimes, now_ms: u64) -> String {
         let count = services.values().filter(|s| s.state == state).count();
         let _ = writeln!(text, "ballast_services{{state=\"{name}\"}} {count}");
     }
+    let _ = write!(
+        text,
+        "# TYPE ballast_drift_fields gauge\n\
+         # HELP ballast_drift_fields Fields of ours in Azure that are not as we left them now.\n\
+         ballast_drift_fields {}\n",
+        controller.drift_fields()
+    );
     let what = "Taking in what happened, planning and making requests";
     let us = (&steps.counts[..], &STEP_BOUNDS_US[..], steps.sum_us);
     histogram(&mut text, "ballast_step_seconds", what, us, 1_000_000);

@@ -1,7 +1,7 @@
 //! The status document: each Service, how far it is and what it waits on.
 
-use control::Controller;
 use control::budget::Level;
+use control::{Controller, DriftRecord, Outcome};
 use model::kubernetes::Service;
 use model::report::{ServiceReport, State, Wait};
 use model::{Policy, Report, ResourceId, ServiceUid, World};
@@ -20,6 +20,10 @@ pub struct StatusDocument {
     pub services: Vec<ServiceStatus>,
     /// What holds up everything, one line each.
     pub troubles: Vec<String>,
+    /// What others changed in our parts of Azure: what stands now, then what is over, the last
+    /// first.
+    #[serde(default)]
+    pub drift: Vec<DriftStatus>,
     /// Azure writes sent since the start; absent where no controller was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writes: Option<u64>,
@@ -57,6 +61,48 @@ pub struct ServiceStatus {
     pub retry_ms: Option<u64>,
 }
 
+/// One part of Azure that somebody else changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DriftStatus {
+    /// The resource, as in `loadBalancers/kubernetes`.
+    pub resource: String,
+    /// What happened, as in `rule a-TCP-80 is gone`.
+    pub what: String,
+    /// The Services it concerns, by namespace and name.
+    pub services: Vec<String>,
+    /// `repairing`, `reported` or `over`.
+    pub outcome: String,
+    /// When it was noticed, in milliseconds since the Unix epoch.
+    pub noticed_ms: u64,
+    /// When it was over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_ms: Option<u64>,
+}
+
+impl DriftStatus {
+    /// Of what the controller remembers.
+    #[must_use]
+    pub fn of(world: &World, record: &DriftRecord) -> Self {
+        let DriftRecord { drift, noticed_ms, ended_ms, outcome } = record;
+        let services = &world.kubernetes.services;
+        let names = drift.services.iter().filter_map(|uid| services.get(uid));
+        let outcome = match outcome {
+            Outcome::Repairing => "repairing",
+            Outcome::Reported => "reported",
+            Outcome::Over => "over",
+        };
+        Self {
+            resource: drift.resource().to_owned(),
+            what: drift.deed(),
+            services: names.map(|service| service.name.to_string()).collect(),
+            outcome: outcome.to_owned(),
+            noticed_ms: *noticed_ms,
+            ended_ms: *ended_ms,
+        }
+    }
+}
+
 impl StatusDocument {
     /// Of a running controller.
     #[must_use]
@@ -70,6 +116,8 @@ impl StatusDocument {
         }
         document.troubles.splice(0..0, crate::pages::unready(controller));
         document.troubles.extend(closed(controller, now_ms));
+        let drift = controller.drift();
+        document.drift = drift.map(|r| DriftStatus::of(controller.world(), r)).collect();
         document.writes = Some(controller.counts().writes);
         document.reads = Some(controller.counts().reads);
         document
@@ -99,6 +147,7 @@ impl StatusDocument {
             now_ms,
             services,
             troubles: report.findings.iter().map(ToString::to_string).collect(),
+            drift: Vec::new(),
             writes: None,
             reads: None,
         }

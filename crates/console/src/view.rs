@@ -123,6 +123,21 @@ pub struct ServiceLine {
     pub faults: Vec<Fault>,
 }
 
+/// One part of Azure that somebody else changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriftLine {
+    /// The resource.
+    pub resource: String,
+    /// What happened to it.
+    pub what: String,
+    /// The Services it concerns.
+    pub services: Vec<ServiceName>,
+    /// What becomes of it, in a word or two.
+    pub outcome: &'static str,
+    /// When it was noticed, in milliseconds since the Unix epoch.
+    pub noticed_ms: u64,
+}
+
 /// Everything the pages look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
@@ -132,6 +147,8 @@ pub struct Snapshot {
     pub pods: Vec<(ServiceName, Vec<Fault>)>,
     /// What is wrong with the whole.
     pub whole: Vec<Fault>,
+    /// What others changed: what stands now, then what is over.
+    pub drift: Vec<DriftLine>,
 }
 
 impl Snapshot {
@@ -149,7 +166,7 @@ impl Snapshot {
         let pods = report.pods.iter();
         let pods = pods.map(|(name, all)| (name.clone(), all.iter().map(Fault::from).collect()));
         let whole = report.findings.iter().map(Fault::from).collect();
-        Self { services, pods: pods.collect(), whole }
+        Self { services, pods: pods.collect(), whole, drift: Vec::new() }
     }
 
     /// How many Services are in a state.

@@ -7,7 +7,7 @@ use console::page::{
     service, timeline, topology,
 };
 use console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
-use console::view::{Calls, Head, Snapshot};
+use console::view::{Calls, DriftLine, Head, Snapshot};
 use model::azure::{
     AdminState, Frontend, FrontendAddress, LoadBalancer, Pool, PoolAddress, Provisioning, Rest,
     Rule, RuleProtocol, Sku,
@@ -156,7 +156,14 @@ fn stage(count: usize, name: impl Fn(usize) -> String) -> Stage {
     }
     let balancer = Arc::new(a_balancer(count));
     world.azure.balancers = Fact::Known(BTreeMap::from([(balancer.id.clone(), balancer)]));
-    let snapshot = Snapshot::of(&world, &report, |_| Some(NOW_MS - 5_000));
+    let mut snapshot = Snapshot::of(&world, &report, |_| Some(NOW_MS - 5_000));
+    snapshot.drift = vec![DriftLine {
+        resource: EVIL.to_owned(),
+        what: format!("tag {EVIL} is gone"),
+        services: (0..count.min(1)).map(|n| report.services[&uid(n)].name.clone()).collect(),
+        outcome: "being repaired",
+        noticed_ms: NOW_MS - 7_000,
+    }];
     let names: Vec<String> = (0..count).map(&name).collect();
     Stage {
         head: Head { cluster: EVIL.to_owned(), now_ms: NOW_MS, ..Head::default() },

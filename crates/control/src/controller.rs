@@ -211,6 +211,13 @@ impl Controller {
         &self.budget
     }
 
+    /// Takes Services by these names for gone, for good: what they have in Azure is taken away.
+    /// One that is seen after all is not gone.
+    pub fn abandon(&mut self, names: impl IntoIterator<Item = Arc<str>>) {
+        self.world.abandoned.extend(names);
+        self.dirty = true;
+    }
+
     /// What has been counted.
     #[must_use]
     pub fn counts(&self) -> &Counts {

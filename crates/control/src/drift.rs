@@ -125,13 +125,8 @@ impl Controller {
         }
         if self.policy.drift == DriftPolicy::Report && !now.is_empty() {
             let (world, policy) = (&mut self.world, &self.policy);
-            let (plan, report) = plan::drift::plan_around(
-                &mut log.planner,
-                world,
-                policy,
-                &log.confirmed,
-                &mut now,
-            );
+            let (plan, report) =
+                plan::drift::plan_around(&mut log.planner, world, policy, &log.confirmed, &mut now);
             self.plan = plan;
             self.report = report;
         }

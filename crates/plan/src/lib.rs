@@ -16,6 +16,7 @@ pub mod explain;
 pub mod forecast;
 pub mod intent;
 pub mod name;
+pub mod orphans;
 pub mod reach;
 
 mod check;

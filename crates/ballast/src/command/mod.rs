@@ -9,6 +9,7 @@ pub mod kube_emulator;
 pub mod lint;
 pub mod man;
 pub mod migrate;
+pub mod orphans;
 pub mod plan;
 pub mod run;
 pub mod serving;

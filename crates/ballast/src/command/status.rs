@@ -6,6 +6,8 @@ use crate::command::source::read_once;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::render::status::render;
+use crate::render::watch::Watch;
+use crate::signal;
 use crate::status::StatusDocument;
 use bytes::Bytes;
 use edge::web::Web;
@@ -37,7 +39,8 @@ pub struct Args {
     /// How to print
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
-    /// Look again and again
+    /// Look again and again until Ctrl-C: a terminal shows what stands, anything else gets one line
+    /// for each change
     #[arg(short, long)]
     pub watch: bool,
     /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
@@ -54,30 +57,34 @@ pub struct Args {
 /// Neither a controller nor the cluster can be asked.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let paint = Paint::choose(color);
-    let mut last = String::new();
-    loop {
-        let document = look(&args).await?;
-        let text = match args.output {
-            Format::Json => {
-                serde_json::to_string_pretty(&document)
-                    .map_err(|e| Failure::new(Exit::Internal, e))?
-                    + "\n"
-            }
-            Format::Text => render(&document, paint),
-        };
-        if !args.watch {
-            output::print(&text)?;
-            return Ok(Exit::Done);
+    let document = look(&args).await?;
+    if !args.watch {
+        match args.output {
+            Format::Json => output::print_json(&document)?,
+            Format::Text => output::print(&render(&document, paint))?,
         }
-        if text != last {
-            let clear = if std::io::stdout().is_terminal() { "\u{1b}[2J\u{1b}[H" } else { "" };
-            output::print(&format!("{clear}{text}"))?;
-            last = text;
-        }
-        // Only a controller counts its calls.
-        let pace = if document.writes.is_some() { PACE } else { SLOW_PACE };
-        tokio::time::sleep(pace).await;
+        return Ok(Exit::Done);
     }
+    let stop = signal::stop();
+    let terminal = std::io::stdout().is_terminal();
+    let mut watch = Watch::new(args.output, paint, terminal);
+    output::print(&watch.begin(document))?;
+    loop {
+        // Only a controller counts its calls.
+        let pace = if watch.is_of_controller() { PACE } else { SLOW_PACE };
+        let next = async {
+            tokio::time::sleep(pace).await;
+            look(&args).await
+        };
+        let seen = tokio::select! {
+            () = stop.cancelled() => break,
+            seen = next => seen,
+        };
+        // A controller that restarts is looked for until it is back.
+        output::print(&watch.see(seen.map_err(|failure| failure.text)))?;
+    }
+    output::print(&watch.end())?;
+    Ok(Exit::Done)
 }
 
 async fn look(args: &Args) -> Result<StatusDocument, Failure> {

@@ -8,9 +8,9 @@ use crate::render::plan::{self as documents, PlanDocument};
 use crate::render::tree;
 use ::console::history::{Entry, Kind};
 use ::console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
-use ::console::view::{Budget, Calls, Head, Snapshot};
+use ::console::view::{Budget, Calls, DriftLine, Head, Snapshot};
 use control::budget::{Level, Waiting};
-use control::{Controller, Notice, NoticeKind};
+use control::{Controller, Notice, NoticeKind, Outcome};
 use model::{Policy, ResourceId, ServiceName, World};
 use plan::explain::explain;
 use plan::forecast::forecast;
@@ -29,7 +29,25 @@ pub(super) fn head(seen: Option<&Seen>, now_ms: u64) -> Head {
 
 /// Each Service.
 pub(super) fn snapshot(controller: &Controller) -> Snapshot {
-    Snapshot::of(controller.world(), controller.report(), |uid| controller.since_ms(uid))
+    let (world, report) = (controller.world(), controller.report());
+    let mut snapshot = Snapshot::of(world, report, |uid| controller.since_ms(uid));
+    let services = &world.kubernetes.services;
+    let lines = controller.drift().map(|record| DriftLine {
+        resource: record.drift.resource().to_owned(),
+        what: record.drift.deed(),
+        services: {
+            let known = record.drift.services.iter().filter_map(|uid| services.get(uid));
+            known.map(|service| service.name.clone()).collect()
+        },
+        outcome: match record.outcome {
+            Outcome::Repairing => "being repaired",
+            Outcome::Reported => "left so (driftPolicy is report)",
+            Outcome::Over => "as we left it again",
+        },
+        noticed_ms: record.noticed_ms,
+    });
+    snapshot.drift = lines.collect();
+    snapshot
 }
 
 /// What calls came to.

@@ -2,7 +2,7 @@
 
 use crate::output::{Ink, Paint};
 use crate::render::table::lay_out;
-use crate::status::{ServiceStatus, StatusDocument};
+use crate::status::{DriftStatus, ServiceStatus, StatusDocument};
 
 /// The whole table.
 #[must_use]
@@ -13,6 +13,7 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
     }
     if document.services.is_empty() {
         text.push_str("There is no Service of type LoadBalancer.\n");
+        text.push_str(&drift(document, paint));
         return text;
     }
     let head = ["SERVICE", "STATE", "SINCE", "LOAD BALANCER", "ADDRESSES", "WAITS ON"];
@@ -39,7 +40,39 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
             text.push('\n');
         }
     }
+    text.push_str(&drift(document, paint));
     text
+}
+
+/// What others changed.
+fn drift(document: &StatusDocument, paint: Paint) -> String {
+    if document.drift.is_empty() {
+        return String::new();
+    }
+    let head = "Changed in Azure by somebody else:";
+    let mut text = format!("\n{}\n", paint.ink(Ink::Bold, head));
+    for line in &document.drift {
+        let ink = if line.ended_ms.is_some() { Ink::Dim } else { Ink::Yellow };
+        let age = span(document.now_ms.saturating_sub(line.noticed_ms));
+        text.push_str(&paint.ink(ink, format!("  ~ {} ({age} ago)", drift_line(line))));
+        text.push('\n');
+    }
+    text
+}
+
+/// One line about drift.
+#[must_use]
+pub fn drift_line(line: &DriftStatus) -> String {
+    let whom = match line.services.as_slice() {
+        [] => String::new(),
+        names => format!(" for {}", names.join(", ")),
+    };
+    let outcome = match line.outcome.as_str() {
+        "repairing" => "is being repaired",
+        "over" => "as we left it again",
+        _ => "left so (driftPolicy is report)",
+    };
+    format!("{}: {}{whom}; {outcome}", line.resource, line.what)
 }
 
 fn row(service: &ServiceStatus, now_ms: u64) -> Vec<String> {
@@ -117,5 +150,27 @@ default/a    waiting     3s     -              -          the finalizer to be wr
 ";
         assert_eq!(render(&document, Paint::Plain), want);
         assert!(render(&document, Paint::Colored).contains("\u{1b}[32mprogrammed"));
+    }
+
+    #[test]
+    fn drift_stands_below_the_table() {
+        let line = DriftStatus {
+            resource: "loadBalancers/kubernetes".into(),
+            what: "rule a-TCP-80 is gone".into(),
+            services: vec!["default/web".into()],
+            outcome: "reported".into(),
+            noticed_ms: 1_000,
+            ended_ms: None,
+        };
+        let document =
+            StatusDocument { now_ms: 4_000, drift: vec![line], ..StatusDocument::default() };
+        let want = "\
+There is no Service of type LoadBalancer.
+
+Changed in Azure by somebody else:
+  ~ loadBalancers/kubernetes: rule a-TCP-80 is gone for default/web; left so (driftPolicy is \
+                    report) (3s ago)
+";
+        assert_eq!(render(&document, Paint::Plain), want);
     }
 }

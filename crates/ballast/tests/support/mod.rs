@@ -72,9 +72,18 @@ impl Process {
     }
 
     /// Asks it to end, and gives its exit code.
-    pub fn terminate(mut self) -> i32 {
+    pub fn terminate(self) -> i32 {
+        self.end_by("-TERM")
+    }
+
+    /// As Ctrl-C does.
+    pub fn interrupt(self) -> i32 {
+        self.end_by("-INT")
+    }
+
+    fn end_by(mut self, signal: &str) -> i32 {
         let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
         // Whatever it still has to say must not fill the pipe.
         let mut rest = Vec::new();
         let _ = self.lines.read_to_end(&mut rest);
@@ -189,11 +198,28 @@ impl Emulators {
     }
 
     pub fn controller(&self) -> (Process, String) {
-        let words = self.words(&["run", "--leader-elect=false", "--port", "0"]);
+        self.controller_with(&[])
+    }
+
+    /// A controller with more words, and where it serves its pages.
+    pub fn controller_with(&self, more: &[&str]) -> (Process, String) {
+        let words = [&["run", "--leader-elect=false", "--port", "0"], more].concat();
+        let words = self.words(&words);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut process = Process::start_logging(&words);
         let address = process.address();
         (process, address)
+    }
+
+    /// Adds keys to the cloud config.
+    pub fn configure(&self, more: &Value) {
+        let path = self.path("azure.json");
+        let mut config: Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        for (key, value) in more.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        std::fs::write(path, config.to_string()).unwrap();
     }
 
     pub fn create_service(&self, name: &str) {

@@ -1,8 +1,10 @@
 //! Everything that is wrong, for those it concerns.
 
-use super::parts::{self, Turn, url_of_page};
+use super::parts::{self, Turn, cell, table, url_of_page};
 use super::{Place, frame};
-use crate::view::{Fault, Head, Snapshot};
+use crate::html::Html;
+use crate::span;
+use crate::view::{DriftLine, Fault, Head, Snapshot};
 use model::ServiceName;
 
 /// Findings on a page.
@@ -32,6 +34,7 @@ pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
             let text = "A Service that asks for something impossible is named here, with the \
                         annotation, its value and what is allowed.";
             h.leaf("p", &[("class", "quiet")], text);
+            drift(h, head, &snapshot.drift);
             return;
         }
         let url = url_of_page("/findings", &[]);
@@ -47,5 +50,29 @@ pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
             });
         }
         turn.pager(h);
+        drift(h, head, &snapshot.drift);
     })
+}
+
+/// What others changed in our parts of Azure.
+fn drift(h: &mut Html, head: &Head, lines: &[DriftLine]) {
+    if lines.is_empty() {
+        return;
+    }
+    h.tag("section", &[("aria-labelledby", "drift")], |h| {
+        h.leaf("h2", &[("id", "drift")], "Changed in Azure by somebody else");
+        let columns = ["Resource", "What", "Services", "Noticed", "Now"];
+        table(h, "Drift", &columns, lines, |h, line| {
+            cell(h, "Resource", |h| h.text(&line.resource));
+            cell(h, "What", |h| h.text(&line.what));
+            match line.services.as_slice() {
+                [] => parts::nothing(h),
+                names => cell(h, "Services", |h| {
+                    names.iter().for_each(|name| parts::service_link(h, name));
+                }),
+            }
+            cell(h, "Noticed", |h| span::since(h, line.noticed_ms, head.now_ms));
+            cell(h, "Now", |h| h.text(line.outcome));
+        });
+    });
 }

@@ -68,7 +68,9 @@ pub(crate) struct Opening {
 
 /// Drafts the security group.
 pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) -> Opening {
-    if draft.policy.security_group_name.is_empty() || draft.cases.is_empty() {
+    // Without a Service there is nothing to open, and nothing of a known one to close.
+    let idle = draft.cases.is_empty() && draft.world.abandoned.is_empty();
+    if draft.policy.security_group_name.is_empty() || idle {
         return Opening::default();
     }
     let group = match &draft.world.azure.security_group {

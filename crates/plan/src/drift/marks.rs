@@ -26,8 +26,7 @@ fn tags(resource: &Resource) -> Option<&Tags> {
 fn lost<'a>(ours: &'a Resource, found: &Resource) -> Vec<(&'a Arc<str>, &'a Arc<str>)> {
     let there = tags(found);
     let had = tags(ours).into_iter().flatten().filter(|(key, _)| is_mark(key));
-    had.filter(|(key, _)| there.is_none_or(|tags| model::azure::tag(tags, key).is_none()))
-        .collect()
+    had.filter(|(key, _)| there.is_none_or(|tags| model::azure::tag(tags, key).is_none())).collect()
 }
 
 /// Resources that have lost marks since we left them.

@@ -20,8 +20,9 @@ mod parts;
 mod place;
 mod tables;
 
-
 pub use around::plan_around;
+pub(crate) use parts::parts;
+
 pub use marks::{restore_marks, unmarked};
 
 use crate::name::base_of;
@@ -30,7 +31,7 @@ use model::gateway::{GatewayService, Locations};
 use model::plan::{Action, Change, Resource};
 use model::world::Azure;
 use model::{Plan, ResourceId, ServiceUid, World};
-use parts::{Parts, overlay, parts};
+use parts::{Parts, overlay};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -243,9 +244,8 @@ impl Owners<'_> {
         if matches!(change.action, Action::UpdateServices(_) | Action::UpdateLocations(_)) {
             let names = tables::services_of(part, values);
             let known = services.keys();
-            let known = known.filter(|uid| {
-                names.iter().any(|name| name.eq_ignore_ascii_case(uid.as_str()))
-            });
+            let known = known
+                .filter(|uid| names.iter().any(|name| name.eq_ignore_ascii_case(uid.as_str())));
             return known.cloned().collect();
         }
         let Some(base) = base_of(&part.name) else { return change.causes.clone() };

@@ -1,0 +1,192 @@
+//! `ballast orphans`.
+
+use crate::command::run::LeaseArgs;
+use crate::command::source::{SourceArgs, connect_and_read};
+use crate::engine::{Engine, kinds, options};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::output::{self, ColorChoice, Format, Paint};
+use crate::pages::unready;
+use crate::render::orphans::{OrphansDocument, render};
+use crate::signal;
+use control::{Controller, Effect, Event, Leadership, NoticeKind};
+use edge::runner::Step;
+use model::Policy;
+use plan::orphans::{Orphans, find};
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Arguments of `orphans`.
+///
+/// Looks only in the cluster's own resource groups, and at nothing that does not carry our names
+/// and tags.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where to look.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// Delete what is listed, after asking
+    #[arg(long, conflicts_with = "files")]
+    pub delete: bool,
+    /// With --delete: do not ask
+    #[arg(long, requires = "delete")]
+    pub yes: bool,
+    /// With --delete: the lease, so that nobody else writes meanwhile.
+    #[command(flatten)]
+    pub lease: LeaseArgs,
+    /// How long deleting may take before the command gives up, in seconds; what is done stays
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    pub limit: u64,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Format,
+}
+
+/// Lists what belongs to nothing; deletes it if told to.
+///
+/// # Errors
+/// The input cannot be used, the cluster or Azure cannot be read, or something is left over.
+pub async fn run(args: Args, color: ColorChoice) -> Outcome {
+    let paint = Paint::choose(color);
+    if !args.delete {
+        let source = args.source.read().await?;
+        let found = find(&source.world, &source.policy);
+        show(&found, &source.policy, args.output, paint)?;
+        return Ok(if found.list.is_empty() { Exit::Done } else { Exit::Changes });
+    }
+    let classes: BTreeSet<String> = args.source.load_balancer_class.iter().cloned().collect();
+    let limit = Duration::from_secs(args.source.timeout);
+    let (cluster, config) = (&args.source.cluster, &args.source.config);
+    let (reader, engine) = connect_and_read(cluster, config, &classes, limit).await?;
+    let policy = reader.policy().clone();
+    let found = find(reader.world(), &policy);
+    show(&found, &policy, args.output, paint)?;
+    if found.list.is_empty() {
+        return Ok(Exit::Done);
+    }
+    if found.pending > 0 {
+        let text = format!(
+            "nothing was deleted: other changes are due in Azure ({}), which `ballast plan` shows. \
+             Let the controller finish them first",
+            found.pending
+        );
+        return Err(Failure::new(Exit::Failed, text));
+    }
+    if !args.yes && !asked(found.list.len())? {
+        return Err(Failure::new(Exit::Failed, "nothing was deleted: the answer was not \"yes\""));
+    }
+    delete(&args, &engine, policy, &classes, found.names).await
+}
+
+fn show(found: &Orphans, policy: &Policy, format: Format, paint: Paint) -> Result<(), Failure> {
+    let document = OrphansDocument::of(found, policy);
+    match format {
+        Format::Json => output::print_json(&document),
+        Format::Text => output::print(&render(&document, paint)),
+    }
+}
+
+/// Asks whether to delete.
+fn asked(count: usize) -> Result<bool, Failure> {
+    let stdin = io::stdin();
+    if !stdin.is_terminal() {
+        let text = "nobody can be asked: standard input is no terminal. Read the list, then give \
+                    --yes";
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let mut err = io::stderr();
+    let asked = write!(err, "Delete these {count} from Azure? Only \"yes\" deletes: ")
+        .and_then(|()| err.flush());
+    asked
+        .map_err(|e| Failure::new(Exit::Blocked, format!("cannot write to standard error: {e}")))?;
+    let mut line = String::new();
+    stdin
+        .lock()
+        .read_line(&mut line)
+        .map_err(|e| Failure::new(Exit::Failed, format!("cannot read the answer: {e}")))?;
+    Ok(line.trim() == "yes")
+}
+
+/// The controller, until nothing is left over.
+struct Sweeper {
+    controller: Controller,
+    done: CancellationToken,
+}
+
+impl Sweeper {
+    fn is_done(&self) -> bool {
+        let world = self.controller.world();
+        world.is_complete(&kinds(self.controller.policy())) && self.controller.is_settled()
+    }
+
+    fn waits(&self) -> Vec<String> {
+        let mut waits = unready(&self.controller);
+        let lanes = self.controller.waiting();
+        waits.extend(lanes.map(|(id, why, _)| format!("{}: {why}", id.name())));
+        if waits.is_empty() {
+            waits.push(
+                "the lease may be another process's: stop the controller that writes now"
+                    .to_owned(),
+            );
+        }
+        waits
+    }
+}
+
+impl Step for Sweeper {
+    fn step(&mut self, events: Vec<Event>, now_ms: u64) -> Vec<Effect> {
+        let effects = self.controller.step(events, now_ms);
+        for effect in &effects {
+            if let Effect::Say(notice) = effect
+                && matches!(notice.kind, NoticeKind::Answered | NoticeKind::Failed)
+            {
+                // A reader that is gone stops nothing.
+                let _ = writeln!(io::stderr(), "  {}", notice.text);
+            }
+        }
+        if self.is_done() {
+            self.done.cancel();
+        }
+        effects
+    }
+
+    fn next_wake_ms(&self) -> Option<u64> {
+        self.controller.next_wake_ms()
+    }
+}
+
+async fn delete(
+    args: &Args,
+    engine: &Engine,
+    policy: Policy,
+    classes: &BTreeSet<String>,
+    names: BTreeSet<Arc<str>>,
+) -> Outcome {
+    let mut options = options(classes.clone());
+    let lease = args.lease.settings();
+    options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
+    let done = signal::stop().child_token();
+    let mut controller = Controller::new(policy.clone(), options);
+    controller.abandon(names);
+    let sweeper = Sweeper { controller, done: done.clone() };
+    let ended = done.clone();
+    let limit = Duration::from_secs(args.limit);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = ended.cancelled() => {}
+            () = tokio::time::sleep(limit) => ended.cancel(),
+        }
+    });
+    let sweeper = engine.drive(sweeper, &policy, lease, classes, done).await?;
+    let left = find(sweeper.controller.world(), &policy).list;
+    if sweeper.is_done() && left.is_empty() {
+        let writes = sweeper.controller.counts().writes;
+        let _ = writeln!(io::stderr(), "Nothing is left over: {writes} Azure writes.");
+        return Ok(Exit::Done);
+    }
+    let lines: String = sweeper.waits().iter().map(|why| format!("\n  {why}")).collect();
+    let text = format!("{} are left over:{lines}\nRun the same command again", left.len());
+    Err(Failure::new(Exit::Failed, text))
+}
