@@ -101,6 +101,12 @@ fn candidates(world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
     for ip in public_ips(world).filter(|ip| is_marked(ip, policy)) {
         names.extend(users(ip).map(str::to_lowercase));
     }
+    // Whose a public IP without the cluster's tag is, only its Service could say.
+    for ip in public_ips(world).filter(|ip| cluster(ip).is_none()) {
+        users(ip).for_each(|user| {
+            names.remove(&user.to_lowercase());
+        });
+    }
     for service in services.values() {
         names.remove(&service.uid.base_name().to_lowercase());
         names.remove(&service.name.to_string().to_lowercase());
@@ -118,8 +124,12 @@ fn public_ips(world: &World) -> impl Iterator<Item = &Arc<PublicIp>> {
 
 /// Whether a public IP says that this cluster made it.
 fn is_marked(ip: &PublicIp, policy: &Policy) -> bool {
+    cluster(ip).is_some_and(|cluster| cluster.eq_ignore_ascii_case(&policy.cluster))
+}
+
+fn cluster(ip: &PublicIp) -> Option<&str> {
     let cluster = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER));
-    cluster.is_some_and(|cluster| cluster.eq_ignore_ascii_case(&policy.cluster))
+    cluster.filter(|cluster| !cluster.is_empty())
 }
 
 fn users(ip: &PublicIp) -> impl Iterator<Item = &str> {

@@ -77,8 +77,11 @@ fn look_alikes_are_nobodys_orphans() {
     assert!(lab.settle(DAY_MS));
     assert_eq!(listed(&look(&mut lab)), []);
     // One with both tags is ours, whatever its name.
-    let tags = json!({user: "default/gone", cluster: "kubernetes"});
-    lab.azure.seed(vec![ip("made-by-hand", &tags)]);
+    let tags = |name: &str| json!({user: name, cluster: "kubernetes"});
+    lab.azure.seed(vec![ip("made-by-hand", &tags("default/other"))]);
+    assert_eq!(listed(&look(&mut lab)), [("public IP", "made-by-hand".to_owned())]);
+    // Unless another one names the same Service and not the cluster: then both stay.
+    lab.azure.seed(vec![ip("and-one-of-it", &tags("default/gone"))]);
     assert_eq!(listed(&look(&mut lab)), [("public IP", "made-by-hand".to_owned())]);
 }
 
