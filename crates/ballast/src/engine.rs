@@ -2,7 +2,7 @@
 
 use crate::azure::AzureConnection;
 use crate::exit::{Exit, Failure};
-use control::{Controller, Effect, Event, Options};
+use control::{Controller, Effect, Event, Histogram, Options};
 use edge::clock::Clock;
 use edge::kubernetes::sources::{SourceSettings, sources};
 use edge::kubernetes::{Sender, watch_all};
@@ -15,51 +15,34 @@ use model::policy::Layout;
 use model::world::Kind;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Upper bounds of the times that are told apart, in microseconds.
-pub const STEP_BOUNDS_US: [u64; 9] =
+const STEP_BOUNDS_US: [u64; 9] =
     [1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000];
-
-/// How long steps took: taking in what happened, planning, and making requests.
-#[derive(Clone, Debug, Default)]
-pub struct StepTimes {
-    /// How many took at most as long as each of [`STEP_BOUNDS_US`], and not at most as long as the
-    /// one before; the last entry counts those that took longer than all.
-    pub counts: [u64; STEP_BOUNDS_US.len() + 1],
-    /// All together.
-    pub sum_us: u64,
-}
-
-impl StepTimes {
-    fn add(&mut self, took: Duration) {
-        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let slot = STEP_BOUNDS_US.iter().position(|bound| took_us <= *bound);
-        self.counts[slot.unwrap_or(STEP_BOUNDS_US.len())] += 1;
-        self.sum_us = self.sum_us.saturating_add(took_us);
-    }
-}
 
 /// The controller, driven by the runner and looked at by pages.
 #[derive(Clone, Debug)]
 pub struct SharedController {
     controller: Arc<Mutex<Controller>>,
-    steps: Arc<Mutex<StepTimes>>,
+    steps_us: Arc<Mutex<Histogram>>,
 }
 
 impl SharedController {
     /// Shares a controller.
     #[must_use]
     pub fn new(controller: Controller) -> Self {
-        Self { controller: Arc::new(Mutex::new(controller)), steps: Arc::default() }
+        let steps_us = Arc::new(Mutex::new(Histogram::new(&STEP_BOUNDS_US)));
+        Self { controller: Arc::new(Mutex::new(controller)), steps_us }
     }
 
-    /// How long its steps took.
+    /// How long its steps took, in microseconds: taking in what happened, planning, and making
+    /// requests.
     #[must_use]
-    pub fn step_times(&self) -> StepTimes {
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn step_times_us(&self) -> Histogram {
+        self.steps_us.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Looks at it between two steps.
@@ -82,7 +65,8 @@ impl Step for SharedController {
         let mut controller = self.controller.lock().unwrap_or_else(PoisonError::into_inner);
         let from = Instant::now();
         let effects = controller.step(events, now_ms);
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner).add(from.elapsed());
+        let took_us = u64::try_from(from.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.steps_us.lock().unwrap_or_else(PoisonError::into_inner).add(took_us);
         effects
     }
 

@@ -18,6 +18,7 @@ pub mod exit;
 pub mod lint;
 pub mod located;
 pub mod manifest;
+pub mod metrics;
 pub mod once;
 pub mod output;
 pub mod pages;

@@ -1,7 +1,7 @@
 //! The status document: each Service, how far it is and what it waits on.
 
 use control::budget::Level;
-use control::{Controller, DriftRecord, Outcome};
+use control::{Controller, DriftOutcome, DriftRecord};
 use model::kubernetes::Service;
 use model::report::{ServiceReport, State, Wait};
 use model::{Policy, Report, ResourceId, ServiceUid, World};
@@ -88,9 +88,9 @@ impl DriftStatus {
         let services = &world.kubernetes.services;
         let names = drift.services.iter().filter_map(|uid| services.get(uid));
         let outcome = match outcome {
-            Outcome::Repairing => "repairing",
-            Outcome::Reported => "reported",
-            Outcome::Over => "over",
+            DriftOutcome::Repairing => "repairing",
+            DriftOutcome::Reported => "reported",
+            DriftOutcome::Over => "over",
         };
         Self {
             resource: drift.resource().to_owned(),

@@ -227,6 +227,8 @@ impl Controller {
             Action::UpdateLocations(update) => Arc::new(update.touched(table)),
             _ => Arc::default(),
         };
+        self.tally.write_sent(&change.target, change.causes.len(), addresses.len());
+        self.latencies.sent(&change, &addresses);
         let lane = self.lanes.entry(change.target.clone()).or_default();
         lane.gathering_since_ms = None;
         lane.ready_since_ms = None;
@@ -283,7 +285,11 @@ impl Controller {
         } else {
             self.counts.reads += 1;
         }
+        let read = (!request.method.is_write()).then(|| caller.clone());
         let call = self.call(caller);
+        if let Some(caller) = read {
+            self.tally.read_sent(call, &caller);
+        }
         self.budget.take(call, &request, now_ms);
         self.effects.push(Effect::Azure { call, request });
     }

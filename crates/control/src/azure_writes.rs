@@ -43,6 +43,7 @@ impl Controller {
         self.dirty = true;
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.as_mut() else { return };
+        self.tally.write_ended(id, None);
         let took = now_ms.saturating_sub(work.sent_ms);
         let text = format!("{} done in {took} ms", describe(&work.change));
         let (causes, correlation) = (work.change.causes.clone(), work.correlation.clone());
@@ -149,6 +150,7 @@ impl Controller {
     fn failed(&mut self, id: &ResourceId, error: &ArmError, now_ms: u64) {
         self.dirty = true;
         self.counts.failures += 1;
+        self.tally.write_ended(id, Some(error.kind));
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
         lane.ended_ms = Some(now_ms);

@@ -10,6 +10,7 @@ use crate::lane::Lane;
 use crate::said::Said;
 use crate::search::Search;
 use crate::shares::Shares;
+use crate::tally::Tally;
 use model::plan::Object;
 use model::world::{InFlight, Need};
 use model::{Plan, Policy, Report, ResourceId, ServiceName, ServiceUid, World};
@@ -119,6 +120,8 @@ pub struct Controller {
     /// Writes of pool members so far: each gives a new ETag to the load balancers it is behind.
     pub(crate) member_writes: u64,
     pub(crate) gates: crate::gates::Gates,
+    pub(crate) latencies: crate::latency::Latencies,
+    pub(crate) tally: Tally,
     pub(crate) words: crate::said::Words,
     pub(crate) drift: crate::drift::DriftLog,
 }
@@ -176,6 +179,8 @@ impl Controller {
             counts: Counts::default(),
             member_writes: 0,
             gates: crate::gates::Gates::default(),
+            latencies: crate::latency::Latencies::default(),
+            tally: Tally::default(),
             words: crate::said::Words::default(),
             drift: crate::drift::DriftLog::default(),
         }
@@ -224,6 +229,18 @@ impl Controller {
         &self.counts
     }
 
+    /// Azure calls by what they were about and what came of them.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Whether this process may write.
+    #[must_use]
+    pub fn leadership(&self) -> Leadership {
+        self.leadership
+    }
+
     /// Takes in all that has happened, then plans once and says what to do.
     pub fn step(&mut self, events: impl IntoIterator<Item = Event>, now_ms: u64) -> Vec<Effect> {
         for event in events {
@@ -250,6 +267,7 @@ impl Controller {
         // Without a plan there is no news: a page of a list, or an answer that is polled for.
         if rounds > 0 {
             self.say_changes(now_ms);
+            self.measure(now_ms);
         }
         std::mem::take(&mut self.effects)
     }
@@ -258,6 +276,7 @@ impl Controller {
         match event {
             Event::Kubernetes(fact) => self.learn(fact, now_ms),
             Event::Azure { call, answer } => {
+                self.tally.answered(call, &answer);
                 // Those that waited for this answer go at once.
                 self.look |= self.budget.answered(call, &answer, now_ms);
                 match self.callers.remove(&call) {
@@ -279,6 +298,7 @@ impl Controller {
                 }
                 if leadership == Leadership::Lost {
                     self.queue = Queue::default();
+                    self.latencies.forget_pending();
                 }
                 self.leadership = leadership;
                 self.forget_drift();

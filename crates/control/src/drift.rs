@@ -19,7 +19,7 @@ const NAMED: usize = 5;
 
 /// What became of drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DriftOutcome {
     /// It is being written back.
     Repairing,
     /// It is left as others made it.
@@ -38,7 +38,7 @@ pub struct DriftRecord {
     /// When it was over.
     pub ended_ms: Option<u64>,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: DriftOutcome,
 }
 
 /// Azure as we left it, and what others made of it.
@@ -135,8 +135,8 @@ impl Controller {
 
     fn show_drift(&mut self, now: Vec<Drift>, now_ms: u64) {
         let outcome = match self.policy.drift {
-            DriftPolicy::Repair => Outcome::Repairing,
-            DriftPolicy::Report => Outcome::Reported,
+            DriftPolicy::Repair => DriftOutcome::Repairing,
+            DriftPolicy::Report => DriftOutcome::Reported,
         };
         let log = &mut self.drift;
         let places: BTreeSet<(ResourceId, Part)> = now.iter().map(Drift::place).collect();
@@ -147,7 +147,7 @@ impl Controller {
                 continue;
             }
             record.ended_ms = Some(now_ms);
-            record.outcome = Outcome::Over;
+            record.outcome = DriftOutcome::Over;
             over.push(record.drift.clone());
             log.past.push_back(record);
             if log.past.len() > REMEMBERED {

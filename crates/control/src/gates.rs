@@ -4,6 +4,7 @@
 //! of nodes do not matter, and a controller that was down gives the gateway its full time again.
 
 use crate::controller::Controller;
+use crate::histogram::Histogram;
 use crate::said::timestamp;
 use model::ServiceName;
 use model::kubernetes::{Gate, GateReason, GatedPod, Others, READINESS_GATE};
@@ -17,29 +18,18 @@ use std::sync::Arc;
 pub const DELAY_BOUNDS_MS: [u64; 9] = [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000];
 
 /// Pods that wait for our gate, and what has been measured.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gates {
     /// By UID: since when all but our gate holds.
     waiting: BTreeMap<Arc<str>, u64>,
-    delays: GateDelays,
+    delays: Histogram,
     timeouts: u64,
 }
 
-/// How long Pods waited until they were let through because the gateway listed them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GateDelays {
-    /// How many waited at most as long as each of [`DELAY_BOUNDS_MS`], and not at most as long as
-    /// the one before; the last entry counts those that waited longer than all.
-    pub counts: [u64; DELAY_BOUNDS_MS.len() + 1],
-    /// All delays together.
-    pub sum_ms: u64,
-}
-
-impl GateDelays {
-    fn add(&mut self, delay_ms: u64) {
-        let slot = DELAY_BOUNDS_MS.iter().position(|bound| delay_ms <= *bound);
-        self.counts[slot.unwrap_or(DELAY_BOUNDS_MS.len())] += 1;
-        self.sum_ms += delay_ms;
+impl Default for Gates {
+    fn default() -> Self {
+        let delays = Histogram::new(&DELAY_BOUNDS_MS);
+        Self { waiting: BTreeMap::new(), delays, timeouts: 0 }
     }
 }
 
@@ -50,9 +40,9 @@ impl Gates {
         self.waiting.len()
     }
 
-    /// How long Pods waited.
+    /// How long Pods waited until the gateway listed them, in milliseconds.
     #[must_use]
-    pub fn delays(&self) -> &GateDelays {
+    pub fn delays(&self) -> &Histogram {
         &self.delays
     }
 
@@ -115,7 +105,10 @@ impl Controller {
 
     fn follow_gate(&mut self, pod: &GatedPod, now_ms: u64) {
         if (pod.others, pod.gate) == (Others::Hold, Gate::Shut) {
-            self.gates.waiting.entry(Arc::clone(&pod.uid)).or_insert(now_ms);
+            if !self.gates.waiting.contains_key(&pod.uid) {
+                self.gates.waiting.insert(Arc::clone(&pod.uid), now_ms);
+                self.time_gated(&pod.addresses, now_ms);
+            }
             return;
         }
         let Some(since) = self.forget_gate(&pod.uid) else { return };

@@ -67,11 +67,13 @@ impl Controller {
             _ => {}
         }
         let gated = self.gate_subject(&fact);
+        let stir = self.stir(&fact);
         if observe::apply::apply(&mut self.world.kubernetes, &mut self.listing, fact)
             == Applied::Changed
         {
             self.dirty = true;
             self.follow_gates(gated, now_ms);
+            self.time(stir, now_ms);
         }
     }
 
@@ -91,6 +93,7 @@ impl Controller {
         if changed {
             self.forgive(&service.uid);
             self.asked_ms.insert(service.uid.clone(), now_ms);
+            self.time_service(&service.uid, now_ms);
             let text = match (&old, service.wish) {
                 (None, _) => format!("Service {} asks for a load balancer", service.name),
                 (Some(_), Wish::LoadBalancer) => format!("Service {} was changed", service.name),

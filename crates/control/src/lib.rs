@@ -10,8 +10,11 @@ pub mod drift;
 pub mod effect;
 pub mod event;
 pub mod gates;
+pub mod histogram;
+pub mod latency;
 pub mod request;
 pub mod search;
+pub mod tally;
 
 mod azure_reads;
 mod azure_sends;
@@ -26,7 +29,10 @@ mod said;
 mod shares;
 
 pub use controller::{Controller, Counts, Options};
-pub use drift::{DriftRecord, Outcome};
+pub use drift::{DriftOutcome, DriftRecord};
 pub use effect::{CallId, Effect, KubernetesCall, Notice, NoticeKind};
 pub use event::{Event, KubernetesAnswer, Leadership};
-pub use gates::{GateDelays, Gates};
+pub use gates::Gates;
+pub use histogram::Histogram;
+pub use latency::{ChangeKind, Latencies};
+pub use tally::{Outcome, ResourceKind, Tally};

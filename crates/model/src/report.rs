@@ -104,6 +104,37 @@ pub enum Until {
     Gone,
 }
 
+/// Every [`Wait::reason`].
+pub const WAIT_REASONS: [&str; 9] = [
+    "reading",
+    "listing",
+    "finalizer",
+    "resource",
+    "gathering",
+    "set_aside",
+    "budget",
+    "writing",
+    "status",
+];
+
+impl Wait {
+    /// The kind of thing that is waited for, in a word.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Reading(_) => "reading",
+            Self::Listing => "listing",
+            Self::Finalizer => "finalizer",
+            Self::Resource { .. } => "resource",
+            Self::Gathering { .. } => "gathering",
+            Self::SetAside { .. } => "set_aside",
+            Self::Budget { .. } => "budget",
+            Self::Writing(_) => "writing",
+            Self::Status => "status",
+        }
+    }
+}
+
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

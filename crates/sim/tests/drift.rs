@@ -4,7 +4,7 @@
 mod support;
 
 use azure_emulator::Request;
-use control::{NoticeKind, Outcome};
+use control::{DriftOutcome, NoticeKind};
 use serde_json::{Value, json};
 use sim::Laboratory;
 use support::container::*;
@@ -105,7 +105,7 @@ fn a_rule_deleted_by_hand_is_back_within_an_interval_and_shown_before() {
     assert_eq!((controller.drift_fields(), controller.drift_noticed()), (0, 1));
     let records: Vec<_> = controller.drift().collect();
     assert_eq!(records.len(), 1);
-    assert_eq!(records[0].outcome, Outcome::Over);
+    assert_eq!(records[0].outcome, DriftOutcome::Over);
     lab.azure.clear_calls();
     lab.pass(INTERVAL_MS);
     assert_eq!(lab.calls(), (0, LISTS), "and then all is quiet");

@@ -10,7 +10,7 @@ use ::console::history::{Entry, Kind};
 use ::console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
 use ::console::view::{Budget, Calls, DriftLine, Head, Snapshot};
 use control::budget::{Level, Waiting};
-use control::{Controller, Notice, NoticeKind, Outcome};
+use control::{Controller, DriftOutcome, Notice, NoticeKind};
 use model::{Policy, ResourceId, ServiceName, World};
 use plan::explain::explain;
 use plan::forecast::forecast;
@@ -40,9 +40,9 @@ pub(super) fn snapshot(controller: &Controller) -> Snapshot {
             known.map(|service| service.name.clone()).collect()
         },
         outcome: match record.outcome {
-            Outcome::Repairing => "being repaired",
-            Outcome::Reported => "left so (driftPolicy is report)",
-            Outcome::Over => "as we left it again",
+            DriftOutcome::Repairing => "being repaired",
+            DriftOutcome::Reported => "left so (driftPolicy is report)",
+            DriftOutcome::Over => "as we left it again",
         },
         noticed_ms: record.noticed_ms,
     });

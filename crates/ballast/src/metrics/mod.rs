@@ -1,0 +1,139 @@
+//! What `/metrics` exports.
+
+mod budget;
+pub mod exposition;
+pub mod table;
+
+use crate::pages::unready;
+use control::{ChangeKind, Controller, Histogram, Leadership, Outcome, ResourceKind};
+use exposition::{Exposition, Format, Scale};
+use model::report::{Finding, Severity, State};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of a process that has no controller yet.
+#[must_use]
+pub fn of_starting(format: Format) -> String {
+    let mut exposition = Exposition::new(format);
+    build(&mut exposition);
+    exposition.add(&table::READY, &[], 0);
+    exposition.add(&table::LEADER, &[], 0);
+    exposition.finish()
+}
+
+/// All metrics of a controller whose steps took so long.
+#[must_use]
+pub fn of_controller(
+    controller: &Controller,
+    steps_us: &Histogram,
+    now_ms: u64,
+    format: Format,
+) -> String {
+    let mut exposition = Exposition::new(format);
+    build(&mut exposition);
+    exposition.add(&table::READY, &[], u8::from(unready(controller).is_empty()));
+    let leads = controller.leadership() == Leadership::Held;
+    exposition.add(&table::LEADER, &[], u8::from(leads));
+    latencies(&mut exposition, controller);
+    services(&mut exposition, controller, now_ms);
+    azure(&mut exposition, controller);
+    budget::add(&mut exposition, controller, now_ms);
+    exposition.add(&table::DRIFT_FIELDS, &[], controller.drift_fields());
+    exposition.add(&table::DRIFT_NOTICED, &[], controller.drift_noticed());
+    let counts = controller.counts();
+    exposition.add(&table::KUBERNETES, &[], counts.kubernetes);
+    exposition.add(&table::PLANS, &[], counts.plans);
+    exposition.add_histogram(&table::STEP, &[], steps_us, Scale::Microseconds);
+    let gates = controller.gates();
+    exposition.add_histogram(&table::GATE_DELAY, &[], gates.delays(), Scale::Milliseconds);
+    exposition.add(&table::GATE_TIMEOUTS, &[], gates.timeouts());
+    exposition.add(&table::GATES_WAITING, &[], gates.waiting());
+    exposition.finish()
+}
+
+fn build(exposition: &mut Exposition) {
+    exposition.add(&table::BUILD, &[("version", env!("CARGO_PKG_VERSION"))], 1);
+}
+
+fn latencies(exposition: &mut Exposition, controller: &Controller) {
+    let latencies = controller.latencies();
+    for (kind, histogram) in latencies.measured() {
+        let labels = [("kind", kind.name())];
+        exposition.add_histogram(&table::LATENCY, &labels, histogram, Scale::Milliseconds);
+    }
+    for kind in ChangeKind::ALL {
+        exposition.add(&table::PENDING, &[("kind", kind.name())], latencies.pending(kind));
+    }
+}
+
+fn services(exposition: &mut Exposition, controller: &Controller, now_ms: u64) {
+    let report = controller.report();
+    let states = [
+        (State::Programmed, "programmed"),
+        (State::Waiting, "waiting"),
+        (State::Refused, "refused"),
+        (State::Removing, "removing"),
+    ];
+    let of = |state: State| report.services.iter().filter(move |(_, s)| s.state == state);
+    for (state, name) in states {
+        exposition.add(&table::SERVICES, &[("state", name)], of(state).count());
+    }
+    let mut waits: BTreeMap<&str, usize> = REASONS.iter().map(|reason| (*reason, 0)).collect();
+    for service in report.services.values() {
+        let reasons: BTreeSet<&str> = service.waits.iter().map(|wait| wait.reason()).collect();
+        for reason in reasons {
+            *waits.entry(reason).or_default() += 1;
+        }
+    }
+    for reason in REASONS {
+        exposition.add(&table::WAITS, &[("reason", reason)], waits[reason]);
+    }
+    for (state, name) in states.into_iter().filter(|(state, _)| is_on_its_way(*state)) {
+        let since_ms = of(state).filter_map(|(uid, _)| controller.since_ms(uid)).min();
+        let longest_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
+        exposition.add(&table::LONGEST_WAIT, &[("state", name)], longest_ms / 1_000);
+    }
+    exposition.add(&table::SET_ASIDE, &[], controller.world().holds.len());
+    let mut findings: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let of_services = report.services.values().flat_map(|service| &service.findings);
+    let all = of_services.chain(report.pods.values().flatten()).chain(&report.findings);
+    for Finding { severity, rule, .. } in all {
+        let severity = match severity {
+            Severity::Refusal => "refusal",
+            Severity::Note => "note",
+        };
+        *findings.entry((severity, rule)).or_default() += 1;
+    }
+    for ((severity, rule), count) in findings {
+        exposition.add(&table::FINDINGS, &[("severity", severity), ("rule", rule)], count);
+    }
+}
+
+/// What a Service can wait for.
+const REASONS: [&str; model::report::WAIT_REASONS.len()] = model::report::WAIT_REASONS;
+
+fn is_on_its_way(state: State) -> bool {
+    matches!(state, State::Waiting | State::Removing)
+}
+
+fn azure(exposition: &mut Exposition, controller: &Controller) {
+    let tally = controller.tally();
+    for resource in ResourceKind::WRITTEN.into_iter().chain([ResourceKind::Other]) {
+        for outcome in Outcome::OF_WRITES {
+            let labels = [("resource", resource.name()), ("outcome", outcome.name())];
+            exposition.add(&table::WRITES, &labels, tally.writes(resource, outcome));
+        }
+    }
+    let written = ResourceKind::WRITTEN.into_iter();
+    for resource in written.chain(ResourceKind::READ_ALONE).chain([ResourceKind::Other]) {
+        for outcome in Outcome::OF_READS {
+            let labels = [("resource", resource.name()), ("outcome", outcome.name())];
+            exposition.add(&table::READS, &labels, tally.reads(resource, outcome));
+        }
+    }
+    exposition.add(&table::FAILURES, &[], controller.counts().failures);
+    exposition.add_histogram(&table::BATCH_SERVICES, &[], tally.services(), Scale::Whole);
+    exposition.add_histogram(&table::BATCH_ADDRESSES, &[], tally.addresses(), Scale::Whole);
+    let waiting = controller.waiting().filter(|(_, _, until)| until.is_some());
+    exposition.add(&table::BACKING_OFF, &[], waiting.count());
+    exposition.add(&table::READS_FAILING, &[], controller.unread().count());
+}

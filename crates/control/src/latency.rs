@@ -1,0 +1,367 @@
+//! The programming latency: how long a change in Kubernetes takes until Azure has confirmed it.
+//!
+//! The clock starts when this process sees the change, and ends in the step in which nothing is
+//! left to be written on its account and nothing is under way. What was there at the first list,
+//! and what changed while another process held the right to write, is not measured: nobody knows
+//! when that began. A change that leads to no write is not measured either, or it would flatter
+//! the numbers, nor is one that planning refuses: it is never confirmed.
+//!
+//! An object that changes again before it is confirmed keeps its first start: until then Azure was
+//! never as wanted.
+
+mod pods;
+
+use crate::controller::Controller;
+use crate::event::Leadership;
+use crate::histogram::Histogram;
+use model::azure::{LoadBalancer, PoolAddress};
+use model::kubernetes::{Node, Wish};
+use model::plan::{Action, Change, Edit, FinalizerPurpose, Object, Resource};
+use model::policy::Layout;
+use model::report::{ServiceReport, State, Wait};
+use model::world::Kind;
+use model::{NodeName, ResourceId, ServiceUid};
+use observe::KubernetesFact;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use pods::PodChange;
+
+/// Upper bounds of the latencies that are told apart, in milliseconds: 0.1 s to 10 minutes.
+pub const LATENCY_BOUNDS_MS: [u64; 13] =
+    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000];
+
+/// What changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeKind {
+    /// A Service, or what its owner asks of it.
+    Service,
+    /// A Pod's address, where addresses of Pods are in Azure.
+    Pod,
+    /// A node, where pools hold nodes.
+    Node,
+}
+
+impl ChangeKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Service, Self::Pod, Self::Node];
+
+    /// Its name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Service => "service",
+            Self::Pod => "pod",
+            Self::Node => "node",
+        }
+    }
+}
+
+/// A change that is not confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pending {
+    since_ms: u64,
+    /// Whether a write was sent on its account since.
+    sent: bool,
+}
+
+impl Pending {
+    fn since(since_ms: u64) -> Self {
+        Self { since_ms, sent: false }
+    }
+}
+
+/// A node that changed.
+#[derive(Debug)]
+struct NodeChange {
+    pending: Pending,
+    /// Addresses before and after.
+    addresses: BTreeSet<IpAddr>,
+    machine: Option<ResourceId>,
+}
+
+/// How far a change is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// Something is still to be done for it.
+    Open,
+    /// Nothing is.
+    Settled,
+    /// Nothing will be.
+    Void,
+}
+
+/// What has been measured, and what is being measured.
+#[derive(Debug)]
+pub struct Latencies {
+    measured: BTreeMap<ChangeKind, Histogram>,
+    services: BTreeMap<ServiceUid, Pending>,
+    nodes: BTreeMap<NodeName, NodeChange>,
+    pods: BTreeMap<IpAddr, PodChange>,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let empty = |kind| (kind, Histogram::new(&LATENCY_BOUNDS_MS));
+        Self {
+            measured: ChangeKind::ALL.into_iter().map(empty).collect(),
+            services: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            pods: BTreeMap::new(),
+        }
+    }
+}
+
+impl Latencies {
+    /// How long changes took, by kind, in milliseconds.
+    pub fn measured(&self) -> impl Iterator<Item = (ChangeKind, &Histogram)> {
+        self.measured.iter().map(|(kind, histogram)| (*kind, histogram))
+    }
+
+    /// How many changes wait to be confirmed.
+    #[must_use]
+    pub fn pending(&self, kind: ChangeKind) -> usize {
+        match kind {
+            ChangeKind::Service => self.services.len(),
+            ChangeKind::Pod => self.pods.len(),
+            ChangeKind::Node => self.nodes.len(),
+        }
+    }
+
+    pub(crate) fn forget_pending(&mut self) {
+        self.services.clear();
+        self.nodes.clear();
+        self.pods.clear();
+    }
+
+    /// A write was sent: what it is made for has got its turn.
+    pub(crate) fn sent(&mut self, change: &Change, addresses: &BTreeSet<IpAddr>) {
+        for uid in &change.causes {
+            if let Some(pending) = self.services.get_mut(uid) {
+                pending.sent = true;
+            }
+        }
+        if !self.nodes.is_empty() {
+            let moved = Moved::by([change]);
+            for node in self.nodes.values_mut().filter(|node| moved.touches(node)) {
+                node.pending.sent = true;
+            }
+        }
+        if !self.pods.is_empty() {
+            for address in addresses {
+                if let Some(pod) = self.pods.get_mut(address) {
+                    pod.pending.sent = true;
+                }
+            }
+        }
+    }
+
+    /// Takes the verdict on a change; false when it is no longer followed.
+    fn stays(
+        measured: &mut BTreeMap<ChangeKind, Histogram>,
+        kind: ChangeKind,
+        pending: Pending,
+        verdict: Verdict,
+        now_ms: u64,
+    ) -> bool {
+        if verdict == Verdict::Settled && pending.sent {
+            let latency_ms = now_ms.saturating_sub(pending.since_ms);
+            if let Some(histogram) = measured.get_mut(&kind) {
+                histogram.add(latency_ms);
+            }
+        }
+        verdict == Verdict::Open
+    }
+}
+
+/// Backends that writes bring in, take out or alter.
+#[derive(Debug, Default)]
+struct Moved {
+    addresses: BTreeSet<IpAddr>,
+    machines: BTreeSet<ResourceId>,
+}
+
+impl Moved {
+    fn by<'a>(changes: impl IntoIterator<Item = &'a Change>) -> Self {
+        let mut moved = Self::default();
+        for change in changes {
+            let Action::Put { before, after } = &change.action else { continue };
+            match (before, after) {
+                (before, Resource::LoadBalancer(after)) => {
+                    let before = match before {
+                        Some(Resource::LoadBalancer(before)) => backends(before),
+                        _ => BTreeSet::new(),
+                    };
+                    let after = backends(after);
+                    let differ = before.symmetric_difference(&after);
+                    moved.addresses.extend(differ.map(|(_, backend)| backend.address));
+                }
+                (_, Resource::PoolMember(member)) => {
+                    moved.machines.insert(member.id.clone());
+                    moved.machines.extend(member.owner.clone());
+                }
+                _ => {}
+            }
+        }
+        moved
+    }
+
+    fn touches(&self, node: &NodeChange) -> bool {
+        !self.addresses.is_disjoint(&node.addresses)
+            || node.machine.as_ref().is_some_and(|machine| self.machines.contains(machine))
+    }
+}
+
+fn backends(balancer: &LoadBalancer) -> BTreeSet<(&Arc<str>, &PoolAddress)> {
+    let pools = balancer.pools.iter();
+    pools.flat_map(|pool| pool.addresses.iter().map(|address| (&pool.name, address))).collect()
+}
+
+fn machine(node: &Node) -> Option<ResourceId> {
+    let id = node.provider_id.as_deref()?.strip_prefix("azure://")?;
+    Some(ResourceId::new(id))
+}
+
+/// Objects that a fact is about to change, where that may lead to writes.
+#[derive(Debug, Default)]
+pub(crate) struct Stir {
+    node: Option<(NodeName, BTreeSet<IpAddr>, Option<ResourceId>)>,
+    pods: BTreeMap<IpAddr, pods::Owner>,
+}
+
+impl Controller {
+    /// How long changes took.
+    #[must_use]
+    pub fn latencies(&self) -> &Latencies {
+        &self.latencies
+    }
+
+    fn is_timed(&self, kind: Kind) -> bool {
+        self.leadership == Leadership::Held && self.world.kubernetes.complete.contains(&kind)
+    }
+
+    /// A Service's owner changed it.
+    pub(crate) fn time_service(&mut self, uid: &ServiceUid, now_ms: u64) {
+        if self.is_timed(Kind::Services) {
+            let pending = self.latencies.services.entry(uid.clone());
+            pending.or_insert_with(|| Pending::since(now_ms));
+        }
+    }
+
+    /// What a fact that is about to be applied may change in Azure.
+    pub(crate) fn stir(&self, fact: &KubernetesFact) -> Stir {
+        let pods_in_azure = self.policy.layout == Layout::PerService;
+        match fact {
+            KubernetesFact::Node(node) if !pods_in_azure => self.stir_node(&node.name, Some(node)),
+            KubernetesFact::NodeGone(name) if !pods_in_azure => self.stir_node(name, None),
+            _ if pods_in_azure => Stir { node: None, pods: self.stir_pods(fact) },
+            _ => Stir::default(),
+        }
+    }
+
+    fn stir_node(&self, name: &NodeName, new: Option<&Node>) -> Stir {
+        if !self.is_timed(Kind::Nodes) {
+            return Stir::default();
+        }
+        let old = self.world.kubernetes.nodes.get(name).map(AsRef::as_ref);
+        let backend = |node: &Node| (node.addresses.clone(), node.membership, machine(node));
+        if old.map(backend) == new.map(backend) {
+            return Stir::default();
+        }
+        let known = || old.into_iter().chain(new);
+        let addresses = known().flat_map(|node| node.addresses.iter().copied()).collect();
+        let machine = known().filter_map(machine).last();
+        Stir { node: Some((name.clone(), addresses, machine)), pods: BTreeMap::new() }
+    }
+
+    /// The fact was applied.
+    pub(crate) fn time(&mut self, stir: Stir, now_ms: u64) {
+        if let Some((name, addresses, machine)) = stir.node {
+            let node = self.latencies.nodes.entry(name).or_insert_with(|| NodeChange {
+                pending: Pending::since(now_ms),
+                addresses: BTreeSet::new(),
+                machine: None,
+            });
+            node.addresses.extend(addresses);
+            node.machine = machine.or(node.machine.take());
+        }
+        for (address, owner) in stir.pods {
+            self.time_pod(address, owner, now_ms);
+        }
+    }
+
+    /// Sees which changes are confirmed.
+    pub(crate) fn measure(&mut self, now_ms: u64) {
+        let mut latencies = std::mem::take(&mut self.latencies);
+        let Latencies { measured, services, nodes, pods } = &mut latencies;
+        if !services.is_empty() {
+            let released = self.released();
+            services.retain(|uid, pending| {
+                let verdict = self.verdict_on_service(uid, &released);
+                Latencies::stays(measured, ChangeKind::Service, *pending, verdict, now_ms)
+            });
+        }
+        if !nodes.is_empty() {
+            let moved = Moved::by(self.written_or_to_be());
+            nodes.retain(|_, node| {
+                let verdict = self.verdict_on_node(node, &moved);
+                Latencies::stays(measured, ChangeKind::Node, node.pending, verdict, now_ms)
+            });
+        }
+        if !pods.is_empty() {
+            let table = self.table_work();
+            pods.retain(|address, pod| {
+                let verdict = self.verdict_on_pod(*address, pod, &table);
+                Latencies::stays(measured, ChangeKind::Pod, pod.pending, verdict, now_ms)
+            });
+        }
+        self.latencies = latencies;
+    }
+
+    /// Changes of the plan, and those under way.
+    fn written_or_to_be(&self) -> impl Iterator<Item = &Change> {
+        let works = self.lanes.values().filter_map(|lane| lane.work.as_ref());
+        self.plan.changes.iter().chain(works.map(|work| &work.change))
+    }
+
+    /// Services whose finalizer goes, because nothing is left in Azure.
+    fn released(&self) -> BTreeSet<&ServiceUid> {
+        let goes = |edit: &Edit| {
+            let Edit::Finalizers { purpose, .. } = edit else { return false };
+            *purpose == FinalizerPurpose::Release
+        };
+        let writes = self.plan.writes.iter().filter(|write| goes(&write.edit));
+        let uid = |object| match object {
+            &Object::Service { ref uid, .. } => Some(uid),
+            Object::Pod { .. } => None,
+        };
+        writes.filter_map(|write| uid(&write.object)).collect()
+    }
+
+    fn verdict_on_service(&self, uid: &ServiceUid, released: &BTreeSet<&ServiceUid>) -> Verdict {
+        let Some(ServiceReport { state, waits, .. }) = self.report.services.get(uid) else {
+            let known = self.world.kubernetes.services.get(uid);
+            let wanted = known.is_some_and(|service| service.wish == Wish::LoadBalancer);
+            return if wanted { Verdict::Open } else { Verdict::Settled };
+        };
+        // Azure is done when nothing but the Service's own status is left to be written.
+        let told = !waits.is_empty() && waits.iter().all(|wait| *wait == Wait::Status);
+        match state {
+            State::Refused => Verdict::Void,
+            State::Programmed => Verdict::Settled,
+            State::Waiting if told => Verdict::Settled,
+            State::Removing if released.contains(uid) => Verdict::Settled,
+            State::Waiting | State::Removing => Verdict::Open,
+        }
+    }
+
+    fn verdict_on_node(&self, node: &NodeChange, moved: &Moved) -> Verdict {
+        // Where machines are in pools themselves, a new one has to be looked up first.
+        let looked_up = node.pending.sent || (self.report.needs.is_empty() && !self.is_reading());
+        match moved.touches(node) || !looked_up {
+            true => Verdict::Open,
+            false => Verdict::Settled,
+        }
+    }
+}

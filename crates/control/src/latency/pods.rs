@@ -1,0 +1,154 @@
+//! The programming latency of Pods' addresses in a Service Gateway.
+
+use super::{Pending, Verdict};
+use crate::controller::Controller;
+use model::NodeName;
+use model::ServiceUid;
+use model::kubernetes::{Deletion, EndpointSlice, Pod, PodPhase, Readiness};
+use model::plan::Action;
+use model::report::State;
+use model::world::Kind;
+use observe::KubernetesFact;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A call with fewer addresses has left none out: the largest takes tens of thousands.
+const FAR_FROM_FULL: usize = 10_000;
+
+/// On whose account an address is in Azure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A Service, by its EndpointSlices.
+    Service(ServiceUid),
+    /// An egress gateway, by the Pod's label.
+    Egress,
+    /// Whoever selects it.
+    Any,
+}
+
+/// An address that changed.
+#[derive(Debug)]
+pub(super) struct PodChange {
+    pub pending: Pending,
+    owner: Owner,
+}
+
+/// What is to be written of the address table, and what is being written.
+pub(super) struct TableWork {
+    addresses: BTreeSet<IpAddr>,
+    /// Whether what is planned may lack something for which there was no room.
+    full: bool,
+}
+
+/// Addresses that take traffic, with their nodes.
+fn ready(slice: &EndpointSlice) -> BTreeMap<IpAddr, Option<&NodeName>> {
+    let ready = slice.endpoints.iter().filter(|e| e.readiness == Readiness::Ready);
+    ready.map(|e| (e.address, e.node.as_ref())).collect()
+}
+
+/// What of an egress Pod decides on its addresses.
+fn place(pod: &Pod) -> (&Option<Arc<str>>, &[IpAddr], &[IpAddr], Deletion, PodPhase) {
+    (&pod.egress, &pod.addresses, &pod.hosts, pod.deletion, pod.phase)
+}
+
+impl Controller {
+    pub(super) fn stir_pods(&self, fact: &KubernetesFact) -> BTreeMap<IpAddr, Owner> {
+        let held = &self.world.kubernetes;
+        match fact {
+            KubernetesFact::Slice(slice) => {
+                let old = held.slices.get(&slice.name).map(AsRef::as_ref);
+                self.stir_slice(old, Some(slice))
+            }
+            KubernetesFact::SliceGone(name) => {
+                self.stir_slice(held.slices.get(name).map(AsRef::as_ref), None)
+            }
+            KubernetesFact::Pod(pod) => {
+                let old = held.pods.get(&pod.name).map(AsRef::as_ref);
+                self.stir_pod(old, Some(pod))
+            }
+            KubernetesFact::PodGone(name) => {
+                self.stir_pod(held.pods.get(name).map(AsRef::as_ref), None)
+            }
+            _ => BTreeMap::new(),
+        }
+    }
+
+    fn stir_slice(
+        &self,
+        old: Option<&EndpointSlice>,
+        new: Option<&EndpointSlice>,
+    ) -> BTreeMap<IpAddr, Owner> {
+        let owner = new.or(old).and_then(|slice| slice.owner.clone());
+        let known = owner.filter(|uid| self.world.kubernetes.services.contains_key(uid));
+        let Some(uid) = known.filter(|_| self.is_timed(Kind::EndpointSlices)) else {
+            return BTreeMap::new();
+        };
+        let (old, new) = (old.map(ready).unwrap_or_default(), new.map(ready).unwrap_or_default());
+        let all = old.keys().chain(new.keys());
+        let changed = all.filter(|address| old.get(*address) != new.get(*address));
+        changed.map(|address| (*address, Owner::Service(uid.clone()))).collect()
+    }
+
+    fn stir_pod(&self, old: Option<&Pod>, new: Option<&Pod>) -> BTreeMap<IpAddr, Owner> {
+        if !self.is_timed(Kind::Pods) || old.map(place) == new.map(place) {
+            return BTreeMap::new();
+        }
+        let pods = old.into_iter().chain(new);
+        pods.flat_map(|pod| &pod.addresses).map(|address| (*address, Owner::Egress)).collect()
+    }
+
+    pub(crate) fn time_pod(&mut self, address: IpAddr, owner: Owner, now_ms: u64) {
+        let pod = PodChange { pending: Pending::since(now_ms), owner };
+        self.latencies.pods.entry(address).or_insert(pod);
+    }
+
+    /// A Pod is ready but for our gate: from now on it is kept from its traffic by us alone.
+    pub(crate) fn time_gated(&mut self, addresses: &[IpAddr], now_ms: u64) {
+        if self.is_timed(Kind::GatedPods) && self.is_timed(Kind::EndpointSlices) {
+            addresses.iter().for_each(|address| self.time_pod(*address, Owner::Any, now_ms));
+        }
+    }
+
+    pub(super) fn table_work(&self) -> TableWork {
+        let table = self.world.azure.gateway_locations.known().map(AsRef::as_ref);
+        let mut work = TableWork { addresses: BTreeSet::new(), full: table.is_none() };
+        for change in &self.plan.changes {
+            if let Action::UpdateLocations(update) = &change.action {
+                work.addresses.extend(update.touched(table));
+                work.full |= work.addresses.len() >= FAR_FROM_FULL;
+            }
+        }
+        for lane in self.lanes.values().filter_map(|lane| lane.work.as_ref()) {
+            work.addresses.extend(lane.addresses.iter().copied());
+        }
+        work
+    }
+
+    pub(super) fn verdict_on_pod(
+        &self,
+        address: IpAddr,
+        pod: &PodChange,
+        table: &TableWork,
+    ) -> Verdict {
+        if table.addresses.contains(&address) {
+            return Verdict::Open;
+        }
+        if pod.pending.sent && !table.full {
+            return Verdict::Settled;
+        }
+        // Its turn may come: after its Service is registered, after it has our finalizer.
+        let hopeful = match &pod.owner {
+            Owner::Service(uid) => {
+                let service = self.report.services.get(uid);
+                service.is_some_and(|service| service.state == State::Waiting)
+            }
+            Owner::Egress => !self.plan.is_empty(),
+            Owner::Any => false,
+        };
+        match table.full || hopeful {
+            true => Verdict::Open,
+            false => Verdict::Void,
+        }
+    }
+}
