@@ -12,6 +12,7 @@ pub mod event;
 pub mod gates;
 pub mod histogram;
 pub mod latency;
+pub mod reason;
 pub mod request;
 pub mod search;
 pub mod tally;

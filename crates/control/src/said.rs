@@ -2,6 +2,7 @@
 
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
+use crate::reason::{self, EventReason};
 use model::kubernetes::{POD_FINALIZER, Service};
 use model::policy::Layout;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
@@ -123,14 +124,14 @@ impl Controller {
             said.since_ms = now_ms;
             match (was, now.state) {
                 (None | Some(State::Programmed | State::Refused), State::Waiting) if !held => {
-                    words.push(normal("EnsuringLoadBalancer", "Ensuring load balancer"));
+                    words.push(word(&reason::ENSURING, "Ensuring load balancer"));
                 }
                 (Some(_), State::Programmed) => {
                     programmed = true;
-                    words.push(normal("EnsuredLoadBalancer", "Ensured load balancer"));
+                    words.push(word(&reason::ENSURED, "Ensured load balancer"));
                 }
                 (Some(_), State::Removing) => {
-                    words.push(normal("DeletingLoadBalancer", "Deleting load balancer"));
+                    words.push(word(&reason::DELETING, "Deleting load balancer"));
                 }
                 _ => {}
             }
@@ -168,7 +169,7 @@ impl Controller {
     fn say_gone(&mut self, uid: &ServiceUid, now_ms: u64) {
         let Some(said) = self.said.remove(uid) else { return };
         if said.state == Some(State::Removing) {
-            let word = normal("DeletedLoadBalancer", "Deleted load balancer");
+            let word = word(&reason::DELETED, "Deleted load balancer");
             self.post(&said.name, uid, word, now_ms);
             let text = format!("Service {} has nothing left in Azure", said.name);
             self.say(now_ms, NoticeKind::Programmed, &BTreeSet::new(), text, None);
@@ -181,7 +182,7 @@ impl Controller {
             "Putting the finalizer {POD_FINALIZER} on the Pod failed: {why}. The Pod is published \
              without it; the finalizer is tried further."
         );
-        let word = warning("ServiceGatewayFinalizerAddFailed", &text);
+        let word = word(&reason::POD_UNCLAIMED, &text);
         self.post_about("Pod", name, Arc::from(uid), word, now_ms);
     }
 
@@ -273,8 +274,8 @@ impl Controller {
     }
 }
 
-fn normal(reason: &str, message: &str) -> Word {
-    Word { kind: "Normal", reason: reason.to_owned(), message: message.to_owned() }
+fn word(reason: &EventReason, message: &str) -> Word {
+    Word { kind: reason.kind, reason: reason.name.to_owned(), message: message.to_owned() }
 }
 
 /// What is wrong with a Service: each text once, with the Event that tells it.
@@ -303,17 +304,14 @@ fn finding_word(finding: &Finding, text: &str) -> Word {
     }
 }
 
+/// A finding that is an Event of its own.
 fn warning(rule: &str, text: &str) -> Word {
     Word { kind: "Warning", reason: rule.to_owned(), message: text.to_owned() }
 }
 
 /// The reason is the one that operators' alerts match.
 fn failed(text: &str) -> Word {
-    Word {
-        kind: "Warning",
-        reason: "SyncLoadBalancerFailed".to_owned(),
-        message: format!("Error syncing load balancer: {text}"),
-    }
+    word(&reason::SYNC_FAILED, &format!("Error syncing load balancer: {text}"))
 }
 
 /// RFC 3339, seconds, UTC.

@@ -1,0 +1,103 @@
+//! Reasons of Events that are not a finding's rule.
+
+/// A reason of Events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventReason {
+    /// Its stable name.
+    pub name: &'static str,
+    /// `Normal` or `Warning`.
+    pub kind: &'static str,
+    /// The kind of object it is said about.
+    pub about: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// What to do.
+    pub action: &'static str,
+}
+
+macro_rules! reasons {
+    ($($constant:ident $kind:ident $about:ident $name:literal $meaning:literal $action:literal;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`: ", $meaning)]
+            pub const $constant: EventReason = EventReason {
+                name: $name,
+                kind: stringify!($kind),
+                about: stringify!($about),
+                meaning: $meaning,
+                action: $action,
+            };
+        )*
+
+        /// All of them.
+        pub const REASONS: &[EventReason] = &[$($constant),*];
+    };
+}
+
+reasons! {
+    ENSURING Normal Service "EnsuringLoadBalancer"
+        "Work on the Service has begun: it is new, or changed after it was programmed or refused."
+        "Nothing. `ballast explain` says what it waits for.";
+    ENSURED Normal Service "EnsuredLoadBalancer"
+        "Azure is as the Service asks, and its status has the address."
+        "Nothing.";
+    DELETING Normal Service "DeletingLoadBalancer"
+        "The Service was deleted or asks for no load balancer any more: it is taken out of Azure."
+        "Nothing. The finalizer keeps the Service until nothing of it is left.";
+    DELETED Normal Service "DeletedLoadBalancer"
+        "Nothing of the Service is left in Azure."
+        "Nothing.";
+    SYNC_FAILED Warning Service "SyncLoadBalancerFailed"
+        "The Service asks for something impossible, or Azure refuses it. What it had stays."
+        "Read the message: it names the annotation, its value and what is allowed, or has Azure's \
+         words. Change the Service, or what Azure complains about. A change of the Service is tried \
+         at once; without one there is another try after at most a minute.";
+    POD_UNCLAIMED Warning Pod "ServiceGatewayFinalizerAddFailed"
+        "Our finalizer could not be put on an egress Pod. It is published without: when it goes, its \
+         address may stay in Azure for a moment."
+        "Look at the message: mostly an admission webhook refuses the change, or our role lacks \
+         `patch` on Pods.";
+}
+
+/// What is said about Pods with an egress label, by the rule that is broken: name, and what to do.
+pub const POD_RULES: [(&str, &str); 4] = [
+    (
+        "ServiceGatewayReservedEgressLabel",
+        "The label names the cluster's own way out. Take another name.",
+    ),
+    (
+        "ServiceGatewayInvalidEgressLabel",
+        "The label's value cannot name an egress gateway. The message says what can.",
+    ),
+    (
+        "ServiceGatewayEgressNameTaken",
+        "Somebody else's NAT gateway or public IP has the name. Take another, or remove theirs.",
+    ),
+    (
+        "ServiceGatewayNoNodeLocation",
+        "No address of the Pod's node is of the family of this address of the Pod. Give the node \
+         an address of that family.",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_about_pods_are_those_that_planning_has() {
+        let source = include_str!("../../plan/src/container/pods.rs");
+        let named = source.split("finding(\"").skip(1).filter_map(|part| part.split('"').next());
+        let listed: Vec<&str> = POD_RULES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(named.collect::<Vec<_>>(), listed);
+    }
+
+    #[test]
+    fn each_reason_says_what_it_means_and_what_to_do() {
+        for reason in REASONS {
+            assert!(matches!(reason.kind, "Normal" | "Warning"), "{}", reason.name);
+            for text in [reason.meaning, reason.action] {
+                assert!(text.ends_with('.') && !text.contains('|'), "{}", reason.name);
+            }
+        }
+    }
+}
