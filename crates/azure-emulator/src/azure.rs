@@ -227,9 +227,9 @@ impl Azure {
     fn log(&mut self, request: Request, path: String, answer: &Answer) {
         let code = answer.code().map(str::to_owned);
         let body = if self.options.log_bodies.is_on() { request.body } else { None };
-        let Request { method, .. } = request;
-        let t_ms = self.now_ms;
-        self.calls.push(Call { t_ms, method, path, status: answer.status, code, body });
+        let Request { method, correlation_id: correlation, .. } = request;
+        let (t_ms, status) = (self.now_ms, answer.status);
+        self.calls.push(Call { t_ms, method, path, status, code, body, correlation });
     }
 }
 

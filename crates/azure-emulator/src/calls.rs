@@ -17,6 +17,8 @@ pub struct Call {
     pub code: Option<String>,
     /// The body of the request.
     pub body: Option<Value>,
+    /// The `x-ms-correlation-request-id` it came with.
+    pub correlation: Option<String>,
 }
 
 impl Call {
@@ -26,10 +28,10 @@ impl Call {
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        let Call { t_ms, method, path, status, code, body } = self;
+        let Call { t_ms, method, path, status, code, body, correlation } = self;
         json!({
             "t": *t_ms as f64 / 1000.0, "t_ms": t_ms, "method": method, "path": path,
-            "status": status, "code": code, "body": body,
+            "status": status, "code": code, "body": body, "correlation": correlation,
         })
     }
 }

@@ -100,6 +100,8 @@ pub struct Controller {
     pub(crate) waived: BTreeSet<Arc<str>>,
     /// When Services were last changed by their owners.
     pub(crate) asked_ms: BTreeMap<ServiceUid, u64>,
+    /// Ids of those changes, for the log.
+    pub(crate) change_ids: BTreeMap<ServiceUid, Arc<str>>,
     /// Failures in a row of Services that were set aside.
     pub(crate) strikes: BTreeMap<ServiceUid, u32>,
     pub(crate) said: BTreeMap<ServiceUid, Said>,
@@ -111,6 +113,7 @@ pub struct Controller {
     pub(crate) look: bool,
     pub(crate) next_call: u64,
     pub(crate) next_event: u64,
+    pub(crate) next_change: u64,
     pub(crate) budget: Budget,
     pub(crate) shares: Shares,
     /// Writes that wait for budget.
@@ -166,6 +169,7 @@ impl Controller {
             searches: BTreeMap::new(),
             waived: BTreeSet::new(),
             asked_ms: BTreeMap::new(),
+            change_ids: BTreeMap::new(),
             strikes: BTreeMap::new(),
             said: BTreeMap::new(),
             ripening: Ripening::Done,
@@ -173,6 +177,7 @@ impl Controller {
             look: false,
             next_call: 0,
             next_event: 0,
+            next_change: 0,
             shares: Shares::default(),
             queue: Queue::default(),
             effects: Vec::new(),
@@ -421,6 +426,14 @@ impl Controller {
         format!("{instance:0>8}-0000-4000-8000-{number:012x}")
     }
 
+    /// A Service was changed by its owner: what follows from it is told under a new id.
+    pub(crate) fn name_change(&mut self, uid: &ServiceUid) {
+        self.next_change += 1;
+        let (instance, number) = (&self.options.instance, self.next_change);
+        let id = format!("{instance:0>8}-0001-4000-8000-{number:012x}");
+        self.change_ids.insert(uid.clone(), Arc::from(id));
+    }
+
     pub(crate) fn say(
         &mut self,
         now_ms: u64,
@@ -429,11 +442,14 @@ impl Controller {
         text: String,
         correlation: Option<String>,
     ) {
+        let changes = services.iter().filter_map(|uid| self.change_ids.get(uid).cloned());
+        let changes = changes.collect();
         let services = services.iter().filter_map(|uid| {
             let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
             known.or_else(|| self.said.get(uid).map(|s| s.name.clone()))
         });
         let services = services.collect();
-        self.effects.push(Effect::Say(Notice { at_ms: now_ms, kind, services, text, correlation }));
+        let notice = Notice { at_ms: now_ms, kind, services, text, changes, correlation };
+        self.effects.push(Effect::Say(notice));
     }
 }

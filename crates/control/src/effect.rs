@@ -2,6 +2,7 @@
 
 use model::ServiceName;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Number of a call; never used twice by one controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,7 +54,11 @@ pub struct Notice {
     pub services: Vec<ServiceName>,
     /// One line, no secret in it.
     pub text: String,
-    /// Correlation id of the Azure call it belongs to.
+    /// Ids of the changes of these Services that it is about or follows from: each change of a
+    /// Service by its owner has one.
+    pub changes: Vec<Arc<str>>,
+    /// Correlation id of the Azure call it belongs to: `x-ms-correlation-request-id` of the write,
+    /// its polls and its read-back.
     pub correlation: Option<String>,
 }
 

@@ -103,6 +103,7 @@ impl Controller {
             };
             let about = BTreeSet::from([service.uid.clone()]);
             self.note_name(service);
+            self.name_change(&service.uid);
             self.say(now_ms, NoticeKind::Asked, &about, text, None);
         }
     }

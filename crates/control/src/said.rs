@@ -172,7 +172,11 @@ impl Controller {
             let word = word(&reason::DELETED, "Deleted load balancer");
             self.post(&said.name, uid, word, now_ms);
             let text = format!("Service {} has nothing left in Azure", said.name);
-            self.say(now_ms, NoticeKind::Programmed, &BTreeSet::new(), text, None);
+            let about = BTreeSet::from([uid.clone()]);
+            self.say(now_ms, NoticeKind::Programmed, &about, text, None);
+        }
+        if !self.world.kubernetes.services.contains_key(uid) {
+            self.change_ids.remove(uid);
         }
     }
 

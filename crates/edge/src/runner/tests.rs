@@ -201,6 +201,7 @@ async fn notices_reach_those_who_listen() {
         kind: NoticeKind::Planned,
         services: vec![],
         text: "one change".into(),
+        changes: vec![],
         correlation: None,
     };
     let running = Running::start(vec![vec![Effect::Say(notice.clone())]], vec![]);
