@@ -16,6 +16,8 @@ pub mod lease;
 pub mod log;
 pub mod notice;
 pub mod origin;
+#[cfg(feature = "otel")]
+pub mod otlp;
 pub mod random;
 pub mod retry_after;
 pub mod runner;

@@ -46,6 +46,10 @@ pub struct Args {
     /// How log lines look
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub log_format: Lines,
+    /// Send traces to this OpenTelemetry collector, as OTLP over HTTP: http://127.0.0.1:4318
+    #[cfg(feature = "otel")]
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
     /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
@@ -163,14 +167,47 @@ pub async fn run(args: Args) -> Outcome {
     options.gate_timeout_ms = args.readiness_gate_timeout;
     options.limits = args.azure_limits.into();
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
-    let controller = SharedController::new(Controller::new(started.policy, options));
     let notices = NoticeSink::default();
+    #[cfg(feature = "otel")]
+    let traces = Traces::start(&args, &options.instance, &notices)?;
+    let controller = SharedController::new(Controller::new(started.policy, options));
     pages.show(controller.clone(), &notices);
     let Started { client, azure, .. } = started;
     let engine = Engine { clock, client, azure, notices };
     engine.run(controller, lease, &classes, stop).await?;
+    #[cfg(feature = "otel")]
+    traces.end().await;
     tracing::info!("stopped");
     Ok(Exit::Done)
+}
+
+/// The task that sends traces, where they are wanted.
+#[cfg(feature = "otel")]
+struct Traces {
+    task: Option<tokio::task::JoinHandle<()>>,
+    stop: CancellationToken,
+}
+
+#[cfg(feature = "otel")]
+impl Traces {
+    fn start(args: &Args, instance: &str, notices: &NoticeSink) -> Result<Self, Failure> {
+        let stop = CancellationToken::new();
+        let Some(collector) = &args.otlp_endpoint else { return Ok(Self { task: None, stop }) };
+        let web = edge::web::Web::new().map_err(|e| Failure::new(Exit::Blocked, e))?;
+        let exporter = edge::otlp::Exporter::new(web, collector, instance)
+            .map_err(|e| Failure::new(Exit::Usage, e))?;
+        let task = tokio::spawn(exporter.run(notices.listen(), stop.clone()));
+        Ok(Self { task: Some(task), stop })
+    }
+
+    /// Sends what is left; a collector that hangs has ten seconds.
+    async fn end(self) {
+        self.stop.cancel();
+        if let Some(task) = self.task {
+            // Traces that are lost are no reason to fail.
+            let _ = task.await;
+        }
+    }
 }
 
 struct Started {
