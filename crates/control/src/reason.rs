@@ -16,7 +16,9 @@ pub struct EventReason {
 }
 
 macro_rules! reasons {
-    ($($constant:ident $kind:ident $about:ident $name:literal $meaning:literal $action:literal;)*) => {
+    ($(
+        $constant:ident $kind:ident $about:ident $name:literal $meaning:literal $action:literal;
+    )*) => {
         $(
             #[doc = concat!("`", $name, "`: ", $meaning)]
             pub const $constant: EventReason = EventReason {
@@ -49,11 +51,11 @@ reasons! {
     SYNC_FAILED Warning Service "SyncLoadBalancerFailed"
         "The Service asks for something impossible, or Azure refuses it. What it had stays."
         "Read the message: it names the annotation, its value and what is allowed, or has Azure's \
-         words. Change the Service, or what Azure complains about. A change of the Service is tried \
-         at once; without one there is another try after at most a minute.";
+         words. Change the Service, or what Azure complains about. A change of the Service is \
+         tried at once; without one there is another try after at most a minute.";
     POD_UNCLAIMED Warning Pod "ServiceGatewayFinalizerAddFailed"
-        "Our finalizer could not be put on an egress Pod. It is published without: when it goes, its \
-         address may stay in Azure for a moment."
+        "Our finalizer could not be put on an egress Pod. It is published without: when it goes, \
+         its address may stay in Azure for a moment."
         "Look at the message: mostly an admission webhook refuses the change, or our role lacks \
          `patch` on Pods.";
 }

@@ -56,7 +56,9 @@ impl Metric {
 }
 
 macro_rules! metrics {
-    ($($constant:ident $kind:ident $name:literal [$($label:ident $values:literal)*] $help:literal;)*) => {
+    ($(
+        $constant:ident $kind:ident $name:literal [$($label:ident $values:literal)*] $help:literal;
+    )*) => {
         $(
             #[doc = concat!("`", $name, "`: ", $help)]
             pub const $constant: Metric = Metric {
@@ -92,7 +94,8 @@ metrics! {
         [state "`programmed`, `waiting`, `refused`, `removing`"]
         "Services by state.";
     WAITS Gauge "ballast_service_waits"
-        [reason "`reading`, `listing`, `finalizer`, `resource`, `gathering`, `set_aside`, `budget`, `writing`, `status`"]
+        [reason "`reading`, `listing`, `finalizer`, `resource`, `gathering`, `set_aside`, \
+                 `budget`, `writing`, `status`"]
         "Services that wait for something of this kind; one may wait for several.";
     LONGEST_WAIT Gauge "ballast_longest_wait_seconds"
         [state "`waiting`, `removing`"]
@@ -100,14 +103,17 @@ metrics! {
     SET_ASIDE Gauge "ballast_services_set_aside" []
         "Services that Azure refuses, set aside so that the others go through.";
     FINDINGS Gauge "ballast_findings"
-        [severity "`refusal`, `note`" rule "the rule that is broken, as in the annotation reference"]
+        [severity "`refusal`, `note`"
+         rule "the rule that is broken"]
         "Findings about Services, Pods and the whole; a rule that nothing breaks is left out.";
 
     WRITES Counter "ballast_azure_writes"
-        [resource "the kind of resource, as in `load_balancer`" outcome "`succeeded`, `stale`, `refused`, `throttled`, `failed`"]
+        [resource "the kind of resource, as in `load_balancer`"
+         outcome "`succeeded`, `stale`, `refused`, `throttled`, `failed`"]
         "Azure writes that have ended.";
     READS Counter "ballast_azure_reads"
-        [resource "the kind of resource, as in `load_balancer`" outcome "`succeeded`, `throttled`, `failed`"]
+        [resource "the kind of resource, as in `load_balancer`"
+         outcome "`succeeded`, `throttled`, `failed`"]
         "Azure reads that were answered, polls and pages of lists included.";
     FAILURES Counter "ballast_azure_failures" []
         "Azure writes that failed, whatever the outcome was.";
@@ -120,16 +126,24 @@ metrics! {
     READS_FAILING Gauge "ballast_lists_unreadable" []
         "Lists of Azure whose last read failed.";
     BUDGET_LEFT Gauge "ballast_budget_left"
-        [limit "`reads`, `writes`, `deletes`, `network_reads`, `network_writes`, `compute_reads`, `compute_writes`" subscription "one of the cloud config"]
+        [limit "`reads`, `writes`, `deletes`, `network_reads`, `network_writes`, `compute_reads`, \
+                `compute_writes`"
+         subscription "one of the cloud config"]
         "Calls that Azure's limit lets through now.";
     BUDGET_SHARE Gauge "ballast_budget_share_percent"
-        [limit "`reads`, `writes`, `deletes`, `network_reads`, `network_writes`, `compute_reads`, `compute_writes`" subscription "one of the cloud config"]
+        [limit "`reads`, `writes`, `deletes`, `network_reads`, `network_writes`, `compute_reads`, \
+                `compute_writes`"
+         subscription "one of the cloud config"]
         "Part of the published limit that is believed to be left to this process.";
     BUDGET_WAITING Gauge "ballast_budget_waiting"
-        [limit "`reads`, `writes`, `deletes`, `network_reads`, `network_writes`, `compute_reads`, `compute_writes`" subscription "one of the cloud config"]
+        [limit "`reads`, `writes`, `deletes`, `network_reads`, `network_writes`, `compute_reads`, \
+                `compute_writes`"
+         subscription "one of the cloud config"]
         "Writes that wait for this limit.";
     BUDGET_REFUSALS Counter "ballast_budget_refusals"
-        [limit "`reads`, `writes`, `deletes`, `network_reads`, `network_writes`, `compute_reads`, `compute_writes`" subscription "one of the cloud config"]
+        [limit "`reads`, `writes`, `deletes`, `network_reads`, `network_writes`, `compute_reads`, \
+                `compute_writes`"
+         subscription "one of the cloud config"]
         "Calls that Azure refused as too many.";
 
     DRIFT_FIELDS Gauge "ballast_drift_fields" []
@@ -188,8 +202,8 @@ confirmed yet are in `ballast_programming_pending_changes`.
 
 | path | answer |
 | --- | --- |
-| `/livez`, `/healthz` | 200 `ok` as long as the process answers: restarting it would help with nothing else |
-| `/readyz` | 200 `ok` once all that planning looks at was listed and Azure can be read; else 503 and the reasons, one a line |
+| `/livez`, `/healthz` | 200 `ok` while the process answers: a restart helps with nothing else |
+| `/readyz` | 200 `ok` once all is listed and can be read; else 503 and the reasons, one a line |
 
 A process that waits for the lease is ready, too: it could take over at once. `ballast_ready` is the
 same as a metric.
@@ -221,7 +235,6 @@ pub fn reference() -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
@@ -232,7 +245,7 @@ mod tests {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
         let made = reference();
         if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(&file, &made).unwrap();
+            std::fs::write(&file, &made).expect("the page can be written");
         }
         let kept = std::fs::read_to_string(&file).unwrap_or_default();
         let hint = "docs/metrics.md is out of date: UPDATE_DOCS=1 cargo test -p ballast --lib";
