@@ -271,7 +271,7 @@ impl Controller {
         }
         let known = || old.into_iter().chain(new);
         let addresses = known().flat_map(|node| node.addresses.iter().copied()).collect();
-        let machine = known().filter_map(machine).last();
+        let machine = new.and_then(machine).or_else(|| old.and_then(machine));
         Stir { node: Some((name.clone(), addresses, machine)), pods: BTreeMap::new() }
     }
 
@@ -332,11 +332,11 @@ impl Controller {
             *purpose == FinalizerPurpose::Release
         };
         let writes = self.plan.writes.iter().filter(|write| goes(&write.edit));
-        let uid = |object| match object {
-            &Object::Service { ref uid, .. } => Some(uid),
+        let services = writes.filter_map(|write| match &write.object {
+            Object::Service { uid, .. } => Some(uid),
             Object::Pod { .. } => None,
-        };
-        writes.filter_map(|write| uid(&write.object)).collect()
+        });
+        services.collect()
     }
 
     fn verdict_on_service(&self, uid: &ServiceUid, released: &BTreeSet<&ServiceUid>) -> Verdict {
