@@ -152,3 +152,140 @@ fn a_service_that_named_a_group_that_is_not_there_can_go() {
     let left = lab.kubernetes.list("services", None);
     assert!(left.iter().all(|s| s["metadata"]["name"] == "kubernetes"), "{left:#?}");
 }
+
+/// Everything written from now on.
+fn writes_after(lab: &mut Laboratory, act: impl FnOnce(&mut Laboratory)) -> Vec<String> {
+    lab.azure.clear_calls();
+    act(lab);
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    quiet(lab);
+    let writes = lab.azure.calls().iter().filter(|c| c.is_write());
+    writes.map(|c| format!("{} {}", c.method, c.path.rsplit_once('/').expect("a path").1)).collect()
+}
+
+fn inside() -> Wish {
+    Wish { internal: true, ..plain() }
+}
+
+const ADDRESS: &str = "10.224.9.9";
+const ANOTHER: &str = "10.224.9.10";
+
+fn at(address: &'static str) -> Wish {
+    Wish { address: Some(address), ..inside() }
+}
+
+fn address_of(lab: &Laboratory, index: usize) -> Vec<String> {
+    let reports = lab.controller().report().services.values();
+    let report = reports.into_iter().find(|r| r.name.to_string().ends_with(&name(index)));
+    report.expect("it is known").addresses.iter().map(ToString::to_string).collect()
+}
+
+/// What is refused after reading the subnet must not be written in part before that.
+#[test]
+fn a_refused_edit_of_a_dual_stack_service_stays_refused_over_a_restart() {
+    let dual = Wish { families: &["IPv4", "IPv6"], ..inside() };
+    let mut lab = settled(std::slice::from_ref(&dual));
+    let edit = Wish { address: Some("20.50.0.10"), ports: vec![("TCP", 443, None)], ..dual };
+    assert_eq!(writes_after(&mut lab, |lab| edit.replace(lab, 0)), Vec::<String>::new());
+    assert_eq!(findings(&lab), ["PinnedAddressUnusable"]);
+    assert_eq!(writes_after(&mut lab, Laboratory::restart), Vec::<String>::new());
+}
+
+#[test]
+fn who_shared_a_pinned_address_gets_another_when_it_no_longer_pins() {
+    let mut lab = settled(&[at(ADDRESS), Wish { ports: vec![("TCP", 443, None)], ..at(ADDRESS) }]);
+    let edit = Wish { ports: vec![("TCP", 443, None)], ..inside() };
+    let writes = writes_after(&mut lab, |lab| edit.replace(lab, 1));
+    assert_eq!(writes, ["PUT kubernetes-internal"]);
+    assert_eq!(address_of(&lab, 0), [ADDRESS]);
+    assert_ne!(address_of(&lab, 1), [ADDRESS]);
+}
+
+#[test]
+fn a_pinned_address_that_another_service_has_is_shared_by_one_that_stands() {
+    let other = Wish { ports: vec![("TCP", 443, None)], ..at(ADDRESS) };
+    let mut lab = settled(&[at(ADDRESS), Wish { address: None, ..other.clone() }]);
+    let writes = writes_after(&mut lab, |lab| other.replace(lab, 1));
+    assert_eq!(writes, ["PUT kubernetes-internal"]);
+    assert_eq!(address_of(&lab, 0), [ADDRESS]);
+    assert_eq!(address_of(&lab, 1), [ADDRESS]);
+}
+
+#[test]
+fn an_address_passes_from_one_service_to_the_other_in_one_write() {
+    for (taker, giver) in [(0, 1), (1, 0)] {
+        let mut wishes = [inside(), inside()];
+        wishes[giver] = at(ADDRESS);
+        let mut lab = settled(&wishes);
+        let writes = writes_after(&mut lab, |lab| {
+            at(ANOTHER).replace(lab, giver);
+            at(ADDRESS).replace(lab, taker);
+        });
+        assert_eq!(writes, ["PUT kubernetes-internal"]);
+        assert_eq!(address_of(&lab, taker), [ADDRESS]);
+        assert_eq!(address_of(&lab, giver), [ANOTHER]);
+        let writes = writes_after(&mut lab, |lab| {
+            at(ADDRESS).replace(lab, giver);
+            at(ANOTHER).replace(lab, taker);
+        });
+        assert_eq!(writes, ["PUT kubernetes-internal"], "they change places");
+    }
+}
+
+#[test]
+fn an_address_of_a_service_that_goes_is_taken_when_it_is_free() {
+    let ranges = Wish { ranges: true, ..at(ADDRESS) };
+    let mut lab = settled(&[ranges, inside()]);
+    writes_after(&mut lab, |lab| {
+        delete(lab, "default", &name(0));
+        at(ADDRESS).replace(lab, 1);
+    });
+    assert_eq!(address_of(&lab, 1), [ADDRESS]);
+    let balancer = lab.azure.resource(&network("loadBalancers/kubernetes-internal"));
+    let balancer = balancer.expect("it is there");
+    let frontends = balancer["properties"]["frontendIPConfigurations"].as_array();
+    assert_eq!(frontends.map(Vec::len), Some(1), "{frontends:#?}");
+}
+
+#[test]
+fn a_shared_frontend_goes_with_the_last_service_on_it() {
+    let brought =
+        |port| Wish { address: Some("20.50.0.10"), ports: vec![("TCP", port, None)], ..plain() };
+    for (first, then) in [(0, 1), (1, 0)] {
+        let mut lab = settled(&[brought(80), brought(443), plain()]);
+        writes_after(&mut lab, |lab| delete(lab, "default", &name(first)));
+        lab.restart();
+        writes_after(&mut lab, |lab| delete(lab, "default", &name(then)));
+        let ip = lab.azure.resource(&network("publicIPAddresses/byo-pip")).expect("it stays");
+        assert!(ip["properties"]["ipConfiguration"].is_null(), "{ip:#?}");
+    }
+}
+
+/// Azure lets one rule of a pool have a backend port.
+#[test]
+fn a_node_port_that_another_service_has_got_is_not_led_to_by_the_old_rule() {
+    let six = Wish { families: &["IPv6"], ports: vec![("TCP", 8080, None)], ..inside() };
+    let mut lab = settled(&[six.clone()]);
+    let service = |lab: &Laboratory, index| {
+        let named = name(index);
+        let object = kube_emulator::ObjectRef::new("services", "default", &named);
+        lab.kubernetes.get(object).expect("it is there")
+    };
+    let port = service(&lab, 0)["spec"]["ports"][0]["nodePort"].clone();
+    // The edit is refused, and gives its node port up all the same.
+    let refused =
+        Wish { address: Some("fd99::1"), ports: vec![("TCP", 9090, None)], ..six.clone() };
+    writes_after(&mut lab, |lab| {
+        refused.replace(lab, 0);
+        let ports = serde_json::json!([{"name": "other", "protocol": "TCP", "port": 9090,
+            "targetPort": 8080, "nodePort": 31999}]);
+        patch(lab, "services", "default", &name(0), serde_json::json!({"spec": {"ports": ports}}));
+    });
+    assert_eq!(findings(&lab), ["PinnedAddressUnusable"]);
+    let mut other = six.service(1);
+    other["spec"]["ports"][0]["nodePort"] = port.clone();
+    let writes = writes_after(&mut lab, |lab| support::create(lab, other));
+    assert_eq!(writes, ["PUT kubernetes-internal"]);
+    assert_eq!(service(&lab, 1)["spec"]["ports"][0]["nodePort"], port);
+    assert_eq!(address_of(&lab, 1).len(), 1);
+}

@@ -182,7 +182,8 @@ impl Lint<'_> {
             }
         }
         for (what, name) in touched {
-            if !self.is_ours(name) {
+            let inherited = what == "frontend" && self.is_inherited(before, after, name);
+            if !self.is_ours(name) && !inherited {
                 let detail = format!("{what} {name}");
                 self.say(Breach::ForeignChanged, &change.target, detail);
             }
@@ -194,6 +195,16 @@ impl Lint<'_> {
                 self.say(Breach::ForeignChanged, &change.target, format!("pool {}", b.name));
             }
         }
+    }
+
+    /// Whether a frontend that goes was made by a Service that is no more, and only Services of
+    /// ours were left on it.
+    fn is_inherited(&self, before: &LoadBalancer, after: &LoadBalancer, name: &Arc<str>) -> bool {
+        let id = before.id.child("frontendIPConfigurations", name);
+        let mut rules = before.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id)).peekable();
+        let led = rules.peek().is_some() && rules.all(|rule| self.is_ours(&rule.name));
+        let goes = !after.frontends.iter().any(|f| f.name.eq_ignore_ascii_case(name));
+        goes && led && name::base_of(name).is_some()
     }
 
     fn is_this_clusters(&self, ip: &PublicIp) -> bool {

@@ -1,9 +1,9 @@
 //! Load balancers of nodes: every Service's parts on one become one body.
 
-use super::frontend::{self, Wanted};
+use super::frontend::{self, Place, Wanted};
 use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
-use super::{bridge, limit, pool, rule, tags};
+use super::{bridge, contest, limit, pool, rule, tags};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{Intent, SHARED_PROBE};
 use crate::name;
@@ -83,6 +83,11 @@ pub(crate) fn plan(
             seated.push(uid.clone());
         }
     }
+    if let Some(before) = &before {
+        contest::settle(draft, before, &mut build.after);
+        contest::drop_inherited(draft, before, &mut build.after);
+    }
+    contest::drop_lost_ports(draft, &mut build.after);
     drop_unused_shared_probe(&mut build.after);
     if let Some(before) = &before {
         pool::drop_unused(draft, before, &mut build.after);
@@ -162,10 +167,15 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
     let mut gone = BTreeSet::new();
     for (base, uid) in leaving {
         let own = |name: &str| is_of(name, &base);
-        let held =
-            build.after.frontends.iter().filter(|f| own(&f.name)).find_map(|f| {
-                frontend::address_of(draft, f).filter(|address| open.contains(address))
-            });
+        let after = &build.after;
+        let led = |f: &Frontend| {
+            let id = after.id.child("frontendIPConfigurations", &f.name);
+            let mut rules = after.rules.iter().filter(|r| own(&r.name));
+            contest::is_inherited(draft, &f.name) && rules.any(|r| r.frontend.as_ref() == Some(&id))
+        };
+        let mut held = after.frontends.iter().filter(|f| own(&f.name) || led(f));
+        let held = held
+            .find_map(|f| frontend::address_of(draft, f).filter(|address| open.contains(address)));
         if build.has_traces(&base)
             && let Some(case) = uid.as_ref().and_then(|uid| draft.cases.get_mut(uid))
         {
@@ -223,9 +233,10 @@ fn seat(
         return false;
     }
     let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
-    let mut waiting = false;
+    let (mut waiting, mut reading) = (false, false);
     for &family in &intent.families {
-        match frontend::wanted(draft, &intent, family, chosen, &build.after) {
+        let place = Place { seats: build.seats, chosen, balancer: &build.after };
+        match frontend::wanted(draft, &intent, family, &place) {
             Wanted::Own(own) => {
                 let name = Arc::clone(&own.name);
                 ready.push((family, Some(own), name));
@@ -242,6 +253,7 @@ fn seat(
                 if soon {
                     build.coming.insert(uid.clone());
                 }
+                reading |= matches!(wait, Wait::Reading(_));
                 draft.wait(uid, wait);
                 waiting = true;
             }
@@ -250,6 +262,10 @@ fn seat(
                 return false;
             }
         }
+    }
+    if reading {
+        // What is read may refuse the Service, which then keeps all that it has.
+        return build.has_traces(&intent.base);
     }
     if let Some(wait) = seat_wait(draft, build) {
         draft.wait(uid, wait);
@@ -314,23 +330,22 @@ fn place(
         let own = |name: &str| is_of(name, &intent.base);
         balancer.rules.retain(|r| !own(&r.name) || rules.iter().any(|w| same(&w.name, &r.name)));
         balancer.probes.retain(|p| !own(&p.name) || probes.iter().any(|w| same(&w.name, &p.name)));
-        let kept: Vec<bool> = balancer
-            .frontends
-            .iter()
-            .map(|f| {
-                !own(&f.name)
-                    || frontends.contains(&f.name.to_lowercase())
-                    || is_used(balancer, &f.name)
-            })
-            .collect();
-        let mut kept = kept.into_iter();
-        balancer.frontends.retain(|_| kept.next().unwrap_or(true));
     }
     for rule in rules {
         rule::ensure_rule(&mut balancer.rules, rule);
     }
     for probe in probes {
         rule::ensure_probe(&mut balancer.probes, probe);
+    }
+    if !waiting {
+        // Its rules lead elsewhere by now; other Services' may not.
+        let stays = |f: &Frontend| {
+            let stale = is_of(&f.name, &intent.base) && !frontends.contains(&f.name.to_lowercase());
+            !stale || is_used(balancer, &f.name)
+        };
+        let stays: Vec<bool> = balancer.frontends.iter().map(stays).collect();
+        let mut stays = stays.into_iter();
+        balancer.frontends.retain(|_| stays.next().unwrap_or(true));
     }
 }
 

@@ -1,10 +1,12 @@
 //! Frontend IP configurations.
 
 use super::address;
+use super::contest::{self, Tenancy};
 use super::public_ip::{self, Chosen};
 use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
+use crate::placement::Seats;
 use model::azure::{Allocation, Frontend, FrontendAddress, LoadBalancer, Rest};
 use model::policy::BalancerSku;
 use model::report::{Finding, Severity, Until, Wait};
@@ -25,27 +27,49 @@ pub(crate) enum Wanted {
     Refuse(Box<Finding>),
 }
 
+/// A load balancer that is edited, and what decides about its frontends.
+pub(crate) struct Place<'a> {
+    /// Who is on it.
+    pub seats: &'a Seats,
+    /// Public IPs of the Services.
+    pub chosen: &'a Chosen,
+    /// The body as far as it is edited.
+    pub balancer: &'a LoadBalancer,
+}
+
 /// Works out the frontend of one family on a load balancer.
 pub(crate) fn wanted(
     draft: &mut Draft<'_>,
     intent: &Intent,
     family: Family,
-    chosen: &Chosen,
-    balancer: &LoadBalancer,
+    place: &Place<'_>,
 ) -> Wanted {
     match intent.exposure {
-        Exposure::Public => public(draft, intent, family, chosen, balancer),
-        Exposure::Internal => internal(draft, intent, family, balancer),
+        Exposure::Public => public(draft, intent, family, place),
+        Exposure::Internal => internal(draft, intent, family, place),
     }
 }
 
-fn public(
+/// What another Service's frontend with the wanted address means; `None`: nothing, the address is
+/// free for a frontend of one's own.
+fn tenancy(
     draft: &Draft<'_>,
+    place: &Place<'_>,
     intent: &Intent,
-    family: Family,
-    chosen: &Chosen,
-    balancer: &LoadBalancer,
-) -> Wanted {
+    other: &Frontend,
+) -> Option<Wanted> {
+    match contest::tenancy(draft, place, intent, other) {
+        Tenancy::Shared => Some(Wanted::Shared(Arc::clone(&other.name))),
+        Tenancy::Ending => {
+            let id = place.balancer.id.clone();
+            Some(Wanted::Wait(Wait::Resource { id, until: Until::Released }))
+        }
+        Tenancy::LetGo => None,
+    }
+}
+
+fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>) -> Wanted {
+    let &Place { chosen, balancer, .. } = place;
     let name = name::frontend(intent, family);
     let Some(id) = chosen.get(&(intent.uid.clone(), family)) else {
         return Wanted::Wait(Wait::Reading(Need::PublicIps(intent.public_ip_group.clone())));
@@ -60,8 +84,9 @@ fn public(
             .frontends
             .iter()
             .find(|f| f.address == address && !f.name.eq_ignore_ascii_case(&name))
+        && let Some(wanted) = tenancy(draft, place, intent, other)
     {
-        return Wanted::Shared(Arc::clone(&other.name));
+        return wanted;
     }
     if let Some(id) = held_elsewhere(draft, &balancer.id, |f| f.address == address) {
         return Wanted::Wait(Wait::Resource { id, until: Until::Released });
@@ -84,20 +109,17 @@ fn held_elsewhere(
     others.find(|b| b.frontends.iter().any(&is_it)).map(|b| b.id.clone())
 }
 
-fn internal(
-    draft: &mut Draft<'_>,
-    intent: &Intent,
-    family: Family,
-    balancer: &LoadBalancer,
-) -> Wanted {
+fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>) -> Wanted {
+    let balancer = place.balancer;
     let name = name::frontend(intent, family);
     let pinned = intent.pinned.get(&family).copied();
-    let own = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&name));
-    if own.is_none()
-        && let Some(pinned) = pinned
-        && let Some(other) = balancer.frontends.iter().find(|f| private(f) == Some(pinned))
+    let is_own = |f: &Frontend| f.name.eq_ignore_ascii_case(&name);
+    let own = balancer.frontends.iter().find(|f| is_own(f));
+    let with = |address| balancer.frontends.iter().find(move |f| private(f) == Some(address));
+    if let Some(other) = pinned.and_then(with).filter(|other| !is_own(other))
+        && let Some(wanted) = tenancy(draft, place, intent, other)
     {
-        return Wanted::Shared(Arc::clone(&other.name));
+        return wanted;
     }
     let subnet_name = intent.subnet.clone().unwrap_or_else(|| draft.policy.subnet_name.clone());
     let subnet = draft.policy.subnet_id(&subnet_name);
@@ -130,7 +152,9 @@ fn internal(
     };
     let address = pinned.or_else(|| {
         let had = own.and_then(private).or_else(|| status(draft, intent, family));
-        had.filter(|a| prefixes.iter().any(|p| p.contains(a)))
+        let had = had.filter(|a| prefixes.iter().any(|p| p.contains(a)));
+        // It stood on another Service's frontend, which stays where it is.
+        had.filter(|a| !is_anothers(draft, intent, *a))
     });
     if let Some(address) = address
         && let Some(id) = held_elsewhere(draft, &balancer.id, |f| private(f) == Some(address))
@@ -188,6 +212,13 @@ pub(crate) fn private(frontend: &Frontend) -> Option<IpAddr> {
         FrontendAddress::Private { address, .. } => address,
         FrontendAddress::Public(_) | FrontendAddress::Other => None,
     }
+}
+
+/// Whether a private address is that of a frontend which has another name than this Service's.
+fn is_anothers(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> bool {
+    let all = draft.balancers().into_iter().flat_map(|all| all.values());
+    let mut frontends = all.flat_map(|b| &b.frontends).filter(|f| private(f) == Some(address));
+    frontends.any(|f| !super::balancer::is_of(&f.name, &intent.base))
 }
 
 /// The address of a family in a Service's status.

@@ -1,7 +1,7 @@
 //! What Azure takes at most on a load balancer, and what two cannot have at once.
 
 use super::balancer::is_of;
-use super::rule;
+use super::{contest, pool, rule};
 use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
@@ -47,6 +47,13 @@ pub(super) fn obstacle(
     for (family, _, name) in ready {
         if let Some(finding) = taken(balancer, intent, *family, name) {
             return Some(finding);
+        }
+        let pool = pool::of(draft.policy, intent, *family);
+        let id = balancer.id.child("backendAddressPools", &pool);
+        if let Some(rule) = contest::foreign_port(draft, balancer, intent, *family, &id) {
+            let value = rule.backend_port.to_string();
+            let allowed = format!("a node port that is free in pool {pool}: {} has it", rule.name);
+            return Some(refusal("NodePortTaken", "spec.ports", &value, &allowed));
         }
     }
     let own = |name: &str| is_of(name, &intent.base);

@@ -4,6 +4,7 @@ pub(crate) mod address;
 pub(crate) mod balancer;
 pub(crate) mod bridge;
 pub(crate) mod choice;
+mod contest;
 pub(crate) mod frontend;
 pub(crate) mod limit;
 pub(crate) mod member;

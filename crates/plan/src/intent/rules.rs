@@ -256,6 +256,9 @@ rules! {
     SECURITY_GROUP_NOT_FOUND Refusal "SecurityGroupNotFound"
         "securityGroupName: nsg"
         "a security group that exists";
+    NODE_PORT_TAKEN Refusal "NodePortTaken"
+        "azure-disable-load-balancer-floating-ip: true"
+        "node ports that no rule of somebody else's in the backend pool leads to";
     PORT_TAKEN Refusal "PortTaken"
         "spec.ports: 80"
         "ports that are free on the frontend, each once; SCTP takes a port of every protocol";
