@@ -203,6 +203,9 @@ impl Wish {
             annotations.insert(key.clone(), Value::Null);
         }
         annotations.extend(self.annotations());
+        if old["spec"]["ipFamilies"] == json!(["IPv6"]) {
+            annotations.insert(format!("{PREFIX}azure-pip-prefix-id"), Value::Null);
+        }
         let mut spec = self.service(index)["spec"].clone();
         for key in ["ipFamilies", "ipFamilyPolicy", "allocateLoadBalancerNodePorts"] {
             spec.as_object_mut().expect("an object").shift_remove(key);
