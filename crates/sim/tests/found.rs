@@ -289,3 +289,14 @@ fn a_node_port_that_another_service_has_got_is_not_led_to_by_the_old_rule() {
     assert_eq!(service(&lab, 1)["spec"]["ports"][0]["nodePort"], port);
     assert_eq!(address_of(&lab, 1).len(), 1);
 }
+
+#[test]
+fn a_service_without_rules_shows_the_address_that_it_shares() {
+    let none = ("port_{port}_no_lb_rule", "true");
+    let brought = Wish { address: Some("20.50.0.10"), ..plain() };
+    let lab = settled(&[brought, Wish { address: Some("20.50.0.10"), ..with(&[none]) }]);
+    assert_eq!(address_of(&lab, 1), ["20.50.0.10"]);
+    let none = ("port_{port}_no_lb_rule", "true");
+    let lab = settled(&[at(ADDRESS), Wish { annotations: vec![none], ..at(ADDRESS) }]);
+    assert_eq!(address_of(&lab, 1), [ADDRESS]);
+}

@@ -18,19 +18,21 @@ const HOUR_MS: u64 = 3_600_000;
 const LIMIT_MS: u64 = 60_000;
 
 fn cases(few: u32) -> ProptestConfig {
-    let asked = std::env::var("PROPERTY_CASES").ok().and_then(|text| text.parse().ok());
     ProptestConfig {
-        cases: asked.unwrap_or(few),
+        cases: asked_for("PROPERTY_CASES", few),
         failure_persistence: None,
-        max_shrink_iters: 60,
+        max_shrink_iters: asked_for("PROPERTY_SHRINKS", 60),
         ..ProptestConfig::default()
     }
 }
 
+fn asked_for(key: &str, otherwise: u32) -> u32 {
+    std::env::var(key).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
 /// Services in a case, at most.
 fn most() -> usize {
-    let asked = std::env::var("PROPERTY_SERVICES").ok().and_then(|text| text.parse().ok());
-    asked.unwrap_or(20) + 1
+    asked_for("PROPERTY_SERVICES", 20) as usize + 1
 }
 
 /// Lets everything happen; then all Services stand or say what is wrong with them, Azure has

@@ -4,7 +4,7 @@ use super::address;
 use super::contest::{self, Tenancy};
 use super::public_ip::{self, Chosen};
 use crate::draft::Draft;
-use crate::intent::Intent;
+use crate::intent::{Intent, PublicIpIntent};
 use crate::name;
 use crate::placement::Seats;
 use model::azure::{Allocation, Frontend, FrontendAddress, LoadBalancer, Rest};
@@ -203,6 +203,27 @@ fn no_subnet(draft: &Draft<'_>, intent: &Intent, subnet: &str) -> Finding {
         key: Arc::from(key),
         value: Arc::from(subnet),
         allowed: format!("a subnet of virtual network {}", draft.policy.network_name).into(),
+    }
+}
+
+/// Whether a frontend has the address, or the public IP, that a Service names.
+pub(crate) fn is_asked_for(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    frontend: &Frontend,
+) -> bool {
+    let pinned = || {
+        let pinned = intent.pinned.get(&family);
+        pinned.is_some() && address_of(draft, frontend).as_ref() == pinned
+    };
+    match (intent.public_ips.get(&family), &frontend.address) {
+        (Some(PublicIpIntent::Named(name)), FrontendAddress::Public(id)) => {
+            *id == draft.policy.public_ip_id(&intent.public_ip_group, name)
+        }
+        (Some(PublicIpIntent::Pinned), FrontendAddress::Public(_)) => pinned(),
+        (None, FrontendAddress::Private { .. }) => pinned(),
+        _ => false,
     }
 }
 

@@ -337,7 +337,33 @@ fn changes(
         let wait = model.map(|id| Wait::Resource { id: id.clone(), until: Until::Written });
         changes.insert(member.id.clone(), put(member, after, wait.into_iter().collect()));
     }
+    if let Some(id) = arriving(draft) {
+        let joins = |change: &&mut Change| match &change.action {
+            Action::Put {
+                before: Some(Resource::PoolMember(before)),
+                after: Resource::PoolMember(after),
+            } => after.configurations.iter().flat_map(|c| &c.pools).any(|p| !is_in(before, p)),
+            _ => false,
+        };
+        for change in changes.values_mut().filter(joins) {
+            change.waits.push(Wait::Resource { id: id.clone(), until: Until::Written });
+        }
+    }
     changes.into_values().collect()
+}
+
+/// A load balancer that is being made, and has not failed to be: NICs join it and others in one
+/// write each, once it is there.
+fn arriving(draft: &Draft<'_>) -> Option<ResourceId> {
+    let is_made = |change: &&Change| {
+        let made = matches!(
+            &change.action,
+            Action::Put { before: None, after: Resource::LoadBalancer(_) }
+        );
+        let tried = draft.world.in_flight.get(&change.target).is_some_and(|f| f.attempt > 1);
+        made && change.waits.is_empty() && !tried
+    };
+    draft.changes.values().find(is_made).map(|change| change.target.clone())
 }
 
 fn put(before: &Arc<PoolMember>, after: PoolMember, waits: Vec<Wait>) -> Change {

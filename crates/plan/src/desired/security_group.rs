@@ -172,7 +172,14 @@ pub(crate) fn frontends(
                 Some(rule.frontend.as_ref()?.name().to_owned())
             });
             let name = shared.unwrap_or(own);
-            let frontend = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&name));
+            let mut all = balancer.frontends.iter();
+            let named = all.find(|f| f.name.eq_ignore_ascii_case(&name));
+            // Without rules nothing but the address says which one it shares.
+            let frontend = named.or_else(|| {
+                let ruleless = intent.rules.is_empty();
+                let mut all = balancer.frontends.iter().filter(|_| ruleless);
+                all.find(|f| frontend::is_asked_for(draft, intent, family, f))
+            });
             if let Some(address) = frontend.and_then(|f| frontend::address_of(draft, f)) {
                 found.insert(family, address);
             }
