@@ -99,6 +99,8 @@ pub(crate) struct Draft<'w> {
     pub basics: BTreeSet<ResourceId>,
     /// Services whose public IP is made again: on no load balancer meanwhile.
     pub recreated: BTreeSet<ServiceUid>,
+    /// Services that keep what they have since before anything was planned around them.
+    pub judged: BTreeSet<ServiceUid>,
 }
 
 impl<'w> Draft<'w> {
@@ -124,6 +126,7 @@ impl<'w> Draft<'w> {
             pods: BTreeMap::new(),
             basics: BTreeSet::new(),
             recreated: BTreeSet::new(),
+            judged: BTreeSet::new(),
         }
     }
 

@@ -63,8 +63,7 @@ impl Planner {
         match policy.layout {
             Layout::PerService => container::plan(world, policy, &mut self.containers),
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
-                let mut draft = draft::Draft::new(world, policy);
-                nodes::plan(&mut draft);
+                let mut draft = nodes::settled(world, policy);
                 gate::open_all(&mut draft);
                 draft.finish()
             }

@@ -1,16 +1,61 @@
 //! Plans load balancers whose backends are nodes.
 
-use crate::desired::{balancer, member, private_link, public_ip, security_group, upgrade};
-use crate::draft::Draft;
-use crate::{kubernetes, placement};
+use crate::desired::{balancer, member, private_link, public_ip, security_group, unread, upgrade};
+use crate::draft::{Draft, Stance};
+use crate::{kubernetes, name, placement};
+use model::azure::LoadBalancer;
 use model::report::{Finding, Severity, Wait};
 use model::world::{Fact, Need};
-use model::{Group, ResourceId, ServiceUid};
-use std::collections::BTreeSet;
+use model::{Group, Policy, ResourceId, ServiceUid, World};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Drafts everything. A Service that stands and is refused only when its new place is drafted would
+/// have let go of its old one by then: all is drafted again, with it refused from the start.
+pub(crate) fn settled<'w>(world: &'w World, policy: &'w Policy) -> Draft<'w> {
+    let mut refused: BTreeMap<ServiceUid, Vec<Finding>> = BTreeMap::new();
+    loop {
+        let mut draft = Draft::new(world, policy);
+        for (uid, findings) in &refused {
+            findings.iter().for_each(|finding| draft.refuse(uid, finding.clone()));
+        }
+        plan(&mut draft);
+        let late = late(&draft, &refused);
+        if late.is_empty() {
+            return draft;
+        }
+        refused.extend(late);
+    }
+}
+
+/// Services that stand and were refused after others had been planned around them.
+fn late(
+    draft: &Draft<'_>,
+    refused: &BTreeMap<ServiceUid, Vec<Finding>>,
+) -> BTreeMap<ServiceUid, Vec<Finding>> {
+    let kept = draft.cases.iter().filter(|(uid, case)| {
+        matches!(case.stance, Stance::Kept)
+            && !draft.judged.contains(*uid)
+            && !refused.contains_key(*uid)
+    });
+    let reasons = |findings: &[Finding]| -> Vec<Finding> {
+        findings.iter().filter(|f| f.severity == Severity::Refusal).cloned().collect()
+    };
+    let reasoned = kept.map(|(uid, case)| (uid.clone(), &case.base, reasons(&case.findings)));
+    let standing = reasoned.filter(|(_, base, reasons)| {
+        let mut all = draft.balancers().into_iter().flat_map(BTreeMap::values);
+        let of_it = |name: &str| name::base_of(name).is_some_and(|b| b.eq_ignore_ascii_case(base));
+        let holds = |b: &Arc<LoadBalancer>| {
+            let frontends = b.frontends.iter().map(|f| &f.name);
+            frontends.chain(b.rules.iter().map(|r| &r.name)).any(|name| of_it(name))
+        };
+        !reasons.is_empty() && all.any(holds)
+    });
+    standing.map(|(uid, _, reasons)| (uid, reasons)).collect()
+}
+
 /// Drafts everything, or what has to be read first.
-pub(crate) fn plan(draft: &mut Draft<'_>) {
+fn plan(draft: &mut Draft<'_>) {
     if !draft.world.is_complete(&placement::kinds(draft)) {
         let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
         uids.iter().for_each(|uid| draft.wait(uid, Wait::Listing));
@@ -42,9 +87,12 @@ pub(crate) fn plan(draft: &mut Draft<'_>) {
         kubernetes::claim(draft);
         return;
     }
+    unread::hold(draft);
     upgrade::plan(draft);
     let replaced: BTreeSet<ResourceId> = draft.changes.keys().cloned().collect();
     let chosen = public_ip::plan(draft);
+    let kept = draft.cases.iter().filter(|(_, case)| matches!(case.stance, Stance::Kept));
+    draft.judged = kept.map(|(uid, _)| uid.clone()).collect();
     let placement = placement::place(draft, &chosen);
     let opening = security_group::plan(draft, &placement, &chosen);
     private_link::plan(draft, &placement);

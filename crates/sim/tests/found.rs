@@ -300,3 +300,20 @@ fn a_service_without_rules_shows_the_address_that_it_shares() {
     let lab = settled(&[at(ADDRESS), Wish { annotations: vec![none], ..at(ADDRESS) }]);
     assert_eq!(address_of(&lab, 1), [ADDRESS]);
 }
+
+/// A group that has to be read first may turn out not to be there.
+#[test]
+fn a_refused_move_to_the_other_load_balancer_stays_refused_over_a_restart() {
+    for internal in [true, false] {
+        let mut lab = settled(&[Wish { internal, ..plain() }]);
+        let group = ("azure-load-balancer-resource-group", "no-such-group");
+        let subnet = ("azure-load-balancer-internal-subnet", "nowhere");
+        let edit = with(&[if internal { group } else { subnet }]);
+        let edit = Wish { internal: !internal, ..edit };
+        assert_eq!(writes_after(&mut lab, |lab| edit.replace(lab, 0)), Vec::<String>::new());
+        assert_eq!(writes_after(&mut lab, Laboratory::restart), Vec::<String>::new());
+        assert_eq!(findings(&lab).len(), 1, "{:?}", findings(&lab));
+        let writes = writes_after(&mut lab, |lab| plain().replace(lab, 0));
+        assert_eq!(writes.is_empty(), !internal, "{writes:?}");
+    }
+}

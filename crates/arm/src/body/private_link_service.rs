@@ -77,8 +77,8 @@ fn read_address(item: &Value) -> Option<PrivateLinkAddress> {
         Some(Allocation::Dynamic) | None => None,
     };
     let rank = if primary { PrivateLinkRank::Primary } else { PrivateLinkRank::Secondary };
-    let plain = found.top.is_empty() && p.is_empty();
-    plain.then(|| PrivateLinkAddress { name: Arc::clone(&found.name), subnet, address, rank })
+    let name = Arc::clone(&found.name);
+    Some(PrivateLinkAddress { name, subnet, address, rank, rest: found.rest() })
 }
 
 fn take_subscriptions(p: &mut Object, key: &str) -> BTreeSet<Arc<str>> {
@@ -126,7 +126,7 @@ pub fn write_private_link_service(service: &PrivateLinkService) -> Value {
 }
 
 fn write_address(address: &PrivateLinkAddress) -> Value {
-    let PrivateLinkAddress { name, subnet, address, rank } = address;
+    let PrivateLinkAddress { name, subnet, address, rank, rest } = address;
     let allocation = if address.is_some() { Allocation::Static } else { Allocation::Dynamic };
     let mut p = Object::new();
     put(&mut p, "privateIPAllocationMethod", allocation_name(allocation));
@@ -134,7 +134,7 @@ fn write_address(address: &PrivateLinkAddress) -> Value {
     put(&mut p, "privateIPAddressVersion", "IPv4");
     put(&mut p, "subnet", reference(subnet));
     put(&mut p, "primary", *rank == PrivateLinkRank::Primary);
-    child(name, Object::new(), p, RestFields::default())
+    child(name, Object::new(), p, rest.unpack())
 }
 
 fn put_subscriptions(p: &mut Object, key: &str, set: &BTreeSet<Arc<str>>, rest: &mut RestFields) {

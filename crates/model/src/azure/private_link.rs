@@ -51,6 +51,8 @@ pub struct PrivateLinkAddress {
     pub address: Option<IpAddr>,
     /// Whether it is the primary one.
     pub rank: PrivateLinkRank,
+    /// The rest.
+    pub rest: Rest,
 }
 
 /// Primary or not.

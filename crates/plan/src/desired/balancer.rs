@@ -233,7 +233,7 @@ fn seat(
         return false;
     }
     let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
-    let (mut waiting, mut reading) = (false, false);
+    let mut waiting = false;
     for &family in &intent.families {
         let place = Place { seats: build.seats, chosen, balancer: &build.after };
         match frontend::wanted(draft, &intent, family, &place) {
@@ -253,7 +253,6 @@ fn seat(
                 if soon {
                     build.coming.insert(uid.clone());
                 }
-                reading |= matches!(wait, Wait::Reading(_));
                 draft.wait(uid, wait);
                 waiting = true;
             }
@@ -262,10 +261,6 @@ fn seat(
                 return false;
             }
         }
-    }
-    if reading {
-        // What is read may refuse the Service, which then keeps all that it has.
-        return build.has_traces(&intent.base);
     }
     if let Some(wait) = seat_wait(draft, build) {
         draft.wait(uid, wait);

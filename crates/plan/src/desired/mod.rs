@@ -15,4 +15,5 @@ pub(crate) mod public_ip;
 pub(crate) mod rule;
 pub(crate) mod security_group;
 pub(crate) mod tags;
+pub(crate) mod unread;
 pub(crate) mod upgrade;

@@ -457,7 +457,7 @@ fn fill(
     subnet: &ResourceId,
 ) {
     let link = asker.link;
-    let wanted = addresses::wanted(link, name, subnet);
+    let mut wanted = addresses::wanted(link, name, subnet);
     // Names of IP configurations and their order say nothing.
     let shape = |all: &[PrivateLinkAddress]| {
         let mut shape: Vec<_> = all.iter().map(|a| (a.subnet.clone(), a.address, a.rank)).collect();
@@ -465,6 +465,10 @@ fn fill(
         shape
     };
     if shape(&after.addresses) != shape(&wanted) {
+        for one in &mut wanted {
+            let there = after.addresses.iter().find(|a| a.name.eq_ignore_ascii_case(&one.name));
+            one.rest = there.map(|a| a.rest.clone()).unwrap_or_default();
+        }
         after.addresses = wanted;
     }
     after.proxy_protocol = match (link.proxy_protocol, after.proxy_protocol) {

@@ -2,7 +2,7 @@
 
 use crate::intent::PrivateLinkIntent;
 use model::ResourceId;
-use model::azure::{PrivateLinkAddress, PrivateLinkRank};
+use model::azure::{PrivateLinkAddress, PrivateLinkRank, Rest};
 use std::sync::Arc;
 
 /// Azure allows 80 characters in the name of an IP configuration.
@@ -23,6 +23,7 @@ pub(super) fn wanted(
         subnet: subnet.clone(),
         address,
         rank: if at == 0 { PrivateLinkRank::Primary } else { PrivateLinkRank::Secondary },
+        rest: Rest::default(),
     })
     .collect()
 }
