@@ -496,7 +496,8 @@ fn a_private_link_service_is_written_as_recorded() {
                     "privateIPAddress": "10.224.0.9", "privateIPAddressVersion": "IPv4",
                     "subnet": subnet, "primary": true}},
                 {"name": "d", "properties": {"privateIPAllocationMethod": "Dynamic",
-                    "privateIPAddressVersion": "IPv4", "subnet": subnet, "primary": false}}],
+                    "privateIPAddressVersion": "IPv4", "subnet": subnet, "primary": false,
+                    "fieldOfTomorrow": {"a": 1}}}],
             "loadBalancerFrontendIpConfigurations": [{"id": net("loadBalancers/l/f/f")}],
             "enableProxyProtocol": true, "fqdns": ["a.b"],
             "visibility": {"subscriptions": ["*"]}, "autoApproval": {"subscriptions": ["s1"]}}
