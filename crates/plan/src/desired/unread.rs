@@ -37,6 +37,12 @@ fn frontends<'d>(draft: &'d Draft<'_>) -> impl Iterator<Item = &'d Frontend> {
 /// What has to be read before a Service can be refused or not.
 fn need(draft: &Draft<'_>, intent: &Intent) -> Option<Need> {
     let azure = &draft.world.azure;
+    if let Some(link) = &intent.private_link {
+        let subnet = draft.policy.subnet_id(&link.subnet);
+        if matches!(azure.subnets.get(&subnet), None | Some(Fact::Unknown)) {
+            return Some(Need::Subnet(subnet));
+        }
+    }
     match intent.exposure {
         Exposure::Public => {
             let group = &intent.public_ip_group;
@@ -47,7 +53,7 @@ fn need(draft: &Draft<'_>, intent: &Intent) -> Option<Need> {
             let named = intent.subnet.as_ref().unwrap_or(&draft.policy.subnet_name);
             let subnet = draft.policy.subnet_id(named);
             let unread = matches!(azure.subnets.get(&subnet), None | Some(Fact::Unknown));
-            (unread && !stands(draft, intent)).then(|| Need::Subnet(subnet))
+            (unread && !stands(draft, intent)).then_some(Need::Subnet(subnet))
         }
     }
 }
