@@ -142,7 +142,7 @@ fn link(p: &mut Parts, r: &PrivateLinkService) {
     put(p, "field", "FQDNs", plain(&r.fqdns));
     put(p, "field", "visibility", plain(&r.visibility));
     put(p, "field", "auto-approval", plain(&r.auto_approval));
-    for PrivateLinkAddress { name, subnet, address, rank } in &r.addresses {
+    for PrivateLinkAddress { name, subnet, address, rank, rest: _ } in &r.addresses {
         let value = json!({"subnet": subnet, "address": address, "rank": rank});
         put(p, "address", Arc::clone(name), value);
     }
