@@ -35,6 +35,8 @@ pub struct Azure {
     faults: Faults,
     throttle: Throttle,
     calls: Vec<Call>,
+    /// Grows whenever a resource may have changed.
+    pub(crate) revision: u64,
 }
 
 impl Azure {
@@ -54,6 +56,7 @@ impl Azure {
             faults: Faults::default(),
             throttle: Throttle::default(),
             calls: Vec::new(),
+            revision: 0,
         }
     }
 
@@ -65,6 +68,12 @@ impl Azure {
     /// The settings, to be changed while running.
     pub fn options_mut(&mut self) -> &mut Options {
         &mut self.options
+    }
+
+    /// A number that grows whenever a resource may have changed.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Every call so far, oldest first. Polls count; sign-in and admin paths do not.
@@ -113,6 +122,9 @@ impl Azure {
     pub fn handle(&mut self, request: Request, now_ms: u64) -> Answer {
         self.now_ms = self.now_ms.max(now_ms);
         self.settle();
+        if !matches!(request.method.as_str(), "GET" | "HEAD") {
+            self.revision += 1;
+        }
         let bare = request.path.split('?').next().unwrap_or("").trim_end_matches('/').to_owned();
         if bare.starts_with("/_/") {
             return self.admin(&request, &bare);

@@ -187,6 +187,7 @@ impl Azure {
                 break;
             }
             self.operations.due.remove(&first);
+            self.revision += 1;
             let Some(operation) = self.operations.by_id.get(id).cloned() else { continue };
             if operation.state == State::Running {
                 let state = self.conclude(&operation, Some(id));

@@ -13,6 +13,7 @@ impl Azure {
     /// GET shows it; what Azure would have filled in and is missing is filled in. Subnets may
     /// stand alone or inside their network. Items without a resource's id are left out.
     pub fn seed(&mut self, resources: Vec<Value>) {
+        self.revision += 1;
         let mut routes = Vec::new();
         for resource in resources {
             self.place(resource, &mut routes);
@@ -31,6 +32,7 @@ impl Azure {
     /// Adds tables to a Service Gateway: `{"services": {name: …}, "locations": {node address:
     /// {pod address: [names]}}}`.
     pub fn seed_gateway(&mut self, id: &str, tables: &Value) {
+        self.revision += 1;
         self.gateways.entry(id.to_lowercase()).or_default().load(tables);
     }
 

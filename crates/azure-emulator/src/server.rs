@@ -19,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::azure::{Azure, not_json};
 use crate::message::{Answer, Fate, Request};
+use crate::wire::Wire;
 
 /// An Azure that several connections share.
 pub type Shared = Arc<Mutex<Azure>>;
@@ -31,6 +32,32 @@ pub type Shared = Arc<Mutex<Azure>>;
 pub async fn serve(
     listener: TcpListener,
     azure: Shared,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    answer_all(listener, azure, None, shutdown).await
+}
+
+/// The same with a data path, which listens for the frontends for as long.
+///
+/// # Errors
+/// The listener has no address or accepting a connection failed.
+pub async fn serve_with(
+    listener: TcpListener,
+    azure: Shared,
+    wire: Wire,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let running = wire.clone().run(Arc::clone(&azure));
+    tokio::select! {
+        served = answer_all(listener, azure, Some(wire), shutdown) => served,
+        () = running => Ok(()),
+    }
+}
+
+async fn answer_all(
+    listener: TcpListener,
+    azure: Shared,
+    wire: Option<Wire>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let address = listener.local_addr()?;
@@ -50,9 +77,10 @@ pub async fn serve(
             accepted = listener.accept() => accepted?.0,
         };
         let (azure, mut stopped) = (Arc::clone(&azure), stopped.clone());
+        let wire = wire.clone();
         tokio::spawn(async move {
             tokio::select! {
-                () = connection(stream, azure, started) => {}
+                () = connection(stream, azure, wire, started) => {}
                 _ = stopped.changed() => {}
             }
         });
@@ -61,10 +89,11 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(stream: TcpStream, azure: Shared, started: Instant) {
+async fn connection(stream: TcpStream, azure: Shared, wire: Option<Wire>, started: Instant) {
     // Small answers must not wait for the client's acknowledgement.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| answer(request, Arc::clone(&azure), started));
+    let service =
+        service_fn(move |request| answer(request, Arc::clone(&azure), wire.clone(), started));
     // A broken connection ends this task and nothing else.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
@@ -74,6 +103,7 @@ async fn connection(stream: TcpStream, azure: Shared, started: Instant) {
 async fn answer(
     request: http::Request<Incoming>,
     azure: Shared,
+    wire: Option<Wire>,
     started: Instant,
 ) -> Result<Response<Reply>, Broken> {
     let (parts, body) = request.into_parts();
@@ -95,6 +125,9 @@ async fn answer(
             Err(_) if form => {}
             Err(_) => return Ok(response(not_json())),
         }
+    }
+    if let Some(answer) = wire.and_then(|wire| wire.answer(&request)) {
+        return Ok(response(answer));
     }
     let now_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let answer = azure.lock().unwrap_or_else(PoisonError::into_inner).handle(request, now_ms);

@@ -94,7 +94,7 @@ impl Azure {
     }
 
     /// The addresses behind a pool: its own, its NICs', and those a Service Gateway maps to it.
-    fn pool_backends(&self, pool: &str) -> BTreeSet<IpAddr> {
+    pub(crate) fn pool_backends(&self, pool: &str) -> BTreeSet<IpAddr> {
         let mut found: BTreeSet<IpAddr> = BTreeSet::new();
         if let Some((_, Some(element))) = self.store.holder(pool) {
             for address in list(element, &["properties", "loadBalancerBackendAddresses"]) {

@@ -1,0 +1,138 @@
+//! What probes have found out, and when they ask next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use super::table::{Probe, ProbeKey, ProbeKind, Tables};
+
+/// The longest that an answer to an Http probe is waited for.
+const HTTP_PATIENCE_MS: u64 = 30_000;
+
+/// What a probe found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The backend answered as it should.
+    Good,
+    /// It did not, or not in time.
+    Bad,
+}
+
+/// One question of a probe, to be asked now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Whose question.
+    pub probe: ProbeKey,
+    /// Who is asked.
+    pub backend: IpAddr,
+    /// At which port.
+    pub port: u16,
+    /// How.
+    pub kind: ProbeKind,
+    /// How long the answer is waited for.
+    pub patience_ms: u64,
+}
+
+/// What one probe thinks of one backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Opinion {
+    /// Nothing has been found yet: one good answer is enough.
+    fresh: bool,
+    healthy: bool,
+    /// Answers in a row that speak against it.
+    against: u32,
+    next_ms: u64,
+    /// A question is out.
+    asked: bool,
+}
+
+/// What all probes think.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Health {
+    opinions: BTreeMap<(ProbeKey, IpAddr), Opinion>,
+}
+
+impl Health {
+    /// Begins to ask who is new, and forgets who is gone.
+    pub(super) fn load(&mut self, tables: &Tables, now_ms: u64) {
+        let mut wanted = BTreeSet::new();
+        for rule in &tables.rules {
+            let Some(probe) = &rule.probe else { continue };
+            wanted.extend(rule.backends.iter().map(|b| (probe.clone(), b.address)));
+        }
+        self.opinions.retain(|key, _| wanted.contains(key));
+        for key in wanted {
+            self.opinions.entry(key).or_insert(Opinion {
+                fresh: true,
+                healthy: false,
+                against: 0,
+                next_ms: now_ms,
+                asked: false,
+            });
+        }
+    }
+
+    /// Whether a probe holds a backend to be healthy.
+    pub(super) fn is_healthy(&self, probe: &ProbeKey, backend: IpAddr) -> bool {
+        self.opinions.get(&(probe.clone(), backend)).is_some_and(|opinion| opinion.healthy)
+    }
+
+    /// The questions that are due. The answer to one is awaited before the next.
+    pub(super) fn due(&mut self, tables: &Tables, now_ms: u64) -> Vec<Question> {
+        let mut questions = Vec::new();
+        for ((key, backend), opinion) in &mut self.opinions {
+            let Some(probe) = tables.probes.get(key) else { continue };
+            if opinion.asked || opinion.next_ms > now_ms {
+                continue;
+            }
+            opinion.asked = true;
+            opinion.next_ms = now_ms + probe.interval_ms;
+            questions.push(Question {
+                probe: key.clone(),
+                backend: *backend,
+                port: probe.port,
+                kind: probe.kind.clone(),
+                patience_ms: patience_ms(probe),
+            });
+        }
+        questions
+    }
+
+    /// Takes an answer in; returns whether it changed anybody's mind.
+    pub(super) fn learn(
+        &mut self,
+        tables: &Tables,
+        probe: &ProbeKey,
+        backend: IpAddr,
+        verdict: Verdict,
+    ) -> bool {
+        let threshold = tables.probes.get(probe).map_or(1, |probe| probe.threshold);
+        let Some(opinion) = self.opinions.get_mut(&(probe.clone(), backend)) else { return false };
+        opinion.asked = false;
+        let good = verdict == Verdict::Good;
+        if good == opinion.healthy {
+            opinion.against = 0;
+            opinion.fresh &= !good;
+            return false;
+        }
+        opinion.against += 1;
+        if opinion.against < threshold && !(good && opinion.fresh) {
+            return false;
+        }
+        opinion.healthy = good;
+        opinion.fresh = false;
+        opinion.against = 0;
+        true
+    }
+
+    /// Everybody's opinion, for those who look in.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&ProbeKey, IpAddr, bool)> {
+        self.opinions.iter().map(|((probe, backend), o)| (probe, *backend, o.healthy))
+    }
+}
+
+fn patience_ms(probe: &Probe) -> u64 {
+    match probe.kind {
+        ProbeKind::Tcp => probe.interval_ms,
+        ProbeKind::Http { .. } => probe.interval_ms.min(HTTP_PATIENCE_MS),
+    }
+}
