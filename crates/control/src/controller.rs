@@ -127,6 +127,7 @@ pub struct Controller {
     pub(crate) tally: Tally,
     pub(crate) words: crate::said::Words,
     pub(crate) drift: crate::drift::DriftLog,
+    pub(crate) drains: crate::drains::Drains,
 }
 
 /// What has been counted since the start.
@@ -188,6 +189,7 @@ impl Controller {
             tally: Tally::default(),
             words: crate::said::Words::default(),
             drift: crate::drift::DriftLog::default(),
+            drains: crate::drains::Drains::default(),
         }
     }
 
@@ -350,6 +352,7 @@ impl Controller {
         }
         self.pass_gates(now_ms);
         self.go_on_reading(now_ms);
+        self.pass_drains(now_ms);
         self.check_drift(now_ms);
         self.ripen(now_ms);
     }
@@ -374,6 +377,7 @@ impl Controller {
         self.plan = plan;
         self.report = report;
         self.look_for_drift(now_ms);
+        self.follow_drains(now_ms);
     }
 
     /// When the controller wants to be stepped even if nothing happens.
@@ -386,7 +390,7 @@ impl Controller {
         let objects = self.objects.values().filter_map(|o| o.wait_until_ms);
         let queue = self.queue.wake_ms.into_iter();
         let ripe = self.ripening.wake_ms().into_iter();
-        let late = self.wake_gates_ms().into_iter();
+        let late = self.wake_gates_ms().into_iter().chain(self.wake_drains_ms());
         lanes
             .chain(gathered)
             .chain(ripe)

@@ -149,6 +149,24 @@ pub enum ClusterProbe {
     },
 }
 
+/// How nodes that go away leave pools of addresses (`nodeDrainSeconds`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum NodeDrain {
+    /// They take new connections until they are gone, and are then taken out at once.
+    Off,
+    /// They take no new connections, and are taken out once they are gone, but not before so much
+    /// time has passed.
+    For {
+        /// The time.
+        seconds: u32,
+    },
+}
+
+impl NodeDrain {
+    /// Where nothing is said.
+    pub const DEFAULT_SECONDS: u32 = 30;
+}
+
 /// Load balancers whose pools somebody else fills (`preConfiguredBackendPoolLoadBalancerTypes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Preconfigured {
@@ -228,6 +246,8 @@ pub struct Policy {
     pub migrate_api: MigrateApi,
     /// `enableIPTagMutationForExistingPublicIP`.
     pub ip_tag_change: IpTagChange,
+    /// How nodes that go away leave pools of addresses.
+    pub node_drain: NodeDrain,
     /// Probes of Cluster Services.
     pub cluster_probe: ClusterProbe,
     /// What to do about drift.

@@ -5,6 +5,7 @@ use crate::world::Need;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// What planning has to say beside the plan.
@@ -18,6 +19,9 @@ pub struct Report {
     pub needs: BTreeSet<Need>,
     /// What is wrong with the whole, not with one Service.
     pub findings: Vec<Finding>,
+    /// Addresses in our pools whose nodes are going or gone: they drain before they are taken out.
+    /// `None` where pools were not looked at, because something has to be read first.
+    pub draining: Option<BTreeSet<IpAddr>>,
 }
 
 /// What planning says about one Service.

@@ -214,6 +214,8 @@ pub struct World {
     /// Addresses that Services showed in their status since this process started and no longer
     /// do: what is open for them was opened for us.
     pub shown: BTreeSet<IpAddr>,
+    /// Addresses of nodes that have drained for the time allowed.
+    pub drained: BTreeSet<IpAddr>,
     /// UIDs of Pods that have waited for our readiness gate for the time allowed.
     pub overdue: BTreeSet<Arc<str>>,
 }

@@ -17,7 +17,7 @@ use model::kubernetes::{
 use model::plan::{Action, Edit, Plan, Resource};
 use model::policy::{
     BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, MigrateApi,
-    OutboundSnat, PoolKind, Preconfigured, VmKind,
+    NodeDrain, OutboundSnat, PoolKind, Preconfigured, VmKind,
 };
 use model::world::{Fact, Kind};
 use model::{Family, Group, NodeName, Policy, Protocol, ServiceName, ServiceUid, World};
@@ -276,6 +276,7 @@ fn policy() -> Policy {
         preconfigured: Preconfigured::None,
         migrate_api: MigrateApi::Unused,
         ip_tag_change: IpTagChange::Recreate,
+        node_drain: NodeDrain::For { seconds: 30 },
         cluster_probe: ClusterProbe::NodePort,
         drift: DriftPolicy::Repair,
     }

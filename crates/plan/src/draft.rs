@@ -11,6 +11,7 @@ use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
 use model::world::{ById, Need};
 use model::{Group, Policy, ResourceId, ServiceName, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// What is to become of a Service.
@@ -101,6 +102,8 @@ pub(crate) struct Draft<'w> {
     pub recreated: BTreeSet<ServiceUid>,
     /// Services that keep what they have since before anything was planned around them.
     pub judged: BTreeSet<ServiceUid>,
+    /// Addresses of nodes that are going or gone, once pools have been looked at.
+    pub draining: Option<BTreeSet<IpAddr>>,
 }
 
 impl<'w> Draft<'w> {
@@ -127,6 +130,7 @@ impl<'w> Draft<'w> {
             basics: BTreeSet::new(),
             recreated: BTreeSet::new(),
             judged: BTreeSet::new(),
+            draining: None,
         }
     }
 
@@ -238,7 +242,7 @@ impl<'w> Draft<'w> {
 
     /// Turns what was drafted into the plan and the report.
     pub fn finish(self) -> (Plan, Report) {
-        let Self { needs, findings, pods, mut writes, .. } = self;
+        let Self { needs, findings, pods, draining, mut writes, .. } = self;
         let mut services = BTreeMap::new();
         for (uid, case) in self.cases {
             let refused = case.findings.iter().any(|f| f.severity == Severity::Refusal);
@@ -264,6 +268,6 @@ impl<'w> Draft<'w> {
         condition::write_all(&mut writes, &services);
         let services = services.into_iter().map(|(uid, (_, report))| (uid, report)).collect();
         let changes = self.changes.into_values().collect();
-        (Plan { changes, writes }, Report { services, pods, needs, findings })
+        (Plan { changes, writes }, Report { services, pods, needs, findings, draining })
     }
 }

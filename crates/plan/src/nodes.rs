@@ -94,6 +94,7 @@ fn plan(draft: &mut Draft<'_>) {
     let kept = draft.cases.iter().filter(|(_, case)| matches!(case.stance, Stance::Kept));
     draft.judged = kept.map(|(uid, _)| uid.clone()).collect();
     let placement = placement::place(draft, &chosen);
+    draft.draining = Some(BTreeSet::new());
     let opening = security_group::plan(draft, &placement, &chosen);
     private_link::plan(draft, &placement);
     for (id, seats) in placement.balancers.iter().filter(|(id, _)| !replaced.contains(*id)) {

@@ -86,6 +86,7 @@ const READ: &[&str] = &[
     "nodepoolsWithoutDedicatedSLB",
     "serviceGatewayEnabled",
     "driftPolicy",
+    "nodeDrainSeconds",
     "disableAvailabilitySetNodes",
     "enableMigrateToIPBasedBackendPoolAPI",
     "enableIPTagMutationForExistingPublicIP",

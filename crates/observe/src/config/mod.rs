@@ -21,8 +21,8 @@ pub use settings::{
 use error::{allowed, clash, missing};
 use fields::Fields;
 use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, MigrateApi, OutboundSnat,
-    PoolKind, Preconfigured, VmKind,
+    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, MigrateApi, NodeDrain,
+    OutboundSnat, PoolKind, Preconfigured, VmKind,
 };
 use model::{Group, Policy};
 use serde_json::{Map, Value};
@@ -123,6 +123,7 @@ fn policy(fields: &mut Fields, cluster: &str, settings: &CloudSettings) -> Polic
             Some(true) => IpTagChange::InPlace,
             _ => IpTagChange::Recreate,
         },
+        node_drain: node_drain(fields),
         cluster_probe: cluster_probe(fields),
         drift: drift(fields),
     }
@@ -279,6 +280,14 @@ fn migrate_api(fields: &mut Fields, sku: BalancerSku) -> MigrateApi {
         ));
     }
     if used { MigrateApi::Used } else { MigrateApi::Unused }
+}
+
+fn node_drain(fields: &mut Fields) -> NodeDrain {
+    match fields.number("nodeDrainSeconds", 0, 3_600) {
+        Some(0) => NodeDrain::Off,
+        Some(seconds) => NodeDrain::For { seconds },
+        None => NodeDrain::For { seconds: NodeDrain::DEFAULT_SECONDS },
+    }
 }
 
 fn cluster_probe(fields: &mut Fields) -> ClusterProbe {

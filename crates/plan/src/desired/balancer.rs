@@ -95,7 +95,8 @@ pub(crate) fn plan(
     let ours = !seated.is_empty() || before.as_deref().is_some_and(|b| has_owned(draft, b));
     if ours && !draft.basics.contains(id) {
         let ways = bridge::ways(draft, &build.after, seats);
-        pool::ensure(draft, &mut build.after, seats, &seated);
+        let draining = pool::ensure(draft, &mut build.after, seats, &seated);
+        draft.draining.get_or_insert_default().extend(draining);
         bridge::lead(draft, &mut build.after, seats, ways);
         let nodes = pool::count(seats);
         draft.findings.extend(limit::crowded(draft.policy, &build.after, nodes));

@@ -66,7 +66,7 @@ pub(crate) fn ways(draft: &Draft<'_>, balancer: &LoadBalancer, seats: &Seats) ->
             ..pool::empty(&name)
         });
         let most = limit::pool_addresses(balancer.sku);
-        pool::fill(draft, &mut bridge, family, nodes, most);
+        pool::fill(draft, &mut bridge, family, nodes, pool::Room { most, leaving: &[] });
         // Better the old kind than no backend.
         if !bridge.addresses.is_empty() {
             ways.push((family, bridge));

@@ -5,6 +5,7 @@ pub(crate) mod balancer;
 pub(crate) mod bridge;
 pub(crate) mod choice;
 mod contest;
+pub(crate) mod drain;
 pub(crate) mod frontend;
 pub(crate) mod limit;
 pub(crate) mod member;

@@ -1,6 +1,6 @@
 //! Backend pools that hold addresses of nodes.
 
-use super::{limit, member};
+use super::{drain, limit, member};
 use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
@@ -34,13 +34,16 @@ pub(crate) fn of(policy: &Policy, intent: &Intent, family: Family) -> String {
 }
 
 /// Makes sure that a load balancer has the pools that its Services' rules lead to, and that pools
-/// of addresses hold the nodes.
+/// of addresses hold the nodes. Returns the addresses in them whose nodes are going or gone.
 pub(crate) fn ensure(
     draft: &Draft<'_>,
     balancer: &mut LoadBalancer,
     seats: &Seats,
     seated: &[ServiceUid],
-) {
+) -> BTreeSet<IpAddr> {
+    let mut draining = BTreeSet::new();
+    let homes = drain::homes(draft);
+    let site = Site { exposure: seats.exposure, homes: &homes };
     let intents = || seated.iter().filter_map(|uid| draft.cases[uid].intent());
     let (local, common): (Vec<&Intent>, Vec<&Intent>) =
         intents().partition(|intent| placement::has_own_pool(draft.policy, intent));
@@ -49,7 +52,7 @@ pub(crate) fn ensure(
         let asked = common.iter().any(|intent| intent.families.contains(&family));
         match (&seats.backends, present(balancer, &name)) {
             (Backends::Nodes(nodes), at) if at.is_some() || asked => {
-                ensure_one(draft, balancer, seats.exposure, &name, family, nodes);
+                draining.extend(ensure_one(draft, balancer, site, &name, family, nodes));
             }
             _ => {}
         }
@@ -58,9 +61,10 @@ pub(crate) fn ensure(
         let Some(nodes) = seats.local.get(&intent.uid) else { continue };
         for &family in &intent.families {
             let name = name::local_pool(&intent.name, family);
-            ensure_one(draft, balancer, seats.exposure, &name, family, nodes);
+            draining.extend(ensure_one(draft, balancer, site, &name, family, nodes));
         }
     }
+    draining
 }
 
 /// The nodes for the pools of a load balancer.
@@ -76,26 +80,37 @@ fn present(balancer: &LoadBalancer, name: &str) -> Option<usize> {
     balancer.pools.iter().position(|p| p.name.eq_ignore_ascii_case(name))
 }
 
+/// What all pools of a load balancer have in common.
+#[derive(Clone, Copy)]
+struct Site<'a> {
+    exposure: Exposure,
+    homes: &'a drain::Homes,
+}
+
 fn ensure_one(
     draft: &Draft<'_>,
     balancer: &mut LoadBalancer,
-    exposure: Exposure,
+    site: Site<'_>,
     name: &str,
     family: Family,
     nodes: &[Arc<Node>],
-) {
+) -> Vec<IpAddr> {
     let at = match present(balancer, name) {
-        Some(_) if is_preconfigured(draft, exposure) => return,
+        Some(_) if is_preconfigured(draft, site.exposure) => return Vec::new(),
         Some(at) => at,
         None => {
             balancer.pools.push(empty(name));
             balancer.pools.len() - 1
         }
     };
+    let leaving = drain::leaving(draft, &balancer.id, &balancer.pools[at], site.homes);
     let pool = &mut balancer.pools[at];
     match draft.policy.pools {
         PoolKind::NodeIp if !member::is_held(draft, &balancer.id, pool) => {
-            fill(draft, pool, family, nodes, limit::pool_addresses(balancer.sku));
+            let draining = drain::draining(draft, pool, site.homes);
+            let most = limit::pool_addresses(balancer.sku);
+            fill(draft, pool, family, nodes, Room { most, leaving: &leaving });
+            return draining;
         }
         // Addresses go before NICs can join.
         PoolKind::NodeNic if !pool.addresses.is_empty() => {
@@ -104,6 +119,7 @@ fn ensure_one(
         }
         PoolKind::NodeIp | PoolKind::NodeNic | PoolKind::PodIp => {}
     }
+    Vec::new()
 }
 
 /// Takes out the pools that Services had to themselves and that no rule leads to any more.
@@ -152,13 +168,22 @@ pub(crate) fn empty(name: &str) -> Pool {
     }
 }
 
-/// Makes a pool hold the addresses of nodes, at most so many.
+/// What a pool has room for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room<'a> {
+    /// Addresses, at most.
+    pub most: usize,
+    /// Addresses of nodes that are gone and still drain.
+    pub leaving: &'a [IpAddr],
+}
+
+/// Makes a pool hold the addresses of nodes.
 pub(crate) fn fill(
     draft: &Draft<'_>,
     pool: &mut Pool,
     family: Family,
     nodes: &[Arc<Node>],
-    most: usize,
+    room: Room<'_>,
 ) {
     if !draft.world.is_complete(&[Kind::Nodes]) {
         return;
@@ -171,7 +196,7 @@ pub(crate) fn fill(
         let there = present.get(&address).copied();
         let admin = match (node.membership, there) {
             (Membership::Member, _) => AdminState::None,
-            (Membership::Draining, Some(_)) => AdminState::Down,
+            (Membership::Draining, Some(_)) => drain::state(draft),
             (Membership::Draining, None) | (Membership::Excluded, _) => continue,
         };
         let name = there.map_or_else(|| Arc::from(node.name.as_str()), |a| Arc::clone(&a.name));
@@ -179,10 +204,10 @@ pub(crate) fn fill(
     }
     wanted.sort();
     wanted.dedup_by_key(|a| a.address);
-    if wanted.len() > most {
+    if wanted.len() > room.most {
         // Who is in stays: a pool that is full takes turns with nobody.
         wanted.sort_by_key(|a| !present.contains_key(&a.address));
-        wanted.truncate(most);
+        wanted.truncate(room.most);
         wanted.sort();
     }
     // Without a single node left, what is there stays: an empty list is more often an error of
@@ -191,6 +216,10 @@ pub(crate) fn fill(
     if wanted.is_empty() && (draft.policy.layout == Layout::Single || is_deserted(draft)) {
         return;
     }
+    let gone = room.leaving.iter().filter_map(|address| present.get(address));
+    let gone = gone.map(|a| PoolAddress { admin: AdminState::Down, ..(*a).clone() });
+    wanted.extend(gone.take(room.most.saturating_sub(wanted.len())));
+    wanted.sort();
     pool.addresses = wanted;
     pool.network = Some(draft.policy.network());
 }

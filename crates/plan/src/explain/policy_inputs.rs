@@ -41,7 +41,8 @@ fn place(edit: impl Fn(&mut Policy) + 'static) -> Way {
 /// Every key that can matter to a Service.
 ///
 /// Left out is what only says how existing things change: `systemTags`, `driftPolicy`,
-/// `enableMigrateToIPBasedBackendPoolAPI`, `enableIPTagMutationForExistingPublicIP`.
+/// `nodeDrainSeconds`, `enableMigrateToIPBasedBackendPoolAPI`,
+/// `enableIPTagMutationForExistingPublicIP`.
 pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
     let Policy {
         cluster,
@@ -71,6 +72,7 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
         preconfigured,
         migrate_api: _,
         ip_tag_change: _,
+        node_drain: _,
         cluster_probe,
         drift: _,
     } = policy;
