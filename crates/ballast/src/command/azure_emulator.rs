@@ -1,5 +1,6 @@
 //! `ballast azure-emulator`.
 
+use crate::command::data_path::DataPathArgs;
 use crate::command::listening;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{estate, output, signal};
@@ -31,6 +32,9 @@ pub struct Args {
     /// How it behaves.
     #[command(flatten)]
     pub manner: Manner,
+    /// Whether it forwards.
+    #[command(flatten)]
+    pub data_path: DataPathArgs,
 }
 
 /// How an emulated Azure behaves.
@@ -104,8 +108,12 @@ pub async fn run(args: Args) -> Outcome {
         output::write_file(path, &format!("{:#}\n", sample_config(&url, &sample)))?;
     }
     output::print(&format!("Azure Resource Manager on {url}\n"))?;
-    azure_emulator::serve(socket, Arc::new(Mutex::new(azure)), stop.cancelled_owned())
-        .await
-        .map_err(|e| Failure::new(Exit::Failed, format!("the emulated Azure ended: {e}")))?;
+    let azure = Arc::new(Mutex::new(azure));
+    let ended = stop.cancelled_owned();
+    let served = match args.data_path.wire() {
+        Some(wire) => azure_emulator::serve_with(socket, azure, wire, ended).await,
+        None => azure_emulator::serve(socket, azure, ended).await,
+    };
+    served.map_err(|e| Failure::new(Exit::Failed, format!("the emulated Azure ended: {e}")))?;
     Ok(Exit::Done)
 }

@@ -4,6 +4,7 @@ pub mod azure_emulator;
 pub mod azure_role;
 pub mod bench;
 pub mod completions;
+pub mod data_path;
 pub mod explain;
 pub mod kube_emulator;
 pub mod lint;

@@ -142,6 +142,11 @@ pub struct Emulators {
 
 impl Emulators {
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With further words for the emulated Azure.
+    pub fn start_with(azure_words: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         let mut kube = Process::start(&[
@@ -151,29 +156,29 @@ impl Emulators {
             "--write-kubeconfig",
             &path("kubeconfig"),
         ]);
-        let mut azure = Process::start(&[
-            "azure-emulator",
-            "--listen",
-            "127.0.0.1:0",
-            "--write-cloud-config",
-            &path("azure.json"),
-        ]);
+        let config = path("azure.json");
+        let listen = ["--listen", "127.0.0.1:0", "--write-cloud-config", &config];
+        let mut azure = Process::start(&[&["azure-emulator"], &listen[..], azure_words].concat());
         let (kube_at, azure_at) = (kube.address(), azure.address());
         let started = Self { kube: kube_at, azure: azure_at, folder, processes: vec![kube, azure] };
-        started.create_node();
+        started.create_node(0);
         started
     }
 
-    fn create_node(&self) {
-        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "vmss000000"},
-            "spec": {"providerID": "azure:///subscriptions/00000000-0000-0000-0000-000000000001/\
-             resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/vmss/\
-             virtualMachines/0"}});
+    /// The node on this machine of the sample.
+    pub fn create_node(&self, number: u32) {
+        let provider = format!(
+            "azure:///subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/\
+             providers/Microsoft.Compute/virtualMachineScaleSets/vmss/virtualMachines/{number}"
+        );
+        let name = format!("vmss{number:06}");
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+            "spec": {"providerID": provider}});
         assert_eq!(http(&self.kube, "POST", "/api/v1/nodes", Some(&node)).0, 201);
         let status = json!({"status": {"addresses":
-            [{"type": "InternalIP", "address": "10.224.0.4"}]}});
-        let path = "/api/v1/nodes/vmss000000/status";
-        assert_eq!(http(&self.kube, "PATCH", path, Some(&status)).0, 200);
+            [{"type": "InternalIP", "address": format!("10.224.0.{}", 4 + number)}]}});
+        let path = format!("/api/v1/nodes/{name}/status");
+        assert_eq!(http(&self.kube, "PATCH", &path, Some(&status)).0, 200);
     }
 
     pub fn folder(&self) -> &Path {

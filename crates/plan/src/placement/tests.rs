@@ -2,7 +2,7 @@
 
 use crate::fixture;
 use crate::forecast::forecast;
-use model::azure::LoadBalancer;
+use model::azure::{AdminState, LoadBalancer};
 use model::kubernetes::{
     Affinity, Deletion, Endpoint, EndpointSlice, LoadBalancerType, Membership, Node, NodeRole,
     Readiness, SERVICE_FINALIZER, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
@@ -14,7 +14,8 @@ use model::world::{Fact, Kind, Need, VirtualMachine};
 use model::{
     Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 fn policy(layout: Layout) -> Policy {
@@ -409,5 +410,12 @@ fn a_set_without_nodes_keeps_its_balancer_and_an_empty_pool() {
     settle(&mut world, &policy);
     assert_eq!(on(&world, "vmss2"), [2]);
     let there = balancer(&world, "vmss2").expect("there");
-    assert!(there.pools.len() == 1 && there.pools[0].addresses.is_empty());
+    assert_eq!(there.pools.len(), 1);
+    // They drain first.
+    let gone: BTreeSet<IpAddr> = there.pools[0].addresses.iter().map(|a| a.address).collect();
+    assert!(there.pools[0].addresses.iter().all(|a| a.admin == AdminState::Down));
+    world.drained.extend(&gone);
+    settle(&mut world, &policy);
+    let there = balancer(&world, "vmss2").expect("there");
+    assert!(!gone.is_empty() && there.pools.len() == 1 && there.pools[0].addresses.is_empty());
 }

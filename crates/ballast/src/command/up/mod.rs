@@ -1,10 +1,12 @@
 //! `ballast up`.
 
+mod nodes;
 mod objects;
 mod workload;
 
 use crate::azure::AzureConnection;
 use crate::command::azure_emulator::{Manner, sample, sample_config};
+use crate::command::data_path::DataPathArgs;
 use crate::command::kube_emulator::new_store;
 use crate::command::listening;
 use crate::console::access::Access;
@@ -66,6 +68,9 @@ pub struct Args {
     /// How the emulated Azure behaves.
     #[command(flatten)]
     pub manner: Manner,
+    /// Whether it forwards.
+    #[command(flatten)]
+    pub data_path: DataPathArgs,
 }
 
 impl Args {
@@ -149,7 +154,15 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let ended = stop.clone().cancelled_owned();
     tokio::spawn(kube_emulator::serve(kube_socket, store.clone(), ended));
     let ended = stop.clone().cancelled_owned();
-    tokio::spawn(azure_emulator::serve(azure_socket, Arc::new(Mutex::new(cloud)), ended));
+    let cloud = Arc::new(Mutex::new(cloud));
+    let wire = args.data_path.wire();
+    match wire.clone() {
+        Some(wire) => {
+            nodes::answer(&wire, &sample, &stop).await?;
+            tokio::spawn(azure_emulator::serve_with(azure_socket, cloud, wire, ended));
+        }
+        None => drop(tokio::spawn(azure_emulator::serve(azure_socket, cloud, ended))),
+    }
 
     let notices = NoticeSink::default();
     let heard = notices.listen();
@@ -168,9 +181,11 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let showing = show(heard, clock.now_ms(), paint, stop.clone());
     let acting = workload.act(stop.clone());
     let waiting = end_after(args.seconds, stop.clone());
-    let (ran, showed, (), ()) = tokio::join!(running, showing, acting, waiting);
+    let placing = nodes::show_places(wire, paint, stop.clone());
+    let (ran, showed, (), (), placed) = tokio::join!(running, showing, acting, waiting, placing);
     ran?;
     showed?;
+    placed?;
     output::print(&farewell(&watched, clock, paint))?;
     Ok(Exit::Done)
 }

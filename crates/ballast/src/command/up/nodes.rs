@@ -1,0 +1,108 @@
+//! With a data path: what answers on the sample's nodes and pods, and where frontends really are.
+
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Ink, Paint};
+use azure_emulator::data_path::Transport;
+use azure_emulator::{Host, Hosts, SampleOptions, Wire};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+/// Between two looks at where frontends are.
+const PACE: Duration = Duration::from_millis(200);
+
+/// Starts something that answers HTTP with its name on each node, and one for all pods.
+///
+/// # Errors
+/// No port is free.
+pub(super) async fn answer(
+    wire: &Wire,
+    sample: &SampleOptions,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let mut hosts = Hosts::default();
+    for machine in sample.machines() {
+        let host = start(format!("node {}\n", machine.name), stop).await?;
+        let addresses = [machine.ipv4, machine.ipv6];
+        for address in addresses.iter().filter_map(|text| text.parse().ok()) {
+            hosts.hosts.insert(address, host.clone());
+        }
+    }
+    hosts.anybody = Some(start("a pod\n".to_owned(), stop).await?);
+    wire.place(hosts).map_err(|e| Failure::new(Exit::Internal, e))
+}
+
+async fn start(text: String, stop: &CancellationToken) -> Result<Host, Failure> {
+    let failed = |e| Failure::new(Exit::Blocked, format!("cannot listen on 127.0.0.1: {e}"));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+    let port = listener.local_addr().map_err(failed)?.port();
+    let stop = stop.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => drop(tokio::spawn(reply(stream, text.clone()))),
+                    Err(_) => tokio::time::sleep(PACE).await,
+                },
+            }
+        }
+    });
+    let address = Ipv4Addr::LOCALHOST.into();
+    Ok(Host { address, ports: BTreeMap::new(), others: Some(port) })
+}
+
+async fn reply(mut stream: TcpStream, text: String) {
+    let mut request = [0; 2_048];
+    // Probes that only connect say nothing.
+    if !matches!(stream.read(&mut request).await, Ok(1..)) {
+        return;
+    }
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{text}",
+        text.len()
+    );
+    // Whoever asked may be gone.
+    let _ = stream.write_all(answer.as_bytes()).await;
+}
+
+/// Prints where each frontend's port really is, until stopped.
+///
+/// # Errors
+/// Nobody reads any more.
+pub(super) async fn show_places(
+    wire: Option<Wire>,
+    paint: Paint,
+    stop: CancellationToken,
+) -> Result<(), Failure> {
+    let Some(wire) = wire else { return Ok(()) };
+    let mut shown = BTreeSet::new();
+    loop {
+        for place in wire.places() {
+            let transport = match place.door.transport {
+                Transport::Tcp => "TCP",
+                Transport::Udp => "UDP",
+            };
+            let door = format!("{}:{}/{transport}", place.door.address, place.door.port);
+            let line = match (place.at, &place.missing) {
+                (Some(at), _) => format!("data path: {door} is at {at}"),
+                (None, Some(why)) => format!("data path: {door} is nowhere: {why}"),
+                (None, None) => continue,
+            };
+            if shown.insert(line.clone())
+                && let Err(gone) = output::print(&format!("{}\n", paint.ink(Ink::Cyan, line)))
+            {
+                stop.cancel();
+                return Err(gone);
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(PACE) => {}
+        }
+    }
+}
