@@ -18,6 +18,9 @@ pub struct StatusDocument {
     pub now_ms: u64,
     /// By namespace and name.
     pub services: Vec<ServiceStatus>,
+    /// Addresses of nodes that drain before they leave pools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub draining: Vec<String>,
     /// What holds up everything, one line each.
     pub troubles: Vec<String>,
     /// What others changed in our parts of Azure: what stands now, then what is over, the last
@@ -146,6 +149,7 @@ impl StatusDocument {
             cluster: policy.cluster.to_string(),
             now_ms,
             services,
+            draining: report.draining.iter().flatten().map(ToString::to_string).collect(),
             troubles: report.findings.iter().map(ToString::to_string).collect(),
             drift: Vec::new(),
             writes: None,

@@ -290,7 +290,7 @@ impl Stage {
         let taint = json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
         let path = Self::node_path(number);
         assert_eq!(http(&self.emulators.kube, "PATCH", &path, Some(&taint)).0, 200);
-        if number % 2 == 1 {
+        if !number.is_multiple_of(2) {
             self.restart();
         }
         let node = &self.nodes[&number];
@@ -310,7 +310,7 @@ impl Stage {
         }
         node.stop();
         assert_eq!(http(&self.emulators.kube, "DELETE", &path, None).0, 200);
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             self.restart();
         }
         wait_for("a pool without the node", || self.backend(number).is_none().then_some(()));

@@ -4,6 +4,8 @@
 mod support;
 
 use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use support::{Emulators, Process, http, http_text, run, wait_for};
 
 /// The part of the output that lies below a heading line.
@@ -24,6 +26,24 @@ fn up_gives_two_services_their_addresses_and_ends_by_itself() {
         assert!(out.contains(part), "{part:?} is missing in:\n{out}");
     }
     assert!(!out.contains('\u{1b}'), "no escape sequence where nobody sees colours");
+}
+
+#[test]
+fn up_with_a_data_path_carries_a_request_to_a_node() {
+    let mut up = Process::start(&["up", "--data-path", "--data-path-second", "50"]);
+    let line = up.line_with("data path: 20.");
+    let at = line.rsplit(" is at ").next().unwrap().trim().to_owned();
+    let answer = wait_for("an answer of a node", || {
+        // Until the probe has asked, connections are reset.
+        let mut stream = TcpStream::connect(&at).ok()?;
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        (!answer.is_empty()).then_some(answer)
+    });
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\r\n\r\nnode vmss00000"), "{answer}");
+    assert_eq!(up.terminate(), 0);
 }
 
 #[test]

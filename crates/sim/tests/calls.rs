@@ -63,6 +63,72 @@ fn one_node_more_is_one_write() {
     assert!(reads <= 3, "{reads} reads");
 }
 
+/// The addresses in pools, with their admin states.
+fn pools(lab: &sim::Laboratory) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for balancer in lab.azure.resources_of("Microsoft.Network/loadBalancers") {
+        let pools = balancer["properties"]["backendAddressPools"].as_array().cloned();
+        for pool in pools.into_iter().flatten() {
+            let addresses = pool["properties"]["loadBalancerBackendAddresses"].as_array().cloned();
+            found.extend(addresses.into_iter().flatten().map(|address| {
+                let text =
+                    |key: &str| address["properties"][key].as_str().unwrap_or("None").to_owned();
+                (text("ipAddress"), text("adminState"))
+            }));
+        }
+    }
+    found
+}
+
+fn delete_node(lab: &mut sim::Laboratory, index: u32) {
+    let (now, name) = (lab.now_ms, format!("vmss{index:06}"));
+    let object = kube_emulator::ObjectRef::new("nodes", "", &name);
+    lab.kubernetes.delete(object, now).expect("the node is deleted");
+}
+
+#[test]
+fn nodes_that_go_are_two_writes_and_a_restart_begins_to_count_anew() {
+    let mut lab = fifty();
+    lab.settle(DAY_MS);
+    lab.azure.clear_calls();
+    let before = pools(&lab);
+    assert_eq!(before.len(), 3);
+    for name in ["vmss000001", "vmss000002"] {
+        let taint = json!({"spec": {"taints": [{"key": "ToBeDeletedByClusterAutoscaler"}]}});
+        patch(&mut lab, "nodes", "", name, taint);
+    }
+    lab.pass(10_000);
+    assert_eq!(lab.calls().0, 1, "both are Down by one write");
+    let mut drained = before.clone();
+    drained[1..].iter_mut().for_each(|(_, admin)| *admin = "Down".to_owned());
+    assert_eq!(pools(&lab), drained);
+    delete_node(&mut lab, 1);
+    lab.pass(19_000);
+    assert_eq!(pools(&lab), drained, "29 s are not over");
+    lab.pass(4_000);
+    assert_eq!(pools(&lab), [drained[0].clone(), drained[2].clone()]);
+    assert_eq!(lab.calls().0, 2);
+    // The other one has drained for longer: it leaves with its object.
+    delete_node(&mut lab, 2);
+    lab.pass(3_000);
+    assert_eq!(pools(&lab), before[..1]);
+    assert_eq!(lab.calls().0, 3);
+
+    // Without a taint, and with a restart on the way.
+    create(&mut lab, node(1));
+    lab.settle(DAY_MS);
+    assert_eq!(pools(&lab), before[..2]);
+    delete_node(&mut lab, 1);
+    lab.pass(20_000);
+    assert_eq!(pools(&lab), drained[..2]);
+    lab.restart();
+    lab.pass(29_000);
+    assert_eq!(pools(&lab), drained[..2], "its full time again");
+    lab.pass(5_000);
+    assert_eq!(pools(&lab), before[..1]);
+    assert!(lab.settle(DAY_MS) && lab.controller().plan().is_empty());
+}
+
 #[test]
 fn fifty_deleted_together() {
     let mut lab = fifty();

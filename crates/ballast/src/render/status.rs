@@ -11,6 +11,9 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
     for trouble in &document.troubles {
         text.push_str(&paint.ink(Ink::Red, format!("! {trouble}\n")));
     }
+    if !document.draining.is_empty() {
+        text.push_str(&format!("Draining: {}\n", document.draining.join(", ")));
+    }
     if document.services.is_empty() {
         text.push_str("There is no Service of type LoadBalancer.\n");
         text.push_str(&drift(document, paint));
@@ -142,6 +145,11 @@ mod tests {
         };
         let document =
             StatusDocument { now_ms: 4_000, services: vec![done, failed], ..Default::default() };
+        let draining = vec!["10.224.0.4".into(), "10.224.0.5".into()];
+        let drained = StatusDocument { draining, ..document.clone() };
+        assert!(
+            render(&drained, Paint::Plain).starts_with("Draining: 10.224.0.4, 10.224.0.5\nSERV")
+        );
         let want = "\
 SERVICE      STATE       SINCE  LOAD BALANCER  ADDRESSES  WAITS ON
 default/web  programmed  3s     kubernetes     20.0.0.1

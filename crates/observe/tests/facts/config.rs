@@ -3,8 +3,8 @@
 use crate::{policy, read_value, small, with};
 use model::Group;
 use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, Layout, Operator, OutboundSnat,
-    Placement, PoolKind, VmKind,
+    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, Layout, NodeDrain, Operator,
+    OutboundSnat, Placement, PoolKind, VmKind,
 };
 use observe::config::{
     Cloud, Config, ConfigError, ConfigType, Credential, Sources, StackQuirks, read,
@@ -57,6 +57,16 @@ fn parse(text: &str, environment: &[(&str, &str)]) -> Config {
 }
 
 #[test]
+fn nodes_drain_for_as_long_as_is_said() {
+    for (said, drain) in [(json!(0), NodeDrain::Off), (json!("90"), NodeDrain::For { seconds: 90 })]
+    {
+        let mut config = recorded();
+        config["nodeDrainSeconds"] = said;
+        assert_eq!(read_value(&config).unwrap().policy.node_drain, drain);
+    }
+}
+
+#[test]
 fn the_recorded_config_is_right() {
     let config = read_value(&recorded()).unwrap();
     let policy = &config.policy;
@@ -67,6 +77,7 @@ fn the_recorded_config_is_right() {
     assert_eq!((&policy.layout, policy.drift), (&Layout::Single, DriftPolicy::Repair));
     assert_eq!(policy.maximum_rules, 250);
     assert_eq!(policy.cluster_probe, ClusterProbe::NodePort);
+    assert_eq!(policy.node_drain, NodeDrain::For { seconds: 30 });
     assert_eq!(
         config.warnings,
         ["without effect here, where limits are learnt from Azure's answers: cloudProviderBackoff"]
@@ -203,6 +214,10 @@ fn every_wrong_value_says_what_is_allowed() {
         (json!({"cloudConfigType": "x"}), r#"cloudConfigType is "x" -> file, secret, merge"#),
         (json!({"identitySystem": "x"}), r#"identitySystem is "x" -> adfs, azure_ad, azuread"#),
         (json!({"driftPolicy": "x"}), r#"driftPolicy is "x" -> repair, report"#),
+        (
+            json!({"nodeDrainSeconds": 3601}),
+            "nodeDrainSeconds is 3601 -> a whole number from 0 to 3600",
+        ),
         (
             json!({"clusterServiceLoadBalancerHealthProbeMode": "x"}),
             r#"clusterServiceLoadBalancerHealthProbeMode is "x" -> servicenodeport, shared"#,
