@@ -151,7 +151,7 @@ fn stage(count: usize, name: impl Fn(usize) -> String) -> Stage {
             waits: if wrong { vec![Wait::Finalizer] } else { Vec::new() },
             findings: if wrong { vec![finding] } else { Vec::new() },
         };
-        report.services.insert(uid(n), said);
+        report.services.insert(uid(n), Arc::new(said));
         world.kubernetes.services.insert(uid(n), Arc::new(service));
     }
     let balancer = Arc::new(a_balancer(count));

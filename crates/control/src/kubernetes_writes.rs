@@ -145,12 +145,16 @@ impl Controller {
     /// Sends every Kubernetes write of the plan whose object is free.
     pub(crate) fn write_kubernetes(&mut self, now_ms: u64) {
         let writes = std::mem::take(&mut self.plan.writes);
+        let mut under_way = self.objects.values().filter(|o| o.call.is_some()).count();
         for write in &writes {
-            let under_way = self.objects.values().filter(|o| o.call.is_some()).count();
+            if under_way >= self.options.kubernetes_writes_at_once {
+                break;
+            }
             let lane = self.objects.entry(write.object.clone()).or_default();
             let waits = lane.wait_until_ms.is_some_and(|until| now_ms < until);
-            if under_way < self.options.kubernetes_writes_at_once && lane.call.is_none() && !waits {
+            if lane.call.is_none() && !waits {
                 self.write_object(write, now_ms);
+                under_way += 1;
             }
         }
         let planned: BTreeSet<&Object> = writes.iter().map(|write| &write.object).collect();

@@ -22,6 +22,8 @@ pub(crate) struct Said {
     pub since_ms: u64,
     /// Texts of findings and refusals that were said.
     pub texts: BTreeSet<Arc<str>>,
+    /// The report that was looked at last: while it is the same value there is no news.
+    pub report: Option<Arc<ServiceReport>>,
 }
 
 /// Events under way at a time: each takes a connection of its own.
@@ -63,6 +65,7 @@ impl Controller {
             state: None,
             since_ms: 0,
             texts: BTreeSet::new(),
+            report: None,
         });
     }
 
@@ -75,16 +78,40 @@ impl Controller {
     /// Compares the report with what was said.
     pub(crate) fn say_changes(&mut self, now_ms: u64) {
         let report = std::mem::take(&mut self.report);
-        for (uid, service) in &report.services {
+        for (uid, service) in self.news(&report) {
             self.say_service(uid, service, now_ms);
         }
-        let gone: Vec<ServiceUid> =
-            self.said.keys().filter(|uid| !report.services.contains_key(*uid)).cloned().collect();
-        for uid in gone {
+        for uid in self.gone(&report) {
             self.say_gone(&uid, now_ms);
         }
         self.say_pods(&report, now_ms);
         self.report = report;
+    }
+
+    /// Services whose report is not the value that was looked at last. Both maps are walked side
+    /// by side: there are many Services, and one step is rarely about more than a few.
+    fn news<'r>(
+        &self,
+        report: &'r Report,
+    ) -> Vec<(&'r ServiceUid, &'r Arc<ServiceReport>)> {
+        let mut said = self.said.iter().peekable();
+        let is_new = |(uid, now): &(&ServiceUid, &Arc<ServiceReport>)| {
+            while said.next_if(|(known, _)| known < uid).is_some() {}
+            let known = said.peek().filter(|(known, _)| known == uid);
+            let known = known.and_then(|(_, said)| said.report.as_ref());
+            known.is_none_or(|known| !Arc::ptr_eq(known, now))
+        };
+        report.services.iter().filter(is_new).collect()
+    }
+
+    /// Services of which something was said and that the report does not have.
+    fn gone(&self, report: &Report) -> Vec<ServiceUid> {
+        let mut reported = report.services.keys().peekable();
+        let is_gone = |uid: &&ServiceUid| {
+            while reported.next_if(|known| known < uid).is_some() {}
+            reported.peek() != Some(uid)
+        };
+        self.said.keys().filter(is_gone).cloned().collect()
     }
 
     /// What is wrong with egress Pods, each thing once.
@@ -108,14 +135,16 @@ impl Controller {
         }
     }
 
-    fn say_service(&mut self, uid: &ServiceUid, now: &ServiceReport, now_ms: u64) {
+    fn say_service(&mut self, uid: &ServiceUid, now: &Arc<ServiceReport>, now_ms: u64) {
         let held = self.world.holds.contains_key(uid);
         let said = self.said.entry(uid.clone()).or_insert_with(|| Said {
             name: now.name.clone(),
             state: None,
             since_ms: now_ms,
             texts: BTreeSet::new(),
+            report: None,
         });
+        said.report = Some(Arc::clone(now));
         let was = said.state;
         let mut words = Vec::new();
         let mut programmed = false;

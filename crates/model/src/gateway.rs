@@ -3,6 +3,7 @@
 use crate::id::ResourceId;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -49,7 +50,61 @@ pub enum DefaultService {
 
 /// Names of the gateway services an address belongs to; shared, because most addresses of a
 /// Service have the same set.
-pub type ServiceNames = Arc<BTreeSet<Arc<str>>>;
+pub type ServiceNames = Arc<NameSet>;
+
+/// A set of names in their order. Nearly all have one name, and there are as many as Services: a
+/// tree would take ten times the room.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct NameSet(Box<[Arc<str>]>);
+
+impl NameSet {
+    /// Whether a name is in it.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.binary_search_by(|held| (**held).cmp(name)).is_ok()
+    }
+
+    /// The names in their order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Arc<str>> {
+        self.0.iter()
+    }
+
+    /// How many names there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no name.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<Arc<str>> for NameSet {
+    fn from_iter<I: IntoIterator<Item = Arc<str>>>(names: I) -> Self {
+        let mut names: Vec<Arc<str>> = names.into_iter().collect();
+        names.sort_unstable();
+        names.dedup();
+        Self(names.into_boxed_slice())
+    }
+}
+
+impl<'a> IntoIterator for &'a NameSet {
+    type Item = &'a Arc<str>;
+    type IntoIter = std::slice::Iter<'a, Arc<str>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for NameSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self).finish()
+    }
+}
 
 /// Address (a pod's) → services.
 pub type Addresses = BTreeMap<IpAddr, ServiceNames>;
@@ -119,4 +174,19 @@ pub struct LocationUpdate {
     pub action: UpdateAction,
     /// Addresses; an empty set of services removes the address; no address removes the location.
     pub addresses: Vec<(IpAddr, ServiceNames)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_names_is_the_same_in_whatever_order_it_was_filled() {
+        let names = |names: &[&str]| names.iter().map(|n| Arc::from(*n)).collect::<NameSet>();
+        let set = names(&["b", "a", "b"]);
+        assert_eq!(set, names(&["a", "b"]));
+        assert_eq!(format!("{set:?}"), r#"{"a", "b"}"#);
+        assert!(set.contains("a") && set.contains("b") && !set.contains("c"));
+        assert_eq!((set.len(), set.is_empty(), names(&[]).is_empty()), (2, false, true));
+    }
 }

@@ -8,16 +8,16 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 macro_rules! text_id {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident($held:ty)) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-        pub struct $name(Arc<str>);
+        pub struct $name($held);
 
         impl $name {
             /// Takes the text as it stands.
             #[must_use]
             pub fn new(text: impl AsRef<str>) -> Self {
-                Self(Arc::from(text.as_ref()))
+                Self(<$held>::from(Box::<str>::from(text.as_ref())))
             }
 
             /// The text.
@@ -43,15 +43,15 @@ macro_rules! text_id {
 
 text_id! {
     /// `metadata.uid` of a Service: what makes a Service the same one.
-    ServiceUid
+    ServiceUid(Arc<str>)
 }
 text_id! {
-    /// `metadata.name` of a Node.
-    NodeName
+    /// `metadata.name` of a Node. Every endpoint has one: it is a thin pointer.
+    NodeName(Arc<Box<str>>)
 }
 text_id! {
     /// An Azure ETag, quotes and all, as it came.
-    Etag
+    Etag(Arc<str>)
 }
 
 impl ServiceUid {

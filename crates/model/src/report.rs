@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// By Service.
-    pub services: BTreeMap<ServiceUid, ServiceReport>,
+    pub services: BTreeMap<ServiceUid, Arc<ServiceReport>>,
     /// What is wrong with egress Pods, by namespace and name.
     pub pods: BTreeMap<ServiceName, Vec<Finding>>,
     /// What has to be read before planning can go on.

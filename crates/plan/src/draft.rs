@@ -266,7 +266,8 @@ impl<'w> Draft<'w> {
             services.insert(uid, (case.service, service));
         }
         condition::write_all(&mut writes, &services);
-        let services = services.into_iter().map(|(uid, (_, report))| (uid, report)).collect();
+        let services =
+            services.into_iter().map(|(uid, (_, report))| (uid, Arc::new(report))).collect();
         let changes = self.changes.into_values().collect();
         (Plan { changes, writes }, Report { services, pods, needs, findings, draining })
     }

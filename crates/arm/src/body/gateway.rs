@@ -7,7 +7,7 @@ use super::fields::{
 use model::ResourceId;
 use model::gateway::{
     Addresses, DefaultService, Direction, GatewayService, GatewayServiceUpdate, LocationUpdate,
-    Locations, LocationsUpdate, ServiceNames, ServicesUpdate, UpdateAction,
+    Locations, LocationsUpdate, NameSet, ServiceNames, ServicesUpdate, UpdateAction,
 };
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ pub struct LocationTable {
     locations: Locations,
     problems: Vec<BodyError>,
     names: BTreeMap<String, Arc<str>>,
-    sets: BTreeMap<BTreeSet<Arc<str>>, ServiceNames>,
+    sets: BTreeSet<ServiceNames>,
 }
 
 impl LocationTable {
@@ -81,21 +81,23 @@ impl LocationTable {
         let Some(location) = ip(item, "addressLocation") else {
             return self.complain("addressLocation", item);
         };
-        let mut addresses = Addresses::new();
+        let mut addresses = Vec::new();
         for entry in list(item, "addresses") {
             match ip(entry, "address") {
                 Some(address) => {
                     let services = self.services(entry);
-                    addresses.insert(address, services);
+                    addresses.push((address, services));
                 }
                 None => self.complain("address", entry),
             }
         }
+        // Made at once from all it has, a map has no free room.
+        let mut addresses: Addresses = addresses.into_iter().collect();
         Arc::make_mut(self.locations.entry(location).or_default()).append(&mut addresses);
     }
 
     fn services(&mut self, entry: &Value) -> ServiceNames {
-        let mut set = BTreeSet::new();
+        let mut set = Vec::new();
         for name in list(entry, "services").filter_map(Value::as_str) {
             let shared = match self.names.get(name) {
                 Some(shared) => Arc::clone(shared),
@@ -105,13 +107,14 @@ impl LocationTable {
                     shared
                 }
             };
-            set.insert(shared);
+            set.push(shared);
         }
+        let set: NameSet = set.into_iter().collect();
         if let Some(shared) = self.sets.get(&set) {
             return Arc::clone(shared);
         }
-        let shared = Arc::new(set.clone());
-        self.sets.insert(set, Arc::clone(&shared));
+        let shared = Arc::new(set);
+        self.sets.insert(Arc::clone(&shared));
         shared
     }
 

@@ -3,7 +3,7 @@
 use crate::apply::Applied;
 use arm::body::{self, BodyError};
 use model::gateway::{
-    GatewayService, LocationUpdate, Locations, LocationsUpdate, ServicesUpdate, UpdateAction,
+    Addresses, GatewayService, LocationUpdate, Locations, LocationsUpdate, ServicesUpdate, UpdateAction,
 };
 use model::world::{Azure, Fact};
 use serde_json::Value;
@@ -67,14 +67,24 @@ fn update_location(locations: &mut Locations, update: &LocationUpdate) {
     if update.action == UpdateAction::FullUpdate {
         table.clear();
     }
+    if table.is_empty() {
+        // Made at once from all it has, a map has no free room.
+        let all = update.addresses.iter().filter(|(_, services)| !services.is_empty());
+        *table = all.map(|(address, services)| (*address, Arc::clone(services))).collect();
+    } else {
+        change_addresses(table, update);
+    }
+    if table.is_empty() {
+        locations.remove(&update.location);
+    }
+}
+
+fn change_addresses(table: &mut Addresses, update: &LocationUpdate) {
     for (address, services) in &update.addresses {
         if services.is_empty() {
             table.remove(address);
         } else {
             table.insert(*address, Arc::clone(services));
         }
-    }
-    if table.is_empty() {
-        locations.remove(&update.location);
     }
 }

@@ -24,7 +24,7 @@ pub fn slice(
     let name = full_name("EndpointSlice", metadata, interner)?;
     let owner = metadata.owners.iter().find(|o| o.kind == "Service" && !o.uid.is_empty());
     let service = metadata.labels.get(SERVICE_LABEL).filter(|s| !s.is_empty());
-    let mut endpoints = Vec::new();
+    let mut endpoints = Vec::with_capacity(raw.endpoints.len());
     let mut unready = Vec::new();
     if deletion(metadata) == Deletion::None {
         for raw in &raw.endpoints {
@@ -37,6 +37,7 @@ pub fn slice(
             }
         }
     }
+    endpoints.shrink_to_fit();
     Ok(EndpointSlice {
         owner: owner.map(|o| interner.uid(&o.uid)),
         service: service.map(|s| ServiceName {

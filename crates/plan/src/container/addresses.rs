@@ -26,10 +26,17 @@ pub(super) fn plan(
     uids: &BTreeMap<Arc<str>, ServiceUid>,
 ) {
     let target = names::locations_table(draft.policy);
+    // What is under way changes the table: the next call is made from what comes of it.
+    if draft.world.in_flight.get(&target).is_some_and(|call| !call.causes.is_empty()) {
+        return;
+    }
     let held = held(draft, &target);
     let mut call = Call::default();
     // What goes, goes first: somebody waits for it to be gone.
     for address in tracker.departing() {
+        if call.is_full() {
+            break;
+        }
         let leaves = |e: &Edit| e.after.is_subset(&e.before);
         tracker.edits(address).into_iter().filter(leaves).for_each(|edit| call.add(edit));
     }
@@ -101,7 +108,8 @@ impl Call {
     fn update(self, tracker: &DiffTracker) -> LocationsUpdate {
         let mut shared: BTreeMap<BTreeSet<Arc<str>>, ServiceNames> = BTreeMap::new();
         let mut share = |names: BTreeSet<Arc<str>>| {
-            Arc::clone(shared.entry(names).or_insert_with_key(|names| Arc::new(names.clone())))
+            let make = |names: &BTreeSet<Arc<str>>| Arc::new(names.iter().cloned().collect());
+            Arc::clone(shared.entry(names).or_insert_with_key(make))
         };
         let mut locations = Vec::with_capacity(self.locations.len());
         for (location, mut addresses) in self.locations {

@@ -5,6 +5,7 @@
 
 use super::registry::Registry;
 use super::{names, obstacles, public_ip, until};
+use crate::difftracker::DiffTracker;
 use crate::draft::{Draft, Traces};
 use model::ServiceUid;
 use model::azure::Sku;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 pub(super) fn plan(
     draft: &mut Draft<'_>,
     registry: &mut Registry,
-    receding: &BTreeSet<Arc<str>>,
+    tracker: &DiffTracker,
     name: &Arc<str>,
     known: Option<&ServiceUid>,
 ) {
@@ -28,7 +29,7 @@ pub(super) fn plan(
     let balancer = draft.container(name).filter(|b| b.sku == Sku::Service).cloned();
     let (balancer_id, ip_id) = (draft.policy.balancer_id(name), draft.container_ip_id(name));
     let table = names::services_table(draft.policy);
-    let mut waits = obstacles(draft, receding, name, &uid);
+    let mut waits = obstacles(draft, tracker, name, &uid);
     if let Some(attached) = entry.filter(|e| !e.pools.is_empty()) {
         if waits.is_empty() {
             let pools = BTreeSet::new();

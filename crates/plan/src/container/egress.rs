@@ -3,7 +3,7 @@
 
 use super::registry::Registry;
 use super::{names, obstacles, public_ip, until};
-use crate::difftracker::{hosted, is_alive};
+use crate::difftracker::{DiffTracker, hosted, is_alive};
 use crate::draft::Draft;
 use model::azure::{NatGateway, Provisioning, Rest, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService};
@@ -45,7 +45,7 @@ pub(super) fn is_valid(name: &str, uids: &BTreeMap<Arc<str>, ServiceUid>) -> boo
 pub(super) fn plan(
     draft: &mut Draft<'_>,
     registry: &mut Registry,
-    receding: &BTreeSet<Arc<str>>,
+    tracker: &DiffTracker,
     uids: &BTreeMap<Arc<str>, ServiceUid>,
 ) -> Groups {
     let mut groups = Groups::default();
@@ -62,7 +62,7 @@ pub(super) fn plan(
         if wanted {
             arrive(draft, registry, &gateway, wish.is_some_and(|m| m.claimed || m.alive));
         } else if (exists || wish.is_some_and(|m| m.marked))
-            && leave(draft, registry, &gateway, receding)
+            && leave(draft, registry, &gateway, tracker)
         {
             groups.leaving.insert(name);
         }
@@ -291,10 +291,10 @@ fn leave(
     draft: &mut Draft<'_>,
     registry: &mut Registry,
     gateway: &Gateway,
-    receding: &BTreeSet<Arc<str>>,
+    tracker: &DiffTracker,
 ) -> bool {
     let table = names::services_table(draft.policy);
-    let mut waits = obstacles(draft, receding, &gateway.name, &gateway.cause);
+    let mut waits = obstacles(draft, tracker, &gateway.name, &gateway.cause);
     let attached = gateway.entry.as_ref().is_some_and(|e| e.nat_gateway.is_some());
     let unmarked = gateway.entry.is_none() && gateway.nat.is_some();
     if attached || unmarked {

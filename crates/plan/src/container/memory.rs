@@ -28,7 +28,7 @@ pub(crate) struct Memory {
     balancers: ById<LoadBalancer>,
     ips: ById<PublicIp>,
     registered: BTreeMap<Arc<str>, GatewayService>,
-    settled: BTreeMap<ServiceUid, ServiceReport>,
+    settled: BTreeMap<ServiceUid, Arc<ServiceReport>>,
     /// Names that have to be looked at.
     open: BTreeSet<Arc<str>>,
 }
@@ -159,7 +159,7 @@ impl Memory {
         let mut services = self.settled.clone();
         for uid in done {
             if let Some(service) = report.services.get(&uid) {
-                self.settled.insert(uid, service.clone());
+                self.settled.insert(uid, Arc::clone(service));
             }
         }
         services.extend(std::mem::take(&mut report.services));

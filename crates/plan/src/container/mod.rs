@@ -28,6 +28,7 @@ mod tests;
 
 pub(crate) use memory::Memory;
 
+use crate::difftracker::DiffTracker;
 use crate::draft::{Draft, Stance};
 use crate::kubernetes;
 use model::azure::{LoadBalancer, NatGateway, PublicIp};
@@ -69,12 +70,11 @@ pub(crate) fn plan(world: &World, policy: &Policy, memory: &mut Memory) -> (Plan
 /// Drafts what is to be done about these names, about egress gateways and about addresses.
 fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) {
     let Memory { uids, tracker, .. } = memory;
-    let receding = tracker.receding();
     let mut registry = Registry::default();
     for name in names {
         let Some(uid) = uids.get(name) else {
             if memory.is_orphan(draft, name) {
-                departure::plan(draft, &mut registry, &receding, name, None);
+                departure::plan(draft, &mut registry, tracker, name, None);
             }
             continue;
         };
@@ -83,12 +83,12 @@ fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) {
                 let intent = intent.clone();
                 arrival::plan(draft, &mut registry, name, &intent);
             }
-            Stance::Leaving => departure::plan(draft, &mut registry, &receding, name, Some(uid)),
+            Stance::Leaving => departure::plan(draft, &mut registry, tracker, name, Some(uid)),
             Stance::Wanted(_) | Stance::Kept => {}
         }
         status::show(draft, name, uid);
     }
-    let groups = egress::plan(draft, &mut registry, &receding, uids);
+    let groups = egress::plan(draft, &mut registry, tracker, uids);
     addresses::plan(draft, tracker, uids);
     registry.conclude(draft);
     kubernetes::claim(draft);
@@ -97,7 +97,7 @@ fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) {
             status::conclude(draft, name, uid);
         }
     }
-    pods::conclude(draft, tracker, &receding, &groups, uids);
+    pods::conclude(draft, tracker, &groups, uids);
 }
 
 fn wait_all(draft: &mut Draft<'_>, wait: &Wait) {
@@ -209,13 +209,13 @@ impl<'w> Draft<'w> {
 /// What has to be over before anything of a Service or egress gateway is taken away.
 fn obstacles(
     draft: &Draft<'_>,
-    receding: &BTreeSet<Arc<str>>,
+    tracker: &DiffTracker,
     name: &str,
     uid: &ServiceUid,
 ) -> Vec<Wait> {
     let mut waits = Vec::new();
     let addresses = names::locations_table(draft.policy);
-    if receding.contains(name) || draft.is_written_for(&addresses, uid) {
+    if tracker.is_receding(name) || draft.is_written_for(&addresses, uid) {
         waits.push(until(&addresses, Until::Released));
     }
     let services = names::services_table(draft.policy);

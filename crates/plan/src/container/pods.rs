@@ -17,7 +17,6 @@ const LABEL: &str = "metadata.labels[kubernetes.azure.com/service-egress-gateway
 pub(super) fn conclude(
     draft: &mut Draft<'_>,
     tracker: &DiffTracker,
-    receding: &BTreeSet<Arc<str>>,
     groups: &Groups,
     uids: &BTreeMap<Arc<str>, ServiceUid>,
 ) {
@@ -51,7 +50,7 @@ pub(super) fn conclude(
             if !claimed || !pod.marks.contains(own) || (pod.marks != marks && !writing) {
                 draft.writes.push(write(pod, FinalizerPurpose::Claim, marks));
             }
-        } else if !usable && claimed && !writing && is_drained(pod, tracker, receding, groups) {
+        } else if !usable && claimed && !writing && is_drained(pod, tracker, groups) {
             draft.writes.push(write(pod, FinalizerPurpose::Release, BTreeSet::new()));
         }
     }
@@ -62,7 +61,6 @@ pub(super) fn conclude(
 fn is_drained(
     pod: &Pod,
     tracker: &DiffTracker,
-    receding: &BTreeSet<Arc<str>>,
     groups: &Groups,
 ) -> bool {
     let label = pod.egress.as_ref();
@@ -72,7 +70,7 @@ fn is_drained(
     }
     if pod.addresses.is_empty() {
         // Which addresses were its own nobody knows: none of the gateway's may be left over.
-        return !label.is_some_and(|label| receding.contains(label));
+        return !label.is_some_and(|label| tracker.is_receding(label));
     }
     !pod.addresses.iter().any(|address| tracker.is_leftover(*address))
 }

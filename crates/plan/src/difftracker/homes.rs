@@ -1,5 +1,6 @@
 //! Where nodes are in the address table.
 
+use super::number::{self, Number};
 use model::kubernetes::Node;
 use model::{Family, NodeName};
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ pub(super) struct Homes {
     nodes: BTreeMap<NodeName, Arc<Node>>,
     /// By any internal address of a node: its location of that family.
     by_host: BTreeMap<IpAddr, IpAddr>,
-    numbers: BTreeMap<IpAddr, u32>,
+    numbers: BTreeMap<IpAddr, Number>,
     locations: Vec<IpAddr>,
 }
 
@@ -42,27 +43,28 @@ impl Homes {
     }
 
     /// The location of a node, as a number.
-    pub fn of_node(&mut self, name: &NodeName, family: Family) -> Option<u32> {
+    pub fn of_node(&mut self, name: &NodeName, family: Family) -> Option<Number> {
         let location = self.nodes.get(name)?.location(family)?;
         Some(self.number(location))
     }
 
     /// The location of the node with this address; of no node's, the address itself.
-    pub fn of_host(&mut self, host: IpAddr) -> u32 {
+    pub fn of_host(&mut self, host: IpAddr) -> Number {
         let location = self.by_host.get(&host).copied().unwrap_or(host);
         self.number(location)
     }
 
     /// The location with a number.
-    pub fn address(&self, number: u32) -> IpAddr {
-        self.locations[number as usize]
+    pub fn address(&self, number: Number) -> IpAddr {
+        self.locations[number::index(number)]
     }
 
-    fn number(&mut self, location: IpAddr) -> u32 {
+    /// The number of a location.
+    pub fn number(&mut self, location: IpAddr) -> Number {
         if let Some(number) = self.numbers.get(&location) {
             return *number;
         }
-        let number = u32::try_from(self.locations.len()).unwrap_or(u32::MAX);
+        let number = number::of(self.locations.len());
         self.locations.push(location);
         self.numbers.insert(location, number);
         number

@@ -12,20 +12,25 @@
 
 mod claims;
 mod homes;
+mod links;
+mod number;
 mod seen;
+mod sides;
 
 pub(crate) use seen::Spot;
 
 use crate::container::names;
-use claims::{Claim, Claims, Sources};
+use claims::{Claim, Sources};
 use homes::Homes;
-use model::gateway::{Direction, GatewayService, Locations};
+use links::Links;
+use model::gateway::{Direction, GatewayService, Locations, ServiceNames};
 use model::kubernetes::{
     Deletion, Endpoint, EndpointSlice, GatedPod, Others, Pod, PodPhase, Readiness, Wish,
 };
 use model::world::Fact;
 use model::{Family, ServiceName, ServiceUid, World};
-use seen::Seen;
+use number::Number;
+use sides::Sides;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -40,16 +45,19 @@ pub(crate) struct DiffTracker {
     /// Gateway services that are not ours: what they list stays.
     foreign: BTreeSet<Arc<str>>,
     slices: BTreeMap<ServiceName, Held<EndpointSlice>>,
-    slices_of: BTreeMap<Arc<str>, BTreeSet<ServiceName>>,
+    /// Slices by the gateway services whose addresses they bring.
+    slices_of: Links<Arc<str>>,
     /// Slices by the Pods that they list as not ready.
-    unready: BTreeMap<ServiceName, BTreeSet<ServiceName>>,
+    unready: Links<ServiceName>,
     pods: BTreeMap<ServiceName, Held<Pod>>,
     sources: Sources,
-    addresses: BTreeMap<IpAddr, Sides>,
+    sides: Sides,
     observed: Option<Arc<Locations>>,
     difference: BTreeSet<IpAddr>,
-    /// Those of them that a gateway service is to lose.
-    departing: BTreeSet<IpAddr>,
+    /// Those of them that gateway services are to lose, and which these are.
+    departing: BTreeMap<IpAddr, ServiceNames>,
+    /// Gateway services that are to lose addresses, and how many each.
+    receding: BTreeMap<Arc<str>, usize>,
     /// Addresses to compare again before the update is over.
     dirty: BTreeSet<IpAddr>,
 }
@@ -58,14 +66,7 @@ pub(crate) struct DiffTracker {
 #[derive(Debug)]
 struct Held<T> {
     fact: Arc<T>,
-    source: u32,
-}
-
-/// One address on both sides.
-#[derive(Debug, Default)]
-struct Sides {
-    wanted: Claims,
-    seen: Seen,
+    source: Number,
 }
 
 /// What an address is to become at one location.
@@ -137,29 +138,29 @@ impl DiffTracker {
 
     /// Addresses that a gateway service is to lose at some location.
     pub fn departing(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        self.departing.iter().copied()
+        self.departing.keys().copied()
     }
 
     /// What is to be done about an address, one edit a location.
     pub fn edits(&self, address: IpAddr) -> Vec<Edit> {
-        let Some(sides) = self.addresses.get(&address) else { return Vec::new() };
-        let home = sides.wanted.home(&self.sources, &self.homes);
+        let claims = self.sides.claims(address);
+        let home = claims::home(claims, &self.sources, &self.homes);
         let mut edits = Vec::new();
         let mut at_home = false;
-        for spot in self.spots(address, sides) {
+        for spot in self.spots(address) {
             let mut after: BTreeSet<Arc<str>> =
                 spot.services.iter().filter(|n| self.foreign.contains(*n)).cloned().collect();
             if home == Some(spot.location) {
                 at_home = true;
-                after.extend(self.owners(sides, spot.location));
+                after.extend(self.owners(claims, spot.location));
             }
-            if after != **spot.services {
-                let (location, before) = (spot.location, BTreeSet::clone(spot.services));
+            if !after.iter().eq(spot.services.iter()) {
+                let (location, before) = (spot.location, spot.services.iter().cloned().collect());
                 edits.push(Edit { location, address, before, after });
             }
         }
         if let Some(location) = home.filter(|_| !at_home) {
-            let after = self.owners(sides, location).collect();
+            let after = self.owners(claims, location).collect();
             edits.push(Edit { location, address, before: BTreeSet::new(), after });
         }
         edits
@@ -176,28 +177,27 @@ impl DiffTracker {
         table.and_then(|table| table.get(&location)).map_or(0, |at| at.len())
     }
 
-    /// Gateway services that the table lists addresses for which they are not to have.
-    pub fn receding(&self) -> BTreeSet<Arc<str>> {
-        let edits = self.departing.iter().flat_map(|address| self.edits(*address));
-        edits.flat_map(|e| e.before.difference(&e.after).cloned().collect::<Vec<_>>()).collect()
+    /// Whether the table lists addresses for a gateway service that it is not to have.
+    pub fn is_receding(&self, name: &str) -> bool {
+        self.receding.contains_key(name)
     }
 
     /// Whether the table lists an address for a gateway service where it is to be.
     pub fn serves(&self, address: IpAddr, name: &str) -> bool {
-        let Some(sides) = self.addresses.get(&address) else { return false };
-        let home = sides.wanted.home(&self.sources, &self.homes);
-        let mut spots = self.spots(address, sides);
+        let home = claims::home(self.sides.claims(address), &self.sources, &self.homes);
+        let mut spots = self.spots(address);
         spots.any(|spot| Some(spot.location) == home && spot.services.contains(name))
     }
 
     /// Whether the table lists anything for an address that it is not to have.
     pub fn is_leftover(&self, address: IpAddr) -> bool {
-        self.departing.contains(&address)
+        self.departing.contains_key(&address)
     }
 
-    fn spots<'a>(&'a self, address: IpAddr, sides: &'a Sides) -> impl Iterator<Item = Spot<'a>> {
+    fn spots(&self, address: IpAddr) -> impl Iterator<Item = Spot<'_>> {
         let table = self.observed.as_deref();
-        sides.seen.locations().filter_map(move |location| {
+        self.sides.seen(address).iter().filter_map(move |location| {
+            let location = self.homes.address(*location);
             let services = table?.get(&location)?.get(&address)?;
             Some(Spot { location, services })
         })
@@ -205,24 +205,47 @@ impl DiffTracker {
 
     fn owners<'a>(
         &'a self,
-        sides: &'a Sides,
+        claims: &'a [Claim],
         location: IpAddr,
     ) -> impl Iterator<Item = Arc<str>> + 'a {
         let at = move |claim: &&Claim| self.homes.address(claim.home) == location;
-        sides.wanted.iter().filter(at).map(|claim| self.sources.owner(claim.source))
+        claims.iter().filter(at).map(|claim| Arc::clone(self.sources.owner(claim.source)))
     }
 
     fn compare(&mut self, address: IpAddr) {
-        let bare = self.addresses.get(&address).is_some_and(|s| {
-            s.wanted.iter().next().is_none() && s.seen.locations().next().is_none()
-        });
-        if bare {
-            self.addresses.remove(&address);
-        }
+        self.sides.forget_bare(address);
         let edits = self.edits(address);
-        keep(&mut self.difference, address, !edits.is_empty());
-        let departs = edits.iter().any(|e| !e.before.is_subset(&e.after));
-        keep(&mut self.departing, address, departs);
+        if edits.is_empty() {
+            self.difference.remove(&address);
+        } else {
+            self.difference.insert(address);
+        }
+        let lost: BTreeSet<Arc<str>> =
+            edits.iter().flat_map(|e| e.before.difference(&e.after)).cloned().collect();
+        let before = match lost.is_empty() {
+            true => self.departing.remove(&address),
+            false => {
+                lost.iter().for_each(|name| {
+                    *self.receding.entry(Arc::clone(name)).or_default() += 1;
+                });
+                self.departing.insert(address, self.shared(address, lost))
+            }
+        };
+        for name in before.iter().flat_map(|names| names.iter()) {
+            if let Some(count) = self.receding.get_mut(name) {
+                *count -= 1;
+                if *count == 0 {
+                    self.receding.remove(name);
+                }
+            }
+        }
+    }
+
+    /// The set of names as the table holds it, where it is the same.
+    fn shared(&self, address: IpAddr, names: BTreeSet<Arc<str>>) -> ServiceNames {
+        let held = self.spots(address).find(|spot| spot.services.iter().eq(&names));
+        let made = || Arc::new(names.iter().cloned().collect());
+        held.map_or_else(made, |spot| Arc::clone(spot.services))
     }
 
     /// Learns which gateway services addresses may be published for; gives those that changed.
@@ -242,7 +265,7 @@ impl DiffTracker {
                 self.foreign.remove(name)
             };
             if stranger {
-                self.dirty.extend(self.addresses.keys());
+                self.dirty.extend(self.sides.addresses());
             }
             let wanted = || {
                 let service = uids.get(name).and_then(|uid| world.kubernetes.services.get(uid));
@@ -264,10 +287,8 @@ impl DiffTracker {
     }
 
     fn withdraw_all(&mut self) {
-        self.dirty.extend(self.addresses.keys());
-        for sides in self.addresses.values_mut() {
-            sides.wanted = Claims::default();
-        }
+        self.dirty.extend(self.sides.addresses());
+        self.sides.withdraw_all();
         for held in self.slices.values() {
             self.sources.free(held.source);
         }
@@ -285,17 +306,17 @@ impl DiffTracker {
         let mut names: BTreeSet<ServiceName> =
             changed(&self.slices, slices, |a, b| Arc::ptr_eq(&a.fact, b)).into_iter().collect();
         for owner in moved {
-            names.extend(self.slices_of.get(owner).into_iter().flatten().cloned());
+            names.extend(self.slices_of.of(owner).cloned());
         }
         for pod in gated {
-            names.extend(self.unready.get(pod).into_iter().flatten().cloned());
+            names.extend(self.unready.of(pod).cloned());
         }
         for name in names {
             if let Some(held) = self.slices.remove(&name) {
                 self.withdraw(held.source, held.fact.endpoints.iter().map(|e| e.address));
-                unlink(&mut self.slices_of, &owner(&held.fact), &name);
+                self.slices_of.remove(owner(&held.fact), &name);
                 for pod in pods_behind(&held.fact) {
-                    unlink(&mut self.unready, &pod, &name);
+                    self.unready.remove(pod, &name);
                 }
             }
             if let Some(slice) = slices.get(&name) {
@@ -324,9 +345,9 @@ impl DiffTracker {
                 }
             }
         }
-        self.slices_of.entry(owner).or_default().insert(name.clone());
+        self.slices_of.add(owner, &name);
         for pod in pods_behind(slice) {
-            self.unready.entry(pod).or_default().insert(name.clone());
+            self.unready.add(pod, &name);
         }
         self.slices.insert(name, Held { fact: Arc::clone(slice), source });
     }
@@ -366,35 +387,17 @@ impl DiffTracker {
     }
 
     fn claim(&mut self, address: IpAddr, claim: Claim) {
-        self.addresses.entry(address).or_default().wanted.add(claim);
+        self.sides.claim(address, claim);
         self.dirty.insert(address);
     }
 
-    fn withdraw(&mut self, source: u32, addresses: impl Iterator<Item = IpAddr>) {
+    fn withdraw(&mut self, source: Number, addresses: impl Iterator<Item = IpAddr>) {
         for address in addresses {
-            if let Some(sides) = self.addresses.get_mut(&address) {
-                sides.wanted.remove(source);
+            if self.sides.withdraw(address, source) {
                 self.dirty.insert(address);
             }
         }
         self.sources.free(source);
-    }
-}
-
-fn keep(set: &mut BTreeSet<IpAddr>, address: IpAddr, belongs: bool) {
-    if belongs {
-        set.insert(address);
-    } else {
-        set.remove(&address);
-    }
-}
-
-fn unlink<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ServiceName>>, key: &K, name: &ServiceName) {
-    if let Some(of) = index.get_mut(key) {
-        of.remove(name);
-        if of.is_empty() {
-            index.remove(key);
-        }
     }
 }
 

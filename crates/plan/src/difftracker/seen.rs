@@ -14,51 +14,6 @@ pub(crate) struct Spot<'a> {
     pub services: &'a ServiceNames,
 }
 
-/// Locations that have an address; nearly always one.
-#[derive(Debug, Default)]
-pub(super) enum Seen {
-    #[default]
-    Nowhere,
-    At(IpAddr),
-    Several(Box<[IpAddr]>),
-}
-
-impl Seen {
-    pub fn locations(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        match self {
-            Self::Nowhere => [].iter(),
-            Self::At(location) => std::slice::from_ref(location).iter(),
-            Self::Several(locations) => locations.iter(),
-        }
-        .copied()
-    }
-
-    fn add(&mut self, location: IpAddr) {
-        match self {
-            Self::Nowhere => *self = Self::At(location),
-            Self::At(one) if *one == location => {}
-            Self::At(one) => *self = Self::Several(Box::new([*one, location])),
-            Self::Several(all) if all.contains(&location) => {}
-            Self::Several(all) => *all = all.iter().copied().chain([location]).collect(),
-        }
-    }
-
-    fn remove(&mut self, location: IpAddr) {
-        match self {
-            Self::At(one) if *one == location => *self = Self::Nowhere,
-            Self::Nowhere | Self::At(_) => {}
-            Self::Several(all) => {
-                let left: Vec<IpAddr> = all.iter().copied().filter(|at| *at != location).collect();
-                *self = match left.as_slice() {
-                    [] => Self::Nowhere,
-                    [one] => Self::At(*one),
-                    _ => Self::Several(left.into_boxed_slice()),
-                };
-            }
-        }
-    }
-}
-
 impl DiffTracker {
     /// Takes in the table as it is now.
     pub(super) fn see(&mut self, table: &Arc<Locations>) {
@@ -74,9 +29,9 @@ impl DiffTracker {
             if Arc::ptr_eq(before, after) {
                 continue;
             }
+            let number = self.homes.number(*location);
             for address in before.keys().filter(|a| !after.contains_key(*a)) {
-                if let Some(sides) = self.addresses.get_mut(address) {
-                    sides.seen.remove(*location);
+                if self.sides.lose(*address, number) {
                     self.dirty.insert(*address);
                 }
             }
@@ -86,9 +41,10 @@ impl DiffTracker {
             if Arc::ptr_eq(before, after) {
                 continue;
             }
+            let number = self.homes.number(*location);
             for (address, services) in after.iter() {
                 if before.get(address) != Some(services) {
-                    self.addresses.entry(*address).or_default().seen.add(*location);
+                    self.sides.see(*address, number);
                     self.dirty.insert(*address);
                 }
             }

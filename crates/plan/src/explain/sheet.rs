@@ -2,7 +2,7 @@
 
 use super::{Target, Wire, lean};
 use crate::container::names;
-use model::gateway::{GatewayService, LocationUpdate, LocationsUpdate, UpdateAction};
+use model::gateway::{GatewayService, LocationUpdate, LocationsUpdate, NameSet, UpdateAction};
 use model::kubernetes::{GATEWAY_FINALIZER, SERVICE_FINALIZER};
 use model::plan::Resource;
 use model::world::Fact;
@@ -322,7 +322,7 @@ fn tables(world: &World, stage: &Stage<'_>) -> Vec<(Target, Value)> {
         world.azure.gateway_locations.known().into_iter().flat_map(|t| &**t)
     {
         let ours = addresses.iter().filter(|(_, services)| services.contains(&name));
-        let only = Arc::new(BTreeSet::from([Arc::clone(&name)]));
+        let only = Arc::new(NameSet::from_iter([Arc::clone(&name)]));
         let addresses: Vec<_> = ours.map(|(a, _)| (*a, Arc::clone(&only))).collect();
         if !addresses.is_empty() {
             let action = UpdateAction::PartialUpdate;
