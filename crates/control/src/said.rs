@@ -90,10 +90,7 @@ impl Controller {
 
     /// Services whose report is not the value that was looked at last. Both maps are walked side
     /// by side: there are many Services, and one step is rarely about more than a few.
-    fn news<'r>(
-        &self,
-        report: &'r Report,
-    ) -> Vec<(&'r ServiceUid, &'r Arc<ServiceReport>)> {
+    fn news<'r>(&self, report: &'r Report) -> Vec<(&'r ServiceUid, &'r Arc<ServiceReport>)> {
         let mut said = self.said.iter().peekable();
         let is_new = |(uid, now): &(&ServiceUid, &Arc<ServiceReport>)| {
             while said.next_if(|(known, _)| known < uid).is_some() {}

@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
+use std::slice::Iter;
 use std::sync::Arc;
 
 /// Name of the default egress service, its NAT gateway and (with `-pip`) public IP: never ours.
@@ -65,7 +66,7 @@ impl NameSet {
     }
 
     /// The names in their order.
-    pub fn iter(&self) -> std::slice::Iter<'_, Arc<str>> {
+    pub fn iter(&self) -> Iter<'_, Arc<str>> {
         self.0.iter()
     }
 
@@ -93,7 +94,7 @@ impl FromIterator<Arc<str>> for NameSet {
 
 impl<'a> IntoIterator for &'a NameSet {
     type Item = &'a Arc<str>;
-    type IntoIter = std::slice::Iter<'a, Arc<str>>;
+    type IntoIter = Iter<'a, Arc<str>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
@@ -106,8 +107,111 @@ impl fmt::Debug for NameSet {
     }
 }
 
-/// Address (a pod's) → services.
-pub type Addresses = BTreeMap<IpAddr, ServiceNames>;
+/// Address (a pod's) → services, in the order of the addresses.
+///
+/// A location has a few dozen: two lists without free room take half of what a tree would, and
+/// there are as many entries as Pods.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Addresses {
+    addresses: Vec<IpAddr>,
+    services: Vec<ServiceNames>,
+}
+
+impl Addresses {
+    /// The services of an address.
+    #[must_use]
+    pub fn get(&self, address: &IpAddr) -> Option<&ServiceNames> {
+        self.addresses.binary_search(address).ok().map(|at| &self.services[at])
+    }
+
+    /// Whether it has an address.
+    #[must_use]
+    pub fn contains_key(&self, address: &IpAddr) -> bool {
+        self.addresses.binary_search(address).is_ok()
+    }
+
+    /// The addresses.
+    pub fn keys(&self) -> Iter<'_, IpAddr> {
+        self.addresses.iter()
+    }
+
+    /// The services of one address after the other.
+    pub fn values(&self) -> Iter<'_, ServiceNames> {
+        self.services.iter()
+    }
+
+    /// Addresses with their services.
+    pub fn iter(&self) -> std::iter::Zip<Iter<'_, IpAddr>, Iter<'_, ServiceNames>> {
+        self.addresses.iter().zip(&self.services)
+    }
+
+    /// How many addresses there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.addresses.is_empty()
+    }
+
+    /// Gives an address other services, or adds it.
+    pub fn insert(&mut self, address: IpAddr, services: ServiceNames) {
+        match self.addresses.binary_search(&address) {
+            Ok(at) => self.services[at] = services,
+            Err(at) => {
+                self.addresses.reserve_exact(1);
+                self.addresses.insert(at, address);
+                self.services.reserve_exact(1);
+                self.services.insert(at, services);
+            }
+        }
+    }
+
+    /// Takes an address away.
+    pub fn remove(&mut self, address: &IpAddr) {
+        if let Ok(at) = self.addresses.binary_search(address) {
+            self.addresses.remove(at);
+            self.services.remove(at);
+        }
+    }
+
+    /// Takes all away.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl FromIterator<(IpAddr, ServiceNames)> for Addresses {
+    /// Of an address that comes twice the last one counts.
+    fn from_iter<I: IntoIterator<Item = (IpAddr, ServiceNames)>>(entries: I) -> Self {
+        let mut entries: Vec<(IpAddr, ServiceNames)> = entries.into_iter().collect();
+        entries.reverse();
+        entries.sort_by_key(|(address, _)| *address);
+        entries.dedup_by_key(|(address, _)| *address);
+        let addresses = entries.iter().map(|(address, _)| *address).collect();
+        let mut services = Vec::with_capacity(entries.len());
+        services.extend(entries.into_iter().map(|(_, services)| services));
+        Self { addresses, services }
+    }
+}
+
+impl<'a> IntoIterator for &'a Addresses {
+    type Item = (&'a IpAddr, &'a ServiceNames);
+    type IntoIter = std::iter::Zip<Iter<'a, IpAddr>, Iter<'a, ServiceNames>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self).finish()
+    }
+}
 
 /// Location (a node's address) → its addresses; those of one location are one value, so that a
 /// change of the table costs what it touches.
@@ -179,6 +283,28 @@ pub struct LocationUpdate {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_are_in_order_and_each_is_there_once() {
+        let set = |name: &str| -> ServiceNames { Arc::new(NameSet::from_iter([Arc::from(name)])) };
+        let ip = |n: u8| IpAddr::from([10, 0, 0, n]);
+        let mut all: Addresses =
+            [(ip(3), set("a")), (ip(1), set("a")), (ip(3), set("b"))].into_iter().collect();
+        assert_eq!(all.keys().copied().collect::<Vec<_>>(), [ip(1), ip(3)]);
+        assert_eq!(all.get(&ip(3)), Some(&set("b")), "the last one counts");
+        all.insert(ip(2), set("c"));
+        all.insert(ip(1), set("d"));
+        all.remove(&ip(3));
+        all.remove(&ip(9));
+        let entries: Vec<_> = all.iter().map(|(a, s)| (*a, Arc::clone(s))).collect();
+        assert_eq!(entries, [(ip(1), set("d")), (ip(2), set("c"))]);
+        assert_eq!(
+            (all.len(), all.contains_key(&ip(2)), all.contains_key(&ip(3))),
+            (2, true, false)
+        );
+        all.clear();
+        assert!(all.is_empty() && all.values().next().is_none());
+    }
 
     #[test]
     fn a_set_of_names_is_the_same_in_whatever_order_it_was_filled() {

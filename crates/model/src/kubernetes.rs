@@ -252,11 +252,9 @@ impl Node {
     /// Service Gateway.
     #[must_use]
     pub fn location(&self, family: Family) -> Option<IpAddr> {
-        self.addresses
-            .iter()
-            .copied()
-            .filter(|a| Family::of(*a) == family)
-            .min_by_key(ToString::to_string)
+        let own = self.addresses.iter().copied().filter(|a| Family::of(*a) == family);
+        // Most nodes have one: nothing is made a text of then.
+        own.reduce(|a, b| if b.to_string() < a.to_string() { b } else { a })
     }
 }
 

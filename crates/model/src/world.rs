@@ -32,6 +32,16 @@ impl<T> Fact<T> {
         }
     }
 
+    /// The same of another value, where it is known.
+    #[must_use]
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Fact<U> {
+        match self {
+            Self::Unknown => Fact::Unknown,
+            Self::Known(value) => Fact::Known(change(value)),
+            Self::Unreadable(why) => Fact::Unreadable(why),
+        }
+    }
+
     /// The value to change, where it is known.
     pub fn known_mut(&mut self) -> Option<&mut T> {
         match self {

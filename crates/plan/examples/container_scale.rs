@@ -62,7 +62,34 @@ fn main() {
         let (plan, _) = timed("the plan after that", || planner.plan(&world, &policy));
         assert!(plan.is_empty());
     }
+    change_everything(&mut world);
+    let (plan, _) = timed("a plan after everything changed", || planner.plan(&world, &policy));
+    assert_eq!(plan.changes.len(), 1);
     timed("a plan from nothing", || plan::plan(&world, &policy));
+}
+
+/// Every fact is another value, and every Service has a Pod less.
+fn change_everything(world: &mut World) {
+    let revision: Arc<str> = "2".into();
+    for slice in world.kubernetes.slices.values_mut() {
+        let slice = Arc::make_mut(slice);
+        slice.endpoints.pop();
+        slice.revision = Arc::clone(&revision);
+    }
+    for service in world.kubernetes.services.values_mut() {
+        Arc::make_mut(service).revision = Arc::clone(&revision);
+    }
+    for node in world.kubernetes.nodes.values_mut() {
+        Arc::make_mut(node).revision = Arc::clone(&revision);
+    }
+    for balancer in world.azure.balancers.known_mut().into_iter().flatten() {
+        *balancer.1 = Arc::new(model::azure::LoadBalancer::clone(balancer.1));
+    }
+    for ips in world.azure.public_ips.values_mut().filter_map(Fact::known_mut) {
+        for ip in ips.values_mut() {
+            *ip = Arc::new(PublicIp::clone(ip));
+        }
+    }
 }
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {

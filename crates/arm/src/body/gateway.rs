@@ -91,9 +91,12 @@ impl LocationTable {
                 None => self.complain("address", entry),
             }
         }
-        // Made at once from all it has, a map has no free room.
-        let mut addresses: Addresses = addresses.into_iter().collect();
-        Arc::make_mut(self.locations.entry(location).or_default()).append(&mut addresses);
+        // A location that comes twice has what both entries list.
+        let known = self.locations.remove(&location);
+        let known = known.iter().flat_map(|known| known.iter());
+        let known = known.map(|(address, services)| (*address, Arc::clone(services)));
+        let all: Addresses = known.chain(addresses).collect();
+        self.locations.insert(location, Arc::new(all));
     }
 
     fn services(&mut self, entry: &Value) -> ServiceNames {

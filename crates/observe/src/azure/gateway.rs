@@ -3,7 +3,8 @@
 use crate::apply::Applied;
 use arm::body::{self, BodyError};
 use model::gateway::{
-    Addresses, GatewayService, LocationUpdate, Locations, LocationsUpdate, ServicesUpdate, UpdateAction,
+    Addresses, GatewayService, LocationUpdate, Locations, LocationsUpdate, ServicesUpdate,
+    UpdateAction,
 };
 use model::world::{Azure, Fact};
 use serde_json::Value;
@@ -21,23 +22,34 @@ pub(super) fn service(
     }
     match body::read_gateway_service(item) {
         Ok(service) => {
-            found.insert(Arc::from(service.name.to_lowercase()), service);
+            found.insert(folded(&service.name), service);
         }
         Err(problem) => problems.push(problem),
     }
 }
 
+/// A name in lower case; the same text where it is so already.
+fn folded(name: &Arc<str>) -> Arc<str> {
+    let folded = name.to_lowercase();
+    if *folded == **name { Arc::clone(name) } else { Arc::from(folded) }
+}
+
 /// Takes an `updateServices` that succeeded.
 pub fn apply_services_update(azure: &mut Azure, update: &ServicesUpdate) -> Applied {
     let Fact::Known(services) = &mut azure.gateway_services else { return Applied::Unchanged };
-    let before = services.clone();
+    let mut applied = Applied::Unchanged;
     for put in &update.put {
-        services.insert(Arc::from(put.service.name.to_lowercase()), put.service.clone());
+        let before = services.insert(folded(&put.service.name), put.service.clone());
+        if before.as_ref() != Some(&put.service) {
+            applied = Applied::Changed;
+        }
     }
     for (name, _) in &update.delete {
-        services.remove(name.to_lowercase().as_str());
+        if services.remove(name.to_lowercase().as_str()).is_some() {
+            applied = Applied::Changed;
+        }
     }
-    if *services == before { Applied::Unchanged } else { Applied::Changed }
+    applied
 }
 
 /// Takes an `updateAddressLocations` that succeeded.
@@ -68,7 +80,6 @@ fn update_location(locations: &mut Locations, update: &LocationUpdate) {
         table.clear();
     }
     if table.is_empty() {
-        // Made at once from all it has, a map has no free room.
         let all = update.addresses.iter().filter(|(_, services)| !services.is_empty());
         *table = all.map(|(address, services)| (*address, Arc::clone(services))).collect();
     } else {

@@ -7,6 +7,7 @@
 mod gateway;
 mod member;
 mod resource;
+mod share;
 
 pub use gateway::{apply_locations_update, apply_services_update};
 pub use resource::{apply_resource, remove};
@@ -117,9 +118,15 @@ impl Gathering {
     pub fn finish(self, azure: &mut Azure, need: &Need) -> Read {
         let Self { found, table, mut problems } = self;
         let applied = match need {
-            Need::Balancers => settle(&mut azure.balancers, found.balancers),
+            Need::Balancers => {
+                let found = found.balancers.map(|found| share::balancers(found, azure));
+                settle(&mut azure.balancers, found)
+            }
             Need::PublicIps(group) => {
-                settle_in(&mut azure.public_ips, found.public_ips, group.clone())
+                let mut found = found.public_ips;
+                let share = |found: Fact<ById<_>>| found.map(|f| share::public_ips(f, azure));
+                let found = found.remove(group).map(share).unwrap_or_default();
+                settle(azure.public_ips.entry(group.clone()).or_default(), found)
             }
             Need::PrivateLinks(group) => {
                 settle_in(&mut azure.private_links, found.private_links, group.clone())
@@ -136,7 +143,10 @@ impl Gathering {
             Need::SecurityGroup => settle(&mut azure.security_group, found.security_group),
             Need::Subnet(id) => settle_in(&mut azure.subnets, found.subnets, id.clone()),
             Need::Zones => settle(&mut azure.zones, found.zones),
-            Need::GatewayServices => settle(&mut azure.gateway_services, found.gateway_services),
+            Need::GatewayServices => {
+                let found = found.gateway_services.map(|found| share::services(found, azure));
+                settle(&mut azure.gateway_services, found)
+            }
             Need::GatewayLocations => {
                 let (locations, unread) = table.finish();
                 problems.extend(unread);

@@ -207,12 +207,7 @@ impl<'w> Draft<'w> {
 }
 
 /// What has to be over before anything of a Service or egress gateway is taken away.
-fn obstacles(
-    draft: &Draft<'_>,
-    tracker: &DiffTracker,
-    name: &str,
-    uid: &ServiceUid,
-) -> Vec<Wait> {
+fn obstacles(draft: &Draft<'_>, tracker: &DiffTracker, name: &str, uid: &ServiceUid) -> Vec<Wait> {
     let mut waits = Vec::new();
     let addresses = names::locations_table(draft.policy);
     if tracker.is_receding(name) || draft.is_written_for(&addresses, uid) {

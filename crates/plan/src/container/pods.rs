@@ -58,11 +58,7 @@ pub(super) fn conclude(
 }
 
 /// Whether nothing in Azure waits for this Pod to be let go any more.
-fn is_drained(
-    pod: &Pod,
-    tracker: &DiffTracker,
-    groups: &Groups,
-) -> bool {
+fn is_drained(pod: &Pod, tracker: &DiffTracker, groups: &Groups) -> bool {
     let label = pod.egress.as_ref();
     if egress::marks(pod).any(|name| groups.leaving.contains(name)) {
         // It was the last one: the gateway is on its way out.
