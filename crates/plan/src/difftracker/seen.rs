@@ -30,7 +30,7 @@ impl DiffTracker {
                 continue;
             }
             let number = self.homes.number(*location);
-            for address in before.keys().filter(|a| !after.contains_key(*a)) {
+            for address in before.keys().filter(|a| !after.contains_key(a)) {
                 if self.sides.lose(*address, number) {
                     self.dirty.insert(*address);
                 }
