@@ -186,8 +186,10 @@ impl Controller {
 
     /// Tells each Service that a write for it waits for budget.
     fn show_waits(&mut self, changes: &[Change]) {
-        for service in self.report.services.values_mut() {
-            service.waits.retain(|wait| !matches!(wait, Wait::Budget { .. }));
+        let is_old = |wait: &Wait| matches!(wait, Wait::Budget { .. });
+        // Reports are shared with planning: only one that changes is made anew.
+        for service in self.report.services.values_mut().filter(|s| s.waits.iter().any(is_old)) {
+            Arc::make_mut(service).waits.retain(|wait| !is_old(wait));
         }
         if self.queue.waits.is_empty() {
             return;
@@ -197,7 +199,7 @@ impl Controller {
             let wait = Wait::Budget { limit: wait.limit.kind.name(), until_ms: wait.until_ms };
             for uid in &change.causes {
                 if let Some(service) = self.report.services.get_mut(uid) {
-                    service.waits.push(wait.clone());
+                    Arc::make_mut(service).waits.push(wait.clone());
                 }
             }
         }

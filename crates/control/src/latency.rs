@@ -340,7 +340,8 @@ impl Controller {
     }
 
     fn verdict_on_service(&self, uid: &ServiceUid, released: &BTreeSet<&ServiceUid>) -> Verdict {
-        let Some(ServiceReport { state, waits, .. }) = self.report.services.get(uid) else {
+        let report = self.report.services.get(uid).map(AsRef::as_ref);
+        let Some(ServiceReport { state, waits, .. }) = report else {
             let known = self.world.kubernetes.services.get(uid);
             let wanted = known.is_some_and(|service| service.wish == Wish::LoadBalancer);
             return if wanted { Verdict::Open } else { Verdict::Settled };
