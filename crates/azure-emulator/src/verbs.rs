@@ -1,6 +1,6 @@
 //! GET, LIST, PUT, PATCH and DELETE of any resource, and of elements that stand inside one.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::azure::{Azure, not_allowed};
 use crate::faults::FaultKind;
@@ -136,13 +136,17 @@ impl Azure {
     }
 
     /// Cuts a list into pages; the link to the next one carries where it starts.
-    fn page(&self, route: &Route, items: Vec<Value>) -> Answer {
+    fn page(&self, route: &Route, mut items: Vec<Value>) -> Answer {
         let start = route.query.get("$skiptoken").and_then(|token| token.parse::<usize>().ok());
         let start = start.unwrap_or(0).min(items.len());
         let size = if self.options.page_size == 0 { items.len() } else { self.options.page_size };
-        let end = (start + size).min(items.len());
-        let mut body = json!({ "value": items[start..end] });
-        if end < items.len() {
+        let all = items.len();
+        let end = (start + size).min(all);
+        items.truncate(end);
+        items.drain(..start);
+        // Moved and not copied: lists are most of what is read.
+        let mut body = Value::Object(Map::from_iter([("value".to_owned(), Value::Array(items))]));
+        if end < all {
             let version = route.query.get("api-version").map_or("2025-05-01", String::as_str);
             let mut link = format!(
                 "{}{}?api-version={version}&$skipToken={end}",

@@ -444,6 +444,12 @@ impl Controller {
         self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
     }
 
+    /// What is being read, or will be soon.
+    pub fn readings(&self) -> impl Iterator<Item = &Need> {
+        let active = |r: &Read| r.under_way.is_some() || r.wait_until_ms.is_some();
+        self.reads.iter().filter(move |(_, r)| active(r)).map(|(need, _)| need)
+    }
+
     /// Why reads wait, and until when.
     pub fn unread(&self) -> impl Iterator<Item = (&Need, &str, Option<u64>)> {
         self.reads.iter().filter_map(|(n, r)| Some((n, r.reason.as_deref()?, r.wait_until_ms)))

@@ -6,7 +6,7 @@ use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, SECRET};
 use crate::stage::Stage;
 use arm::{Answer, Method, Reply, Request, Target};
-use control::{CallId, Effect, Event, KubernetesAnswer, KubernetesCall, NoticeKind};
+use control::{CallId, Effect, Event, KubernetesAnswer, KubernetesCall, Leadership, NoticeKind};
 use model::world::Kind;
 use observe::KubernetesFact;
 use serde_json::{Value, json};
@@ -150,6 +150,8 @@ impl Mutant {
                     out.extend(nodes.drain(..).take(half));
                     out.push(Event::Kubernetes(KubernetesFact::ListEnd(Kind::Nodes)));
                 }
+                // Neither its shell nor the controller hears that it is over.
+                (Canary::IgnoresLease, Event::Leadership(Leadership::Lost)) => {}
                 (_, Event::Azure { call, answer }) => {
                     if let Some(answer) = self.answer(call, answer) {
                         out.push(Event::Azure { call, answer });

@@ -120,9 +120,10 @@ impl Stage {
             return true;
         }
         self.numbers.0 += 1;
+        let name = label(&effect);
         let crash = self.weather.crash(self.numbers.0);
+        count(&mut self.tally.effects, name.clone());
         if crash != Crash::None {
-            let name = label(&effect);
             let (side, fault) = match crash {
                 Crash::Before => ("before", Fault::CrashBefore),
                 Crash::After | Crash::None => ("after", Fault::CrashAfter),

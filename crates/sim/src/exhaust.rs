@@ -32,10 +32,16 @@ pub enum Scenario {
     Config,
     /// A pod moves to another node.
     PodMoves,
+    /// A Service is no longer of type LoadBalancer.
+    Retype,
+    /// A Service moves to a public IP that was brought, and back.
+    BroughtIp,
+    /// Rules lead to nodes themselves; one of them goes, another is excluded.
+    NodesLedTo,
 }
 
 /// Every scenario with its name.
-pub const SCENARIOS: [(Scenario, &str); 8] = [
+pub const SCENARIOS: [(Scenario, &str); 11] = [
     (Scenario::Create, "create"),
     (Scenario::Update, "update"),
     (Scenario::Delete, "delete"),
@@ -44,6 +50,9 @@ pub const SCENARIOS: [(Scenario, &str); 8] = [
     (Scenario::Exposure, "exposure"),
     (Scenario::Config, "config"),
     (Scenario::PodMoves, "pod-moves"),
+    (Scenario::Retype, "retype"),
+    (Scenario::BroughtIp, "brought-ip"),
+    (Scenario::NodesLedTo, "nodes-led-to"),
 ];
 
 /// What the enumeration of one scenario in one layout came to.
@@ -73,6 +82,10 @@ pub fn suits(scenario: Scenario, layout: Layout) -> bool {
     match scenario {
         Scenario::PodMoves => layout == Layout::Containers,
         Scenario::Exposure | Scenario::Config => layout != Layout::Containers,
+        // A Basic load balancer takes no Standard address.
+        Scenario::BroughtIp => !matches!(layout, Layout::Containers | Layout::PerSet),
+        // With NICs nobody knows afterwards whose address that was.
+        Scenario::NodesLedTo => matches!(layout, Layout::Single | Layout::Several),
         _ => true,
     }
 }
@@ -148,7 +161,9 @@ fn play(scenario: Scenario, layout: Layout, script: Script) -> Played {
     let done = stage.settle(LIMIT_MS);
     // What a list may not show yet is waited for.
     stage.advance(stage.now_ms + 10 * 60_000);
-    if !done || !stage.is_quiet() {
+    // The last thing that was lost may be a look for drift of just now: it is repeated.
+    let rests = stage.settle(60_000);
+    if !done || !rests {
         let text = stage.unsettled();
         stage.fail("L1", text);
     }
@@ -202,6 +217,39 @@ fn delete(stage: &mut Stage, plural: &str, namespace: &str, name: &str) {
     stage.follow();
 }
 
+fn annotate(stage: &mut Stage, name: &str, key: &str, value: Value) {
+    let key = format!("service.beta.kubernetes.io/{key}");
+    patch(stage, name, json!({"metadata": {"annotations": {key: value}}}));
+}
+
+fn exclude_node(stage: &mut Stage, index: u32) {
+    let now = stage.now_ms;
+    let name = format!("vmss{index:06}");
+    let object = ObjectRef::new("nodes", "", &name);
+    let key = "node.kubernetes.io/exclude-from-external-load-balancers";
+    let body = json!({"metadata": {"labels": {key: "true"}}});
+    let _ = stage.kubernetes.patch(object, Part::Main, &Patch::Merge(body), now);
+    stage.follow();
+}
+
+fn configure(scene: &Scene, stage: &mut Stage) {
+    let changes = match scene.layout {
+        Layout::Single => {
+            json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"})
+        }
+        Layout::Nics => json!({"loadBalancerBackendPoolConfigurationType": "nodeIP"}),
+        Layout::PerSet => json!({"loadBalancerSku": "standard",
+            "disableOutboundSNAT": true}),
+        Layout::Several | Layout::Containers => json!({"tags": "owner=ops"}),
+    };
+    if scene.layout == Layout::Single {
+        stage.azure.seed(objects::scale_set("vmss", crate::scene::MACHINES));
+    }
+    // A new SKU takes load balancers away, with all frontends.
+    stage.ledger.hands_ms = Some(stage.now_ms);
+    stage.reconfigure(scene.policy(&changes));
+}
+
 fn act(scenario: Scenario, scene: &Scene, stage: &mut Stage) {
     match scenario {
         Scenario::Create => create_two(stage),
@@ -234,20 +282,28 @@ fn act(scenario: Scenario, scene: &Scene, stage: &mut Stage) {
             let key = "service.beta.kubernetes.io/azure-load-balancer-internal";
             patch(stage, "web-0", json!({"metadata": {"annotations": {key: "true"}}}));
         }
-        Scenario::Config => {
-            let changes = match scene.layout {
-                Layout::Single => {
-                    json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"})
-                }
-                Layout::Nics => json!({"loadBalancerBackendPoolConfigurationType": "nodeIP"}),
-                Layout::PerSet => json!({"loadBalancerSku": "standard",
-                    "disableOutboundSNAT": true}),
-                Layout::Several | Layout::Containers => json!({"tags": "owner=ops"}),
-            };
-            if scene.layout == Layout::Single {
-                stage.azure.seed(objects::scale_set("vmss", crate::scene::MACHINES));
-            }
-            stage.reconfigure(scene.policy(&changes));
+        Scenario::Config => configure(scene, stage),
+        Scenario::Retype => {
+            let ports = json!([{"name": "http", "port": 80, "targetPort": 8080,
+                "protocol": "TCP"}]);
+            patch(
+                stage,
+                "web-0",
+                json!({"spec": {"type": "ClusterIP", "ports": ports,
+                "externalTrafficPolicy": null, "healthCheckNodePort": null}}),
+            );
+        }
+        Scenario::BroughtIp => {
+            annotate(stage, "web-0", "azure-pip-name", json!("byo-pip"));
+            stage.settle(LIMIT_MS);
+            annotate(stage, "web-0", "azure-pip-name", Value::Null);
+        }
+        Scenario::NodesLedTo => {
+            let off = "azure-disable-load-balancer-floating-ip";
+            annotate(stage, "web-0", off, json!("true"));
+            stage.settle(LIMIT_MS);
+            delete(stage, "nodes", "", &format!("vmss{:06}", 0));
+            exclude_node(stage, 2);
         }
         Scenario::PodMoves => {
             delete(stage, "pods", "default", "pod-0");

@@ -73,6 +73,27 @@ pub enum Happening {
     Renew(usize),
 }
 
+impl std::fmt::Display for Happening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::AzureArrives(_, _, request, _) => {
+                let path = crate::carry::bare_path(request);
+                let name = path.rsplit('/').next().unwrap_or("");
+                write!(f, "Azure gets {} {name}", request.method.name())
+            }
+            Self::AzureAnswers(number, ..) => write!(f, "process {number} hears from Azure"),
+            Self::ApiArrives(_, _, call, _) => write!(f, "the API server gets {}", call.path),
+            Self::ApiAnswers(number, ..) => {
+                write!(f, "process {number} hears from the API server")
+            }
+            Self::Watch(number, _, kind) => write!(f, "process {number} watches {}", plural(*kind)),
+            Self::Step(number, _) => write!(f, "process {number} steps"),
+            Self::Wake(number, ..) => write!(f, "process {number} wakes"),
+            Self::Renew(number) => write!(f, "process {number} renews the lease"),
+        }
+    }
+}
+
 /// The lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lease {
@@ -190,6 +211,14 @@ impl Stage {
             self.busy += 1;
         }
         self.queue.insert((at_ms.max(self.now_ms), self.sequence), happening);
+    }
+
+    /// What is in the queue beside waiting, in a few words.
+    pub(crate) fn queued(&self) -> Vec<String> {
+        let waits = |h: &Happening| matches!(h, Happening::Wake(..) | Happening::Renew(_));
+        let queue = self.queue.iter().filter(|(_, happening)| !waits(happening));
+        let soon = |at: u64| at.saturating_sub(self.now_ms);
+        queue.map(|((at, _), what)| format!("in {} ms {what}", soon(*at))).collect()
     }
 
     /// Lets everything happen up to a time, that time included.

@@ -119,7 +119,9 @@ impl Swarm {
             let mut own = random.fork(fault.name());
             let on = own.permille(250);
             let strength = *own.pick(&STRENGTHS);
-            let forced = profile == Profile::Leaders && *fault == Fault::TwoLeaders;
+            // A lease is only lost by one who stands still.
+            let forced =
+                profile == Profile::Leaders && matches!(fault, Fault::TwoLeaders | Fault::Pause);
             if (on || forced) && !calm && profile.allows(*fault) && !without.contains(fault) {
                 strengths.insert(*fault, strength);
             }

@@ -9,6 +9,8 @@ pub struct Tally {
     pub faults: BTreeMap<&'static str, u64>,
     /// Crashes by the effect they happened at, before and after it.
     pub crashes: BTreeMap<String, u64>,
+    /// Effects that were to be carried out: where a process can die before and after.
+    pub effects: BTreeMap<String, u64>,
     /// Moves of actors by kind.
     pub moves: BTreeMap<&'static str, u64>,
     /// Checks made, by rule.
@@ -31,6 +33,7 @@ impl Tally {
         let Self {
             faults,
             crashes,
+            effects,
             moves,
             checks,
             layouts,
@@ -41,6 +44,7 @@ impl Tally {
         } = other;
         add(&mut self.faults, faults);
         add(&mut self.crashes, crashes);
+        add(&mut self.effects, effects);
         add(&mut self.moves, moves);
         add(&mut self.checks, checks);
         add(&mut self.layouts, layouts);
@@ -48,6 +52,16 @@ impl Tally {
         self.controller_steps += controller_steps;
         self.azure_writes += azure_writes;
         self.simulated_ms += simulated_ms;
+    }
+}
+
+impl Tally {
+    /// Points at which no process has died, although it could have.
+    #[must_use]
+    pub fn crashes_never_met(&self) -> Vec<String> {
+        let sides = |effect: &String| ["before", "after"].map(|side| format!("{side} {effect}"));
+        let points = self.effects.keys().flat_map(sides);
+        points.filter(|point| !self.crashes.contains_key(point)).collect()
     }
 }
 

@@ -2,8 +2,13 @@
 
 mod wishes;
 
+use azure_emulator::Azure;
+use kube_emulator::ObjectRef;
 use serde_json::json;
-use sim::Laboratory;
+use sim::{Laboratory, Moment, Witness};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
 use wishes::support::{delete, network, patch};
 use wishes::*;
 
@@ -315,5 +320,73 @@ fn a_refused_move_to_the_other_load_balancer_stays_refused_over_a_restart() {
         assert_eq!(findings(&lab).len(), 1, "{:?}", findings(&lab));
         let writes = writes_after(&mut lab, |lab| plain().replace(lab, 0));
         assert_eq!(writes.is_empty(), !internal, "{writes:?}");
+    }
+}
+
+/// Addresses of nodes that the security group leads to, and those that pools hold.
+fn open_and_held(azure: &Azure) -> (BTreeSet<String>, BTreeSet<String>) {
+    let words = |id: &str| -> BTreeSet<String> {
+        let text = azure.resource(&network(id)).unwrap_or_default().to_string();
+        let words = text.split('"').filter(|word| word.starts_with("10.224.0."));
+        words.filter(|word| !word.contains('/')).map(str::to_owned).collect()
+    };
+    (words("networkSecurityGroups/nsg"), words("loadBalancers/kubernetes"))
+}
+
+/// A Service whose rules lead to nodes, as they do without floating IP.
+fn led_to_nodes() -> Laboratory {
+    let lab = settled(&[with(&[("azure-disable-load-balancer-floating-ip", "true")])]);
+    let (open, held) = open_and_held(&lab.azure);
+    assert_eq!((open.len(), &open), (3, &held));
+    lab
+}
+
+fn exclude(lab: &mut Laboratory, name: &str) {
+    let label = "node.kubernetes.io/exclude-from-external-load-balancers";
+    patch(lab, "nodes", "", name, json!({"metadata": {"labels": {label: "true"}}}));
+}
+
+#[test]
+fn a_node_leaves_its_pool_after_it_left_the_security_group() {
+    for goes in [true, false] {
+        let mut lab = led_to_nodes();
+        let lost = Rc::new(RefCell::new(Vec::new()));
+        let seen = Rc::clone(&lost);
+        lab.witness = Some(Witness::new(move |_, azure, _| {
+            let (open, held) = open_and_held(azure);
+            seen.borrow_mut().extend(open.difference(&held).cloned());
+        }));
+        if goes {
+            lab_deletes_node(&mut lab);
+        } else {
+            exclude(&mut lab, "vmss000000");
+        }
+        assert!(lab.settle(LIMIT_MS));
+        assert_eq!(*lost.borrow(), Vec::<String>::new(), "open, and in no pool");
+        let (open, held) = open_and_held(&lab.azure);
+        assert_eq!((open.len(), &open), (2, &held), "the node is in neither");
+        quiet(&lab);
+    }
+}
+
+fn lab_deletes_node(lab: &mut Laboratory) {
+    let now = lab.now_ms;
+    let node = ObjectRef::new("nodes", "", "vmss000000");
+    lab.kubernetes.delete(node, now).expect("the node is deleted");
+}
+
+#[test]
+fn an_address_is_closed_although_its_node_went_while_the_controller_was_dead() {
+    for calls in 0..12 {
+        for moment in [Moment::Before, Moment::After] {
+            let mut lab = led_to_nodes();
+            lab.crash_after(calls, moment);
+            lab_deletes_node(&mut lab);
+            assert!(lab.settle(LIMIT_MS));
+            lab.restart();
+            assert!(lab.settle(LIMIT_MS));
+            let (open, held) = open_and_held(&lab.azure);
+            assert_eq!((open.len(), &open), (2, &held), "killed {moment:?} call {calls}");
+        }
     }
 }

@@ -430,6 +430,10 @@ fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Bui
         after.frontends.is_empty() && (!before.frontends.is_empty() || is_shell(draft, &before));
     let keeps = pool::is_preconfigured(draft, seats.exposure) || !after.foreign.is_empty();
     if emptied && !keeps && coming.is_empty() {
+        if pool::is_awaited(draft, &before) {
+            let id = draft.policy.security_group_id();
+            waits.push(Wait::Resource { id, until: Until::Released });
+        }
         let before = Resource::LoadBalancer(before);
         let target = before.id().clone();
         let action = Action::Delete { before };

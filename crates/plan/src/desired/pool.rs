@@ -1,6 +1,6 @@
 //! Backend pools that hold addresses of nodes.
 
-use super::{drain, limit, member};
+use super::{drain, limit, member, security_group};
 use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
@@ -219,9 +219,70 @@ pub(crate) fn fill(
     let gone = room.leaving.iter().filter_map(|address| present.get(address));
     let gone = gone.map(|a| PoolAddress { admin: AdminState::Down, ..(*a).clone() });
     wanted.extend(gone.take(room.most.saturating_sub(wanted.len())));
+    wanted.extend(still_open(draft, pool, &wanted));
     wanted.sort();
     pool.addresses = wanted;
     pool.network = Some(draft.policy.network());
+}
+
+/// Addresses of nodes that are gone or excluded and that the security group still leads to. They
+/// stay until it is closed: once they are in no pool, nobody knows any more whose they were. An
+/// excluded node gets no new connections meanwhile.
+fn still_open(draft: &Draft<'_>, pool: &Pool, wanted: &[PoolAddress]) -> Vec<PoolAddress> {
+    let wanted: BTreeSet<IpAddr> = wanted.iter().map(|a| a.address).collect();
+    let out: Vec<&PoolAddress> =
+        pool.addresses.iter().filter(|a| !wanted.contains(&a.address)).collect();
+    if out.is_empty() {
+        return Vec::new();
+    }
+    let open = security_group::open_addresses(draft);
+    let owners = owners(draft);
+    let stays = |a: &&PoolAddress| open.contains(&a.address);
+    out.into_iter()
+        .filter(stays)
+        .filter_map(|there| match owners.get(&there.address) {
+            None => Some(there.clone()),
+            Some(Membership::Excluded) => {
+                Some(PoolAddress { admin: AdminState::Down, ..there.clone() })
+            }
+            Some(Membership::Member | Membership::Draining) => None,
+        })
+        .collect()
+}
+
+/// Whether a load balancer holds the address of a node that is gone and that the security group
+/// still leads to.
+pub(crate) fn is_awaited(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
+    let mut held = balancer.pools.iter().flat_map(|p| &p.addresses).peekable();
+    if held.peek().is_none() || !draft.world.is_complete(&[Kind::Nodes]) {
+        return false;
+    }
+    let open = security_group::open_addresses(draft);
+    let owners = owners(draft);
+    held.any(|a| open.contains(&a.address) && !owners.contains_key(&a.address))
+}
+
+/// Addresses of all nodes.
+fn owners(draft: &Draft<'_>) -> BTreeMap<IpAddr, Membership> {
+    let nodes = draft.world.kubernetes.nodes.values();
+    nodes.flat_map(|n| n.addresses.iter().map(|a| (*a, n.membership))).collect()
+}
+
+/// Addresses in pools that new connections no longer get to, although they are in there: their
+/// nodes are gone, or excluded and taken out of service.
+pub(crate) fn let_go(draft: &Draft<'_>, balancer: &LoadBalancer) -> BTreeSet<IpAddr> {
+    if !draft.world.is_complete(&[Kind::Nodes]) || is_deserted(draft) {
+        return BTreeSet::new();
+    }
+    let owners = owners(draft);
+    let held = balancer.pools.iter().flat_map(|p| &p.addresses);
+    held.filter(|a| match owners.get(&a.address) {
+        None => true,
+        Some(Membership::Excluded) => a.admin == AdminState::Down,
+        Some(Membership::Member | Membership::Draining) => false,
+    })
+    .map(|a| a.address)
+    .collect()
 }
 
 /// Whether there is no node at all for any pool.

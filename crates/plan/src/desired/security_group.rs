@@ -147,6 +147,14 @@ pub(crate) fn leads_to(group: &SecurityGroup, address: IpAddr) -> bool {
     addresses(&group.rules).contains(&address)
 }
 
+/// Addresses that rules of ours lead to.
+pub(crate) fn open_addresses(draft: &Draft<'_>) -> BTreeSet<IpAddr> {
+    match &draft.world.azure.security_group {
+        Fact::Known(Some(group)) => addresses(&group.rules),
+        Fact::Known(None) | Fact::Unknown | Fact::Unreadable(_) => BTreeSet::new(),
+    }
+}
+
 fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
     let after = addresses(&after.rules);
     addresses(&before.rules).into_iter().filter(|a| !after.contains(a)).collect()
@@ -202,7 +210,9 @@ fn node_addresses(
         let balancer = draft.balancers().and_then(|all| all.get(id));
         let pools = balancer.into_iter().flat_map(|b| &b.pools);
         let own = pools.filter(|p| p.name.eq_ignore_ascii_case(&name));
-        found.extend(own.flat_map(|p| &p.addresses).map(|a| a.address));
+        let let_go = balancer.map(|b| pool::let_go(draft, b)).unwrap_or_default();
+        let held = own.flat_map(|p| &p.addresses).map(|a| a.address);
+        found.extend(held.filter(|address| !let_go.contains(address)));
         let nodes = match (seats.local.get(&intent.uid), &seats.backends) {
             (Some(local), _) => local,
             (None, Backends::Nodes(nodes)) => nodes,

@@ -1,14 +1,17 @@
 //! Others who keep things of theirs in the resources that we write.
 
 use super::Company;
+use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::{self, Outbound, objects};
 use crate::stage::Stage;
+use crate::tally::count;
 use azure_emulator::Request;
 use serde_json::{Value, json};
 
 impl Company {
     pub(super) fn neighbour(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
+        count(&mut stage.tally.faults, Fault::TheirEdits.name());
         let number = random.below(3);
         let on_balancer = self.scene.outbound == Outbound::Theirs && random.permille(500);
         let group = scene::security_group();

@@ -1,9 +1,11 @@
 //! Owners of Services: they create, edit, break, mend, delete and create again.
 
 use super::{Company, living, merge};
+use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::{Layout, objects};
 use crate::stage::Stage;
+use crate::tally::count;
 use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};
 
@@ -260,6 +262,7 @@ impl Company {
             let object = ObjectRef::new("services", namespace, name);
             let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
             if stage.kubernetes.patch(object, Part::Main, &patch, now).is_ok() {
+                count(&mut stage.tally.faults, Fault::FinalizerStripped.name());
                 self.stripped = true;
             }
             if random.permille(500) {

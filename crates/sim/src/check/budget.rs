@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// Failed writes of one resource that one process may make in a minute. The back-off alone allows
 /// six; a search for the Service at fault adds two for each halving.
 const FAILURES_A_MINUTE: usize = 24;
+/// Writes of one resource that one process may make in a minute, whatever becomes of them: a seed
+/// makes at most a hundred moves, and each asks for one or two.
+const WRITES_A_MINUTE: usize = 120;
 const MINUTE_MS: u64 = 60_000;
 
 /// What answers have asked for.
@@ -23,6 +26,8 @@ pub struct Budget {
     targets: BTreeMap<(usize, u64, String), u64>,
     /// Failures of this resource's writes.
     failures: BTreeMap<(usize, u64, String), VecDeque<u64>>,
+    /// Writes of this resource.
+    writes: BTreeMap<(usize, u64, String), VecDeque<u64>>,
     /// What answers under way will have asked for once they have arrived.
     coming: Vec<(u64, Asked)>,
 }
@@ -83,6 +88,12 @@ impl Stage {
         let quota = used_up(quotas.manager).max(used_up(quotas.provider)).unwrap_or(0);
         let wait = budget.targets.get(&key).copied().unwrap_or(0);
         let failures = budget.failures.get(&key).map_or(0, VecDeque::len);
+        let writes = budget.writes.entry(key).or_default();
+        writes.push_back(now_ms);
+        while writes.front().is_some_and(|at| at + MINUTE_MS < now_ms) {
+            writes.pop_front();
+        }
+        let writes = writes.len();
         if now_ms < quota {
             let text = format!("{target} is written {} ms before a quota allows", quota - now_ms);
             self.fail("S6", text);
@@ -91,6 +102,9 @@ impl Stage {
             self.fail("S6", text);
         } else if failures > FAILURES_A_MINUTE {
             let text = format!("{target} failed {failures} times within a minute");
+            self.fail("S6", text);
+        } else if writes > WRITES_A_MINUTE {
+            let text = format!("{target} is written {writes} times within a minute");
             self.fail("S6", text);
         }
     }

@@ -227,6 +227,7 @@ impl Stage {
         let mut text = String::from("it does not come right:");
         if !self.rests() {
             text.push_str(" something is under way;");
+            self.queued().iter().for_each(|line| text.push_str(&format!(" {line};")));
         }
         self.unfinished().iter().for_each(|line| text.push_str(&format!(" {line};")));
         for process in self.processes.iter().filter(|p| p.may_write(self.now_ms)) {
@@ -238,6 +239,9 @@ impl Stage {
                 for wait in &service.waits {
                     text.push_str(&format!(" {} waits for {wait};", service.name));
                 }
+            }
+            for need in controller.readings() {
+                text.push_str(&format!(" reading {need} again and again;"));
             }
             for (need, why, _) in controller.unread() {
                 text.push_str(&format!(" {need}: {why};"));

@@ -42,6 +42,7 @@ pub(super) fn json(result: &Result, seconds: f64) -> Value {
         "faults": tally.faults,
         "faultsNeverMet": missing(result),
         "crashPoints": tally.crashes,
+        "crashPointsNeverMet": tally.crashes_never_met(),
         "moves": tally.moves,
         "checks": tally.checks,
         "layouts": tally.layouts,
@@ -95,6 +96,10 @@ pub(super) fn text(result: &Result, seconds: f64, single: bool) -> String {
         let _ = writeln!(out, "faults never met: {}", missing.join(", "));
     }
     table(&mut out, "crash points met", &tally.crashes);
+    let missing = tally.crashes_never_met();
+    if !missing.is_empty() {
+        let _ = writeln!(out, "crash points never met: {}", missing.join(", "));
+    }
     table(&mut out, "moves", &tally.moves);
     table(&mut out, "checks", &tally.checks);
     out
