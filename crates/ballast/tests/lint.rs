@@ -227,6 +227,7 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("SecurityRuleNameTaken", "needs somebody else's security rule"),
     ("SecurityGroupNotFound", "whether it is there, only Azure knows"),
     ("SubnetNotFound", "which subnets there are, only Azure knows"),
+    ("NodePortTaken", "needs a rule in Azure that leads to another Service's node port"),
     ("PinnedAddressUnusable", "which addresses a subnet has, only Azure knows"),
     ("PinnedAddressNotFound", "which public IPs there are, only Azure knows"),
     ("PublicIpNotFound", "which public IPs there are, only Azure knows"),

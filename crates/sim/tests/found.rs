@@ -273,7 +273,7 @@ fn a_node_port_that_another_service_has_got_is_not_led_to_by_the_old_rule() {
     let mut lab = settled(&[six.clone()]);
     let service = |lab: &Laboratory, index| {
         let named = name(index);
-        let object = kube_emulator::ObjectRef::new("services", "default", &named);
+        let object = ObjectRef::new("services", "default", &named);
         lab.kubernetes.get(object).expect("it is there")
     };
     let port = service(&lab, 0)["spec"]["ports"][0]["nodePort"].clone();
