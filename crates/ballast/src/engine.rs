@@ -6,6 +6,7 @@ use control::{Controller, Effect, Event, Histogram, Options};
 use edge::clock::Clock;
 use edge::kubernetes::sources::{SourceSettings, sources};
 use edge::kubernetes::{Sender, watch_all};
+use edge::lease::leader::Leader;
 use edge::lease::{Election, Held, LeaseSettings};
 use edge::notice::NoticeSink;
 use edge::runner::{Runner, Step, channel};
@@ -14,7 +15,7 @@ use model::Policy;
 use model::policy::Layout;
 use model::world::Kind;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,7 @@ const STEP_BOUNDS_US: [u64; 9] =
 pub struct SharedController {
     controller: Arc<Mutex<Controller>>,
     steps_us: Arc<Mutex<Histogram>>,
+    leader: Arc<OnceLock<Leader>>,
 }
 
 impl SharedController {
@@ -35,7 +37,14 @@ impl SharedController {
     #[must_use]
     pub fn new(controller: Controller) -> Self {
         let steps_us = Arc::new(Mutex::new(Histogram::new(&STEP_BOUNDS_US)));
-        Self { controller: Arc::new(Mutex::new(controller)), steps_us }
+        let controller = Arc::new(Mutex::new(controller));
+        Self { controller, steps_us, leader: Arc::default() }
+    }
+
+    /// Who leads; `None` where processes do not take turns.
+    #[must_use]
+    pub fn leader(&self) -> Option<&Leader> {
+        self.leader.get()
     }
 
     /// How long its steps took, in microseconds: taking in what happened, planning, and making
@@ -114,7 +123,15 @@ impl Engine {
         stop: CancellationToken,
     ) -> Result<(), Failure> {
         let policy = controller.look(|c| c.policy().clone());
-        self.drive(controller, &policy, lease, classes, stop).await.map(|_| ())
+        let (sender, receiver) = channel();
+        let election = self.stand(lease, &sender)?;
+        if let Some(election) = &election {
+            // A controller is run once.
+            let _ = controller.leader.set(election.leader());
+        }
+        self.watch(&policy, classes, &sender, &stop);
+        self.go(controller, election, (sender, receiver), stop).await;
+        Ok(())
     }
 
     /// As [`Engine::run`], with something around the controller, which is given back.
@@ -130,26 +147,43 @@ impl Engine {
         stop: CancellationToken,
     ) -> Result<S, Failure> {
         let (sender, receiver) = channel();
-        let election = lease
-            .map(|settings| {
-                Election::start(self.client.clone(), settings, self.clock, sender.clone())
-            })
-            .transpose()
-            .map_err(|e| Failure::new(Exit::Usage, e))?;
-        let held = election.as_ref().map_or_else(Held::always, Election::held);
+        let election = self.stand(lease, &sender)?;
         self.watch(policy, classes, &sender, &stop);
+        Ok(self.go(controller, election, (sender, receiver), stop).await)
+    }
+
+    /// Runs for leader, where processes take turns.
+    fn stand(
+        &self,
+        lease: Option<LeaseSettings>,
+        events: &mpsc::Sender<Event>,
+    ) -> Result<Option<Election>, Failure> {
+        let start =
+            |settings| Election::start(self.client.clone(), settings, self.clock, events.clone());
+        lease.map(start).transpose().map_err(|e| Failure::new(Exit::Usage, e))
+    }
+
+    /// The loop until `stop`; then the lease is given up.
+    async fn go<S: Step>(
+        &self,
+        controller: S,
+        election: Option<Election>,
+        (sender, receiver): (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+        stop: CancellationToken,
+    ) -> S {
+        let held = election.as_ref().map_or_else(Held::always, Election::held);
         let controller = self.runner(held).run(controller, sender, receiver, stop).await;
         if let Some(election) = election {
             election.release().await;
         }
-        Ok(controller)
+        controller
     }
 
     /// The loop, with this right to write.
     pub(crate) fn runner(&self, held: Held) -> Runner {
         Runner {
             clock: self.clock,
-            azure: Arc::new(self.azure.sender.clone()),
+            azure: Arc::new(self.azure.sender.clone().under_lease(held.clone(), self.clock)),
             kubernetes: Arc::new(Sender::new(self.client.clone())),
             held,
             notices: self.notices.clone(),

@@ -5,7 +5,7 @@ use crate::console::access::{Access, guard};
 use crate::engine::SharedController;
 use crate::metrics;
 use crate::metrics::exposition::Format;
-use crate::status::StatusDocument;
+use crate::status::{LeaderStatus, StatusDocument};
 use axum::Router;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
@@ -108,7 +108,8 @@ impl Pages {
             return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response();
         };
         let now_ms = self.clock.now_ms();
-        let document = controller.look(|c| StatusDocument::of_controller(c, now_ms));
+        let mut document = controller.look(|c| StatusDocument::of_controller(c, now_ms));
+        document.leader = controller.leader().map(|leader| LeaderStatus::of(leader, now_ms));
         let json = [(CONTENT_TYPE, "application/json")];
         match serde_json::to_string(&document) {
             Ok(text) => (json, text).into_response(),

@@ -2,6 +2,7 @@
 
 use control::budget::Level;
 use control::{Controller, DriftOutcome, DriftRecord};
+use edge::lease::leader::{Leader, Standing};
 use model::kubernetes::Service;
 use model::report::{ServiceReport, State, Wait};
 use model::{Policy, Report, ResourceId, ServiceUid, World};
@@ -16,6 +17,9 @@ pub struct StatusDocument {
     pub cluster: String,
     /// When it was made, in milliseconds since the Unix epoch.
     pub now_ms: u64,
+    /// Who writes; absent where processes do not take turns, and where no controller was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<LeaderStatus>,
     /// By namespace and name.
     pub services: Vec<ServiceStatus>,
     /// Addresses of nodes that drain before they leave pools.
@@ -33,6 +37,56 @@ pub struct StatusDocument {
     /// Azure reads sent since the start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reads: Option<u64>,
+}
+
+/// Which of several processes writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderStatus {
+    /// Whether it is the process that was asked.
+    pub this_process: bool,
+    /// The leader's name in the Lease; absent where nobody is known to lead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// The name of the process that was asked.
+    pub identity: String,
+    /// The Lease, as `namespace/name`.
+    pub lease: String,
+    /// Why nobody is known to lead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+impl LeaderStatus {
+    /// As the election sees it now.
+    #[must_use]
+    pub fn of(leader: &Leader, now_ms: u64) -> Self {
+        let standing = leader.standing(now_ms);
+        let this_process = standing == Standing::Ours;
+        let (holder, trouble) = match standing {
+            Standing::Ours => (Some(leader.identity().to_owned()), None),
+            Standing::Theirs(holder) => (Some(holder), None),
+            Standing::Nobody(why) => (None, Some(why)),
+        };
+        let (identity, lease) = (leader.identity().to_owned(), leader.lease().to_owned());
+        Self { this_process, holder, identity, lease, trouble }
+    }
+
+    /// In one line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let Self { this_process, holder, identity, lease, trouble } = self;
+        match holder {
+            Some(holder) if *this_process => format!("Leader: this process, {holder}"),
+            Some(holder) => format!("Leader: {holder}; this process, {identity}, stands by"),
+            None => {
+                let why = trouble.as_deref().unwrap_or("it is free");
+                format!(
+                    "Leader: nobody known; this process, {identity}, wants Lease {lease}: {why}"
+                )
+            }
+        }
+    }
 }
 
 /// One Service.
@@ -148,6 +202,7 @@ impl StatusDocument {
         Self {
             cluster: policy.cluster.to_string(),
             now_ms,
+            leader: None,
             services,
             draining: report.draining.iter().flatten().map(ToString::to_string).collect(),
             troubles: report.findings.iter().map(ToString::to_string).collect(),

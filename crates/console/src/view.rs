@@ -12,6 +12,8 @@ pub struct Head {
     pub version: String,
     /// When the page is made, in milliseconds since the Unix epoch.
     pub now_ms: u64,
+    /// Who leads, in one line; empty where processes do not take turns.
+    pub leader: String,
     /// Why nothing is known yet; one line each.
     pub troubles: Vec<String>,
 }

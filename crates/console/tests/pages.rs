@@ -166,7 +166,12 @@ fn stage(count: usize, name: impl Fn(usize) -> String) -> Stage {
     }];
     let names: Vec<String> = (0..count).map(&name).collect();
     Stage {
-        head: Head { cluster: EVIL.to_owned(), now_ms: NOW_MS, ..Head::default() },
+        head: Head {
+            cluster: EVIL.to_owned(),
+            leader: format!("Leader: {EVIL}"),
+            now_ms: NOW_MS,
+            ..Head::default()
+        },
         world,
         snapshot,
         plan: a_plan(&names),

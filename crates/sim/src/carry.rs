@@ -6,7 +6,7 @@ use crate::refusal::{azure_fault, refusal};
 use crate::scene;
 use crate::stage::{Happening, Rightful, Sent, Stage};
 use crate::tally::count;
-use crate::weather::{Crash, Side};
+use crate::weather::{Crash, Side, Weather};
 use crate::wire;
 use arm::{Answer, Method, Request, Target, TransportFault};
 use azure_emulator::{Fault as AzureFault, FaultKind};
@@ -168,8 +168,12 @@ impl Stage {
         self.processes[number].outstanding += 1;
         self.pairs.extend(self.under_way.keys().map(|other| (*other, id)));
         self.under_way.insert(id, ());
+        let reads = matches!(&effect, Effect::Azure { request, .. } if !request.method.is_write());
+        if !reads && matches!(self.weather, Weather::Scripted(_)) {
+            self.writes.push(id);
+        }
         // Standing still between the look at the lease and the sending is what fencing is for.
-        let pause_ms = self.weather.pause_ms().unwrap_or(0);
+        let pause_ms = self.weather.pause_ms(id).unwrap_or(0);
         if pause_ms > 0 {
             count(&mut self.tally.faults, Fault::Pause.name());
             self.trace.say(self.now_ms, || format!("process {number} pauses for {pause_ms} ms"));

@@ -1,11 +1,14 @@
 //! Small scenarios, in which a crash at every effect, the loss of every answer and every swap of
-//! two answers under way at the same time are tried, one after the other.
+//! two answers under way at the same time are tried, one after the other; and a leader that stands
+//! still before every write while another takes over.
 
+use crate::canary::{Canary, Mutant};
 use crate::check::Breach;
 use crate::check::ends::{Form, difference};
 use crate::scene::{Layout, Outbound, Scene, objects};
 use crate::stage::Stage;
 use crate::swarm::Pace;
+use crate::trace::Trace;
 use crate::weather::{Script, Side, Weather};
 use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};
@@ -133,19 +136,110 @@ pub fn enumerate(scenario: Scenario, layout: Layout, swaps: usize) -> Points {
     points
 }
 
+/// How long a leader stands still: long enough for another to take over and to be done.
+const PAUSE_MS: u64 = 60_000;
+/// When more is asked for while it stands still.
+const AGAIN_MS: u64 = 25_000;
+
+/// What leaders that stand still came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pauses {
+    /// Writes before which the leader stood still, after its look at the lease.
+    pub tried: u64,
+    /// Writes of theirs that reached Azure late and were refused.
+    pub refused: u64,
+    /// Pauses that did not end right, with what broke.
+    pub wrong: Vec<String>,
+}
+
+/// Two processes. The leader stands still at each write in turn, after its look at the lease and
+/// before the write is on its way. The other takes over, is asked for more and does it. Then the
+/// first one's write arrives.
+#[must_use]
+pub fn enumerate_pauses(scenario: Scenario, layout: Layout, canary: Option<Canary>) -> Pauses {
+    let mut pauses = Pauses::default();
+    let fair = play_two(scenario, layout, Script::default(), None);
+    let want = match fair.end {
+        Ok(want) => want,
+        Err(breach) => {
+            pauses.wrong.push(format!("without a pause: {}: {}", breach.rule, breach.text));
+            return pauses;
+        }
+    };
+    for call in fair.writes {
+        let script = Script { pause: Some((call, PAUSE_MS)), ..Script::default() };
+        let played = play_two(scenario, layout, script, canary);
+        pauses.tried += 1;
+        pauses.refused += played.refused;
+        match played.end {
+            Err(Breach { rule, text, .. }) => {
+                pauses.wrong.push(format!("pause at call {call}: {rule}: {text}"));
+            }
+            Ok(form) if form != want => {
+                let lines = difference(&form, &want).join("\n");
+                pauses.wrong.push(format!("pause at call {call}: another end: {lines}"));
+            }
+            Ok(_) => {}
+        }
+    }
+    pauses
+}
+
 struct Played {
     end: Result<Form, Breach>,
     effects: std::ops::Range<u64>,
     calls: std::ops::Range<u64>,
     pairs: Vec<(u64, u64)>,
+    refused: u64,
+    writes: Vec<u64>,
 }
 
 /// Plays one scenario. Effects are numbered from the start, so that a script means the same point
 /// each time.
 fn play(scenario: Scenario, layout: Layout, script: Script) -> Played {
+    let (scene, mut stage) = set(scenario, layout, script, 1);
+    stage.settle(LIMIT_MS);
+    let (effects, calls) = (stage.numbers.0 + 1, stage.numbers.1 + 1);
+    stage.pairs.clear();
+    act(scenario, &scene, &mut stage);
+    finish(stage, effects, calls)
+}
+
+/// Plays one scenario with two processes, and asks for more while one may stand still.
+fn play_two(scenario: Scenario, layout: Layout, script: Script, canary: Option<Canary>) -> Played {
+    let (scene, mut stage) = set(scenario, layout, script, 2);
+    stage.settle(LIMIT_MS);
+    stage.trace = Trace::kept();
+    stage.mutant = canary.map(Mutant::new);
+    let (effects, calls) = (stage.numbers.0 + 1, stage.numbers.1 + 1);
+    stage.writes.clear();
+    act(scenario, &scene, &mut stage);
+    stage.advance(stage.now_ms + AGAIN_MS);
+    // Without a pause everything is at rest by now.
+    let writes = std::mem::take(&mut stage.writes);
+    ask_for_more(scenario, &mut stage);
+    stage.advance(stage.now_ms + PAUSE_MS);
+    let mut played = finish(stage, effects, calls);
+    played.writes = writes;
+    played
+}
+
+fn ask_for_more(scenario: Scenario, stage: &mut Stage) {
+    let again: &[u64] = if scenario == Scenario::Delete { &[0, 1] } else { &[2] };
+    for slot in again {
+        let now = stage.now_ms;
+        let _ = stage.kubernetes.create(objects::service("default", *slot), now);
+    }
+    stage.follow();
+    let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
+    patch(stage, "web-1", json!({"metadata": {"annotations": {key: "20"}}}));
+}
+
+/// A stage on which a scenario can begin. Effects and calls are numbered from here.
+fn set(scenario: Scenario, layout: Layout, script: Script, processes: usize) -> (Scene, Stage) {
     let scene = Scene { layout, nodes: 3, outbound: Outbound::None, uids: 7 };
     let pace = Pace { azure_ms: 10, api_ms: 2, watch_ms: 1, operation_ms: 50 };
-    let mut stage = Stage::new(scene.clone(), pace, Weather::Scripted(script), 1);
+    let mut stage = Stage::new(scene.clone(), pace, Weather::Scripted(script), processes);
     if layout == Layout::Containers {
         for slot in 0..2 {
             add_pod(&mut stage, slot, slot);
@@ -154,10 +248,10 @@ fn play(scenario: Scenario, layout: Layout, script: Script) -> Played {
     if !matches!(scenario, Scenario::Create | Scenario::CreateAndDelete) {
         create_two(&mut stage);
     }
-    stage.settle(LIMIT_MS);
-    let (effects, calls) = (stage.numbers.0 + 1, stage.numbers.1 + 1);
-    stage.pairs.clear();
-    act(scenario, &scene, &mut stage);
+    (scene, stage)
+}
+
+fn finish(mut stage: Stage, effects: u64, calls: u64) -> Played {
     let done = stage.settle(LIMIT_MS);
     // What a list may not show yet is waited for.
     stage.advance(stage.now_ms + 10 * 60_000);
@@ -175,11 +269,15 @@ fn play(scenario: Scenario, layout: Layout, script: Script) -> Played {
         Some(breach) => Err(breach),
         None => Ok(stage.form()),
     };
+    let late = stage.trace.lines.iter().flatten();
+    let refused = late.filter(|line| line.contains("-> 412")).count() as u64;
     Played {
         end,
+        refused,
         effects: effects..stage.numbers.0 + 1,
         calls: calls..stage.numbers.1 + 1,
         pairs: stage.pairs,
+        writes: stage.writes,
     }
 }
 

@@ -6,6 +6,7 @@ pub mod check;
 pub mod exhaust;
 pub mod fault;
 pub mod laboratory;
+pub mod life;
 pub mod process;
 pub mod random;
 pub mod run;
@@ -20,7 +21,6 @@ pub mod weather;
 pub mod wire;
 
 mod carry;
-mod life;
 mod refusal;
 
 pub use laboratory::{Laboratory, Moment, Witness};

@@ -5,6 +5,15 @@ use crate::stage::{Happening, Stage};
 use control::{Event, Leadership};
 use model::Policy;
 
+/// How a process ends for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It was asked to, and gave the lease back.
+    Released,
+    /// It crashed, and its lease has to run out.
+    Crashed,
+}
+
 impl Stage {
     /// A process renews the lease, asks for it, or notices that it has lost it.
     pub(crate) fn renew(&mut self, number: usize) {
@@ -34,7 +43,7 @@ impl Stage {
                 }
                 Some(Leadership::Held)
             }
-            Hold::Since(_) | Hold::Not | Hold::Always => None,
+            Hold::Since(_) | Hold::Not | Hold::Always | Hold::Ended => None,
         };
         if let Some(leadership) = news {
             process.inbox.push(Event::Leadership(leadership));
@@ -56,6 +65,16 @@ impl Stage {
             mutant.restart();
         }
         self.arrange_watches();
+    }
+
+    /// A process ends for good, and what it sent is still on its way.
+    pub fn end(&mut self, number: usize, ending: Ending) {
+        let me = (number, self.processes[number].epoch);
+        self.kill(number, "for good");
+        self.processes[number].hold = Hold::Ended;
+        if ending == Ending::Released && self.lease.holder == Some(me) {
+            self.lease.holder = None;
+        }
     }
 
     /// Every process ends in order and starts again with this cloud config.

@@ -51,6 +51,8 @@ pub enum Hold {
     Since(u64),
     /// Somebody else has it.
     Not,
+    /// The process has ended, and no other starts in its place.
+    Ended,
 }
 
 /// One process.
@@ -133,7 +135,7 @@ impl Process {
         match self.hold {
             Hold::Always => true,
             Hold::Since(renewed) => now_ms < renewed + RENEW_MS,
-            Hold::Not => false,
+            Hold::Not | Hold::Ended => false,
         }
     }
 

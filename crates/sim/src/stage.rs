@@ -142,6 +142,8 @@ pub struct Stage {
     pub numbers: (u64, u64),
     /// Calls that were under way at the same time: for swaps.
     pub pairs: Vec<(u64, u64)>,
+    /// Calls that write, to Azure or to Kubernetes, where it is written down what befalls them.
+    pub writes: Vec<u64>,
     pub(crate) under_way: BTreeMap<u64, ()>,
     pub(crate) swapped: BTreeMap<u64, Happening>,
     pub(crate) scene: Scene,
@@ -180,6 +182,7 @@ impl Stage {
             mutant: None,
             numbers: (0, 0),
             pairs: Vec::new(),
+            writes: Vec::new(),
             under_way: BTreeMap::new(),
             swapped: BTreeMap::new(),
             scene,
@@ -267,10 +270,13 @@ impl Stage {
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         let rests = |(number, process): (usize, &Process)| {
+            if process.hold == Hold::Ended {
+                return true;
+            }
             let leads = match process.hold {
                 Hold::Always => true,
                 Hold::Since(_) => self.lease.holder == Some((number, process.epoch)),
-                Hold::Not => false,
+                Hold::Not | Hold::Ended => false,
             };
             process.inbox.is_empty()
                 && process.paused_until <= self.now_ms
@@ -305,7 +311,7 @@ impl Stage {
     }
 
     /// What the checks and the watches make of what has changed in the cluster.
-    pub(crate) fn follow(&mut self) {
+    pub fn follow(&mut self) {
         if self.kubernetes.revision() != self.seen_revision {
             self.truth.follow(&self.kubernetes);
             self.arrange_watches();
@@ -324,7 +330,7 @@ impl Stage {
             Happening::AzureArrives(..) | Happening::ApiArrives(..) => return,
         };
         let process = &mut self.processes[number];
-        if epoch.is_some_and(|epoch| epoch != process.epoch) {
+        if epoch.is_some_and(|epoch| epoch != process.epoch) || process.hold == Hold::Ended {
             return;
         }
         if let Happening::Wake(_, _, at) = happening

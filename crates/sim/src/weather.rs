@@ -108,6 +108,9 @@ pub struct Script {
     pub lose: Option<(u64, Side)>,
     /// These two calls' answers change places.
     pub swap: Option<(u64, u64)>,
+    /// Between its look at the lease and the sending of this call, the process stands still for so
+    /// many milliseconds.
+    pub pause: Option<(u64, u64)>,
 }
 
 /// Before or after a thing takes effect.
@@ -221,9 +224,15 @@ impl Weather {
         }
     }
 
-    /// For how long the process stands still before it sends an effect.
-    pub fn pause_ms(&mut self) -> Option<u64> {
-        let Self::Drawn(drawn) = self else { return None };
+    /// For how long the process stands still before it sends a numbered call.
+    pub fn pause_ms(&mut self, call: u64) -> Option<u64> {
+        let drawn = match self {
+            Self::Fair => return None,
+            Self::Scripted(script) => {
+                return script.pause.filter(|(at, _)| *at == call).map(|(_, ms)| ms);
+            }
+            Self::Drawn(drawn) => drawn,
+        };
         let strength = drawn.strength(Fault::Pause);
         (strength > 0 && drawn.crash.permille(strength.div_ceil(4)))
             .then(|| *drawn.crash.pick(&[3_000, 12_000, 25_000, 90_000, 240_000]))

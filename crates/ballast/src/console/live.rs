@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use edge::lease::leader::Leader;
 use futures_util::stream;
 use serde_json::json;
 use std::convert::Infallible;
@@ -16,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 const PACE: Duration = Duration::from_millis(250);
 
 /// One number for each thing that pages show.
-type Stamp = (Option<[u64; 5]>, u64, u64);
+type Stamp = (Option<[u64; 6]>, u64, u64);
 
 struct Listener {
     console: Console,
@@ -59,9 +60,10 @@ impl Listener {
 fn stamp(console: &Console) -> Stamp {
     // A controller that is busy planning is looked at next time.
     let counts = console.controller.get().and_then(|controller| {
+        let turns = controller.leader().map_or(0, Leader::changes);
         controller.try_look(|c| {
             let n = c.counts();
-            [n.writes, n.reads, n.kubernetes, n.plans, n.failures]
+            [n.writes, n.reads, n.kubernetes, n.plans, n.failures, turns]
         })
     });
     (counts, lock(&console.history).seen(), console.kept.followed())

@@ -115,11 +115,11 @@ impl Console {
             let now_ms = console.clock.now_ms();
             let Some(controller) = console.controller.get() else {
                 let why = lock(&console.starting).clone();
-                let text = page::message(&views::head(None, now_ms), "Starting", &why);
+                let text = page::message(&views::head(None, None, now_ms), "Starting", &why);
                 return (StatusCode::SERVICE_UNAVAILABLE, text);
             };
             let seen = console.kept.see(controller, now_ms);
-            let head = views::head(Some(&seen), now_ms);
+            let head = views::head(Some(&seen), controller.leader(), now_ms);
             match make(&console, &seen, &head) {
                 Some(text) => (StatusCode::OK, text),
                 None => {

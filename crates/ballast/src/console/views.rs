@@ -6,11 +6,13 @@ use crate::output::Paint;
 use crate::render::explain as explained;
 use crate::render::plan::{self as documents, PlanDocument};
 use crate::render::tree;
+use crate::status::LeaderStatus;
 use ::console::history::{Entry, Kind};
 use ::console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
 use ::console::view::{Budget, Calls, DriftLine, Head, Snapshot};
 use control::budget::{Level, Waiting};
 use control::{Controller, DriftOutcome, Notice, NoticeKind};
+use edge::lease::leader::Leader;
 use model::{Policy, ResourceId, ServiceName, World};
 use plan::explain::explain;
 use plan::forecast::forecast;
@@ -18,11 +20,12 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// What stands on every page.
-pub(super) fn head(seen: Option<&Seen>, now_ms: u64) -> Head {
+pub(super) fn head(seen: Option<&Seen>, leader: Option<&Leader>, now_ms: u64) -> Head {
     Head {
         cluster: seen.map(|s| s.policy.cluster.to_string()).unwrap_or_default(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now_ms,
+        leader: leader.map(|l| LeaderStatus::of(l, now_ms).line()).unwrap_or_default(),
         troubles: seen.map(|s| s.unready.clone()).unwrap_or_default(),
     }
 }

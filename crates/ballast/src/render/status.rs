@@ -8,6 +8,9 @@ use crate::status::{DriftStatus, ServiceStatus, StatusDocument};
 #[must_use]
 pub fn render(document: &StatusDocument, paint: Paint) -> String {
     let mut text = String::new();
+    if let Some(leader) = &document.leader {
+        text.push_str(&paint.ink(Ink::Dim, format!("{}\n", leader.line())));
+    }
     for trouble in &document.troubles {
         text.push_str(&paint.ink(Ink::Red, format!("! {trouble}\n")));
     }
@@ -114,6 +117,7 @@ pub fn span(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::LeaderStatus;
 
     fn service(name: &str, state: &str) -> ServiceStatus {
         ServiceStatus {
@@ -158,6 +162,33 @@ default/a    waiting     3s     -              -          the finalizer to be wr
 ";
         assert_eq!(render(&document, Paint::Plain), want);
         assert!(render(&document, Paint::Colored).contains("\u{1b}[32mprogrammed"));
+    }
+
+    #[test]
+    fn the_leader_stands_first() {
+        let mut leader = LeaderStatus {
+            this_process: true,
+            holder: Some("a_1".into()),
+            identity: "a_1".into(),
+            lease: "kube-system/ballast".into(),
+            trouble: None,
+        };
+        let line = |leader: &LeaderStatus| {
+            let document =
+                StatusDocument { leader: Some(leader.clone()), ..StatusDocument::default() };
+            let text = render(&document, Paint::Plain);
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(line(&leader), "Leader: this process, a_1");
+        leader.this_process = false;
+        leader.holder = Some("b_2".into());
+        assert_eq!(line(&leader), "Leader: b_2; this process, a_1, stands by");
+        leader.holder = None;
+        leader.trouble = Some("HTTP 403".into());
+        assert_eq!(
+            line(&leader),
+            "Leader: nobody known; this process, a_1, wants Lease kube-system/ballast: HTTP 403"
+        );
     }
 
     #[test]

@@ -124,6 +124,9 @@ fn is_same(a: &StatusDocument, b: &StatusDocument) -> bool {
 /// One line for each thing that is not as it was.
 fn changes(old: &StatusDocument, new: &StatusDocument) -> String {
     let mut text = String::new();
+    if let Some(leader) = new.leader.as_ref().filter(|_| new.leader != old.leader) {
+        let _ = writeln!(text, "{}", leader.line());
+    }
     for trouble in new.troubles.iter().filter(|t| !old.troubles.contains(t)) {
         let _ = writeln!(text, "! {trouble}");
     }

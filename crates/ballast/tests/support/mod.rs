@@ -81,9 +81,29 @@ impl Process {
         self.end_by("-INT")
     }
 
-    fn end_by(mut self, signal: &str) -> i32 {
+    /// As a machine that is switched off does: nothing is said, nothing is finished.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Stands still until it is told to go on.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Goes on.
+    pub fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    fn end_by(mut self, signal: &str) -> i32 {
+        self.signal(signal);
         // Whatever it still has to say must not fill the pipe.
         let mut rest = Vec::new();
         let _ = self.lines.read_to_end(&mut rest);

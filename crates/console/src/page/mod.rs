@@ -116,6 +116,9 @@ fn write_header(h: &mut Html, head: &Head, place: Place) {
             }
         }
     });
+    if !head.leader.is_empty() {
+        h.leaf("p", &[("class", "leader")], &head.leader);
+    }
 }
 
 fn troubles(h: &mut Html, head: &Head) {

@@ -10,7 +10,9 @@
 
 pub mod headers;
 
+use crate::clock::Clock;
 use crate::credential::{Token, TokenSource};
+use crate::lease::Held;
 use crate::origin::{Origin, OriginError, Scheme};
 use crate::random;
 use crate::web::{Web, WebFault, WebReply};
@@ -33,6 +35,7 @@ pub struct Sender {
     tokens: Option<Arc<dyn TokenSource>>,
     user_agent: HeaderValue,
     limit: Duration,
+    lease: Option<(Held, Clock)>,
 }
 
 /// Why no sender can be made.
@@ -74,13 +77,21 @@ impl Sender {
         };
         let user_agent = HeaderValue::from_str(user_agent)
             .map_err(|_| SenderError::UserAgent(user_agent.to_string()))?;
-        Ok(Self { web, endpoint, tokens, user_agent, limit: REQUEST_LIMIT })
+        Ok(Self { web, endpoint, tokens, user_agent, limit: REQUEST_LIMIT, lease: None })
     }
 
     /// The same sender with another time-out.
     #[must_use]
     pub fn with_limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
+        self
+    }
+
+    /// The same sender, which looks at the lease again when a write is about to go out: to wait for
+    /// a token may have taken longer than the lease lasts.
+    #[must_use]
+    pub fn under_lease(mut self, held: Held, clock: Clock) -> Self {
+        self.lease = Some((held, clock));
         self
     }
 
@@ -153,6 +164,12 @@ impl Sender {
         url: &str,
         token: Option<&Token>,
     ) -> Result<WebReply, TransportFault> {
+        if request.method.is_write()
+            && let Some((held, clock)) = &self.lease
+            && !held.allows(clock.now_ms())
+        {
+            return Err(TransportFault::NotSent("the lease is not held any more".to_owned()));
+        }
         let name = request.method.name();
         let shown = crate::origin::without_query(url);
         let wire = self.build(request, url, token).map_err(|e| {

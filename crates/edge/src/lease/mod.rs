@@ -3,12 +3,14 @@
 //! # Guarantees
 //! Writing is allowed for the renew deadline after the start of the last renewal that succeeded,
 //! which ends before anybody else may take the lease. On release the lease is left without a
-//! holder, so that a waiting process takes it at its next try.
+//! holder, so that a waiting process takes it at its next try. A lease that is not renewed is taken
+//! when it has run out, and not at the next try after that.
 //!
 //! # Assumptions
 //! Clocks of different machines may differ: a holder is judged by how long its record has not
 //! changed before our eyes, never by the times in it.
 
+pub mod leader;
 pub mod record;
 
 use crate::clock::{Clock, micro_time};
@@ -19,6 +21,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Request, StatusCode};
 use kube::Client;
 use kube::client::Body;
+use leader::{Leader, Standing};
 use record::{Claim, Record, Sighting};
 use std::fmt;
 use std::sync::Arc;
@@ -120,6 +123,7 @@ pub fn identity() -> String {
 #[derive(Debug)]
 pub struct Election {
     held: Held,
+    leader: Leader,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -140,25 +144,34 @@ impl Election {
             return Err(LeaseTimesError { lease_ms, renew_deadline_ms, retry_ms });
         }
         let held = Held::never();
+        let leader = Leader::new(&settings, held.clone());
         let stop = CancellationToken::new();
         let candidate = Candidate {
             client,
             settings,
+            leader: leader.clone(),
             clock,
             events,
             held: held.clone(),
             known: None,
             sighting: None,
+            ends_ms: None,
             leading: false,
         };
         let task = tokio::spawn(candidate.run(stop.clone()));
-        Ok(Self { held, stop, task })
+        Ok(Self { held, leader, stop, task })
     }
 
     /// The right to write.
     #[must_use]
     pub fn held(&self) -> Held {
         self.held.clone()
+    }
+
+    /// Who leads.
+    #[must_use]
+    pub fn leader(&self) -> Leader {
+        self.leader.clone()
     }
 
     /// Gives the lease up, so that a successor need not wait for it to run out. Call this when the
@@ -176,9 +189,12 @@ struct Candidate {
     clock: Clock,
     events: mpsc::Sender<Event>,
     held: Held,
+    leader: Leader,
     /// The record as we last read or wrote it; `None` makes the next try read it.
     known: Option<Record>,
     sighting: Option<Sighting>,
+    /// When another's lease runs out, if it is not renewed.
+    ends_ms: Option<u64>,
     leading: bool,
 }
 
@@ -216,10 +232,12 @@ impl Candidate {
                 Ok(()) => {
                     let deadline_ms = started_ms + self.settings.renew_deadline_ms;
                     self.held.set_deadline_ms(deadline_ms);
+                    self.leader.note(Standing::Ours);
                     self.set_leading(true).await;
                     said.clear();
                 }
                 Err(miss) => {
+                    self.show(&miss);
                     if matches!(miss, Miss::Taken(_)) || !self.held.allows(self.clock.now_ms()) {
                         self.held.set_deadline_ms(0);
                         self.set_leading(false).await;
@@ -239,16 +257,33 @@ impl Candidate {
             }
         }
         self.held.set_deadline_ms(0);
+        self.leader.note(Standing::Nobody("this process is ending".to_owned()));
         if self.leading {
             self.give_up().await;
         }
     }
 
-    /// Until the next try, but not past the deadline: losing the lease is told on time.
+    /// What a try that failed tells those who look on.
+    fn show(&self, miss: &Miss) {
+        match miss {
+            Miss::Taken(holder) => self.leader.note(Standing::Theirs(holder.clone())),
+            Miss::Failed(why) if !self.held.allows(self.clock.now_ms()) => {
+                self.leader.note(Standing::Nobody(why.clone()));
+            }
+            Miss::Failed(_) | Miss::Raced => {}
+        }
+    }
+
+    /// Until the next try, but not past the deadline: losing the lease is told on time, and one
+    /// that has run out is taken at once.
     fn pause_ms(&self) -> u64 {
         let retry_ms = random::jittered(self.settings.retry_ms);
-        let left_ms = self.held.deadline_ms().saturating_sub(self.clock.now_ms());
-        if self.leading { retry_ms.min(left_ms + 1) } else { retry_ms }
+        let deadline_ms = match self.leading {
+            true => Some(self.held.deadline_ms()),
+            false => self.ends_ms,
+        };
+        let now_ms = self.clock.now_ms();
+        deadline_ms.map_or(retry_ms, |at| retry_ms.min(at.saturating_sub(now_ms) + 1))
     }
 
     async fn set_leading(&mut self, leading: bool) {
@@ -264,6 +299,7 @@ impl Candidate {
     }
 
     async fn attempt(&mut self) -> Result<(), Miss> {
+        self.ends_ms = None;
         let known = match self.known.take() {
             Some(known) => known,
             None => self.read().await?,
@@ -274,6 +310,7 @@ impl Candidate {
         self.sighting = Some(sighting);
         let holder = known.holder();
         if !holder.is_empty() && holder != self.settings.identity && now_ms < ends_ms {
+            self.ends_ms = Some(ends_ms);
             return Err(Miss::Taken(holder.to_string()));
         }
         let claim = Claim {
