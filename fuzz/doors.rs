@@ -58,7 +58,7 @@ pub fn arm_answer(bytes: &[u8]) {
     let request = Request {
         method: Method::Put,
         target: Target::Path("/subscriptions/s/resourceGroups/g".to_owned()),
-        if_match: None,
+        condition: arm::Condition::None,
         body: Some(json!({})),
         correlation: "c".to_owned(),
     };

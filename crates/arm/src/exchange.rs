@@ -48,6 +48,35 @@ pub enum Target {
     Url(String),
 }
 
+/// What has to be so for Azure to carry out a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// Nothing.
+    #[default]
+    None,
+    /// `If-Match`: the resource is as it was read.
+    Unchanged(Etag),
+    /// `If-None-Match: *`: there is no such resource.
+    Absent,
+}
+
+impl Condition {
+    /// The ETag that has to stand.
+    #[must_use]
+    pub fn if_match(&self) -> Option<&Etag> {
+        match self {
+            Self::Unchanged(etag) => Some(etag),
+            Self::None | Self::Absent => None,
+        }
+    }
+
+    /// What must not stand: `*` is anything.
+    #[must_use]
+    pub fn if_none_match(&self) -> Option<&'static str> {
+        (*self == Self::Absent).then_some("*")
+    }
+}
+
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -55,8 +84,8 @@ pub struct Request {
     pub method: Method,
     /// Where to.
     pub target: Target,
-    /// `If-Match`.
-    pub if_match: Option<Etag>,
+    /// What has to be so for Azure to carry it out.
+    pub condition: Condition,
     /// JSON body.
     pub body: Option<Value>,
     /// `x-ms-correlation-request-id`: the same for a write, its polls and its read-back.

@@ -316,7 +316,13 @@ impl Operation {
 
     fn get(&self, target: Target) -> Request {
         let correlation = self.request.correlation.clone();
-        Request { method: Method::Get, target, if_match: None, body: None, correlation }
+        Request {
+            method: Method::Get,
+            target,
+            condition: crate::Condition::None,
+            body: None,
+            correlation,
+        }
     }
 }
 

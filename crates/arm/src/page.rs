@@ -102,7 +102,7 @@ impl Pages {
                 let request = Request {
                     method: Method::Get,
                     target: target(&link),
-                    if_match: None,
+                    condition: crate::Condition::None,
                     body: None,
                     correlation: self.correlation.clone(),
                 };

@@ -1,7 +1,7 @@
 //! Changes become requests.
 
 use arm::path::{Action as Verb, action_path, resource_path};
-use arm::{Method, Request, Target, body};
+use arm::{Condition, Method, Request, Target, body};
 use model::ResourceId;
 use model::plan::{Action, Change};
 
@@ -29,15 +29,26 @@ pub fn of_change(change: &Change, correlation: String) -> Request {
             (Method::Post, path, Some(body::locations_update(update)))
         }
     };
-    let if_match = change.guard.clone().filter(|_| method != Method::Post);
-    Request { method, target: Target::Path(path), if_match, body, correlation }
+    let condition = match (&change.action, &change.guard) {
+        // One that stood still may come late: what another has made meanwhile stays as it is.
+        (Action::Put { before: None, .. }, _) => Condition::Absent,
+        (_, Some(etag)) if method != Method::Post => Condition::Unchanged(etag.clone()),
+        _ => Condition::None,
+    };
+    Request { method, target: Target::Path(path), condition, body, correlation }
 }
 
 /// Reads one resource.
 #[must_use]
 pub fn of_read(id: &ResourceId, correlation: String) -> Request {
     let target = Target::Path(resource_path(id));
-    Request { method: Method::Get, target, if_match: None, body: None, correlation }
+    Request {
+        method: Method::Get,
+        target,
+        condition: arm::Condition::None,
+        body: None,
+        correlation,
+    }
 }
 
 /// The Service Gateway whose table a target names.

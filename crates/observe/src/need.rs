@@ -11,7 +11,7 @@ pub fn request(need: &Need, policy: &Policy, correlation: &str) -> Request {
     Request {
         method: Method::Get,
         target: Target::Path(need_path(need, policy)),
-        if_match: None,
+        condition: arm::Condition::None,
         body: None,
         correlation: correlation.to_owned(),
     }

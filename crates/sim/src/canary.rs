@@ -296,7 +296,7 @@ impl Mutant {
         }
         let delete = request.method == Method::Delete;
         match self.canary {
-            Canary::IgnoresIfMatch => request.if_match = None,
+            Canary::IgnoresIfMatch => request.condition = arm::Condition::None,
             Canary::DeletesNeighbour if delete => {
                 out.push(
                     self.extra(Method::Delete, &scene::network("publicIPAddresses/theirs-ip")),
@@ -397,7 +397,7 @@ impl Mutant {
         let request = Request {
             method,
             target: Target::Path(format!("{path}?api-version=2025-05-01")),
-            if_match: None,
+            condition: arm::Condition::None,
             body: None,
             correlation: "mutant".to_owned(),
         };

@@ -137,9 +137,9 @@ pub fn enumerate(scenario: Scenario, layout: Layout, swaps: usize) -> Points {
 }
 
 /// How long a leader stands still: long enough for another to take over and to be done.
-const PAUSE_MS: u64 = 60_000;
+const PAUSE_MS: u64 = 120_000;
 /// When more is asked for while it stands still.
-const AGAIN_MS: u64 = 25_000;
+const AGAIN_MS: u64 = 60_000;
 
 /// What leaders that stand still came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -17,8 +17,8 @@ pub fn azure_request(request: &Request, base: &str) -> AzureRequest {
     AzureRequest {
         method: request.method.name().to_owned(),
         path,
-        if_match: request.if_match.as_ref().map(|e| e.as_str().to_owned()),
-        if_none_match: None,
+        if_match: request.condition.if_match().map(|e| e.as_str().to_owned()),
+        if_none_match: request.condition.if_none_match().map(str::to_owned),
         body: request.body.clone(),
         correlation_id: Some(request.correlation.clone()),
     }

@@ -1,6 +1,5 @@
 //! Two processes and one lease: who writes, from when, and what becomes of a late write.
 
-use serde_json::json;
 use sim::canary::Canary;
 use sim::exhaust::{SCENARIOS, Scenario, enumerate_pauses, suits};
 use sim::life::Ending;
@@ -128,21 +127,4 @@ fn without_etags_the_same_pauses_do_harm() {
     let canary = Some(Canary::IgnoresIfMatch);
     let pauses = enumerate_pauses(Scenario::Update, Layout::Single, canary);
     assert!(pauses.wrong.iter().any(|w| w.contains("S5")), "{pauses:#?}");
-}
-
-#[test]
-fn a_process_that_does_not_look_at_the_lease_is_caught() {
-    let mut stage = two();
-    stage.mutant = Some(sim::canary::Mutant::new(Canary::IgnoresLease));
-    stage.processes[0].paused_until = stage.now_ms + 60_000;
-    ask(&mut stage, 1);
-    let body = json!({"spec": {"loadBalancerSourceRanges": ["203.0.113.0/24"]}});
-    stage.advance(stage.now_ms + 59_000);
-    let object = kube_emulator::ObjectRef::new("services", "default", "web-1");
-    let patch = kube_emulator::Patch::Merge(body);
-    let now = stage.now_ms;
-    stage.kubernetes.patch(object, kube_emulator::Part::Main, &patch, now).expect("it is there");
-    stage.follow();
-    stage.settle(LIMIT_MS);
-    assert_eq!(stage.breach.as_ref().map(|breach| breach.rule), Some("S5"), "{:?}", stage.breach);
 }

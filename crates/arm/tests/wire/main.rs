@@ -27,7 +27,7 @@ pub fn request(method: Method) -> Request {
     Request {
         method,
         target: Target::Path("/r?api-version=1".to_owned()),
-        if_match: None,
+        condition: arm::Condition::None,
         body: None,
         correlation: "c".to_owned(),
     }

@@ -7,7 +7,13 @@ const PIP: &str = "/subscriptions/S/resourceGroups/rg/providers/Microsoft.Networ
 
 fn request(method: Method, path: &str) -> Request {
     let target = Target::Path(format!("{path}?api-version=1"));
-    Request { method, target, if_match: None, body: None, correlation: String::new() }
+    Request {
+        method,
+        target,
+        condition: arm::Condition::None,
+        body: None,
+        correlation: String::new(),
+    }
 }
 
 fn reply(status: u16) -> Reply {

@@ -18,7 +18,7 @@ use crate::random;
 use crate::web::{Web, WebFault, WebReply};
 use arm::{Answer, Reply, Request, Target, TransportFault};
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_MATCH, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, USER_AGENT};
 use http::{HeaderValue, StatusCode};
 use http_body_util::Full;
 use std::sync::Arc;
@@ -195,8 +195,11 @@ impl Sender {
             .header("x-ms-client-request-id", random::uuid())
             .header("x-ms-return-client-request-id", "true")
             .header("x-ms-correlation-request-id", &request.correlation);
-        if let Some(etag) = &request.if_match {
+        if let Some(etag) = request.condition.if_match() {
             wire = wire.header(IF_MATCH, etag.as_str());
+        }
+        if let Some(any) = request.condition.if_none_match() {
+            wire = wire.header(IF_NONE_MATCH, any);
         }
         if let Some(token) = token {
             let text = format!("Bearer {}", token.secret.expose());

@@ -15,8 +15,11 @@ fn sender(url: &str) -> Sender {
 
 fn request(method: Method, target: Target) -> Request {
     let body = method.is_write().then(|| json!({"location": "west"}));
-    let if_match = method.is_write().then(|| Etag::new("W/\"1\""));
-    Request { method, target, if_match, body, correlation: "c-1".into() }
+    let condition = match method.is_write() {
+        true => ::arm::Condition::Unchanged(Etag::new("W/\"1\"")),
+        false => ::arm::Condition::None,
+    };
+    Request { method, target, condition, body, correlation: "c-1".into() }
 }
 
 fn path(text: &str) -> Target {

@@ -59,7 +59,13 @@ impl KubernetesCalls for Arc<Cloud> {
 
 fn azure(call: u64, method: Method, path: &str) -> Effect {
     let target = Target::Path(path.into());
-    let request = Request { method, target, if_match: None, body: None, correlation: "c".into() };
+    let request = Request {
+        method,
+        target,
+        condition: arm::Condition::None,
+        body: None,
+        correlation: "c".into(),
+    };
     Effect::Azure { call: CallId(call), request }
 }
 

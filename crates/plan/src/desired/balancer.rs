@@ -434,10 +434,12 @@ fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Bui
             let id = draft.policy.security_group_id();
             waits.push(Wait::Resource { id, until: Until::Released });
         }
+        // Its name outlives it: one that somebody has made anew is not the one to go.
+        let guard = before.etag.clone();
         let before = Resource::LoadBalancer(before);
         let target = before.id().clone();
         let action = Action::Delete { before };
-        draft.change(Change { target, action, guard: None, causes, waits });
+        draft.change(Change { target, action, guard, causes, waits });
     } else if *before != after || before.provisioning == Provisioning::Failed {
         put(draft, Some(before), after, causes, waits);
     }

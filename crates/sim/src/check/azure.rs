@@ -79,6 +79,8 @@ impl Stage {
         let last = self.ledger.terms.get(&key).copied().unwrap_or(0);
         let changed = || match (write.before, write.after) {
             (Some(before), Some(after)) => plain(before) != plain(after),
+            // A late deletion of what is gone.
+            (None, None) => false,
             _ => true,
         };
         // The Service Gateway's tables have no ETag: nothing fences them but the lease's times.
