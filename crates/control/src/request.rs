@@ -42,13 +42,7 @@ pub fn of_change(change: &Change, correlation: String) -> Request {
 #[must_use]
 pub fn of_read(id: &ResourceId, correlation: String) -> Request {
     let target = Target::Path(resource_path(id));
-    Request {
-        method: Method::Get,
-        target,
-        condition: arm::Condition::None,
-        body: None,
-        correlation,
-    }
+    Request { method: Method::Get, target, condition: Condition::None, body: None, correlation }
 }
 
 /// The Service Gateway whose table a target names.

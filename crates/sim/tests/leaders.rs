@@ -98,7 +98,7 @@ fn a_holder_that_stood_still_too_long_does_not_send() {
     assert_eq!(stage.processes[0].hold, Hold::Not);
 }
 
-/// At every write of every scenario.
+/// Before every write of small scenarios.
 #[test]
 fn a_write_that_arrives_after_another_took_over_does_no_harm() {
     let (mut tried, mut refused) = (0, 0);
@@ -109,17 +109,20 @@ fn a_write_that_arrives_after_another_took_over_does_no_harm() {
             if scenario == Scenario::Config || !suits(scenario, layout) {
                 continue;
             }
+            // The others write by the same code.
+            let whole = matches!(layout, Layout::Single | Layout::Containers);
+            if !whole && !matches!(scenario, Scenario::Create | Scenario::Delete) {
+                continue;
+            }
             let pauses = enumerate_pauses(scenario, layout, None);
-            println!("{layout_name} {name}: {pauses:#?}");
             tried += pauses.tried;
             refused += pauses.refused;
             wrong.extend(pauses.wrong.iter().map(|w| format!("{layout_name} {name}: {w}")));
         }
     }
     assert!(wrong.is_empty(), "{} of {tried}:\n{}", wrong.len(), wrong.join("\n"));
-    println!("{tried} calls, {refused} refused");
-    assert!(tried >= 500, "{tried} calls");
-    assert!(refused >= 50, "{refused} late writes were refused");
+    assert!(tried >= 200, "{tried} writes");
+    assert!(refused >= 150, "{refused} late writes were refused");
 }
 
 #[test]

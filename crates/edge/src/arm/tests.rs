@@ -184,3 +184,44 @@ fn plain_http_is_refused_at_construction_and_tls_wants_tokens() {
     let local = Sender::new(web, "http://localhost:1", Some(tokens), "t").unwrap();
     assert!(local.tokens.is_none());
 }
+
+/// While it is asked for a token, the lease is lost.
+#[derive(Debug)]
+struct Slow(Held);
+
+impl TokenSource for Slow {
+    fn token(&self) -> BoxFuture<'_, Result<Token, CredentialError>> {
+        self.0.set_deadline_ms(0);
+        let secret = Secret::new("t".into());
+        Box::pin(async { Ok(Token { secret, expires_ms: u64::MAX, refresh_ms: None }) })
+    }
+
+    fn forget(&self, _: &Token) {}
+}
+
+#[tokio::test]
+async fn a_write_that_waited_for_its_token_longer_than_the_lease_lasts_is_not_sent() {
+    let fake = Fake::start(|_, _| json(200, &json!({}))).await;
+    let held = Held::always();
+    let mut sender = sender(&fake.url).under_lease(held.clone(), Clock::start());
+    sender.send(&request(Method::Put, path("/held"))).await;
+    assert_eq!(fake.seen().len(), 1);
+    sender.tokens = Some(Arc::new(Slow(held)));
+    let answer = sender.send(&request(Method::Put, path("/lost"))).await;
+    assert!(matches!(fault(answer), TransportFault::NotSent(_)));
+    assert_eq!(fake.seen().len(), 1);
+    // Reading is for everybody.
+    reply(sender.send(&request(Method::Get, path("/lost"))).await);
+    assert_eq!(fake.seen().len(), 2);
+}
+
+#[tokio::test]
+async fn a_creation_asks_that_nothing_stands() {
+    let fake = Fake::start(|_, _| json(201, &json!({}))).await;
+    let creation =
+        Request { condition: ::arm::Condition::Absent, ..request(Method::Put, path("/x")) };
+    sender(&fake.url).send(&creation).await;
+    let seen = fake.seen();
+    assert_eq!(seen[0].header("if-none-match"), "*");
+    assert_eq!(seen[0].header("if-match"), "");
+}
