@@ -1,4 +1,4 @@
-//! Processes live, hold the lease, die and start again.
+//! Processes wake, hold the lease, die and start again.
 
 use crate::process::{Hold, LEASE_MS, Process, RENEW_MS, RETRY_MS};
 use crate::stage::{Happening, Stage};
@@ -49,6 +49,18 @@ impl Stage {
             process.inbox.push(Event::Leadership(leadership));
             self.trace.say(now_ms, || format!("process {number}: the lease is {leadership:?}"));
             self.queue_step(number);
+        }
+    }
+
+    /// Wakes a process when it wants to be.
+    pub(crate) fn arrange_wake(&mut self, number: usize) {
+        let process = &mut self.processes[number];
+        let Some(wish) = process.controller.next_wake_ms() else { return };
+        let soonest = if wish <= self.now_ms { self.now_ms + 1 } else { wish };
+        if process.wake_at.is_none_or(|at| at > soonest) {
+            process.wake_at = Some(soonest);
+            let epoch = process.epoch;
+            self.queue_at(soonest, Happening::Wake(number, epoch, soonest));
         }
     }
 

@@ -482,18 +482,6 @@ impl Stage {
         self.arrange_watches();
     }
 
-    /// Wakes a process when it wants to be.
-    pub(crate) fn arrange_wake(&mut self, number: usize) {
-        let process = &mut self.processes[number];
-        let Some(wish) = process.controller.next_wake_ms() else { return };
-        let soonest = if wish <= self.now_ms { self.now_ms + 1 } else { wish };
-        if process.wake_at.is_none_or(|at| at > soonest) {
-            process.wake_at = Some(soonest);
-            let epoch = process.epoch;
-            self.queue_at(soonest, Happening::Wake(number, epoch, soonest));
-        }
-    }
-
     /// Notes that a rule was broken, unless one was before.
     pub(crate) fn fail(&mut self, rule: &'static str, text: String) {
         if self.breach.is_none() {

@@ -205,8 +205,8 @@ confirmed yet are in `ballast_programming_pending_changes`.
 | `/livez`, `/healthz` | 200 `ok` while the process answers: a restart helps with nothing else |
 | `/readyz` | 200 `ok` once all is listed and can be read; else 503 and the reasons, one a line |
 
-A process that waits for the lease is ready, too: it could take over at once. `ballast_ready` is the
-same as a metric.
+A process that waits for the lease is ready, too: it could take over at once
+([who leads](leader.md)). `ballast_ready` is the same as a metric.
 ";
 
 /// The page docs/metrics.md.
