@@ -192,7 +192,7 @@ struct Slow(Held);
 impl TokenSource for Slow {
     fn token(&self) -> BoxFuture<'_, Result<Token, CredentialError>> {
         self.0.set_deadline_ms(0);
-        let secret = Secret::new("t".into());
+        let secret = Secret::new("t");
         Box::pin(async { Ok(Token { secret, expires_ms: u64::MAX, refresh_ms: None }) })
     }
 
