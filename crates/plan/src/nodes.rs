@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Drafts everything. A Service that stands and is refused only when its new place is drafted would
-/// have let go of its old one by then: all is drafted again, with it refused from the start.
+/// have let go of its old one by then, and a new one would have got an address: all is drafted
+/// again, with it refused from the start.
 pub(crate) fn settled<'w>(world: &'w World, policy: &'w Policy) -> Draft<'w> {
     let mut refused: BTreeMap<ServiceUid, Vec<Finding>> = BTreeMap::new();
     loop {
@@ -28,7 +29,8 @@ pub(crate) fn settled<'w>(world: &'w World, policy: &'w Policy) -> Draft<'w> {
     }
 }
 
-/// Services that stand and were refused after others had been planned around them.
+/// Services that were refused after others had been planned around them, or after something had
+/// been drafted for them.
 fn late(
     draft: &Draft<'_>,
     refused: &BTreeMap<ServiceUid, Vec<Finding>>,
@@ -41,17 +43,18 @@ fn late(
     let reasons = |findings: &[Finding]| -> Vec<Finding> {
         findings.iter().filter(|f| f.severity == Severity::Refusal).cloned().collect()
     };
+    let caused = |uid: &ServiceUid| draft.changes.values().any(|c| c.causes.contains(uid));
     let reasoned = kept.map(|(uid, case)| (uid.clone(), &case.base, reasons(&case.findings)));
-    let standing = reasoned.filter(|(_, base, reasons)| {
+    let affected = reasoned.filter(|(uid, base, reasons)| {
         let mut all = draft.balancers().into_iter().flat_map(BTreeMap::values);
         let of_it = |name: &str| name::base_of(name).is_some_and(|b| b.eq_ignore_ascii_case(base));
         let holds = |b: &Arc<LoadBalancer>| {
             let frontends = b.frontends.iter().map(|f| &f.name);
             frontends.chain(b.rules.iter().map(|r| &r.name)).any(|name| of_it(name))
         };
-        !reasons.is_empty() && all.any(holds)
+        !reasons.is_empty() && (caused(uid) || all.any(holds))
     });
-    standing.map(|(uid, _, reasons)| (uid, reasons)).collect()
+    affected.map(|(uid, _, reasons)| (uid, reasons)).collect()
 }
 
 /// Drafts everything, or what has to be read first.

@@ -390,3 +390,48 @@ fn an_address_is_closed_although_its_node_went_while_the_controller_was_dead() {
         }
     }
 }
+
+/// It has rules in Azure and no frontend of its own.
+#[test]
+fn a_refused_edit_of_one_that_shares_an_address_stays_refused_over_a_restart() {
+    let other = Wish { ports: vec![("TCP", 443, None)], ..at(ADDRESS) };
+    let mut lab = settled(&[at(ADDRESS), other]);
+    let ports = vec![("TCP", 443, None), ("TCP", 8443, None)];
+    let edit = Wish { ports, ..at("10.99.0.9") };
+    assert_eq!(writes_after(&mut lab, |lab| edit.replace(lab, 1)), Vec::<String>::new());
+    assert_eq!(findings(&lab), ["PinnedAddressUnusable"]);
+    assert_eq!(writes_after(&mut lab, Laboratory::restart), Vec::<String>::new());
+}
+
+#[test]
+fn a_node_port_that_a_rule_of_others_leads_to_is_refused() {
+    let mut lab = settled(&[plain()]);
+    let id = network("loadBalancers/kubernetes");
+    let mut balancer = lab.azure.resource(&id).expect("it is there");
+    let part = |kind: &str, name: &str| json!({"id": format!("{id}/{kind}/{name}")});
+    let rule = json!({"name": "theirs", "properties": {"protocol": "Tcp", "frontendPort": 7000,
+        "backendPort": 31000, "enableFloatingIP": false,
+        "frontendIPConfiguration": part("frontendIPConfigurations", "outbound"),
+        "backendAddressPool": part("backendAddressPools", "kubernetes")}});
+    let rules = balancer["properties"]["loadBalancingRules"].as_array_mut().expect("rules");
+    rules.push(rule);
+    lab.azure.seed(vec![balancer]);
+    lab.restart();
+    let wish = with(&[("azure-disable-load-balancer-floating-ip", "true")]);
+    let mut service = wish.service(1);
+    service["spec"]["ports"][0]["nodePort"] = json!(31000);
+    let writes = writes_after(&mut lab, |lab| support::create(lab, service));
+    assert_eq!(writes, Vec::<String>::new());
+    assert_eq!(findings(&lab), ["NodePortTaken"]);
+}
+
+/// With floating IP off the destinations are the nodes, which no frontend has.
+#[test]
+fn a_refused_edit_without_floating_ip_leaves_the_ways_to_the_nodes_open() {
+    let off = ("azure-disable-load-balancer-floating-ip", "true");
+    let mut lab = settled(&[with(&[off]), plain()]);
+    let edit = with(&[off, ("azure-pip-name", "nobody")]);
+    assert_eq!(writes_after(&mut lab, |lab| edit.replace(lab, 0)), Vec::<String>::new());
+    assert_eq!(findings(&lab), ["PublicIpNotFound"]);
+    assert_eq!(writes_after(&mut lab, Laboratory::restart), Vec::<String>::new());
+}

@@ -65,11 +65,8 @@ fn keeps(
             let chosen = place.chosen.get(&(intent.uid.clone(), family));
             chosen.is_none_or(|chosen| chosen == id)
         }
-        (FrontendAddress::Private { subnet, address, .. }, Exposure::Internal) => {
-            let wanted = intent.subnet.as_ref().map(|name| draft.policy.subnet_id(name));
-            let pinned = intent.pinned.get(&family);
-            wanted.is_none_or(|wanted| wanted == *subnet)
-                && pinned.is_none_or(|pinned| Some(*pinned) == *address)
+        (FrontendAddress::Private { .. }, Exposure::Internal) => {
+            frontend::is_as_asked(draft, intent, family, own)
         }
         _ => true,
     }

@@ -124,9 +124,7 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
     let subnet_name = intent.subnet.clone().unwrap_or_else(|| draft.policy.subnet_name.clone());
     let subnet = draft.policy.subnet_id(&subnet_name);
     if let Some(own) = own
-        && let FrontendAddress::Private { subnet: there, address, .. } = &own.address
-        && (intent.subnet.is_none() || *there == subnet)
-        && pinned.is_none_or(|p| *address == Some(p))
+        && is_as_asked(draft, intent, family, own)
     {
         return Wanted::Own(own.clone());
     }
@@ -174,6 +172,21 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
         address: FrontendAddress::Private { subnet, family, allocation, address },
         rest: own.map(|f| f.rest.clone()).unwrap_or_else(Rest::default),
     })
+}
+
+/// Whether a frontend is a private one in the subnet and with the address that a Service asks for.
+/// One that is needs no look at the subnet.
+pub(crate) fn is_as_asked(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    frontend: &Frontend,
+) -> bool {
+    let FrontendAddress::Private { subnet, address, .. } = &frontend.address else { return false };
+    let named = intent.subnet.as_ref().map(|name| draft.policy.subnet_id(name));
+    let pinned = intent.pinned.get(&family);
+    named.is_none_or(|named| named == *subnet)
+        && pinned.is_none_or(|pinned| Some(*pinned) == *address)
 }
 
 fn unusable(draft: &Draft<'_>, intent: &Intent, pinned: IpAddr, what: &str) -> Finding {

@@ -48,6 +48,9 @@ pub(super) fn obstacle(
         if let Some(finding) = taken(balancer, intent, *family, name) {
             return Some(finding);
         }
+    }
+    // Known before there is an address.
+    for family in &intent.families {
         let pool = pool::of(draft.policy, intent, *family);
         let id = balancer.id.child("backendAddressPools", &pool);
         if let Some(rule) = contest::foreign_port(draft, balancer, intent, *family, &id) {

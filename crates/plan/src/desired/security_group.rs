@@ -4,14 +4,16 @@
 //! frontends, nodes or Services. Known destinations are kept exactly as long as a Service wants
 //! them; others (another cluster's, say) stay where they are.
 
+mod kept;
 mod room;
 
 use super::public_ip::Chosen;
 use super::{frontend, moving, pool, tags};
-use crate::draft::{Draft, Stance};
+use crate::draft::Draft;
 use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
 use crate::name::{self, SECURITY_RULE};
 use crate::placement::{Backends, Placement};
+use kept::{Kept, kept};
 use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
 use model::kubernetes::{Membership, NodeRole};
 use model::plan::{Action, Change, Resource};
@@ -88,7 +90,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     let wanted = wanted(draft, placement);
     let known = known(draft, placement);
     let mut kept = kept(draft, placement);
-    kept.extend(moving(draft, placement, chosen));
+    kept.destinations.extend(moving(draft, placement, chosen));
     let mut after = SecurityGroup::clone(&group);
     let none = BTreeMap::new();
     if draft.cases.values().any(|c| c.intent().is_some()) {
@@ -365,23 +367,6 @@ fn known(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
     known.into_iter().map(|a| Arc::from(a.to_string())).collect()
 }
 
-/// Destinations of Services that keep what they have.
-fn kept(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
-    let mut kept: BTreeSet<Arc<str>> = BTreeSet::new();
-    for case in draft.cases.values().filter(|c| matches!(c.stance, Stance::Kept)) {
-        kept.extend(case.service.ingress.iter().filter_map(|i| i.ip.clone()));
-        for id in placement.balancers.keys() {
-            let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
-            let own = balancer.frontends.iter().filter(|f| {
-                name::base_of(&f.name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base))
-            });
-            let addresses = own.filter_map(|f| frontend::address_of(draft, f));
-            kept.extend(addresses.map(|a| Arc::from(a.to_string())));
-        }
-    }
-    kept
-}
-
 /// Destinations of Services that are between two load balancers: closing them would only make the
 /// gap longer.
 fn moving(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> BTreeSet<Arc<str>> {
@@ -399,7 +384,7 @@ fn close(
     after: &mut SecurityGroup,
     wanted: &[WantedRule],
     known: &BTreeSet<Arc<str>>,
-    kept: &BTreeSet<Arc<str>>,
+    kept: &Kept,
     draft: &Draft<'_>,
 ) -> BTreeSet<ServiceUid> {
     let by_name: BTreeMap<String, &WantedRule> =
@@ -410,9 +395,10 @@ fn close(
             return true;
         }
         let wanted = by_name.get(&rule.name.to_lowercase());
+        let before = rule.clone();
         rule.destinations.retain(|d| {
             let stays = !known.contains(d)
-                || kept.contains(d)
+                || kept.has(&before, d)
                 || wanted.is_some_and(|w| w.destinations.contains(d));
             if !stays {
                 closed.insert(Arc::clone(d));

@@ -8,7 +8,7 @@ use super::frontend;
 use crate::draft::{Draft, Stance};
 use crate::intent::Intent;
 use crate::name;
-use model::azure::{Frontend, FrontendAddress};
+use model::azure::Frontend;
 use model::report::Wait;
 use model::world::{Fact, Need};
 use model::{Exposure, ServiceUid};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub(crate) fn hold(draft: &mut Draft<'_>) {
     let intents = draft.cases.values().filter_map(|case| case.intent());
     let unread: Vec<(ServiceUid, Need)> = intents
-        .filter(|intent| frontends(draft).any(|f| is_of(&f.name, &intent.base)))
+        .filter(|intent| is_there(draft, intent))
         .filter_map(|intent| Some((intent.uid.clone(), need(draft, intent)?)))
         .collect();
     for (uid, need) in unread {
@@ -28,6 +28,13 @@ pub(crate) fn hold(draft: &mut Draft<'_>) {
         draft.needs.insert(need.clone());
         draft.wait(&uid, Wait::Reading(need));
     }
+}
+
+/// Whether anything of a Service is on a load balancer; one that shares an address has rules only.
+fn is_there(draft: &Draft<'_>, intent: &Intent) -> bool {
+    let mut rules = draft.balancers().into_iter().flat_map(BTreeMap::values).flat_map(|b| &b.rules);
+    rules.any(|r| is_of(&r.name, &intent.base))
+        || frontends(draft).any(|f| is_of(&f.name, &intent.base))
 }
 
 fn frontends<'d>(draft: &'d Draft<'_>) -> impl Iterator<Item = &'d Frontend> {
@@ -62,11 +69,7 @@ fn need(draft: &Draft<'_>, intent: &Intent) -> Option<Need> {
 fn stands(draft: &Draft<'_>, intent: &Intent) -> bool {
     intent.families.iter().all(|family| {
         let name = name::frontend(intent, *family);
-        let pinned = intent.pinned.get(family);
-        frontends(draft).any(|f| {
-            f.name.eq_ignore_ascii_case(&name)
-                && matches!(f.address, FrontendAddress::Private { .. })
-                && pinned.is_none_or(|pinned| frontend::private(f) == Some(*pinned))
-        })
+        let mut own = frontends(draft).filter(|f| f.name.eq_ignore_ascii_case(&name));
+        own.any(|f| frontend::is_as_asked(draft, intent, *family, f))
     })
 }
