@@ -1,6 +1,7 @@
 //! One thread, one clock: the production controller between both emulators' cores.
 
 pub mod actor;
+pub mod bench;
 pub mod canary;
 pub mod check;
 pub mod exhaust;
@@ -23,4 +24,4 @@ pub mod wire;
 mod carry;
 mod refusal;
 
-pub use laboratory::{Laboratory, Moment, Witness};
+pub use laboratory::{Laboratory, Moment, Scrutiny, Witness};

@@ -1,8 +1,14 @@
-//! `ballast bench`: measures the real program between both emulators.
+//! `ballast bench`: measures the real program between both emulators, and the same controller in
+//! simulated time.
 
+mod chart;
 mod child;
 mod cluster;
 pub mod container;
+pub mod page;
+mod progress;
+pub mod simulated;
+mod table;
 
 use crate::exit::Outcome;
 
@@ -17,8 +23,16 @@ pub struct Args {
 /// What is measured.
 #[derive(Debug, clap::Subcommand)]
 pub enum Subject {
-    /// The container load balancer: times, calls and memory at a size
+    /// The container load balancer on this machine: times, calls and memory at a size
     Container(container::Args),
+    /// Services that are created at once, in simulated time
+    Converge(simulated::ConvergeArgs),
+    /// A node more and a node less, in simulated time
+    Nodes(simulated::NodesArgs),
+    /// The container load balancer at rising sizes, in simulated time
+    Pods(simulated::PodsArgs),
+    /// Writes everything in simulated time into a page, between its markers, with its plots
+    Page(page::Args),
 }
 
 /// Measures and prints.
@@ -28,5 +42,9 @@ pub enum Subject {
 pub async fn run(args: Args) -> Outcome {
     match args.subject {
         Subject::Container(args) => container::run(args).await,
+        Subject::Converge(args) => simulated::converge(&args),
+        Subject::Nodes(args) => simulated::nodes(&args),
+        Subject::Pods(args) => simulated::pods(&args),
+        Subject::Page(args) => page::run(&args),
     }
 }

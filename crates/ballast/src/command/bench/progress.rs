@@ -1,0 +1,65 @@
+//! How far a simulation is, on a terminal, once it has taken two seconds.
+
+use sim::bench::Progress;
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+const WIDTH: usize = 24;
+const AFTER: Duration = Duration::from_secs(2);
+const PACE: Duration = Duration::from_millis(100);
+
+/// A line on standard error that is drawn over and over, and gone at the end.
+#[derive(Debug)]
+pub struct Bar {
+    label: String,
+    begun: Instant,
+    drawn: Option<Instant>,
+    terminal: bool,
+}
+
+impl Bar {
+    /// Begins to wait for two seconds.
+    #[must_use]
+    pub fn new(label: String) -> Self {
+        let terminal = io::stderr().is_terminal();
+        Self { label, begun: Instant::now(), drawn: None, terminal }
+    }
+
+    /// Shows how far it is. That it cannot be shown is no reason to stop.
+    pub fn show(&mut self, progress: Progress) {
+        let fresh = self.drawn.is_some_and(|at| at.elapsed() < PACE);
+        if !self.terminal || fresh || self.begun.elapsed() < AFTER {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        let _ = write!(io::stderr(), "\r{}\u{1b}[K", line(&self.label, progress));
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if self.drawn.is_some() {
+            let _ = write!(io::stderr(), "\r\u{1b}[K");
+        }
+    }
+}
+
+fn line(label: &str, progress: Progress) -> String {
+    let Progress { done, of, simulated_ms } = progress;
+    let full = (done * WIDTH).checked_div(of).unwrap_or(0).min(WIDTH);
+    let bar = "█".repeat(full) + &"░".repeat(WIDTH - full);
+    format!("{label} {bar} {done} of {of} Services, {} simulated s", simulated_ms / 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_bar_is_full_when_half_is_done() {
+        let text = line("x", Progress { done: 5, of: 10, simulated_ms: 2_500 });
+        let bar = "█".repeat(12) + &"░".repeat(12);
+        assert_eq!(text, format!("x {bar} 5 of 10 Services, 2 simulated s"));
+        assert!(line("x", Progress { done: 0, of: 0, simulated_ms: 0 }).contains("0 of 0"));
+    }
+}
