@@ -17,7 +17,7 @@ fn assert_has(section: &str, table: &str) {
     for line in table.lines() {
         assert!(
             section.lines().any(|kept| kept == line),
-            "docs/benchmarks.md lacks\n{line}\nwrite it again: ballast bench page; it has\n{section}"
+            "docs/benchmarks.md lacks\n{line}\nrerun ballast bench page; it has\n{section}"
         );
     }
 }
