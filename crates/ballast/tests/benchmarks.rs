@@ -1,4 +1,5 @@
 //! docs/benchmarks.md has what `ballast bench` gives, checked at the small sizes.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
 use ballast::command::bench::page::markers;
 use ballast::command::bench::simulated;

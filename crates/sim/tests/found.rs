@@ -270,7 +270,7 @@ fn a_shared_frontend_goes_with_the_last_service_on_it() {
 #[test]
 fn a_node_port_that_another_service_has_got_is_not_led_to_by_the_old_rule() {
     let six = Wish { families: &["IPv6"], ports: vec![("TCP", 8080, None)], ..inside() };
-    let mut lab = settled(&[six.clone()]);
+    let mut lab = settled(std::slice::from_ref(&six));
     let service = |lab: &Laboratory, index| {
         let named = name(index);
         let object = ObjectRef::new("services", "default", &named);
