@@ -51,7 +51,7 @@ fn names(of: &Value, collection: &str) -> Vec<String> {
 }
 
 fn base(lab: &Laboratory, name: &str) -> String {
-    model::ServiceUid::new(&uid_of(lab, name)).base_name()
+    model::ServiceUid::new(uid_of(lab, name)).base_name()
 }
 
 fn remove_rule(lab: &mut Laboratory, rule: &str) {
