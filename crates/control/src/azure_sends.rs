@@ -250,7 +250,8 @@ impl Controller {
     /// another frontend uses it.
     fn rereads_first(&mut self, change: &Change, now_ms: u64) -> bool {
         let (is_old, most) = match &change.action {
-            Action::Put { before: Some(Resource::LoadBalancer(_)), .. } => {
+            Action::Put { before: Some(Resource::LoadBalancer(_)), .. }
+            | Action::Delete { before: Resource::LoadBalancer(_) } => {
                 let shown = self.lanes.get(&change.target).map_or(0, |lane| lane.members_shown);
                 (shown != self.member_writes, REREADS)
             }

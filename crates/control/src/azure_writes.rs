@@ -72,7 +72,10 @@ impl Controller {
 
     /// Stores what a write has come to.
     fn store(&mut self, change: &Change, body: Option<Value>) {
-        if let Action::Put { after: Resource::PoolMember(_), .. } = &change.action {
+        // Each gives the load balancers that it is about another ETag.
+        let is_member =
+            matches!(&change.action, Action::Put { after: Resource::PoolMember(_), .. });
+        if is_member || change.target.folded().contains("/privatelinkservices/") {
             self.member_writes += 1;
         }
         let (azure, policy) = (&mut self.world.azure, &self.policy);

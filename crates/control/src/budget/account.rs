@@ -14,7 +14,7 @@ const MEASURE_MS: u64 = 3_000;
 enum Gate {
     /// They do.
     Open,
-    /// One at a time, until one is answered: after Azure has closed it, and at the start.
+    /// One at a time, until one is answered: after Azure has closed it.
     Trying,
 }
 
@@ -52,10 +52,10 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub fn new(bucket: Bucket, careful: bool, now_ms: u64) -> Self {
+    pub fn new(bucket: Bucket, now_ms: u64) -> Self {
         Self {
             bucket,
-            gate: if careful { Gate::Trying } else { Gate::Open },
+            gate: Gate::Open,
             closed_until_ms: 0,
             told: false,
             made: 0,

@@ -13,8 +13,8 @@
 //! more as went through: what a storm taught is forgotten within seconds of its end.
 //!
 //! # Restart
-//! A new process knows nothing of what the one before used up. It sends one write and waits for
-//! what Azure says is left before it sends the others.
+//! A new process knows nothing of what the one before used up. It begins with the published limits
+//! and believes the first answer; until then no more than the writes at a time have left.
 
 mod account;
 mod bucket;
@@ -193,11 +193,10 @@ impl Budget {
 
     fn account(&mut self, limit: &Limit, now_ms: u64) -> &mut Account {
         let start = self.start;
-        let account = self.accounts.entry(limit.clone()).or_insert_with(|| {
-            let writes = matches!(limit.kind, LimitKind::Writes | LimitKind::Deletes);
-            let careful = writes && start == Limits::Published;
-            Account::new(bucket(limit.kind, start), careful, now_ms)
-        });
+        let account = self
+            .accounts
+            .entry(limit.clone())
+            .or_insert_with(|| Account::new(bucket(limit.kind, start), now_ms));
         account.pass(now_ms);
         account
     }

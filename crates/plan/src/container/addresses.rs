@@ -26,10 +26,6 @@ pub(super) fn plan(
     uids: &BTreeMap<Arc<str>, ServiceUid>,
 ) {
     let target = names::locations_table(draft.policy);
-    // What is under way changes the table: the next call is made from what comes of it.
-    if draft.world.in_flight.get(&target).is_some_and(|call| !call.causes.is_empty()) {
-        return;
-    }
     let held = held(draft, &target);
     let mut call = Call::default();
     // What goes, goes first: somebody waits for it to be gone.
