@@ -73,9 +73,12 @@ impl Controller {
     /// Stores what a write has come to.
     fn store(&mut self, change: &Change, body: Option<Value>) {
         // Each gives the load balancers that it is about another ETag.
-        let is_member =
-            matches!(&change.action, Action::Put { after: Resource::PoolMember(_), .. });
-        if is_member || change.target.folded().contains("/privatelinkservices/") {
+        if let Action::Put {
+            after: Resource::PoolMember(_) | Resource::PrivateLinkService(_),
+            ..
+        }
+        | Action::Delete { before: Resource::PrivateLinkService(_) } = &change.action
+        {
             self.member_writes += 1;
         }
         let (azure, policy) = (&mut self.world.azure, &self.policy);

@@ -1,6 +1,6 @@
 //! The controller, a cluster and a cloud in one value.
 
-use crate::wire;
+use crate::{fact, wire};
 use azure_emulator::Azure;
 use control::budget::Limits;
 use control::{Controller, Effect, Event, Leadership, Notice, Options};
@@ -12,7 +12,7 @@ use observe::KubernetesFact;
 use observe::intern::Interner;
 use observe::kubernetes as read;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The kinds that are watched, with their plural names.
 const KINDS: [(Kind, &str); 6] = [
@@ -365,55 +365,12 @@ impl Laboratory {
 
     fn fact(&mut self, kind: Kind, object: &Value, gone: bool) -> Option<KubernetesFact> {
         let interner = &mut self.interner;
-        let classes: &BTreeSet<String> = &self.options.classes;
-        Some(match kind {
-            Kind::Services => {
-                let service = read::service_from_value(object, classes, interner).ok()?;
-                if gone {
-                    KubernetesFact::ServiceGone(service.uid)
-                } else {
-                    KubernetesFact::Service(service)
-                }
-            }
-            Kind::Nodes => {
-                let node = read::node_from_value(object, &self.policy.group, interner).ok()?;
-                if gone { KubernetesFact::NodeGone(node.name) } else { KubernetesFact::Node(node) }
-            }
-            Kind::EndpointSlices => {
-                let slice = read::slice_from_value(object, interner).ok()?;
-                if gone {
-                    KubernetesFact::SliceGone(slice.name)
-                } else {
-                    KubernetesFact::Slice(slice)
-                }
-            }
-            Kind::Pods => {
-                let pod = read::pod_from_value(object, interner).ok()?;
-                if gone && has_egress_finalizer(object) {
-                    // It only lost its label.
-                    KubernetesFact::Pod(Pod { egress: None, ..pod })
-                } else if gone {
-                    KubernetesFact::PodGone(pod.name)
-                } else {
-                    KubernetesFact::Pod(pod)
-                }
-            }
-            Kind::GatedPods => {
-                let name = read::pod_from_value(object, interner).ok()?.name;
-                match read::gated_pod_from_value(object, interner).ok()? {
-                    Some(pod) if !gone => KubernetesFact::GatedPod(pod),
-                    Some(_) | None => KubernetesFact::GatedPodGone(name),
-                }
-            }
-            Kind::Namespaces => {
-                let (name, labels) = read::namespace_from_value(object, interner).ok()?;
-                if gone {
-                    KubernetesFact::NamespaceGone(name)
-                } else {
-                    KubernetesFact::Namespace(name, labels)
-                }
-            }
-        })
+        if kind == Kind::Pods && gone && has_egress_finalizer(object) {
+            // It only lost its label.
+            let pod = read::pod_from_value(object, interner).ok()?;
+            return Some(KubernetesFact::Pod(Pod { egress: None, ..pod }));
+        }
+        fact::read(interner, &self.policy, &self.options.classes, kind, object, gone)
     }
 
     /// Azure writes and reads since the log was last cleared; polls of operations are reads.

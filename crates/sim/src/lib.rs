@@ -22,6 +22,7 @@ pub mod weather;
 pub mod wire;
 
 mod carry;
+mod fact;
 mod refusal;
 
 pub use laboratory::{Laboratory, Moment, Scrutiny, Witness};

@@ -1,5 +1,6 @@
 //! One process: a controller, what its watches have brought it, and what it believes of the lease.
 
+use crate::fact;
 use crate::scene::Layout;
 use control::{Controller, Event, Leadership, Options};
 use kube_emulator::{EventType, Method, Request, Store, WatchEvent};
@@ -7,7 +8,6 @@ use model::Policy;
 use model::world::Kind;
 use observe::KubernetesFact;
 use observe::intern::Interner;
-use observe::kubernetes as read;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -175,7 +175,8 @@ impl Process {
 
     /// Takes in an object as it was or is.
     pub fn tell(&mut self, kind: Kind, object: &Value, gone: bool) {
-        let fact = fact(&mut self.interner, &self.policy, kind, object, gone);
+        let fact =
+            fact::read(&mut self.interner, &self.policy, &BTreeSet::new(), kind, object, gone);
         self.inbox.extend(fact.map(Event::Kubernetes));
     }
 }
@@ -202,50 +203,4 @@ fn listed(
         }
     }
     (store.list(plural(kind), None), newest, false)
-}
-
-fn fact(
-    interner: &mut Interner,
-    policy: &Policy,
-    kind: Kind,
-    object: &Value,
-    gone: bool,
-) -> Option<KubernetesFact> {
-    Some(match kind {
-        Kind::Services => {
-            let service = read::service_from_value(object, &BTreeSet::new(), interner).ok()?;
-            if gone {
-                KubernetesFact::ServiceGone(service.uid)
-            } else {
-                KubernetesFact::Service(service)
-            }
-        }
-        Kind::Nodes => {
-            let node = read::node_from_value(object, &policy.group, interner).ok()?;
-            if gone { KubernetesFact::NodeGone(node.name) } else { KubernetesFact::Node(node) }
-        }
-        Kind::EndpointSlices => {
-            let slice = read::slice_from_value(object, interner).ok()?;
-            if gone { KubernetesFact::SliceGone(slice.name) } else { KubernetesFact::Slice(slice) }
-        }
-        Kind::Pods => {
-            let pod = read::pod_from_value(object, interner).ok()?;
-            if gone { KubernetesFact::PodGone(pod.name) } else { KubernetesFact::Pod(pod) }
-        }
-        Kind::GatedPods => {
-            let name = read::pod_from_value(object, interner).ok()?.name;
-            match read::gated_pod_from_value(object, interner).ok()? {
-                Some(pod) if !gone => KubernetesFact::GatedPod(pod),
-                Some(_) | None => KubernetesFact::GatedPodGone(name),
-            }
-        }
-        Kind::Namespaces => {
-            let (name, labels) = read::namespace_from_value(object, interner).ok()?;
-            if gone {
-                KubernetesFact::NamespaceGone(name)
-            } else {
-                KubernetesFact::Namespace(name, labels)
-            }
-        }
-    })
 }

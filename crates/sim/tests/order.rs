@@ -226,16 +226,6 @@ fn shape() -> impl Strategy<Value = Shape> {
     select(vec![Shape::Addresses, Shape::Nics, Shape::Shared])
 }
 
-fn cases(few: u32) -> ProptestConfig {
-    let asked = |key: &str| std::env::var(key).ok().and_then(|text| text.parse().ok());
-    ProptestConfig {
-        cases: asked("PROPERTY_CASES").unwrap_or(few),
-        failure_persistence: None,
-        max_shrink_iters: asked("PROPERTY_SHRINKS").unwrap_or(60),
-        ..ProptestConfig::default()
-    }
-}
-
 proptest! {
     #![proptest_config(cases(8))]
 

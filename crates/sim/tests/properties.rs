@@ -17,19 +17,6 @@ const HOUR_MS: u64 = 3_600_000;
 /// Without faults everything is done in seconds.
 const LIMIT_MS: u64 = 60_000;
 
-fn cases(few: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases: asked_for("PROPERTY_CASES", few),
-        failure_persistence: None,
-        max_shrink_iters: asked_for("PROPERTY_SHRINKS", 60),
-        ..ProptestConfig::default()
-    }
-}
-
-fn asked_for(key: &str, otherwise: u32) -> u32 {
-    std::env::var(key).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
-}
-
 /// Services in a case, at most.
 fn most() -> usize {
     asked_for("PROPERTY_SERVICES", 20) as usize + 1

@@ -90,16 +90,6 @@ fn look_inside(
     }
 }
 
-fn cases(few: u32) -> ProptestConfig {
-    let asked = |key: &str| std::env::var(key).ok().and_then(|text| text.parse().ok());
-    ProptestConfig {
-        cases: asked("PROPERTY_CASES").unwrap_or(few),
-        failure_persistence: None,
-        max_shrink_iters: asked("PROPERTY_SHRINKS").unwrap_or(60),
-        ..ProptestConfig::default()
-    }
-}
-
 proptest! {
     #![proptest_config(cases(8))]
 

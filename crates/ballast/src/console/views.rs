@@ -8,7 +8,7 @@ use crate::render::plan::{self as documents, PlanDocument};
 use crate::render::tree;
 use crate::status::LeaderStatus;
 use ::console::history::{Entry, Kind};
-use ::console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
+use ::console::plan_view::{ChangeView, FieldView, PlanView, WriteView};
 use ::console::view::{Budget, Calls, DriftLine, Head, Snapshot};
 use control::budget::{Level, Waiting};
 use control::{Controller, DriftOutcome, Notice, NoticeKind};
@@ -131,12 +131,6 @@ fn of_document(document: PlanDocument) -> PlanView {
 
 fn change(change: documents::ChangeView) -> ChangeView {
     let documents::ChangeView { verb, kind, name, group, id, services, body, fields } = change;
-    let verb = match verb {
-        documents::Verb::Create => Verb::Create,
-        documents::Verb::Change => Verb::Change,
-        documents::Verb::Delete => Verb::Delete,
-        documents::Verb::Call => Verb::Call,
-    };
     let fields = fields.into_iter().map(|field| FieldView {
         old: field.old.as_ref().map(lines),
         new: field.new.as_ref().map(lines),

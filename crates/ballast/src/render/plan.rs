@@ -3,7 +3,9 @@
 mod document;
 pub mod words;
 
-pub use document::{ChangeView, PlanDocument, ServiceView, Verb, WriteView, document, verb};
+pub use console::plan_view::Verb;
+pub(crate) use document::word;
+pub use document::{ChangeView, PlanDocument, ServiceView, WriteView, document, verb};
 pub use words::{kind_name, shown_name};
 
 use crate::output::{Ink, Paint};

@@ -13,6 +13,21 @@ use serde_json::{Map, Value, json};
 use sim::Laboratory;
 use support::{GROUP, create, laboratory, network, node, patch, scale_set};
 
+/// As many cases as `PROPERTY_CASES` asks for, else few.
+pub fn cases(few: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases: asked_for("PROPERTY_CASES", few),
+        failure_persistence: None,
+        max_shrink_iters: asked_for("PROPERTY_SHRINKS", 60),
+        ..ProptestConfig::default()
+    }
+}
+
+/// A number from the environment.
+pub fn asked_for(key: &str, otherwise: u32) -> u32 {
+    std::env::var(key).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
 /// How the cluster is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {

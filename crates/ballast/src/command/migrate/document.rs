@@ -1,7 +1,7 @@
 //! A migration before it is done: steps, interruptions, what is kept.
 
 use crate::output::{Ink, Paint};
-use crate::render::plan::{Verb, kind_name, shown_name, verb};
+use crate::render::plan::{Verb, kind_name, shown_name, verb, word};
 use model::azure::Sku;
 use model::plan::{Action, Resource};
 use model::policy::{BalancerSku, Layout, PoolKind};
@@ -42,6 +42,7 @@ pub struct StepView {
     /// Writes of a round go side by side; each round waits for the one before.
     pub round: usize,
     /// What is done.
+    #[serde(serialize_with = "word")]
     pub verb: Verb,
     /// To what.
     pub kind: String,

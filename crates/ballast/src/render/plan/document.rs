@@ -4,12 +4,13 @@ use super::words::{group_name, kind_name, shown_name};
 use crate::render::diff::{Field, diff};
 use crate::render::known;
 use crate::status::state;
+use console::plan_view::Verb;
 use model::kubernetes::{Condition, Gate, Ingress, SERVICE_CONDITION};
 use model::plan::{Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::report::Wait;
 use model::{ServiceUid, World};
 use plan::forecast::Forecast;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,37 +42,16 @@ impl PlanDocument {
     }
 }
 
-/// What is done to a resource.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verb {
-    /// It comes into being.
-    Create,
-    /// It changes.
-    Change,
-    /// It goes away.
-    Delete,
-    /// An action of it is called.
-    Call,
-}
-
-impl Verb {
-    /// The word for people.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Change => "change",
-            Self::Delete => "delete",
-            Self::Call => "call",
-        }
-    }
+/// A verb as its word, for programs too.
+pub(crate) fn word<S: Serializer>(verb: &Verb, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(verb.word())
 }
 
 /// One resource.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChangeView {
     /// What is done.
+    #[serde(serialize_with = "word")]
     pub verb: Verb,
     /// What it is, for people.
     pub kind: String,
