@@ -1,29 +1,16 @@
 //! From a change of a Service to the calls that follow from it, by ids.
 
+mod support;
+
 use azure_emulator::{Azure, Options as AzureOptions, SampleOptions, Switch, sample_estate};
 use control::{Notice, NoticeKind, Options};
 use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
 use serde_json::json;
 use sim::Laboratory;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const HOUR_MS: u64 = 3_600_000;
-
-fn policy() -> model::Policy {
-    let text = json!({
-        "cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "c", "aadClientSecret": "s",
-        "subscriptionId": "00000000-0000-0000-0000-000000000001", "resourceGroup": "rg",
-        "location": "eastus", "vmType": "vmss", "primaryScaleSetName": "vmss",
-        "subnetName": "nodes", "securityGroupName": "nsg", "vnetName": "vnet",
-        "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP",
-        "resourceManagerEndpoint": "http://127.0.0.1:1",
-    });
-    let (text, environment) = (text.to_string(), BTreeMap::new());
-    let sources =
-        observe::config::Sources { text: &text, cluster: "kubernetes", environment: &environment };
-    observe::config::read(&sources).expect("the test's config is right").policy
-}
 
 /// Two Services are created one after the other, and the first is changed.
 fn story() -> Laboratory {
@@ -33,7 +20,7 @@ fn story() -> Laboratory {
     let store =
         Store::new(StoreOptions { ownership: Ownership::AppliedOnly, ..StoreOptions::default() });
     let options = Options { instance: "feedf00d".to_owned(), ..Options::default() };
-    let mut lab = Laboratory::new(store, azure, policy(), options);
+    let mut lab = Laboratory::new(store, azure, support::policy(&json!({})), options);
     for name in ["web", "api"] {
         let object = json!({"apiVersion": "v1", "kind": "Service",
             "metadata": {"name": name, "namespace": "default"},

@@ -1,59 +1,20 @@
 //! The programming latency, to the millisecond: what is measured, and what is not.
 
-use azure_emulator::{
-    Azure, Fault, FaultKind, Options as AzureOptions, SampleGateway, SampleOptions, Switch,
-    sample_estate,
-};
+mod support;
+
+use azure_emulator::{Fault, FaultKind};
 use control::latency::LATENCY_BOUNDS_MS;
 use control::{ChangeKind, Leadership, Options};
-use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
+use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};
 use sim::Laboratory;
-use std::collections::BTreeMap;
+use support::{Backends, sample_laboratory};
 
 const HOUR_MS: u64 = 3_600_000;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Backends {
-    Pods,
-    Nodes,
-}
-
-fn policy(backends: Backends) -> model::Policy {
-    let mut config = json!({
-        "cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "c", "aadClientSecret": "s",
-        "subscriptionId": "00000000-0000-0000-0000-000000000001", "resourceGroup": "rg",
-        "location": "eastus", "vmType": "vmss", "primaryScaleSetName": "vmss",
-        "subnetName": "nodes", "securityGroupName": "nsg", "vnetName": "vnet",
-        "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP",
-        "resourceManagerEndpoint": "http://127.0.0.1:1",
-    });
-    if backends == Backends::Pods {
-        config["loadBalancerSku"] = json!("service");
-        config["loadBalancerBackendPoolConfigurationType"] = json!("podIP");
-        config["serviceGatewayEnabled"] = json!(true);
-    }
-    let (text, environment) = (config.to_string(), BTreeMap::new());
-    let sources =
-        observe::config::Sources { text: &text, cluster: "kubernetes", environment: &environment };
-    observe::config::read(&sources).expect("the test's config is right").policy
-}
-
 /// A settled cluster without Services; from now on a call takes a second.
 fn laboratory(backends: Backends, options: Options) -> Laboratory {
-    let gateway = match backends {
-        Backends::Pods => SampleGateway::WithDefaultNat,
-        Backends::Nodes => SampleGateway::None,
-    };
-    let sample = SampleOptions { machines: 3, gateway, ..SampleOptions::default() };
-    let mut azure = Azure::new(AzureOptions { defaults: Switch::Off, ..AzureOptions::default() });
-    azure.seed(sample_estate(&sample));
-    let mut store =
-        Store::new(StoreOptions { ownership: Ownership::AppliedOnly, ..StoreOptions::default() });
-    for machine in sample.machines() {
-        store.create(node(&machine.name, &machine.ipv4), 0).expect("a node is created");
-    }
-    let mut lab = Laboratory::new(store, azure, policy(backends), options);
+    let mut lab = sample_laboratory(backends, 3, options);
     lab.settle(HOUR_MS);
     lab.azure_latency_ms = 1_000;
     lab

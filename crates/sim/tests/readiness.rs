@@ -1,17 +1,16 @@
 //! Readiness gates: a rolling update does not run ahead of the gateway, and a Pod never waits for
 //! ever.
 
-use azure_emulator::{
-    Azure, Fault, FaultKind, Options as AzureOptions, SampleGateway, SampleOptions, Switch,
-    sample_estate,
-};
+mod support;
+
+use azure_emulator::{Fault, FaultKind};
 use control::Options;
-use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
-use model::Policy;
+use kube_emulator::{ObjectRef, Part, Patch};
 use model::kubernetes::READINESS_GATE;
 use serde_json::{Value, json};
 use sim::Laboratory;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use support::{Backends, sample_laboratory};
 
 const HOUR_MS: u64 = 3_600_000;
 const REPLICAS: usize = 50;
@@ -24,50 +23,8 @@ enum Gates {
     None,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Backends {
-    Pods,
-    Nodes,
-}
-
-fn policy(backends: Backends) -> Policy {
-    let mut config = json!({
-        "cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "c", "aadClientSecret": "s",
-        "subscriptionId": "00000000-0000-0000-0000-000000000001", "resourceGroup": "rg",
-        "location": "eastus", "vmType": "vmss", "primaryScaleSetName": "vmss",
-        "subnetName": "nodes", "securityGroupName": "nsg", "vnetName": "vnet",
-        "loadBalancerSku": "standard", "loadBalancerBackendPoolConfigurationType": "nodeIP",
-        "resourceManagerEndpoint": "http://127.0.0.1:1",
-    });
-    if backends == Backends::Pods {
-        config["loadBalancerSku"] = json!("service");
-        config["loadBalancerBackendPoolConfigurationType"] = json!("podIP");
-        config["serviceGatewayEnabled"] = json!(true);
-    }
-    let (text, environment) = (config.to_string(), BTreeMap::new());
-    let sources =
-        observe::config::Sources { text: &text, cluster: "kubernetes", environment: &environment };
-    observe::config::read(&sources).expect("the test's config is right").policy
-}
-
 fn laboratory(backends: Backends) -> Laboratory {
-    let gateway = match backends {
-        Backends::Pods => SampleGateway::WithDefaultNat,
-        Backends::Nodes => SampleGateway::None,
-    };
-    let sample = SampleOptions { machines: 5, gateway, ..SampleOptions::default() };
-    let mut azure = Azure::new(AzureOptions { defaults: Switch::Off, ..AzureOptions::default() });
-    azure.seed(sample_estate(&sample));
-    let mut store =
-        Store::new(StoreOptions { ownership: Ownership::AppliedOnly, ..StoreOptions::default() });
-    for machine in sample.machines() {
-        let node = json!({"apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": machine.name},
-            "spec": {"providerID": format!("azure://{}", machine.id)},
-            "status": {"addresses": [{"type": "InternalIP", "address": machine.ipv4}]}});
-        store.create(node, 0).expect("a node is created");
-    }
-    Laboratory::new(store, azure, policy(backends), Options::default())
+    sample_laboratory(backends, 5, Options::default())
 }
 
 fn service(lab: &mut Laboratory, name: &str) {

@@ -4,7 +4,9 @@
 pub mod container;
 pub mod replay;
 
-use azure_emulator::{Azure, Options as AzureOptions, Switch};
+use azure_emulator::{
+    Azure, Options as AzureOptions, SampleGateway, SampleOptions, Switch, sample_estate,
+};
 use control::Options;
 use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
 use model::Policy;
@@ -102,6 +104,39 @@ pub fn laboratory(more: &Value) -> Laboratory {
         store.create(node(index), 0).expect("a node is created");
     }
     Laboratory::new(store, azure, policy(more), Options::default())
+}
+
+/// What the load balancers of a sample estate lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backends {
+    Pods,
+    Nodes,
+}
+
+/// A cluster with a node for each machine of the emulator's sample estate.
+pub fn sample_laboratory(backends: Backends, machines: u32, options: Options) -> Laboratory {
+    let (gateway, more) = match backends {
+        Backends::Pods => (
+            SampleGateway::WithDefaultNat,
+            json!({"loadBalancerSku": "service", "serviceGatewayEnabled": true,
+                "disableOutboundSNAT": false,
+                "loadBalancerBackendPoolConfigurationType": "podIP"}),
+        ),
+        Backends::Nodes => (SampleGateway::None, json!({"disableOutboundSNAT": false})),
+    };
+    let sample = SampleOptions { machines, gateway, ..SampleOptions::default() };
+    let mut azure = Azure::new(AzureOptions { defaults: Switch::Off, ..AzureOptions::default() });
+    azure.seed(sample_estate(&sample));
+    let mut store =
+        Store::new(StoreOptions { ownership: Ownership::AppliedOnly, ..StoreOptions::default() });
+    for machine in sample.machines() {
+        let node = json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": machine.name},
+            "spec": {"providerID": format!("azure://{}", machine.id)},
+            "status": {"addresses": [{"type": "InternalIP", "address": machine.ipv4}]}});
+        store.create(node, 0).expect("a node is created");
+    }
+    Laboratory::new(store, azure, policy(&more), options)
 }
 
 pub fn create(lab: &mut Laboratory, object: Value) {
