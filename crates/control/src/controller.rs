@@ -46,7 +46,7 @@ impl Default for Options {
         Self {
             check_interval_ms: 120_000,
             gather_ms: 2_000,
-            writes_at_once: 64,
+            writes_at_once: 200,
             limits: Limits::Published,
             kubernetes_writes_at_once: 64,
             gate_timeout_ms: 60_000,

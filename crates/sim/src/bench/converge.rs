@@ -75,28 +75,12 @@ pub fn converge(
 ) -> Result<ConvergeRow, Stuck> {
     let backends = backends_of(services);
     let what = format!("{services} Services, {}", terms.name());
-    let balancers = match backends {
-        Backends::Nodes => services.div_ceil(RULES),
-        Backends::Pods => services,
-    };
-    let plot = match backends {
-        Backends::Nodes => {
-            Plot { nodes: NODES, spare: 0, sets: balancers, gateway: SampleGateway::None }
-        }
-        Backends::Pods => {
-            Plot { nodes: NODES, spare: 0, sets: 1, gateway: SampleGateway::WithDefaultNat }
-        }
-    };
-    let mut site = Site::new(plot, &json!({}));
+    let balancers = balancers_of(services);
+    let mut site = empty_site(services);
     site.set_terms(terms);
     rest(&mut site.lab, &what)?;
     site.lab.azure.clear_calls();
-    for number in 0..services {
-        match backends {
-            Backends::Nodes => site.create_service(number),
-            Backends::Pods => site.create_container_service(number, PODS, NODES),
-        }
-    }
+    create_all(&mut site, services);
     let start = site.lab.now_ms;
     let mut half_ms = None;
     let mut told = |progress: Progress| {
@@ -116,6 +100,33 @@ pub fn converge(
         demand: demand(services, backends, balancers),
         calls: Calls::of(&site.lab),
     })
+}
+
+/// The load balancers that so many Services are on.
+fn balancers_of(services: u32) -> u32 {
+    match backends_of(services) {
+        Backends::Nodes => services.div_ceil(RULES),
+        Backends::Pods => services,
+    }
+}
+
+/// A cluster that so many Services fit into.
+pub(super) fn empty_site(services: u32) -> Site {
+    let (sets, gateway) = match backends_of(services) {
+        Backends::Nodes => (balancers_of(services), SampleGateway::None),
+        Backends::Pods => (1, SampleGateway::WithDefaultNat),
+    };
+    Site::new(Plot { nodes: NODES, spare: 0, sets, gateway }, &json!({}))
+}
+
+/// Creates so many Services, with their Pods where these are the backends.
+pub(super) fn create_all(site: &mut Site, services: u32) {
+    for number in 0..services {
+        match backends_of(services) {
+            Backends::Nodes => site.create_service(number),
+            Backends::Pods => site.create_container_service(number, PODS, NODES),
+        }
+    }
 }
 
 /// When the last Service had its address and the last call to Azure its answer. Coming to rest

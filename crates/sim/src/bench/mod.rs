@@ -7,12 +7,14 @@ mod container;
 mod converge;
 mod floor;
 mod nodes;
+mod settled;
 mod site;
 
 pub use container::{ContainerRow, ContainerSize, Promise, container};
 pub use converge::{Backends, ConvergeRow, backends_of, converge};
 pub use floor::{Demand, Terms};
 pub use nodes::{Change, NodeRow, Pools, node_changes, reads_elsewhere};
+pub use settled::Settled;
 
 use crate::Laboratory;
 use std::collections::BTreeSet;

@@ -55,37 +55,55 @@ pub struct Args {
     pub output: Format,
 }
 
+impl Args {
+    /// What is chosen where nothing else is said, at this size.
+    #[must_use]
+    pub fn sized(nodes: u32, services: u32, pods: u32) -> Self {
+        Self {
+            nodes,
+            services,
+            pods,
+            latency_ms: 0,
+            prepared: false,
+            page_size: 2_000,
+            rounds: 20,
+            limit: 600,
+            output: Format::Text,
+        }
+    }
+}
+
 /// What was measured. Times are milliseconds, memory is MiB of the controller's process.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Figures {
-    nodes: u32,
-    services: u32,
-    pods: usize,
+pub(super) struct Figures {
+    pub(super) nodes: u32,
+    pub(super) services: u32,
+    pub(super) pods: usize,
     latency_ms: u64,
     cores: usize,
     /// From the first Service's creation until all have addresses and all Pods are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    created: Option<Phase>,
-    one_pod: OnePod,
+    pub(super) created: Option<Phase>,
+    pub(super) one_pod: OnePod,
     /// From the start of a process until the gateway has what changed while none ran.
-    started: Phase,
+    pub(super) started: Phase,
     /// From the first Service's deletion until nothing is left.
     #[serde(skip_serializing_if = "Option::is_none")]
-    deleted: Option<Phase>,
+    pub(super) deleted: Option<Phase>,
 }
 
 /// One phase.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Phase {
-    ms: f64,
+pub(super) struct Phase {
+    pub(super) ms: f64,
     /// Azure writes.
-    writes: usize,
+    pub(super) writes: usize,
     /// The most memory of the process so far.
-    peak_mib: f64,
+    pub(super) peak_mib: f64,
     /// Memory at the end of the phase.
-    resident_mib: f64,
+    pub(super) resident_mib: f64,
 }
 
 /// Both emulators, the cluster and where files are.
@@ -102,19 +120,28 @@ struct Place {
 /// # Errors
 /// The emulators cannot be started, or the controller does not get there in time.
 pub async fn run(args: Args) -> Outcome {
-    let place = Place::prepare(&args).await?;
-    let stop = signal::stop();
-    let figures = tokio::select! {
-        figures = measure(&place, &args) => figures,
-        () = stop.cancelled() => return Ok(Exit::Failed),
-    };
-    place.stop.cancel();
-    let figures = figures?;
+    let figures = figures(&args).await?;
     match args.output {
         Format::Json => output::print_json(&figures)?,
         Format::Text => output::print(&text(&figures))?,
     }
     Ok(Exit::Done)
+}
+
+/// Measures.
+///
+/// # Errors
+/// The emulators cannot be started, the controller does not get there in time, or it was
+/// interrupted.
+pub(super) async fn figures(args: &Args) -> Result<Figures, Failure> {
+    let place = Place::prepare(args).await?;
+    let stop = signal::stop();
+    let figures = tokio::select! {
+        figures = measure(&place, args) => figures,
+        () = stop.cancelled() => Err(Failure::new(Exit::Failed, "interrupted".to_owned())),
+    };
+    place.stop.cancel();
+    figures
 }
 
 impl Place {
@@ -284,14 +311,14 @@ impl Phase {
 /// One Pod goes or comes in quiet.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct OnePod {
-    rounds: u32,
-    median_ms: f64,
-    worst_ms: f64,
+pub(super) struct OnePod {
+    pub(super) rounds: u32,
+    pub(super) median_ms: f64,
+    pub(super) worst_ms: f64,
     /// Azure writes.
-    calls: usize,
+    pub(super) calls: usize,
     /// Steps of the controller for one Pod, all together, on average.
-    steps_ms: f64,
+    pub(super) steps_ms: f64,
     /// What no step exceeded; none: 500 ms were.
     step_bound_ms: Option<f64>,
     peak_mib: f64,

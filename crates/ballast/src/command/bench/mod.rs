@@ -6,8 +6,10 @@ mod child;
 mod cluster;
 pub mod container;
 pub mod page;
+pub mod planning;
 mod progress;
 pub mod simulated;
+mod sizes;
 mod table;
 
 use crate::exit::Outcome;
@@ -31,7 +33,9 @@ pub enum Subject {
     Nodes(simulated::NodesArgs),
     /// The container load balancer at rising sizes, in simulated time
     Pods(simulated::PodsArgs),
-    /// Writes everything in simulated time into a page, between its markers, with its plots
+    /// What the processor takes for a plan on settled clusters of rising size
+    Plan(planning::Args),
+    /// Measures everything and writes it into a page, between its markers, with its plots
     Page(page::Args),
 }
 
@@ -45,6 +49,7 @@ pub async fn run(args: Args) -> Outcome {
         Subject::Converge(args) => simulated::converge(&args),
         Subject::Nodes(args) => simulated::nodes(&args),
         Subject::Pods(args) => simulated::pods(&args),
-        Subject::Page(args) => page::run(&args),
+        Subject::Plan(args) => planning::run(&args),
+        Subject::Page(args) => page::run(&args).await,
     }
 }

@@ -79,7 +79,11 @@ pub struct Result {
 }
 
 impl Result {
-    fn write(&self, writing: &Writing) -> Outcome {
+    /// Prints it, and writes its plots where they are asked for.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn write(&self, writing: &Writing) -> Outcome {
         if let Some(directory) = &writing.svg {
             self.write_charts(directory)?;
         }
@@ -130,7 +134,7 @@ pub fn pods(args: &PodsArgs) -> Outcome {
     containers(&PODS)?.write(&args.writing)
 }
 
-fn stuck(stuck: Stuck) -> Failure {
+pub(super) fn stuck(stuck: Stuck) -> Failure {
     Failure::new(Exit::Internal, stuck.to_string())
 }
 
@@ -186,7 +190,7 @@ pub fn converged(services: &[u32]) -> std::result::Result<Result, Failure> {
     Ok(Result { table, json, charts: vec![converge_chart(&rows)] })
 }
 
-fn backends(backends: Backends) -> &'static str {
+pub(super) fn backends(backends: Backends) -> &'static str {
     match backends {
         Backends::Nodes => "nodes",
         Backends::Pods => "pods",
