@@ -200,7 +200,8 @@ impl Controller {
             Need::Balancers => true,
             Need::PublicIps(_) | Need::Subnet(_) => true,
             Need::PrivateLinks(of) => *of == group,
-            _ => false,
+            // The list it stands in: a machine may be gone from its scale set.
+            _ => keep::covers(need, id),
         };
         for (_, read) in self.reads.iter_mut().filter(|(need, _)| related(need)) {
             read.stale = Staleness::Stale;

@@ -159,7 +159,11 @@ impl Controller {
         self.tally.write_ended(id, Some(error.kind));
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
-        lane.ended_ms = Some(now_ms);
+        let open = is_open(&work, error.kind);
+        // A write that changed nothing is no reason to doubt a list.
+        if open || !matches!(error.kind, ErrorKind::Refused | ErrorKind::Missing) {
+            lane.ended_ms = Some(now_ms);
+        }
         lane.last = None;
         let text = format!("{} failed: {error}", describe(&work.change));
         let correlation = work.correlation.clone();
@@ -184,7 +188,7 @@ impl Controller {
             | ErrorKind::Transient
             | ErrorKind::Ambiguous => self.back_off(id, error, now_ms),
         }
-        if is_open(&work, error.kind) {
+        if open {
             self.read_again(id, work, now_ms);
         }
     }

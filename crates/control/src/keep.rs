@@ -43,7 +43,7 @@ pub(crate) fn restore(azure: &mut Azure, need: &Need, held: Held) {
 }
 
 /// Whether a read is about resources of this id's kind.
-fn covers(need: &Need, id: &ResourceId) -> bool {
+pub(crate) fn covers(need: &Need, id: &ResourceId) -> bool {
     let kind = |kind: &str| {
         let folded = id.folded();
         let mut segments = folded.rsplit('/');

@@ -2,6 +2,8 @@
 
 mod support;
 
+use azure_emulator::Request;
+use kube_emulator::ObjectRef;
 use serde_json::json;
 use support::*;
 
@@ -57,4 +59,46 @@ fn machines_leave_before_the_load_balancer_goes() {
     let left: Vec<String> =
         leftovers(&lab).into_iter().filter(|id| !id.contains("microsoft.compute")).collect();
     assert_eq!(left, Vec::<String>::new());
+}
+
+fn take_machine(lab: &mut sim::Laboratory) {
+    let id = "virtualMachineScaleSets/vmss/virtualMachines/2";
+    let path = format!("{GROUP}/providers/Microsoft.Compute/{id}?api-version=2024-07-01");
+    let now = lab.now_ms;
+    let answer = lab.azure.handle(Request::new("DELETE", &path), now);
+    assert!(answer.status < 300, "{answer:?}");
+    lab.azure.clear_calls();
+}
+
+fn take_node(lab: &mut sim::Laboratory) {
+    let (now, node) = (lab.now_ms, ObjectRef::new("nodes", "", "vmss000002"));
+    lab.kubernetes.delete(node, now).expect("the node is deleted");
+}
+
+/// A scale set takes a machine away, and its node object stays for a while.
+#[test]
+fn a_machine_that_goes_before_its_node_costs_no_write() {
+    let mut lab = bound();
+    take_machine(&mut lab);
+    lab.pass(600_000);
+    take_node(&mut lab);
+    lab.pass(600_000);
+    assert_eq!(lab.calls().0, 0, "{:?}", lab.azure.calls());
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+}
+
+/// The node goes before anybody has looked at the machines again.
+#[test]
+fn a_machine_that_goes_with_its_node_is_written_to_once_at_most() {
+    let mut lab = bound();
+    // Past the time in which a list may lag behind our own writes.
+    lab.pass(60_000);
+    take_machine(&mut lab);
+    take_node(&mut lab);
+    lab.pass(1_200_000);
+    let calls = lab.azure.calls().iter();
+    let calls: Vec<String> =
+        calls.map(|c| format!("{} {} {} {}\n", c.t_ms, c.status, c.method, c.path)).collect();
+    assert!(lab.calls().0 <= 1, "{}", calls.concat());
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
 }
