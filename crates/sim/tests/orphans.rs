@@ -116,3 +116,52 @@ fn a_container_load_balancer_that_lost_its_service() {
     lab.azure.seed(vec![ip(alike, &json!({}))]);
     assert!(!listed(&look(&mut lab)).iter().any(|(_, name)| name == alike));
 }
+
+#[test]
+fn a_private_link_service_goes_before_the_frontend_it_stands_on() {
+    let mut lab = laboratory(&json!({}));
+    let mut linked = service(1);
+    linked["metadata"]["annotations"] = json!({
+        "service.beta.kubernetes.io/azure-load-balancer-internal": "true",
+        "service.beta.kubernetes.io/azure-pls-create": "true",
+        "service.beta.kubernetes.io/azure-pls-name": "theirs-to-name",
+    });
+    create(&mut lab, linked);
+    create(&mut lab, service(0));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_eq!(look(&mut lab), Orphans::default());
+    vanish(&mut lab, "web-0001");
+    // One that somebody else made stands beside it.
+    let subnet = network("virtualNetworks/vnet/subnets/nodes");
+    lab.azure.seed(vec![json!({"id": network("privateLinkServices/not-ours"), "properties": {
+        "loadBalancerFrontendIpConfigurations": [], "ipConfigurations": [
+            {"name": "a", "properties": {"subnet": {"id": subnet}, "primary": true}}]}})]);
+    let found = listed(&look(&mut lab));
+    assert_eq!(found[0], ("Private Link Service", "theirs-to-name".to_owned()), "{found:?}");
+    let kinds: Vec<&str> = found.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "Private Link Service").count(), 1);
+    assert!(kinds.contains(&"load balancer") && kinds.contains(&"frontend"), "{kinds:?}");
+}
+
+#[test]
+fn a_nat_gateway_whose_pods_vanished() {
+    let mut lab = container_laboratory(2);
+    create_pod(&mut lab, egress_pod("leaving", "Team-A", &[&pod_ip(0)], 1));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_eq!(look(&mut lab), Orphans::default());
+    merge(&mut lab, "pods", "leaving", Part::Main, json!({"metadata": {"finalizers": null}}));
+    remove(&mut lab, "pods", "default", "leaving");
+    lab.restart();
+    let want = [
+        ("NAT gateway", "team-a".to_owned()),
+        ("public IP", "team-a-pip".to_owned()),
+        ("public IP", "team-a-pip-v6".to_owned()),
+        ("gateway registration", "team-a".to_owned()),
+    ];
+    assert_eq!(listed(&look(&mut lab)), want);
+    // Of these nobody but the Pods could say more: the controller takes them away by itself.
+    assert!(lab.settle(DAY_MS));
+    lab.pass(DAY_MS);
+    assert_eq!(look(&mut lab), Orphans::default());
+    assert_eq!(container_leftovers(&lab), Vec::<String>::new());
+}

@@ -3,6 +3,7 @@
 use super::{CREATE, GROUP};
 use crate::annotation::PREFIX;
 use crate::draft::Draft;
+use crate::name::base_of;
 use model::azure::FrontendAddress;
 use model::policy::BalancerSku;
 use model::world::{Fact, Need};
@@ -38,7 +39,9 @@ fn may_be_linked(draft: &Draft<'_>) -> bool {
                 let mut rules = balancer.rules.iter();
                 rules.all(|r| r.frontend.as_ref() != Some(id) || r.floating_ip == Some(true))
             };
-            let mut own = balancer.frontends.iter().filter(|f| draft.owner_of(&f.name).is_some());
+            // A Service that vanished left its frontend, and what stands on it.
+            let is_own = |name: &str| draft.owner_of(name).is_some() || base_of(name).is_some();
+            let mut own = balancer.frontends.iter().filter(|f| is_own(&f.name));
             own.any(|f| match f.address {
                 FrontendAddress::Private { .. } => true,
                 _ => !floats(&balancer.id.child("frontendIPConfigurations", &f.name)),
