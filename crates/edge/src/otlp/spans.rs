@@ -272,4 +272,25 @@ mod tests {
         assert_eq!(ended[0]["spanId"], "1000000000000001");
         assert_eq!(ended[0]["status"]["code"], 2);
     }
+    /// `OTLP_BODY=FILE` writes it down, for a reader that has the published schema.
+    #[test]
+    fn a_request_holds_all_that_ended() {
+        let mut spans = Spans::default();
+        let story = [
+            notice(NoticeKind::Asked, 10, "asks", &[CHANGE]),
+            notice(NoticeKind::Asked, 11, "asks", &[OTHER]),
+            call(NoticeKind::Sent, 12, "PUT loadBalancers/k"),
+            call(NoticeKind::Failed, 20, "it failed"),
+            call(NoticeKind::Sent, 21, "PUT loadBalancers/k"),
+            call(NoticeKind::Answered, 30, "done"),
+            notice(NoticeKind::Programmed, 31, "programmed", &[CHANGE]),
+            notice(NoticeKind::Refused, 32, "refused", &[OTHER]),
+        ];
+        let ended: Vec<Span> = story.iter().flat_map(|notice| spans.take(notice)).collect();
+        let names: Vec<&str> = ended.iter().filter_map(|span| span["name"].as_str()).collect();
+        assert_eq!(names, ["PUT", "PUT", "change of a Service", "change of a Service"]);
+        if let Some(file) = std::env::var_os("OTLP_BODY") {
+            std::fs::write(file, body(&ended, "feedf00d").to_string()).expect("it can be written");
+        }
+    }
 }
