@@ -35,6 +35,13 @@ pub(super) fn tenancy(
     let mut own = place.balancer.rules.iter().filter(|r| is_of(&r.name, &asker.base));
     let is_on = own.any(|r| r.frontend.as_ref() == Some(&id));
     let Some(uid) = draft.owner_of(&other.name) else { return Tenancy::Shared };
+    if *uid == asker.uid {
+        // It has another name by now: the old one goes, unless others are on it.
+        let mut rules = place.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+        let shared = rules.any(|r| !is_of(&r.name, &asker.base))
+            || place.balancer.foreign.iter().any(|f| f.frontends.contains(&id));
+        return if shared { Tenancy::Shared } else { Tenancy::LetGo };
+    }
     let ending = if is_on { Tenancy::Shared } else { Tenancy::Ending };
     match &draft.cases[uid].stance {
         Stance::Kept | Stance::Container(_) => Tenancy::Shared,

@@ -116,13 +116,16 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
     let is_own = |f: &Frontend| f.name.eq_ignore_ascii_case(&name);
     let own = balancer.frontends.iter().find(|f| is_own(f));
     let with = |address| balancer.frontends.iter().find(move |f| private(f) == Some(address));
-    if let Some(other) = pinned.and_then(with).filter(|other| !is_own(other))
+    let subnet_name = intent.subnet.clone().unwrap_or_else(|| draft.policy.subnet_name.clone());
+    let subnet = draft.policy.subnet_id(&subnet_name);
+    // Its own one of another subnet is left: whether the subnet has the address is looked at below.
+    let left =
+        |f: &Frontend| draft.owner_of(&f.name) == Some(&intent.uid) && !is_within(f, &subnet);
+    if let Some(other) = pinned.and_then(with).filter(|other| !is_own(other) && !left(other))
         && let Some(wanted) = tenancy(draft, place, intent, other)
     {
         return wanted;
     }
-    let subnet_name = intent.subnet.clone().unwrap_or_else(|| draft.policy.subnet_name.clone());
-    let subnet = draft.policy.subnet_id(&subnet_name);
     if let Some(own) = own
         && is_as_asked(draft, intent, family, own)
     {
@@ -240,6 +243,11 @@ pub(crate) fn is_asked_for(
     }
 }
 
+/// Whether a frontend is a private one of a subnet.
+fn is_within(frontend: &Frontend, subnet: &ResourceId) -> bool {
+    matches!(&frontend.address, FrontendAddress::Private { subnet: of, .. } if of == subnet)
+}
+
 /// The private address of a frontend.
 pub(crate) fn private(frontend: &Frontend) -> Option<IpAddr> {
     match frontend.address {
@@ -270,3 +278,6 @@ pub(crate) fn address_of(draft: &Draft<'_>, frontend: &Frontend) -> Option<IpAdd
         FrontendAddress::Other => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

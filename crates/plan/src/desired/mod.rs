@@ -15,6 +15,8 @@ pub(crate) mod private_link;
 pub(crate) mod public_ip;
 pub(crate) mod rule;
 pub(crate) mod security_group;
+#[cfg(test)]
+mod stage;
 pub(crate) mod tags;
 pub(crate) mod unread;
 pub(crate) mod upgrade;
