@@ -6,11 +6,14 @@
 
 mod kept;
 mod room;
+#[cfg(test)]
+mod tests;
 
 use super::public_ip::Chosen;
 use super::{frontend, moving, pool, tags};
 use crate::draft::Draft;
 use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
+use crate::kubernetes::is_claimed;
 use crate::name::{self, SECURITY_RULE};
 use crate::placement::{Backends, Placement};
 use kept::{Kept, kept};
@@ -231,7 +234,10 @@ fn wanted(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
     let mut wanted: BTreeMap<String, WantedRule> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for uid in draft.by_name.values() {
-        let Some(intent) = draft.cases[uid].intent() else { continue };
+        let case = &draft.cases[uid];
+        let Some(intent) = case.intent().filter(|_| is_claimed(draft.policy, case.service)) else {
+            continue;
+        };
         for (shape, destinations) in rules(draft, placement, intent) {
             let name = shape.name();
             let rule = wanted.entry(name.clone()).or_insert_with(|| {

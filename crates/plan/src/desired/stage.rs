@@ -3,9 +3,8 @@
 use crate::check::check;
 use crate::fixture;
 use crate::forecast::settle;
-use model::azure::{LoadBalancer, PrivateLinkPolicy, Rest, Subnet};
+use model::azure::{LoadBalancer, PrivateLinkPolicy, Provisioning, Rest, SecurityGroup, Subnet};
 use model::kubernetes::{Service, ServicePort};
-use model::policy::Layout;
 use model::report::ServiceReport;
 use model::world::Fact;
 use model::{Policy, ServiceName, ServiceUid, World};
@@ -17,7 +16,7 @@ pub(super) const SUBNET: &str = "azure-load-balancer-internal-subnet";
 pub(super) const PINNED: &str = "azure-load-balancer-ipv4";
 
 pub(super) fn policy() -> Policy {
-    Policy { security_group_name: "".into(), layout: Layout::Single, ..fixture::policy() }
+    fixture::policy()
 }
 
 pub(super) fn uid(n: u16) -> ServiceUid {
@@ -34,7 +33,7 @@ pub(super) fn internal(n: u16, port: u16, annotations: &[(&str, &str)]) -> Servi
     Service { uid: uid(n), name, ports: vec![only], ..service }
 }
 
-/// The Services, a node and two subnets; nothing is in Azure yet.
+/// The Services, a node, two subnets and an empty security group; nothing else is in Azure yet.
 pub(super) fn world(services: Vec<Service>) -> World {
     let mut world = fixture::world();
     world.kubernetes.services.clear();
@@ -53,6 +52,15 @@ pub(super) fn world(services: Vec<Service>) -> World {
         azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
     }
     azure.subnets.insert(policy().subnet_id("nowhere"), Fact::Known(None));
+    azure.security_group = Fact::Known(Some(Arc::new(SecurityGroup {
+        id: policy().security_group_id(),
+        etag: None,
+        location: "eastus".into(),
+        tags: None,
+        rules: Vec::new(),
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    })));
     world
 }
 
