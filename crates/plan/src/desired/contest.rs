@@ -5,6 +5,7 @@
 
 use super::balancer::is_of;
 use super::frontend::{self, Place};
+use super::holder;
 use crate::draft::{Draft, Stance};
 use crate::intent::{FloatingIp, Intent, RuleKind};
 use crate::name;
@@ -51,32 +52,14 @@ pub(super) fn tenancy(
         Stance::Wanted(intent) => {
             let of = |f: &&Family| name::frontend(intent, **f).eq_ignore_ascii_case(&other.name);
             match intent.families.iter().find(of) {
-                Some(family) if keeps(draft, place, intent, *family, other) => Tenancy::Shared,
+                Some(family) if holder::wants(draft, place.chosen, intent, *family, other) => {
+                    Tenancy::Shared
+                }
                 // It stays for the sake of those who are on it.
                 None if is_on => Tenancy::Shared,
                 Some(_) | None => Tenancy::LetGo,
             }
         }
-    }
-}
-
-/// Whether a Service wants its frontend to have the address that it has.
-fn keeps(
-    draft: &Draft<'_>,
-    place: &Place<'_>,
-    intent: &Intent,
-    family: Family,
-    own: &Frontend,
-) -> bool {
-    match (&own.address, intent.exposure) {
-        (FrontendAddress::Public(id), Exposure::Public) => {
-            let chosen = place.chosen.get(&(intent.uid.clone(), family));
-            chosen.is_none_or(|chosen| chosen == id)
-        }
-        (FrontendAddress::Private { .. }, Exposure::Internal) => {
-            frontend::is_as_asked(draft, intent, family, own)
-        }
-        _ => true,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Frontend IP configurations.
 
 use super::address;
+use super::choice;
 use super::contest::{self, Tenancy};
+use super::holder::{self, Held};
 use super::public_ip::{self, Chosen};
 use crate::draft::Draft;
 use crate::intent::{Intent, PublicIpIntent};
@@ -88,8 +90,14 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
     {
         return wanted;
     }
-    if let Some(id) = held_elsewhere(draft, &balancer.id, |f| f.address == address) {
-        return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+    match holder::elsewhere(draft, chosen, intent, &balancer.id, |f| f.address == address) {
+        Some(Held::Ending(id)) => {
+            return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+        }
+        Some(Held::Staying(other)) => {
+            return Wanted::Refuse(Box::new(choice::on_another(intent, family, id, &other)));
+        }
+        None => {}
     }
     Wanted::Own(Frontend {
         name: own.map_or_else(|| Arc::from(name), |f| Arc::clone(&f.name)),
@@ -97,16 +105,6 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
         address,
         rest: own.map(|f| f.rest.clone()).unwrap_or_default(),
     })
-}
-
-/// Another load balancer that has such a frontend: an address is on one of them at a time.
-fn held_elsewhere(
-    draft: &Draft<'_>,
-    here: &ResourceId,
-    is_it: impl Fn(&Frontend) -> bool,
-) -> Option<ResourceId> {
-    let mut others = draft.balancers()?.values().filter(|b| b.id != *here);
-    others.find(|b| b.frontends.iter().any(&is_it)).map(|b| b.id.clone())
 }
 
 fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>) -> Wanted {
@@ -131,10 +129,20 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
     {
         return Wanted::Own(own.clone());
     }
+    let held = |draft: &Draft<'_>, address: IpAddr| {
+        let is_it = |f: &Frontend| private(f) == Some(address);
+        holder::elsewhere(draft, place.chosen, intent, &balancer.id, is_it)
+    };
+    let pinned_held = pinned.and_then(|pinned| held(draft, pinned));
+    if let (Some(pinned), Some(Held::Staying(other))) = (pinned, &pinned_held) {
+        let (subnet, other) = (subnet.name(), other.name());
+        let what = format!("of subnet {subnet} that is free: load balancer {other} has it");
+        return Wanted::Refuse(Box::new(unusable(draft, intent, pinned, &what)));
+    }
     let prefixes = match draft.world.azure.subnets.get(&subnet) {
         Some(Fact::Known(Some(known))) => {
             if let Some(pinned) = pinned
-                && held_elsewhere(draft, &balancer.id, |f| private(f) == Some(pinned)).is_none()
+                && pinned_held.is_none()
                 && let Some(what) = address::obstacle(draft, known, pinned, &balancer.id)
             {
                 return Wanted::Refuse(Box::new(unusable(draft, intent, pinned, &what)));
@@ -151,16 +159,19 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
             return Wanted::Wait(Wait::Reading(need));
         }
     };
-    let address = pinned.or_else(|| {
+    let mut address = pinned.or_else(|| {
         let had = own.and_then(private).or_else(|| status(draft, intent, family));
         let had = had.filter(|a| prefixes.iter().any(|p| p.contains(a)));
         // It stood on another Service's frontend, which stays where it is.
         had.filter(|a| !is_anothers(draft, intent, *a))
     });
-    if let Some(address) = address
-        && let Some(id) = held_elsewhere(draft, &balancer.id, |f| private(f) == Some(address))
-    {
-        return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+    match address.and_then(|address| held(draft, address)) {
+        Some(Held::Ending(id)) => {
+            return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+        }
+        // It does not insist on it.
+        Some(Held::Staying(_)) => address = None,
+        None => {}
     }
     let zoned = draft.policy.sku != BalancerSku::Basic && draft.policy.edge_zone.is_none();
     let zones = match own {

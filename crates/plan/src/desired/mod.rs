@@ -7,6 +7,7 @@ pub(crate) mod choice;
 mod contest;
 pub(crate) mod drain;
 pub(crate) mod frontend;
+pub(crate) mod holder;
 pub(crate) mod limit;
 pub(crate) mod member;
 pub(crate) mod moving;
