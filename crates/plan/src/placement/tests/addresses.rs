@@ -7,7 +7,7 @@ use model::azure::{PrivateLinkPolicy, Rest, Subnet};
 use model::kubernetes::{SERVICE_FINALIZER, Service};
 use model::policy::Layout;
 use model::report::{ServiceReport, State};
-use model::world::Fact;
+use model::world::{Fact, Need};
 use model::{Group, Policy, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,6 +61,25 @@ fn assert_refused(report: &ServiceReport, rule: &str, allowed: &str) {
     assert_eq!(report.state, State::Refused, "{report:#?}");
     let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
     assert_eq!((finding.rule, &*finding.allowed), (rule, allowed));
+}
+
+/// Nodes would move to its load balancer, and back once it is refused.
+#[test]
+fn nodes_stay_until_it_is_known_whether_a_new_service_is_refused() {
+    let policy = policy(Layout::Several(two()));
+    let group = ("azure-load-balancer-resource-group", "other");
+    let subnet = ("azure-load-balancer-internal-subnet", "unread");
+    let other = Need::PublicIps(Group::new("other"));
+    let unread = Need::Subnet(policy.subnet_id("unread"));
+    for (wishes, need) in [(&[group, SECOND][..], other), (&[INTERNAL, subnet, SECOND], unread)] {
+        let mut world = world(vec![service(1)]);
+        settle(&mut world, &policy);
+        assert_eq!(pool(&world, "kubernetes", "kubernetes").len(), 4);
+        change(&mut world, claimed(2, wishes));
+        let (plan, report) = crate::plan(&world, &policy);
+        assert_eq!(plan.changes, []);
+        assert!(report.needs.contains(&need), "{:?}", report.needs);
+    }
 }
 
 #[test]
