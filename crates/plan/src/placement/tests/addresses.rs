@@ -82,6 +82,22 @@ fn nodes_stay_until_it_is_known_whether_a_new_service_is_refused() {
     }
 }
 
+/// Its load balancer would have taken nodes from the others.
+#[test]
+fn nodes_stay_where_they_are_when_a_new_service_is_refused() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![claimed(1, &[INTERNAL])]);
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes-internal", "kubernetes").len(), 4);
+    let outside = ("azure-load-balancer-ipv4", "10.9.9.9");
+    change(&mut world, claimed(2, &[INTERNAL, outside]));
+    assert_refused(
+        &idle(&world, &policy, 2),
+        "PinnedAddressUnusable",
+        "an address of subnet nodes",
+    );
+}
+
 #[test]
 fn an_address_that_others_keep_on_another_balancer_is_refused_and_taken_when_it_is_free() {
     let policy = per_set();
