@@ -4,7 +4,7 @@ use super::{change, on, policy, pool, service, settle, two, uid};
 use crate::annotation::PREFIX;
 use crate::fixture;
 use model::azure::{PrivateLinkPolicy, Rest, Subnet};
-use model::kubernetes::{SERVICE_FINALIZER, Service};
+use model::kubernetes::{SERVICE_FINALIZER, Service, TrafficPolicy};
 use model::policy::Layout;
 use model::report::{ServiceReport, State};
 use model::world::{Fact, Need};
@@ -96,6 +96,18 @@ fn nodes_stay_where_they_are_when_a_new_service_is_refused() {
         "PinnedAddressUnusable",
         "an address of subnet nodes",
     );
+}
+
+#[test]
+fn a_local_service_without_rules_has_no_pool() {
+    let policy = policy(Layout::Several(two()));
+    let ruleless = claimed(1, &[("port_80_no_lb_rule", "true")]);
+    let local = Service { traffic_policy: TrafficPolicy::Local, ..ruleless };
+    let mut world = world(vec![local]);
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "kubernetes"), [1]);
+    let pools = &super::balancer(&world, "kubernetes").expect("there").pools;
+    assert!(pools.iter().all(|pool| &*pool.name == "kubernetes"), "{pools:#?}");
 }
 
 #[test]
