@@ -101,6 +101,10 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     }
     let mut causes = close(&mut after, &wanted, &known, &kept, draft);
     causes.extend(open(draft, &group, &mut after, wanted));
+    let is_bare = |rule: &SecurityRule| rule.destinations.is_empty();
+    let was_bare =
+        |rule: &SecurityRule| group.rules.iter().any(|r| r.name == rule.name && is_bare(r));
+    after.rules.retain(|rule| !is_bare(rule) || was_bare(rule));
     let mut closing = closing(&group, &after);
     // A write under way may open what is no longer wanted: nothing goes before it has ended.
     if draft.world.in_flight.get(&group.id).is_some_and(|f| !f.causes.is_empty()) {
@@ -411,7 +415,8 @@ fn close(
             }
             stays
         });
-        !rule.destinations.is_empty()
+        // One that is about to get others goes on as the same rule.
+        wanted.is_some() || !rule.destinations.is_empty()
     });
     let had = |case: &&crate::draft::Case<'_>| {
         case.service.ingress.iter().any(|i| i.ip.as_ref().is_some_and(|ip| closed.contains(ip)))
