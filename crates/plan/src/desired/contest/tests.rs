@@ -3,9 +3,15 @@
 use crate::check::check;
 use crate::desired::stage::{ADDRESS, PINNED, SUBNET, change, internal, parts, policy, report};
 use crate::desired::stage::{settled, uid, world};
-use model::kubernetes::Service;
+use model::azure::LoadBalancer;
+use model::kubernetes::{Service, Wish};
 use model::report::{Until, Wait};
 use model::{Family, World};
+use std::sync::Arc;
+
+fn balancers(world: &World) -> impl Iterator<Item = &Arc<LoadBalancer>> {
+    world.azure.balancers.known().expect("read").values()
+}
 
 const ANOTHER: &str = "10.224.9.10";
 const THIRD: &str = "10.224.9.11";
@@ -35,6 +41,25 @@ fn assert_waiting(world: &World, waiting: &[u16]) {
     for n in waiting {
         let report = report(world, *n);
         assert!(report.waits.contains(&wait), "{}: {:?}", uid(*n), report.waits);
+    }
+}
+
+/// The Service that made it has gone, and its Private Link Service stands before it.
+#[test]
+fn an_inherited_frontend_waits_for_what_stands_before_it() {
+    let gone = |service: Service| Service { wish: Wish::Nothing, ..service };
+    let mut world = settled(world(vec![pinned(1, ADDRESS), linked(2, ADDRESS)]));
+    change(&mut world, gone(pinned(1, ADDRESS)));
+    let mut world = settled(world);
+    world.kubernetes.services.remove(&uid(1));
+    let inherited = settled(world);
+    assert_eq!(parts(&inherited), ["1 10.224.9.9", "2-TCP-82 -> 1"]);
+    for edit in [pinned(2, ANOTHER), gone(linked(2, ADDRESS))] {
+        let mut world = inherited.clone();
+        change(&mut world, edit);
+        let world = settled(world);
+        let left = balancers(&world).flat_map(|b| &b.frontends);
+        assert!(left.into_iter().all(|f| !f.name.starts_with("a00000001")), "it goes");
     }
 }
 
