@@ -100,6 +100,9 @@ pub(crate) struct Draft<'w> {
     pub basics: BTreeSet<ResourceId>,
     /// Services whose public IP is made again: on no load balancer meanwhile.
     pub recreated: BTreeSet<ServiceUid>,
+    /// Services of which nothing stands, and about which something has to be read first: they may be
+    /// refused yet, so nothing makes room for them.
+    pub undecided: BTreeSet<ServiceUid>,
     /// Services that keep what they have since before anything was planned around them.
     pub judged: BTreeSet<ServiceUid>,
     /// Addresses of nodes that are going or gone, once pools have been looked at.
@@ -129,6 +132,7 @@ impl<'w> Draft<'w> {
             pods: BTreeMap::new(),
             basics: BTreeSet::new(),
             recreated: BTreeSet::new(),
+            undecided: BTreeSet::new(),
             judged: BTreeSet::new(),
             draining: None,
         }

@@ -4,6 +4,7 @@ use crate::desired::{balancer, member, private_link, public_ip, security_group, 
 use crate::draft::{Draft, Stance};
 use crate::{kubernetes, name, placement};
 use model::azure::LoadBalancer;
+use model::policy::Layout;
 use model::report::{Finding, Severity, Wait};
 use model::world::{Fact, Need};
 use model::{Group, Policy, ResourceId, ServiceUid, World};
@@ -43,6 +44,8 @@ fn late(
     let reasons = |findings: &[Finding]| -> Vec<Finding> {
         findings.iter().filter(|f| f.severity == Severity::Refusal).cloned().collect()
     };
+    // Nodes were divided with a place for it.
+    let divided = matches!(draft.policy.layout, Layout::Several(_));
     let caused = |uid: &ServiceUid| draft.changes.values().any(|c| c.causes.contains(uid));
     let reasoned = kept.map(|(uid, case)| (uid.clone(), &case.base, reasons(&case.findings)));
     let affected = reasoned.filter(|(uid, base, reasons)| {
@@ -52,7 +55,8 @@ fn late(
             let frontends = b.frontends.iter().map(|f| &f.name);
             frontends.chain(b.rules.iter().map(|r| &r.name)).any(|name| of_it(name))
         };
-        !reasons.is_empty() && (caused(uid) || all.any(holds))
+        let seated = divided && draft.cases[uid].balancer.is_some();
+        !reasons.is_empty() && (seated || caused(uid) || all.any(holds))
     });
     affected.map(|(uid, _, reasons)| (uid, reasons)).collect()
 }

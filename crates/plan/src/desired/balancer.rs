@@ -46,6 +46,30 @@ impl Build<'_> {
         own.filter(|f| !self.is_shared(&f.name, base)).find_map(|f| self.link(&f.name).cloned())
     }
 
+    /// What stands before a frontend that outlived its Service, where only rules that leave are left
+    /// on it, one of this base name among them: such a frontend goes with the last rule.
+    fn inherited_link(
+        &self,
+        draft: &Draft<'_>,
+        base: &str,
+        leaves: impl Fn(&str) -> bool,
+    ) -> Option<ResourceId> {
+        let after = &self.after;
+        let mut linked = after.frontends.iter().filter(|f| contest::is_inherited(draft, &f.name));
+        linked.find_map(|frontend| {
+            let id = after.id.child("frontendIPConfigurations", &frontend.name);
+            let rules = || after.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+            let goes = rules().any(|r| is_of(&r.name, base)) && rules().all(|r| leaves(&r.name));
+            self.link(&frontend.name).filter(|_| goes).cloned()
+        })
+    }
+
+    /// Whether a rule leads to a frontend of such a name.
+    fn leads(&self, rule: &str, to: impl Fn(&str) -> bool) -> bool {
+        let rule = self.after.rules.iter().find(|r| same(&r.name, rule));
+        rule.and_then(|r| r.frontend.as_ref()).is_some_and(|id| to(id.name()))
+    }
+
     /// Whether rules that are not of this base name lead to a frontend.
     fn is_shared(&self, frontend: &str, base: &str) -> bool {
         let id = self.after.id.child("frontendIPConfigurations", frontend);
@@ -166,6 +190,9 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
         }
     }
     let mut gone = BTreeSet::new();
+    let bases: BTreeSet<String> = leaving.keys().cloned().collect();
+    let leaves =
+        |rule: &str| name::base_of(rule).is_some_and(|base| bases.contains(&base.to_lowercase()));
     for (base, uid) in leaving {
         let own = |name: &str| is_of(name, &base);
         let after = &build.after;
@@ -188,7 +215,10 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
             if let Some(uid) = &uid {
                 draft.wait(uid, wait);
             }
-        } else if let Some(link) = build.link_to_lose(&base, |_| true) {
+        } else if let Some(link) = build
+            .link_to_lose(&base, |_| true)
+            .or_else(|| build.inherited_link(draft, &base, leaves))
+        {
             if let Some(uid) = &uid {
                 draft.wait(uid, Wait::Resource { id: link, until: Until::Gone });
             }
@@ -273,7 +303,12 @@ fn seat(
     }
     let any = !ready.is_empty();
     let stale = |name: &str| !ready.iter().any(|(_, _, wanted)| same(wanted, name));
-    if !waiting && let Some(id) = build.link_to_lose(&intent.base, stale) {
+    let leaves = |rule: &str| is_of(rule, &intent.base) && build.leads(rule, stale);
+    let link = || {
+        let own = build.link_to_lose(&intent.base, stale);
+        own.or_else(|| build.inherited_link(draft, &intent.base, leaves))
+    };
+    if !waiting && let Some(id) = link() {
         // Its parts stay as they are until nothing stands before the frontend that goes.
         draft.wait(uid, Wait::Resource { id, until: Until::Gone });
         return true;

@@ -147,6 +147,25 @@ fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Re
     Err(refuse("PublicIpInUse", &key, &value, &allowed))
 }
 
+/// A public IP is on one load balancer at a time, and others stay on it where it is.
+pub(super) fn on_another(
+    intent: &Intent,
+    family: Family,
+    ip: &ResourceId,
+    balancer: &ResourceId,
+) -> Finding {
+    let (key, value) = named_by(intent, family);
+    let (name, balancer) = (ip.name(), balancer.name());
+    let allowed = format!("a public IP that is free; {name} is on load balancer {balancer}");
+    Finding {
+        severity: Severity::Refusal,
+        rule: "PublicIpInUse",
+        key: Arc::from(key),
+        value: Arc::from(value),
+        allowed: Arc::from(allowed),
+    }
+}
+
 /// A DNS label that another Service has set is not taken over.
 fn dns_conflict(
     intent: &Intent,

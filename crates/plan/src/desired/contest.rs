@@ -5,6 +5,7 @@
 
 use super::balancer::is_of;
 use super::frontend::{self, Place};
+use super::holder;
 use crate::draft::{Draft, Stance};
 use crate::intent::{FloatingIp, Intent, RuleKind};
 use crate::name;
@@ -13,6 +14,7 @@ use model::report::{Until, Wait};
 use model::{Exposure, Family, ResourceId};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// What the frontend that has an address is to another Service that wants it.
 pub(super) enum Tenancy {
@@ -35,6 +37,13 @@ pub(super) fn tenancy(
     let mut own = place.balancer.rules.iter().filter(|r| is_of(&r.name, &asker.base));
     let is_on = own.any(|r| r.frontend.as_ref() == Some(&id));
     let Some(uid) = draft.owner_of(&other.name) else { return Tenancy::Shared };
+    if *uid == asker.uid {
+        // It has another name by now: the old one goes, unless others are on it.
+        let mut rules = place.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+        let shared = rules.any(|r| !is_of(&r.name, &asker.base))
+            || place.balancer.foreign.iter().any(|f| f.frontends.contains(&id));
+        return if shared { Tenancy::Shared } else { Tenancy::LetGo };
+    }
     let ending = if is_on { Tenancy::Shared } else { Tenancy::Ending };
     match &draft.cases[uid].stance {
         Stance::Kept | Stance::Container(_) => Tenancy::Shared,
@@ -43,7 +52,9 @@ pub(super) fn tenancy(
         Stance::Wanted(intent) => {
             let of = |f: &&Family| name::frontend(intent, **f).eq_ignore_ascii_case(&other.name);
             match intent.families.iter().find(of) {
-                Some(family) if keeps(draft, place, intent, *family, other) => Tenancy::Shared,
+                Some(family) if holder::wants(draft, place.chosen, intent, *family, other) => {
+                    Tenancy::Shared
+                }
                 // It stays for the sake of those who are on it.
                 None if is_on => Tenancy::Shared,
                 Some(_) | None => Tenancy::LetGo,
@@ -52,38 +63,18 @@ pub(super) fn tenancy(
     }
 }
 
-/// Whether a Service wants its frontend to have the address that it has.
-fn keeps(
-    draft: &Draft<'_>,
-    place: &Place<'_>,
-    intent: &Intent,
-    family: Family,
-    own: &Frontend,
-) -> bool {
-    match (&own.address, intent.exposure) {
-        (FrontendAddress::Public(id), Exposure::Public) => {
-            let chosen = place.chosen.get(&(intent.uid.clone(), family));
-            chosen.is_none_or(|chosen| chosen == id)
-        }
-        (FrontendAddress::Private { .. }, Exposure::Internal) => {
-            frontend::is_as_asked(draft, intent, family, own)
-        }
-        _ => true,
-    }
-}
-
 /// Gives back what two Services have at once in the edited body: who had it keeps it, and the
-/// other's parts are as they were.
+/// other's parts are as they were, with what they stood on.
 pub(super) fn settle(draft: &mut Draft<'_>, before: &LoadBalancer, after: &mut LoadBalancer) {
     let mut undone: BTreeSet<String> = BTreeSet::new();
-    while let Some(base) = intruder(before, after).filter(|base| !undone.contains(base)) {
-        let own = |part: &str| is_of(part, &base);
-        after.rules.retain(|r| !own(&r.name));
-        after.probes.retain(|p| !own(&p.name));
-        after.frontends.retain(|f| !own(&f.name));
-        after.rules.extend(before.rules.iter().filter(|r| own(&r.name)).cloned());
-        after.probes.extend(before.probes.iter().filter(|p| own(&p.name)).cloned());
-        after.frontends.extend(before.frontends.iter().filter(|f| own(&f.name)).cloned());
+    let next = |after: &LoadBalancer, undone: &BTreeSet<String>| {
+        let mut all = intruders(before, after, undone).into_iter();
+        all.find(|base| !undone.contains(base))
+    };
+    while let Some(base) = next(after, &undone) {
+        give_back(&base, &before.rules, &mut after.rules, |r| &r.name);
+        give_back(&base, &before.probes, &mut after.probes, |p| &p.name);
+        give_back(&base, &before.frontends, &mut after.frontends, |f| &f.name);
         if let Some(uid) = draft.by_base.get(&base).cloned() {
             draft.wait(&uid, Wait::Resource { id: after.id.clone(), until: Until::Released });
         }
@@ -91,31 +82,52 @@ pub(super) fn settle(draft: &mut Draft<'_>, before: &LoadBalancer, after: &mut L
     }
 }
 
-/// A Service whose new frontend has what another frontend has, or whose rule has lost the
-/// frontend that it leads to.
-fn intruder(before: &LoadBalancer, after: &LoadBalancer) -> Option<String> {
+/// Puts the parts of one Service back as they were, each in its place.
+fn give_back<T: Clone>(base: &str, before: &[T], after: &mut Vec<T>, name: fn(&T) -> &Arc<str>) {
+    let own = |part: &&T| is_of(name(part), base);
+    after.retain(|part| !own(&part));
+    after.extend(before.iter().filter(own).cloned());
+    after.sort_by_key(|part| {
+        let is_it = |b: &T| name(b).eq_ignore_ascii_case(name(part));
+        before.iter().position(is_it).unwrap_or(before.len())
+    });
+}
+
+/// Services whose new frontend has what another frontend has, whose rule has lost the frontend
+/// that it leads to, or whose frontend is no longer what rules that were given back lead to. Each
+/// is followed by the Service at the other end, should the first have been given back already.
+fn intruders(
+    before: &LoadBalancer,
+    after: &LoadBalancer,
+    undone: &BTreeSet<String>,
+) -> Vec<String> {
     let base = |part: &str| name::base_of(part).map(str::to_lowercase);
     let had = |f: &Frontend| {
         let mut all = before.frontends.iter();
         all.any(|b| b.name.eq_ignore_ascii_case(&f.name) && claim(b) == claim(f))
     };
+    let mut found = Vec::new();
     for (at, one) in after.frontends.iter().enumerate() {
         let Some(claimed) = claim(one) else { continue };
         let others = &after.frontends[at + 1..];
         if let Some(other) = others.iter().find(|other| claim(other).as_ref() == Some(&claimed)) {
-            let new = if had(other) { one } else { other };
-            if let Some(base) = base(&new.name) {
-                return Some(base);
-            }
+            let (new, old) = if had(other) { (one, other) } else { (other, one) };
+            found.extend([base(&new.name), base(&old.name)].into_iter().flatten());
         }
     }
-    let names: BTreeSet<ResourceId> = after
-        .frontends
-        .iter()
-        .map(|f| after.id.child("frontendIPConfigurations", &f.name))
-        .collect();
-    let lost = |r: &&Rule| r.frontend.as_ref().is_some_and(|id| !names.contains(id));
-    after.rules.iter().find(lost).and_then(|r| base(&r.name))
+    for rule in &after.rules {
+        let Some(id) = &rule.frontend else { continue };
+        let is_it = |f: &&Frontend| f.name.eq_ignore_ascii_case(id.name());
+        match (after.frontends.iter().find(is_it), before.frontends.iter().find(is_it)) {
+            (None, _) => found.extend([base(&rule.name), base(id.name())].into_iter().flatten()),
+            (Some(now), Some(then)) if claim(now) != claim(then) => {
+                let given_back = base(&rule.name).is_some_and(|base| undone.contains(&base));
+                found.extend(base(id.name()).filter(|_| given_back));
+            }
+            (Some(_), _) => {}
+        }
+    }
+    found
 }
 
 /// What only one frontend can have.
@@ -225,3 +237,6 @@ pub(super) fn drop_inherited(draft: &Draft<'_>, before: &LoadBalancer, after: &m
 pub(super) fn is_inherited(draft: &Draft<'_>, frontend: &str) -> bool {
     name::base_of(frontend).is_some() && draft.owner_of(frontend).is_none()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
 //! Frontend IP configurations.
 
 use super::address;
+use super::choice;
 use super::contest::{self, Tenancy};
+use super::holder::{self, Held};
 use super::public_ip::{self, Chosen};
 use crate::draft::Draft;
 use crate::intent::{Intent, PublicIpIntent};
@@ -88,8 +90,14 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
     {
         return wanted;
     }
-    if let Some(id) = held_elsewhere(draft, &balancer.id, |f| f.address == address) {
-        return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+    match holder::elsewhere(draft, chosen, intent, &balancer.id, |f| f.address == address) {
+        Some(Held::Ending(id)) => {
+            return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+        }
+        Some(Held::Staying(other)) => {
+            return Wanted::Refuse(Box::new(choice::on_another(intent, family, id, &other)));
+        }
+        None => {}
     }
     Wanted::Own(Frontend {
         name: own.map_or_else(|| Arc::from(name), |f| Arc::clone(&f.name)),
@@ -99,16 +107,6 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
     })
 }
 
-/// Another load balancer that has such a frontend: an address is on one of them at a time.
-fn held_elsewhere(
-    draft: &Draft<'_>,
-    here: &ResourceId,
-    is_it: impl Fn(&Frontend) -> bool,
-) -> Option<ResourceId> {
-    let mut others = draft.balancers()?.values().filter(|b| b.id != *here);
-    others.find(|b| b.frontends.iter().any(&is_it)).map(|b| b.id.clone())
-}
-
 fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>) -> Wanted {
     let balancer = place.balancer;
     let name = name::frontend(intent, family);
@@ -116,22 +114,35 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
     let is_own = |f: &Frontend| f.name.eq_ignore_ascii_case(&name);
     let own = balancer.frontends.iter().find(|f| is_own(f));
     let with = |address| balancer.frontends.iter().find(move |f| private(f) == Some(address));
-    if let Some(other) = pinned.and_then(with).filter(|other| !is_own(other))
+    let subnet_name = intent.subnet.clone().unwrap_or_else(|| draft.policy.subnet_name.clone());
+    let subnet = draft.policy.subnet_id(&subnet_name);
+    // Its own one of another subnet is left: whether the subnet has the address is looked at below.
+    let left =
+        |f: &Frontend| draft.owner_of(&f.name) == Some(&intent.uid) && !is_within(f, &subnet);
+    if let Some(other) = pinned.and_then(with).filter(|other| !is_own(other) && !left(other))
         && let Some(wanted) = tenancy(draft, place, intent, other)
     {
         return wanted;
     }
-    let subnet_name = intent.subnet.clone().unwrap_or_else(|| draft.policy.subnet_name.clone());
-    let subnet = draft.policy.subnet_id(&subnet_name);
     if let Some(own) = own
         && is_as_asked(draft, intent, family, own)
     {
         return Wanted::Own(own.clone());
     }
+    let held = |draft: &Draft<'_>, address: IpAddr| {
+        let is_it = |f: &Frontend| private(f) == Some(address);
+        holder::elsewhere(draft, place.chosen, intent, &balancer.id, is_it)
+    };
+    let pinned_held = pinned.and_then(|pinned| held(draft, pinned));
+    if let (Some(pinned), Some(Held::Staying(other))) = (pinned, &pinned_held) {
+        let (subnet, other) = (subnet.name(), other.name());
+        let what = format!("of subnet {subnet} that is free: load balancer {other} has it");
+        return Wanted::Refuse(Box::new(unusable(draft, intent, pinned, &what)));
+    }
     let prefixes = match draft.world.azure.subnets.get(&subnet) {
         Some(Fact::Known(Some(known))) => {
             if let Some(pinned) = pinned
-                && held_elsewhere(draft, &balancer.id, |f| private(f) == Some(pinned)).is_none()
+                && pinned_held.is_none()
                 && let Some(what) = address::obstacle(draft, known, pinned, &balancer.id)
             {
                 return Wanted::Refuse(Box::new(unusable(draft, intent, pinned, &what)));
@@ -148,16 +159,19 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
             return Wanted::Wait(Wait::Reading(need));
         }
     };
-    let address = pinned.or_else(|| {
+    let mut address = pinned.or_else(|| {
         let had = own.and_then(private).or_else(|| status(draft, intent, family));
         let had = had.filter(|a| prefixes.iter().any(|p| p.contains(a)));
         // It stood on another Service's frontend, which stays where it is.
         had.filter(|a| !is_anothers(draft, intent, *a))
     });
-    if let Some(address) = address
-        && let Some(id) = held_elsewhere(draft, &balancer.id, |f| private(f) == Some(address))
-    {
-        return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+    match address.and_then(|address| held(draft, address)) {
+        Some(Held::Ending(id)) => {
+            return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+        }
+        // It does not insist on it.
+        Some(Held::Staying(_)) => address = None,
+        None => {}
     }
     let zoned = draft.policy.sku != BalancerSku::Basic && draft.policy.edge_zone.is_none();
     let zones = match own {
@@ -240,6 +254,11 @@ pub(crate) fn is_asked_for(
     }
 }
 
+/// Whether a frontend is a private one of a subnet.
+fn is_within(frontend: &Frontend, subnet: &ResourceId) -> bool {
+    matches!(&frontend.address, FrontendAddress::Private { subnet: of, .. } if of == subnet)
+}
+
 /// The private address of a frontend.
 pub(crate) fn private(frontend: &Frontend) -> Option<IpAddr> {
     match frontend.address {
@@ -270,3 +289,6 @@ pub(crate) fn address_of(draft: &Draft<'_>, frontend: &Frontend) -> Option<IpAdd
         FrontendAddress::Other => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ pub(crate) mod choice;
 mod contest;
 pub(crate) mod drain;
 pub(crate) mod frontend;
+pub(crate) mod holder;
 pub(crate) mod limit;
 pub(crate) mod member;
 pub(crate) mod moving;
@@ -15,6 +16,8 @@ pub(crate) mod private_link;
 pub(crate) mod public_ip;
 pub(crate) mod rule;
 pub(crate) mod security_group;
+#[cfg(test)]
+mod stage;
 pub(crate) mod tags;
 pub(crate) mod unread;
 pub(crate) mod upgrade;

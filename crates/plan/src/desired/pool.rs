@@ -57,7 +57,8 @@ pub(crate) fn ensure(
             _ => {}
         }
     }
-    for intent in local {
+    // What has no rules leads nowhere: its pool would stay when it goes.
+    for intent in local.into_iter().filter(|intent| !intent.rules.is_empty()) {
         let Some(nodes) = seats.local.get(&intent.uid) else { continue };
         for &family in &intent.families {
             let name = name::local_pool(&intent.name, family);

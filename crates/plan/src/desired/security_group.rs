@@ -6,11 +6,14 @@
 
 mod kept;
 mod room;
+#[cfg(test)]
+mod tests;
 
 use super::public_ip::Chosen;
 use super::{frontend, moving, pool, tags};
 use crate::draft::Draft;
 use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
+use crate::kubernetes::is_claimed;
 use crate::name::{self, SECURITY_RULE};
 use crate::placement::{Backends, Placement};
 use kept::{Kept, kept};
@@ -98,6 +101,10 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     }
     let mut causes = close(&mut after, &wanted, &known, &kept, draft);
     causes.extend(open(draft, &group, &mut after, wanted));
+    let is_bare = |rule: &SecurityRule| rule.destinations.is_empty();
+    let was_bare =
+        |rule: &SecurityRule| group.rules.iter().any(|r| r.name == rule.name && is_bare(r));
+    after.rules.retain(|rule| !is_bare(rule) || was_bare(rule));
     let mut closing = closing(&group, &after);
     // A write under way may open what is no longer wanted: nothing goes before it has ended.
     if draft.world.in_flight.get(&group.id).is_some_and(|f| !f.causes.is_empty()) {
@@ -231,7 +238,10 @@ fn wanted(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
     let mut wanted: BTreeMap<String, WantedRule> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for uid in draft.by_name.values() {
-        let Some(intent) = draft.cases[uid].intent() else { continue };
+        let case = &draft.cases[uid];
+        let Some(intent) = case.intent().filter(|_| is_claimed(draft.policy, case.service)) else {
+            continue;
+        };
         for (shape, destinations) in rules(draft, placement, intent) {
             let name = shape.name();
             let rule = wanted.entry(name.clone()).or_insert_with(|| {
@@ -405,7 +415,8 @@ fn close(
             }
             stays
         });
-        !rule.destinations.is_empty()
+        // One that is about to get others goes on as the same rule.
+        wanted.is_some() || !rule.destinations.is_empty()
     });
     let had = |case: &&crate::draft::Case<'_>| {
         case.service.ingress.iter().any(|i| i.ip.as_ref().is_some_and(|ip| closed.contains(ip)))

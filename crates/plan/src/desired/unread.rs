@@ -14,14 +14,21 @@ use model::world::{Fact, Need};
 use model::{Exposure, ServiceUid};
 use std::collections::BTreeMap;
 
-/// Lets Services that stand stay as they are until what decides about them has been read.
+/// Lets Services that stand stay as they are until what decides about them has been read, and notes
+/// the others.
 pub(crate) fn hold(draft: &mut Draft<'_>) {
     let intents = draft.cases.values().filter_map(|case| case.intent());
-    let unread: Vec<(ServiceUid, Need)> = intents
-        .filter(|intent| is_there(draft, intent))
-        .filter_map(|intent| Some((intent.uid.clone(), need(draft, intent)?)))
+    let unread: Vec<(ServiceUid, Need, bool)> = intents
+        .filter_map(|intent| {
+            let need = need(draft, intent)?;
+            Some((intent.uid.clone(), need, is_there(draft, intent)))
+        })
         .collect();
-    for (uid, need) in unread {
+    for (uid, need, there) in unread {
+        if !there {
+            draft.undecided.insert(uid);
+            continue;
+        }
         if let Some(case) = draft.cases.get_mut(&uid) {
             case.stance = Stance::Kept;
         }

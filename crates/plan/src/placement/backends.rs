@@ -116,7 +116,8 @@ fn fitting(configs: &[LoadBalancerConfig], alive: &[bool], node: &Node) -> Vec<u
 
 /// Whether a load balancer is there to stay, or is about to be made.
 fn is_alive(draft: &Draft<'_>, placement: &Placement, id: &ResourceId) -> bool {
-    let seated = placement.balancers.get(id).is_some_and(|s| !s.services.is_empty());
+    let decided = |uid: &ServiceUid| !draft.undecided.contains(uid);
+    let seated = placement.balancers.get(id).is_some_and(|s| s.services.iter().any(decided));
     seated || draft.balancers().and_then(|all| all.get(id)).is_some_and(|b| stays(draft, b))
 }
 

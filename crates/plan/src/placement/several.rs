@@ -2,8 +2,8 @@
 
 use super::crowd::Crowd;
 use super::{Placement, Seats, add_others, backends, seat};
-use crate::desired::frontend;
 use crate::desired::public_ip::Chosen;
+use crate::desired::{frontend, holder};
 use crate::draft::Draft;
 use crate::intent::{Intent, PublicIpIntent};
 use crate::name;
@@ -26,6 +26,12 @@ enum Anchor {
     Private(IpAddr),
 }
 
+/// Who has a shared address, or is to have it.
+enum Holder {
+    Frontend(Arc<str>),
+    Service(ServiceUid),
+}
+
 /// Which of the configurations, by its place in the list.
 type Index = usize;
 
@@ -35,7 +41,7 @@ struct Choice<'a> {
     /// The load balancers of each configuration, public and internal.
     ids: Vec<[ResourceId; 2]>,
     /// Where shared addresses are, or are to be.
-    anchors: BTreeMap<(Exposure, Anchor), Index>,
+    anchors: BTreeMap<(Exposure, Anchor), (Index, Holder)>,
 }
 
 /// Places Services, then nodes.
@@ -67,7 +73,8 @@ pub(super) fn place(
                 let id = choice.id(at, intent.exposure).clone();
                 choice.crowd.seat(&id, &intent);
                 for anchor in anchors(&intent, chosen) {
-                    choice.anchors.entry((intent.exposure, anchor)).or_insert(at);
+                    let fresh = || (at, Holder::Service(uid.clone()));
+                    choice.anchors.entry((intent.exposure, anchor)).or_insert_with(fresh);
                 }
                 seat(draft, &mut placement, &id, &uid);
             }
@@ -123,7 +130,8 @@ impl Choice<'_> {
                         _ => frontend::private(frontend).map(Anchor::Private),
                     };
                     if let Some(anchor) = anchor {
-                        self.anchors.entry((exposure, anchor)).or_insert(at);
+                        let found = || (at, Holder::Frontend(Arc::clone(&frontend.name)));
+                        self.anchors.entry((exposure, anchor)).or_insert_with(found);
                     }
                 }
             }
@@ -145,13 +153,15 @@ impl Choice<'_> {
             .chain(all.filter(|at| is_on(at, other)))
             .collect();
         let eligible = self.eligible(draft, intent, &active)?;
-        if let Some(current) = active.into_iter().find(|at| eligible.contains(at)) {
+        let shared = anchors(intent, chosen);
+        let held = shared.into_iter().find_map(|a| self.anchors.get(&(intent.exposure, a)));
+        // On a load balancer of its own the address may move with the Service.
+        let held = held.filter(|(at, _)| !is_on(at, intent.exposure));
+        let firm = held.is_some_and(|(at, by)| self.is_kept(draft, intent, chosen, (*at, by)));
+        if let Some(current) = active.into_iter().find(|at| !firm && eligible.contains(at)) {
             return Ok(current);
         }
-        let mut shared = anchors(intent, chosen).into_iter();
-        let held = shared.find_map(|a| self.anchors.get(&(intent.exposure, a)));
-        // On a load balancer of its own the address may move with the Service.
-        if let Some(&at) = held.filter(|at| !is_on(at, intent.exposure)) {
+        if let Some(&(at, _)) = held {
             let name = &self.configs[at].name;
             return if eligible.contains(&at) {
                 Ok(at)
@@ -167,6 +177,25 @@ impl Choice<'_> {
             };
         }
         self.choose(&eligible, intent.exposure)
+    }
+
+    /// Whether somebody else wants to keep an address where it is.
+    fn is_kept(
+        &self,
+        draft: &Draft<'_>,
+        asker: &Intent,
+        chosen: &Chosen,
+        (at, by): (Index, &Holder),
+    ) -> bool {
+        let name = match by {
+            Holder::Service(uid) => return *uid != asker.uid,
+            Holder::Frontend(name) => name,
+        };
+        let balancer = draft.balancers().and_then(|all| all.get(self.id(at, asker.exposure)));
+        let Some(balancer) = balancer else { return false };
+        let mut all = balancer.frontends.iter().filter(|f| f.name == *name);
+        let keepers = all.next().map(|f| holder::keepers(draft, chosen, balancer, f));
+        keepers.is_some_and(|keepers| keepers.iter().any(|uid| *uid != asker.uid))
     }
 
     fn names<'i>(&self, all: impl Iterator<Item = &'i Index>) -> String {

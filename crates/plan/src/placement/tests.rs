@@ -1,5 +1,7 @@
 //! Tests of placement: the whole way, from the first read to the last.
 
+mod addresses;
+
 use crate::fixture;
 use crate::forecast::forecast;
 use model::azure::{AdminState, LoadBalancer};

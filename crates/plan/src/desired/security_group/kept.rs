@@ -1,8 +1,9 @@
-//! What stays open for Services that keep what they have: those that are refused or set aside, and
-//! those about which something has to be read first.
+//! What stays open for Services that keep what they have: those that are refused or set aside,
+//! those about which something has to be read first, and those that do not carry our finalizer yet.
 
 use super::super::{balancer, frontend};
 use crate::draft::{Draft, Stance};
+use crate::kubernetes::is_claimed;
 use crate::placement::Placement;
 use model::azure::{Access, Frontend, SecurityRule};
 use std::collections::BTreeSet;
@@ -36,7 +37,11 @@ impl Kept {
 pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
     let mut kept = Kept::default();
     let text = |address: IpAddr| -> Arc<str> { Arc::from(address.to_string()) };
-    let cases = draft.cases.values().filter(|c| matches!(c.stance, Stance::Kept));
+    let cases = draft.cases.values().filter(|case| match case.stance {
+        Stance::Kept => true,
+        Stance::Wanted(_) => !is_claimed(draft.policy, case.service),
+        Stance::Container(_) | Stance::Leaving => false,
+    });
     let all = || placement.balancers.keys().filter_map(|id| draft.balancers()?.get(id));
     for case in cases {
         kept.destinations.extend(case.service.ingress.iter().filter_map(|i| i.ip.clone()));

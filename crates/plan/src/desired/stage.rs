@@ -1,0 +1,112 @@
+//! Internal Services in a network of two subnets, for tests.
+
+use crate::check::check;
+use crate::fixture;
+use crate::forecast::settle;
+use model::azure::{LoadBalancer, PrivateLinkPolicy, Provisioning, Rest, SecurityGroup, Subnet};
+use model::kubernetes::{Service, ServicePort};
+use model::report::ServiceReport;
+use model::world::Fact;
+use model::{Policy, ServiceName, ServiceUid, World};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(super) const ADDRESS: &str = "10.224.9.9";
+pub(super) const SUBNET: &str = "azure-load-balancer-internal-subnet";
+pub(super) const PINNED: &str = "azure-load-balancer-ipv4";
+
+pub(super) fn policy() -> Policy {
+    fixture::policy()
+}
+
+pub(super) fn uid(n: u16) -> ServiceUid {
+    ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"))
+}
+
+/// Internal Service number `n`, on a port.
+pub(super) fn internal(n: u16, port: u16, annotations: &[(&str, &str)]) -> Service {
+    let mut all = vec![("azure-load-balancer-internal", "true")];
+    all.extend(annotations);
+    let service = fixture::claimed(fixture::service(&all));
+    let only = ServicePort { port, node_port: Some(30_000 + n), ..service.ports[0].clone() };
+    let name = ServiceName::new("default", format!("web-{n}"));
+    Service { uid: uid(n), name, ports: vec![only], ..service }
+}
+
+/// The Services, a node, two subnets and an empty security group; nothing else is in Azure yet.
+pub(super) fn world(services: Vec<Service>) -> World {
+    let mut world = fixture::world();
+    world.kubernetes.services.clear();
+    services.into_iter().for_each(|service| change(&mut world, service));
+    let azure = &mut world.azure;
+    azure.balancers = Fact::Known(BTreeMap::new());
+    azure.public_ips.insert(policy().group, Fact::Known(BTreeMap::new()));
+    for (name, prefix) in [("nodes", "10.224.0.0/16"), ("apps", "10.225.0.0/16")] {
+        let subnet = Subnet {
+            id: policy().subnet_id(name),
+            etag: None,
+            prefixes: vec![prefix.parse().expect("a range")],
+            private_link: PrivateLinkPolicy::Enabled,
+            rest: Rest::default(),
+        };
+        azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
+    }
+    azure.subnets.insert(policy().subnet_id("nowhere"), Fact::Known(None));
+    azure.security_group = Fact::Known(Some(Arc::new(SecurityGroup {
+        id: policy().security_group_id(),
+        etag: None,
+        location: "eastus".into(),
+        tags: None,
+        rules: Vec::new(),
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    })));
+    world
+}
+
+/// What the controller sees of a Service now; its status and finalizers stay.
+pub(super) fn change(world: &mut World, service: Service) {
+    let old = world.kubernetes.services.get(&service.uid);
+    let ingress = old.map(|old| old.ingress.clone()).unwrap_or_default();
+    let service = Service { ingress, ..service };
+    world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
+}
+
+/// The World once all is done: the plan on the way is clean, and nothing is left to do.
+pub(super) fn settled(world: World) -> World {
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(check(&world, &policy(), &plan), []);
+    let (world, _) = settle(world, &policy());
+    let (plan, _) = crate::plan(&world, &policy());
+    assert!(plan.is_empty(), "{plan:#?}");
+    world
+}
+
+pub(super) fn report(world: &World, n: u16) -> Arc<ServiceReport> {
+    let (_, report) = crate::plan(world, &policy());
+    Arc::clone(&report.services[&uid(n)])
+}
+
+/// The internal load balancer.
+pub(super) fn balancer(world: &World) -> &LoadBalancer {
+    let all = world.azure.balancers.known().expect("read");
+    &all[&policy().balancer_id("kubernetes-internal")]
+}
+
+/// Frontends with their addresses, and rules with the frontends they lead to, sorted: the number of
+/// the Service stands for the base of each name.
+pub(super) fn parts(world: &World) -> Vec<String> {
+    let balancer = balancer(world);
+    let short = |name: &str| format!("{}{}", &name[8..9], &name[32..]);
+    let frontends = balancer.frontends.iter().map(|f| {
+        let address = super::frontend::private(f).expect("a private one");
+        format!("{} {address}", short(&f.name))
+    });
+    let rules = balancer.rules.iter().map(|r| {
+        let frontend = r.frontend.as_ref().expect("it leads somewhere");
+        format!("{} -> {}", short(&r.name), short(frontend.name()))
+    });
+    let mut all: Vec<String> = frontends.chain(rules).collect();
+    all.sort_unstable();
+    all
+}
