@@ -235,6 +235,7 @@ fn seat(
     }
     let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
     let mut waiting = false;
+    let mut soon_whole = true;
     for &family in &intent.families {
         let place = Place { seats: build.seats, chosen, balancer: &build.after };
         match frontend::wanted(draft, &intent, family, &place) {
@@ -254,6 +255,7 @@ fn seat(
                 if soon {
                     build.coming.insert(uid.clone());
                 }
+                soon_whole &= soon;
                 draft.wait(uid, wait);
                 waiting = true;
             }
@@ -262,6 +264,10 @@ fn seat(
                 return false;
             }
         }
+    }
+    if waiting && soon_whole && !before.is_some_and(|b| stands_on(b, &intent.base)) {
+        // Both families come in one write; one alone only where the other does not come soon.
+        return false;
     }
     if let Some(wait) = seat_wait(draft, build) {
         draft.wait(uid, wait);
@@ -280,6 +286,12 @@ fn seat(
     }
     place(draft, build, &intent, ready, waiting);
     any
+}
+
+/// Whether anything of this base name is on a load balancer.
+fn stands_on(balancer: &LoadBalancer, base: &str) -> bool {
+    balancer.frontends.iter().any(|f| is_of(&f.name, base))
+        || balancer.rules.iter().any(|r| is_of(&r.name, base))
 }
 
 /// What has to happen before anything is put on a load balancer.
