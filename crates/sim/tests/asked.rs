@@ -13,6 +13,8 @@ mod view;
 mod addresses;
 #[path = "asked/links.rs"]
 mod links;
+#[path = "asked/members.rs"]
+mod members;
 #[path = "asked/places.rs"]
 mod places;
 #[path = "asked/rules.rs"]

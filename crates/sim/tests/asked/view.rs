@@ -3,6 +3,7 @@
 use crate::support::{create, laboratory, node, patch};
 use azure_emulator::Request;
 use kube_emulator::ObjectRef;
+use model::report::Severity;
 use serde_json::{Value, json};
 use sim::Laboratory;
 use std::collections::BTreeMap;
@@ -110,6 +111,10 @@ impl Stage {
         self.lab.pass(1);
         assert!(self.lab.settle(LIMIT_MS), "it stays settled");
         assert_eq!(self.lab.calls().0, writes, "it wrote again");
+        // Nor for one who knows nothing but what is there.
+        self.lab.restart();
+        assert!(self.lab.settle(LIMIT_MS), "it settles after a restart");
+        assert_eq!(self.lab.calls().0, writes, "it wrote after a restart");
     }
 
     pub fn ask(&mut self, asked: Asked) {
@@ -153,7 +158,10 @@ impl Stage {
     pub fn edit(&mut self, id: &str, change: impl Fn(&mut Value)) {
         let mut resource = self.lab.azure.resource(id).expect("it is there");
         change(&mut resource);
-        self.lab.azure.seed(vec![resource]);
+        let now = self.lab.now_ms;
+        let path = format!("{id}?api-version=2024-05-01");
+        let answer = self.lab.azure.handle(Request::new("PUT", &path).with_body(resource), now);
+        assert!(answer.status < 300, "{answer:?}");
     }
 
     /// Somebody else deletes a resource.
@@ -215,13 +223,12 @@ impl Stage {
         text.lines().filter(wanted).collect::<Vec<_>>().join("\n")
     }
 
-    /// Why a Service was refused: what its events say.
+    /// Why a Service is refused; empty where it is not.
     pub fn refusal(&self, name: &str) -> String {
-        let events = self.lab.kubernetes.list("events", None);
-        let about = events.iter().filter(|e| {
-            e["involvedObject"]["name"] == name && e["reason"] == "SyncLoadBalancerFailed"
-        });
-        about.filter_map(|e| e["message"].as_str()).collect::<Vec<_>>().join("\n")
+        let mut services = self.lab.controller().report().services.values();
+        let service = services.find(|s| &*s.name.name == name).expect("it is reported");
+        let refusals = service.findings.iter().filter(|f| f.severity == Severity::Refusal);
+        refusals.map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 }
 
