@@ -11,6 +11,8 @@ mod view;
 
 #[path = "asked/addresses.rs"]
 mod addresses;
+#[path = "asked/changes.rs"]
+mod changes;
 #[path = "asked/links.rs"]
 mod links;
 #[path = "asked/members.rs"]

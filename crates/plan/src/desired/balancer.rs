@@ -233,17 +233,61 @@ fn seat(
         build.coming.insert(uid.clone());
         return false;
     }
-    let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
-    let mut waiting = false;
-    let mut soon_whole = true;
+    let Some(Ready { parts, waiting, soon }) = ready(draft, build, &intent, chosen) else {
+        return false;
+    };
+    if let Some(wait) = seat_wait(draft, build) {
+        draft.wait(uid, wait);
+        return false;
+    }
+    if let Some(finding) = limit::obstacle(draft, &build.after, &intent, &parts, before) {
+        draft.refuse(uid, finding);
+        return false;
+    }
+    if soon && !build.has_traces(&intent.base) {
+        // Both families come in one write; one alone only where the other does not come soon.
+        return false;
+    }
+    let any = !parts.is_empty();
+    let stale = |name: &str| !parts.iter().any(|(_, _, wanted)| same(wanted, name));
+    if !waiting && let Some(id) = build.link_to_lose(&intent.base, stale) {
+        // Its parts stay as they are until nothing stands before the frontend that goes.
+        draft.wait(uid, Wait::Resource { id, until: Until::Gone });
+        return true;
+    }
+    place(draft, build, &intent, parts, waiting);
+    any
+}
+
+/// The frontends of a Service that can be put on a load balancer.
+struct Ready {
+    /// By family: the frontend, where it is the Service's own, and its name.
+    parts: Vec<Part>,
+    /// Whether a family is missing.
+    waiting: bool,
+    /// Whether one is, and all that are come soon.
+    soon: bool,
+}
+
+type Part = (Family, Option<Frontend>, Arc<str>);
+
+/// Finds out what of a Service can be put on a load balancer; `None` if it is refused.
+fn ready(
+    draft: &mut Draft<'_>,
+    build: &mut Build<'_>,
+    intent: &Intent,
+    chosen: &Chosen,
+) -> Option<Ready> {
+    let mut parts: Vec<Part> = Vec::new();
+    let (mut waiting, mut late) = (false, false);
     for &family in &intent.families {
         let place = Place { seats: build.seats, chosen, balancer: &build.after };
-        match frontend::wanted(draft, &intent, family, &place) {
+        match frontend::wanted(draft, intent, family, &place) {
             Wanted::Own(own) => {
                 let name = Arc::clone(&own.name);
-                ready.push((family, Some(own), name));
+                parts.push((family, Some(own), name));
             }
-            Wanted::Shared(name) => ready.push((family, None, name)),
+            Wanted::Shared(name) => parts.push((family, None, name)),
             Wanted::Wait(wait) => {
                 let soon = match &wait {
                     Wait::Resource { id, until: Until::Ready | Until::Released } => {
@@ -253,45 +297,19 @@ fn seat(
                     _ => false,
                 };
                 if soon {
-                    build.coming.insert(uid.clone());
+                    build.coming.insert(intent.uid.clone());
                 }
-                soon_whole &= soon;
-                draft.wait(uid, wait);
+                late |= !soon;
+                draft.wait(&intent.uid, wait);
                 waiting = true;
             }
             Wanted::Refuse(finding) => {
-                draft.refuse(uid, *finding);
-                return false;
+                draft.refuse(&intent.uid, *finding);
+                return None;
             }
         }
     }
-    if waiting && soon_whole && !before.is_some_and(|b| stands_on(b, &intent.base)) {
-        // Both families come in one write; one alone only where the other does not come soon.
-        return false;
-    }
-    if let Some(wait) = seat_wait(draft, build) {
-        draft.wait(uid, wait);
-        return false;
-    }
-    if let Some(finding) = limit::obstacle(draft, &build.after, &intent, &ready, before) {
-        draft.refuse(uid, finding);
-        return false;
-    }
-    let any = !ready.is_empty();
-    let stale = |name: &str| !ready.iter().any(|(_, _, wanted)| same(wanted, name));
-    if !waiting && let Some(id) = build.link_to_lose(&intent.base, stale) {
-        // Its parts stay as they are until nothing stands before the frontend that goes.
-        draft.wait(uid, Wait::Resource { id, until: Until::Gone });
-        return true;
-    }
-    place(draft, build, &intent, ready, waiting);
-    any
-}
-
-/// Whether anything of this base name is on a load balancer.
-fn stands_on(balancer: &LoadBalancer, base: &str) -> bool {
-    balancer.frontends.iter().any(|f| is_of(&f.name, base))
-        || balancer.rules.iter().any(|r| is_of(&r.name, base))
+    Some(Ready { parts, waiting, soon: waiting && !late })
 }
 
 /// What has to happen before anything is put on a load balancer.
@@ -311,7 +329,7 @@ fn place(
     draft: &Draft<'_>,
     build: &mut Build<'_>,
     intent: &Intent,
-    ready: Vec<(Family, Option<Frontend>, Arc<str>)>,
+    ready: Vec<Part>,
     waiting: bool,
 ) {
     let balancer = &mut build.after;

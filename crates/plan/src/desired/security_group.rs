@@ -9,7 +9,7 @@ mod room;
 
 use super::public_ip::Chosen;
 use super::{frontend, moving, pool, tags};
-use crate::draft::Draft;
+use crate::draft::{Case, Draft};
 use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
 use crate::name::{self, SECURITY_RULE};
 use crate::placement::{Backends, Placement};
@@ -78,7 +78,13 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     let group = match &draft.world.azure.security_group {
         Fact::Known(Some(group)) => Arc::clone(group),
         Fact::Known(None) => {
-            draft.findings.push(missing(draft));
+            let finding = missing(draft);
+            // An address that nothing can be opened for serves nobody.
+            let open = |case: &Case<'_>| case.intent().is_some_and(opens_something);
+            let cases = draft.cases.iter().filter(|(_, case)| open(case));
+            let uids: Vec<ServiceUid> = cases.map(|(uid, _)| uid.clone()).collect();
+            uids.iter().for_each(|uid| draft.refuse(uid, finding.clone()));
+            draft.findings.push(finding);
             return Opening::default();
         }
         Fact::Unreadable(_) => return Opening::default(),
@@ -116,6 +122,13 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
         });
     }
     Opening { closing }
+}
+
+/// Whether a Service has rules of its own.
+fn opens_something(intent: &Intent) -> bool {
+    let access = &intent.access;
+    let sources = !access.tags.is_empty() || !access.ranges.is_empty();
+    access.rules == SecurityRules::Written && sources
 }
 
 fn missing(draft: &Draft<'_>) -> Finding {
@@ -407,7 +420,7 @@ fn close(
         });
         !rule.destinations.is_empty()
     });
-    let had = |case: &&crate::draft::Case<'_>| {
+    let had = |case: &&Case<'_>| {
         case.service.ingress.iter().any(|i| i.ip.as_ref().is_some_and(|ip| closed.contains(ip)))
     };
     draft.cases.values().filter(had).map(|case| case.service.uid.clone()).collect()
@@ -424,7 +437,12 @@ fn open(
     for WantedRule { shape, destinations, causes: on_account } in wanted {
         let name = shape.name();
         let at = after.rules.iter().position(|r| r.name.eq_ignore_ascii_case(&name));
-        let past = at.map(|at| after.rules[at].clone());
+        // One that has just lost its last destination gets another and is the same rule.
+        let emptied = || {
+            let past = before.rules.iter().find(|r| r.name.eq_ignore_ascii_case(&name))?;
+            Some(SecurityRule { destinations: BTreeSet::new(), ..past.clone() })
+        };
+        let past = at.map(|at| after.rules[at].clone()).or_else(emptied);
         if at.is_none() && after.rules.len() >= RULES {
             for uid in on_account.into_keys() {
                 draft.refuse(&uid, full(&after.id));
