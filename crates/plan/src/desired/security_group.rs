@@ -104,6 +104,10 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     }
     let mut causes = close(&mut after, &wanted, &known, &kept, draft);
     causes.extend(open(draft, &group, &mut after, wanted));
+    let is_bare = |rule: &SecurityRule| rule.destinations.is_empty();
+    let was_bare =
+        |rule: &SecurityRule| group.rules.iter().any(|r| r.name == rule.name && is_bare(r));
+    after.rules.retain(|rule| !is_bare(rule) || was_bare(rule));
     let mut closing = closing(&group, &after);
     // A write under way may open what is no longer wanted: nothing goes before it has ended.
     if draft.world.in_flight.get(&group.id).is_some_and(|f| !f.causes.is_empty()) {
@@ -418,7 +422,8 @@ fn close(
             }
             stays
         });
-        !rule.destinations.is_empty()
+        // One that is about to get others goes on as the same rule.
+        wanted.is_some() || !rule.destinations.is_empty()
     });
     let had = |case: &&Case<'_>| {
         case.service.ingress.iter().any(|i| i.ip.as_ref().is_some_and(|ip| closed.contains(ip)))
@@ -437,12 +442,7 @@ fn open(
     for WantedRule { shape, destinations, causes: on_account } in wanted {
         let name = shape.name();
         let at = after.rules.iter().position(|r| r.name.eq_ignore_ascii_case(&name));
-        // One that has just lost its last destination gets another and is the same rule.
-        let emptied = || {
-            let past = before.rules.iter().find(|r| r.name.eq_ignore_ascii_case(&name))?;
-            Some(SecurityRule { destinations: BTreeSet::new(), ..past.clone() })
-        };
-        let past = at.map(|at| after.rules[at].clone()).or_else(emptied);
+        let past = at.map(|at| after.rules[at].clone());
         if at.is_none() && after.rules.len() >= RULES {
             for uid in on_account.into_keys() {
                 draft.refuse(&uid, full(&after.id));
