@@ -12,7 +12,6 @@ use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
 use model::plan::{Action, Change, Resource};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
-use model::world::Need;
 use model::{Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -233,83 +232,52 @@ fn seat(
         build.coming.insert(uid.clone());
         return false;
     }
-    let Some(Ready { parts, waiting, soon }) = ready(draft, build, &intent, chosen) else {
-        return false;
-    };
+    let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
+    let (mut waiting, mut late) = (false, false);
+    for &family in &intent.families {
+        let place = Place { seats: build.seats, chosen, balancer: &build.after };
+        match frontend::wanted(draft, &intent, family, &place) {
+            Wanted::Own(own) => {
+                let name = Arc::clone(&own.name);
+                ready.push((family, Some(own), name));
+            }
+            Wanted::Shared(name) => ready.push((family, None, name)),
+            Wanted::Wait(wait) => {
+                let soon = draft.is_soon_over(&wait);
+                if soon {
+                    build.coming.insert(uid.clone());
+                }
+                late |= !soon;
+                draft.wait(uid, wait);
+                waiting = true;
+            }
+            Wanted::Refuse(finding) => {
+                draft.refuse(uid, *finding);
+                return false;
+            }
+        }
+    }
     if let Some(wait) = seat_wait(draft, build) {
         draft.wait(uid, wait);
         return false;
     }
-    if let Some(finding) = limit::obstacle(draft, &build.after, &intent, &parts, before) {
+    if let Some(finding) = limit::obstacle(draft, &build.after, &intent, &ready, before) {
         draft.refuse(uid, finding);
         return false;
     }
-    if soon && !build.has_traces(&intent.base) {
+    if waiting && !late && !build.has_traces(&intent.base) {
         // Both families come in one write; one alone only where the other does not come soon.
         return false;
     }
-    let any = !parts.is_empty();
-    let stale = |name: &str| !parts.iter().any(|(_, _, wanted)| same(wanted, name));
+    let any = !ready.is_empty();
+    let stale = |name: &str| !ready.iter().any(|(_, _, wanted)| same(wanted, name));
     if !waiting && let Some(id) = build.link_to_lose(&intent.base, stale) {
         // Its parts stay as they are until nothing stands before the frontend that goes.
         draft.wait(uid, Wait::Resource { id, until: Until::Gone });
         return true;
     }
-    place(draft, build, &intent, parts, waiting);
+    place(draft, build, &intent, ready, waiting);
     any
-}
-
-/// The frontends of a Service that can be put on a load balancer.
-struct Ready {
-    /// By family: the frontend, where it is the Service's own, and its name.
-    parts: Vec<Part>,
-    /// Whether a family is missing.
-    waiting: bool,
-    /// Whether one is, and all that are come soon.
-    soon: bool,
-}
-
-type Part = (Family, Option<Frontend>, Arc<str>);
-
-/// Finds out what of a Service can be put on a load balancer; `None` if it is refused.
-fn ready(
-    draft: &mut Draft<'_>,
-    build: &mut Build<'_>,
-    intent: &Intent,
-    chosen: &Chosen,
-) -> Option<Ready> {
-    let mut parts: Vec<Part> = Vec::new();
-    let (mut waiting, mut late) = (false, false);
-    for &family in &intent.families {
-        let place = Place { seats: build.seats, chosen, balancer: &build.after };
-        match frontend::wanted(draft, intent, family, &place) {
-            Wanted::Own(own) => {
-                let name = Arc::clone(&own.name);
-                parts.push((family, Some(own), name));
-            }
-            Wanted::Shared(name) => parts.push((family, None, name)),
-            Wanted::Wait(wait) => {
-                let soon = match &wait {
-                    Wait::Resource { id, until: Until::Ready | Until::Released } => {
-                        draft.world.in_flight.get(id).is_none_or(|f| f.attempt <= 1)
-                    }
-                    Wait::Reading(Need::Subnet(_)) => true,
-                    _ => false,
-                };
-                if soon {
-                    build.coming.insert(intent.uid.clone());
-                }
-                late |= !soon;
-                draft.wait(&intent.uid, wait);
-                waiting = true;
-            }
-            Wanted::Refuse(finding) => {
-                draft.refuse(&intent.uid, *finding);
-                return None;
-            }
-        }
-    }
-    Some(Ready { parts, waiting, soon: waiting && !late })
 }
 
 /// What has to happen before anything is put on a load balancer.
@@ -329,7 +297,7 @@ fn place(
     draft: &Draft<'_>,
     build: &mut Build<'_>,
     intent: &Intent,
-    ready: Vec<Part>,
+    ready: Vec<(Family, Option<Frontend>, Arc<str>)>,
     waiting: bool,
 ) {
     let balancer = &mut build.after;
