@@ -103,6 +103,7 @@ impl Lint<'_> {
             return (balancer.sku != Sku::Service).then(|| "it holds no container".to_owned());
         }
         let frontends = balancer.frontends.iter().map(|f| &f.name);
+        let frontends = frontends.filter(|name| !self.is_inherited(balancer, name));
         let rules = balancer.rules.iter().map(|r| &r.name);
         let probes = balancer.probes.iter().map(|p| &p.name);
         let probes = probes.filter(|p| !p.eq_ignore_ascii_case(SHARED_PROBE));
@@ -182,7 +183,9 @@ impl Lint<'_> {
             }
         }
         for (what, name) in touched {
-            let inherited = what == "frontend" && self.is_inherited(before, after, name);
+            let inherited = what == "frontend"
+                && !after.frontends.iter().any(|f| f.name.eq_ignore_ascii_case(name))
+                && self.is_inherited(before, name);
             if !self.is_ours(name) && !inherited {
                 let detail = format!("{what} {name}");
                 self.say(Breach::ForeignChanged, &change.target, detail);
@@ -197,14 +200,13 @@ impl Lint<'_> {
         }
     }
 
-    /// Whether a frontend that goes was made by a Service that is no more, and only Services of
-    /// ours were left on it.
-    fn is_inherited(&self, before: &LoadBalancer, after: &LoadBalancer, name: &Arc<str>) -> bool {
+    /// Whether a frontend was made by a Service that is no more, and only Services of ours are left
+    /// on it: it goes with the last of them.
+    fn is_inherited(&self, before: &LoadBalancer, name: &Arc<str>) -> bool {
         let id = before.id.child("frontendIPConfigurations", name);
         let mut rules = before.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id)).peekable();
         let led = rules.peek().is_some() && rules.all(|rule| self.is_ours(&rule.name));
-        let goes = !after.frontends.iter().any(|f| f.name.eq_ignore_ascii_case(name));
-        goes && led && name::base_of(name).is_some()
+        led && name::base_of(name).is_some()
     }
 
     fn is_this_clusters(&self, ip: &PublicIp) -> bool {

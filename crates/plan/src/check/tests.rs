@@ -184,6 +184,22 @@ fn what_is_not_ours() {
 }
 
 #[test]
+fn a_frontend_of_a_service_that_is_no_more_goes_with_the_last_rule_on_it() {
+    let gone = "a9999999911114222833301234567890";
+    let mut world = world();
+    let all = world.azure.balancers.known_mut().expect("listed");
+    let balancer = Arc::make_mut(all.values_mut().next().expect("one"));
+    balancer.frontends[0].name = gone.into();
+    balancer.rules[0].frontend = Some(balancer.id.child("frontendIPConfigurations", gone));
+    let delete_it = |world: &World| found(world, vec![delete(Resource::LoadBalancer(the(world)))]);
+    assert_eq!(delete_it(&world), []);
+    let all = world.azure.balancers.known_mut().expect("listed");
+    let balancer = Arc::make_mut(all.values_mut().next().expect("one"));
+    balancer.rules.clear();
+    assert_eq!(delete_it(&world), [Breach::ForeignDeleted]);
+}
+
+#[test]
 fn public_ips_that_stay() {
     let mut world = world();
     let all = world.azure.balancers.known_mut().expect("listed");
