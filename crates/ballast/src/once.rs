@@ -7,8 +7,9 @@ use control::{Controller, Effect, Event, Leadership};
 use edge::lease::Held;
 use edge::runner::{Step, channel};
 use model::Policy;
-use model::world::Kind;
+use model::world::{Kind, Need};
 use observe::KubernetesFact;
+use plan::forecast::forecast;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -22,14 +23,31 @@ struct Reader {
     kinds: Vec<Kind>,
     /// What is to be taken for true once the cluster has been read.
     as_if: Vec<KubernetesFact>,
+    /// What the plans after the first one need.
+    ahead: BTreeSet<Need>,
     done: CancellationToken,
     failed: CancellationToken,
 }
 
 impl Reader {
     fn is_complete(&self) -> bool {
+        self.is_begun() && self.ahead.is_empty()
+    }
+
+    /// Whether the first plan can be made.
+    fn is_begun(&self) -> bool {
         let needs = &self.controller.report().needs;
         self.controller.world().is_complete(&self.kinds) && needs.is_empty()
+    }
+
+    /// Asks for what the plans after the first one need: a forecast ends where it knows no more.
+    fn look_ahead(&mut self, now_ms: u64) -> Vec<Effect> {
+        if !self.is_begun() {
+            return Vec::new();
+        }
+        self.ahead = forecast(self.controller.world(), self.controller.policy()).last.needs;
+        self.controller.read_ahead(self.ahead.iter().cloned());
+        self.controller.step([], now_ms)
     }
 
     /// Has the facts that are to be taken for true replace those of the cluster.
@@ -47,6 +65,7 @@ impl Step for Reader {
     fn step(&mut self, events: Vec<Event>, now_ms: u64) -> Vec<Effect> {
         let mut effects = self.controller.step(events, now_ms);
         effects.extend(self.suppose(now_ms));
+        effects.extend(self.look_ahead(now_ms));
         if self.is_complete() {
             self.done.cancel();
         } else if self.controller.unread().next().is_some() {
@@ -82,6 +101,7 @@ pub async fn read(
         kinds: kinds(&policy),
         controller: Controller::new(policy, options),
         as_if,
+        ahead: BTreeSet::new(),
         done: stop.clone(),
         failed: failed.clone(),
     };

@@ -112,6 +112,28 @@ fn a_service_is_programmed_planned_shown_edited_and_deleted() {
     delete(&emulators);
 }
 
+/// A step may come to what the first one has no need of: Private Link Services are looked for once
+/// there is a private frontend. The plan is shown to its end all the same.
+#[test]
+fn a_plan_is_shown_to_its_end() {
+    let emulators = Emulators::start();
+    let (controller, _) = emulators.controller();
+    emulators.create_service("web");
+    emulators.address_of("web");
+    wait_for("an empty plan", || (emulators.run(&["plan", "--exit-code"]).0 == 0).then_some(()));
+    assert_eq!(controller.terminate(), 0);
+    let annotation = "service.beta.kubernetes.io/azure-load-balancer-internal";
+    emulators.patch_service("web", &json!({"metadata": {"annotations": {annotation: "true"}}}));
+    let (code, out, err) = emulators.run(&["plan", "--exit-code"]);
+    assert_eq!(code, 2, "{out}{err}");
+    let lines = changed_lines(&out);
+    let has = |words: &str| lines.iter().any(|line| line.starts_with(words));
+    assert!(has("+ create load balancer kubernetes-internal in rg for default/web"), "{out}");
+    assert!(has("- delete load balancer kubernetes in rg for default/web"), "{out}");
+    assert!(has("- delete public IP kubernetes-"), "{out}");
+    assert!(!out.contains("waits on"), "{out}");
+}
+
 /// What `plan` shows before an edit and after it is what `run` then writes.
 fn edit(emulators: &Emulators) {
     let annotation = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";

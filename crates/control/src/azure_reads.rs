@@ -171,6 +171,15 @@ impl Controller {
         self.dirty = true;
     }
 
+    /// Reads what planning does not ask for yet: for whoever wants to know how plans go on.
+    pub fn read_ahead(&mut self, needs: impl IntoIterator<Item = Need>) {
+        for need in needs {
+            if self.reads.get(&need).is_none_or(|read| read.under_way.is_none()) {
+                self.read_now(need);
+            }
+        }
+    }
+
     /// Everything that was read is read again.
     pub(crate) fn reread_everything(&mut self) {
         for read in self.reads.values_mut().filter(|r| r.read_ms.is_some()) {

@@ -7,7 +7,7 @@ use model::azure::{LoadBalancer, PublicIp};
 use model::kubernetes::{Service, Wish};
 use model::plan::{Change, KubernetesWrite, Plan};
 use model::policy::Layout;
-use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
+use model::report::{Finding, Report, ServiceReport, Severity, State, Until, Wait};
 use model::world::{ById, Need};
 use model::{Group, Policy, ResourceId, ServiceName, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -212,6 +212,17 @@ impl<'w> Draft<'w> {
     pub fn refuse(&mut self, uid: &ServiceUid, finding: Finding) {
         if let Some(case) = self.cases.get_mut(uid) {
             case.refuse(finding);
+        }
+    }
+
+    /// Whether what is waited for comes with the next answers, as far as can be seen.
+    pub fn is_soon_over(&self, wait: &Wait) -> bool {
+        match wait {
+            Wait::Resource { id, until: Until::Ready | Until::Released } => {
+                self.world.in_flight.get(id).is_none_or(|write| write.attempt <= 1)
+            }
+            Wait::Reading(Need::Subnet(_)) => true,
+            _ => false,
         }
     }
 

@@ -2,8 +2,9 @@
 
 use crate::annotation::PREFIX;
 use model::azure::{
-    AdminState, Allocation, Distribution, Frontend, FrontendAddress, LoadBalancer, Pool,
-    PoolAddress, Probe, ProbeProtocol, Provisioning, PublicIp, Rest, Rule, RuleProtocol, Sku,
+    Access, AdminState, Allocation, Distribution, Frontend, FrontendAddress, LoadBalancer, Pool,
+    PoolAddress, Probe, ProbeProtocol, Provisioning, PublicIp, Rest, Rule, RuleProtocol,
+    SecurityGroup, SecurityRule, Sku,
 };
 use model::kubernetes::{
     Affinity, Deletion, Ingress, LoadBalancerType, Membership, Node, NodeRole, SERVICE_FINALIZER,
@@ -15,7 +16,7 @@ use model::policy::{
 };
 use model::world::{Fact, Kind};
 use model::{Etag, Family, Group, NodeName, Policy, Protocol, ServiceName, ServiceUid, World};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -192,7 +193,34 @@ pub(crate) fn balancer() -> LoadBalancer {
     }
 }
 
-/// One Service that has all it asks for, but for a security group, which was not made.
+/// The security group, open for [`service`].
+fn security_group() -> SecurityGroup {
+    let set = |text: &str| BTreeSet::from([Arc::from(text)]);
+    let ports = BTreeSet::from(["80"]);
+    let name = crate::name::allow_rule(Family::V4, "Tcp", ["Internet"].into_iter(), &ports);
+    SecurityGroup {
+        id: policy().security_group_id(),
+        etag: Some(Etag::new("nsg")),
+        location: "eastus".into(),
+        tags: None,
+        rules: vec![SecurityRule {
+            name: Arc::from(name),
+            access: Access::Allow,
+            direction: "Inbound".into(),
+            priority: 500,
+            protocol: "Tcp".into(),
+            sources: set("Internet"),
+            source_ports: set("*"),
+            destinations: set("20.1.2.3"),
+            ports: set("80"),
+            rest: Rest::default(),
+        }],
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    }
+}
+
+/// One Service that has all it asks for.
 pub(crate) fn world() -> World {
     let mut world = World::default();
     let mut web = claimed(service(&[]));
@@ -206,7 +234,7 @@ pub(crate) fn world() -> World {
     world.azure.public_ips.insert(policy().group, Fact::Known(all));
     let all = BTreeMap::from([(balancer().id, Arc::new(balancer()))]);
     world.azure.balancers = Fact::Known(all);
-    world.azure.security_group = Fact::Known(None);
+    world.azure.security_group = Fact::Known(Some(Arc::new(security_group())));
     world.azure.zones = Fact::Known(Vec::new());
     world
 }

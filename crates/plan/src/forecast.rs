@@ -4,17 +4,17 @@
 //! ready changes are applied to a copy of the World, and planning goes on from there until nothing
 //! is left. What only Azure can know (an address it will choose) gets a placeholder.
 
+mod assumption;
+
 use crate::plan;
 use crate::reach::{Reached, reached};
-use model::azure::{
-    AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PrivateLinkPolicy, PublicIp,
-    Rest, Subnet,
-};
+use assumption::assume;
+use model::azure::{AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
 use model::gateway::UpdateAction;
 use model::kubernetes::{Ingress, Service};
 use model::plan::{Action, Change, ConditionEdit, Edit, KubernetesWrite, Object, Resource};
 use model::report::Wait;
-use model::world::{Azure, Fact, Need};
+use model::world::{Azure, Fact};
 use model::{Etag, Family, Policy, Report, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -137,7 +137,7 @@ pub(crate) fn settle(world: World, policy: &Policy) -> (World, Report) {
         let (plan, report) = plan(&path.world, policy);
         let mut moved = !report.needs.is_empty();
         for need in &report.needs {
-            assume(&mut path.world.azure, need);
+            assume(&mut path.world.azure, policy, need);
         }
         last = report;
         let alone = plan.changes.iter().filter(|c| is_ready(c)).all(|c| c.waits.is_empty());
@@ -173,42 +173,6 @@ fn last_placeholder(world: &World) -> u16 {
         IpAddr::V6(a) => a.segments()[7],
     });
     numbers.max().unwrap_or(0)
-}
-
-/// Nothing is there; a subnet is there and takes every address.
-fn assume(azure: &mut Azure, need: &Need) {
-    fn empty<T: Default>(fact: &mut Fact<T>) {
-        if fact.known().is_none() {
-            *fact = Fact::Known(T::default());
-        }
-    }
-    match need {
-        Need::Balancers => empty(&mut azure.balancers),
-        Need::PublicIps(group) => empty(azure.public_ips.entry(group.clone()).or_default()),
-        Need::SecurityGroup => empty(&mut azure.security_group),
-        Need::Subnet(id) => {
-            let prefixes = ["0.0.0.0/0", "::/0"].iter().filter_map(|p| p.parse().ok());
-            let subnet = Subnet {
-                id: id.clone(),
-                etag: None,
-                prefixes: prefixes.collect(),
-                private_link: PrivateLinkPolicy::Enabled,
-                rest: Rest::default(),
-            };
-            azure.subnets.insert(id.clone(), Fact::Known(Some(Arc::new(subnet))));
-        }
-        Need::Zones => empty(&mut azure.zones),
-        Need::PrivateLinks(group) => {
-            empty(azure.private_links.entry(group.clone()).or_default());
-        }
-        Need::ScaleSets => empty(&mut azure.scale_sets),
-        Need::ScaleSetVms(id) => empty(azure.scale_set_vms.entry(id.clone()).or_default()),
-        Need::NetworkInterfaces => empty(&mut azure.network_interfaces),
-        Need::VirtualMachines => empty(&mut azure.virtual_machines),
-        Need::NatGateways => empty(&mut azure.nat_gateways),
-        Need::GatewayServices => empty(&mut azure.gateway_services),
-        Need::GatewayLocations => empty(&mut azure.gateway_locations),
-    }
 }
 
 /// Whether a change makes what nothing leads through yet: who is reached stays as it is.

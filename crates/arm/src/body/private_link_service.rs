@@ -14,7 +14,6 @@ use model::azure::{
     Allocation, PrivateLinkAddress, PrivateLinkRank, PrivateLinkService, RestFields,
 };
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const FRONTENDS: &str = "loadBalancerFrontendIpConfigurations";
@@ -81,8 +80,8 @@ fn read_address(item: &Value) -> Option<PrivateLinkAddress> {
     Some(PrivateLinkAddress { name, subnet, address, rank, rest: found.rest() })
 }
 
-fn take_subscriptions(p: &mut Object, key: &str) -> BTreeSet<Arc<str>> {
-    let Some(Value::Object(fields)) = p.get_mut(key) else { return BTreeSet::new() };
+fn take_subscriptions(p: &mut Object, key: &str) -> Vec<Arc<str>> {
+    let Some(Value::Object(fields)) = p.get_mut(key) else { return Vec::new() };
     let found = take_texts(fields, "subscriptions");
     if fields.values().all(Value::is_null) {
         p.shift_remove(key);
@@ -137,11 +136,11 @@ fn write_address(address: &PrivateLinkAddress) -> Value {
     child(name, Object::new(), p, rest.unpack())
 }
 
-fn put_subscriptions(p: &mut Object, key: &str, set: &BTreeSet<Arc<str>>, rest: &mut RestFields) {
-    if set.is_empty() {
+fn put_subscriptions(p: &mut Object, key: &str, ids: &[Arc<str>], rest: &mut RestFields) {
+    if ids.is_empty() {
         return;
     }
-    let mut fields = json!({ "subscriptions": texts(set) });
+    let mut fields = json!({ "subscriptions": texts(ids) });
     if let (Value::Object(fields), Some(Value::Object(other))) =
         (&mut fields, rest.properties.shift_remove(key))
     {

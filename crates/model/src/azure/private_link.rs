@@ -3,7 +3,6 @@
 use super::{EdgeZone, Provisioning, Rest, Tags};
 use crate::id::{Etag, ResourceId};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -26,12 +25,12 @@ pub struct PrivateLinkService {
     pub addresses: Vec<PrivateLinkAddress>,
     /// Whether the PROXY protocol is used.
     pub proxy_protocol: Option<bool>,
-    /// FQDNs.
-    pub fqdns: BTreeSet<Arc<str>>,
-    /// Subscriptions that see it; `*` alone for all.
-    pub visibility: BTreeSet<Arc<str>>,
-    /// Subscriptions approved without asking.
-    pub auto_approval: BTreeSet<Arc<str>>,
+    /// FQDNs, each once, in the order written; the order says nothing.
+    pub fqdns: Vec<Arc<str>>,
+    /// Subscriptions that see it, the same; `*` alone for all.
+    pub visibility: Vec<Arc<str>>,
+    /// Subscriptions approved without asking, the same.
+    pub auto_approval: Vec<Arc<str>>,
     /// Private endpoint connections (read only): deleted before the service is.
     pub connections: Vec<ResourceId>,
     /// Provisioning state (read only).

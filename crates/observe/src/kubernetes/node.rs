@@ -56,7 +56,8 @@ pub fn node_from_value(
 /// A node that is both left out and going away is left out: it never drains what it never had.
 fn membership(raw: &RawNode, group: &Group) -> Membership {
     let label = |key: &str| raw.metadata.labels.get(key).map(String::as_str);
-    let excluded = label(EXCLUDE_LABEL).is_some_and(|v| !is_false(v));
+    // The label's presence counts, as its definition says; `false` is a value like any other.
+    let excluded = label(EXCLUDE_LABEL).is_some();
     let unmanaged = label(MANAGED_LABEL).is_some_and(|v| v.eq_ignore_ascii_case("false"));
     let elsewhere = label(GROUP_LABEL).is_some_and(|v| Group::new(v) != *group);
     let draining = deletion(&raw.metadata) == Deletion::Requested
@@ -68,9 +69,4 @@ fn membership(raw: &RawNode, group: &Group) -> Membership {
     } else {
         Membership::Member
     }
-}
-
-/// The texts that Go takes for false; anything else, nonsense too, leaves the node out.
-fn is_false(text: &str) -> bool {
-    ["0", "f", "F", "false", "False", "FALSE"].contains(&text)
 }

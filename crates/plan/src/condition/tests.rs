@@ -3,7 +3,7 @@ use crate::plan;
 use model::World;
 use model::kubernetes::{Condition, Deletion, LoadBalancerType, Service, Truth, Wish};
 use model::plan::{ConditionEdit, Edit};
-use model::world::Hold;
+use model::world::{Fact, Hold};
 use std::sync::Arc;
 
 /// The World of the fixture with its Service altered.
@@ -135,6 +135,7 @@ fn it_goes_with_the_last_that_is_left() {
     assert_eq!(written(&world), []);
     world.azure.balancers.known_mut().expect("listed").clear();
     world.azure.public_ips.values_mut().for_each(|ips| ips.known_mut().expect("listed").clear());
+    world.azure.security_group = Fact::Known(None);
     assert_eq!(written(&world), [(Some(0), ConditionEdit::Remove)]);
     let service = world.kubernetes.services.values_mut().next().expect("one");
     Arc::make_mut(service).deletion = Deletion::Requested;

@@ -12,7 +12,6 @@ use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
 use model::plan::{Action, Change, Resource};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
-use model::world::Need;
 use model::{Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -264,7 +263,7 @@ fn seat(
         return false;
     }
     let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
-    let mut waiting = false;
+    let (mut waiting, mut late) = (false, false);
     for &family in &intent.families {
         let place = Place { seats: build.seats, chosen, balancer: &build.after };
         match frontend::wanted(draft, &intent, family, &place) {
@@ -274,16 +273,11 @@ fn seat(
             }
             Wanted::Shared(name) => ready.push((family, None, name)),
             Wanted::Wait(wait) => {
-                let soon = match &wait {
-                    Wait::Resource { id, until: Until::Ready | Until::Released } => {
-                        draft.world.in_flight.get(id).is_none_or(|f| f.attempt <= 1)
-                    }
-                    Wait::Reading(Need::Subnet(_)) => true,
-                    _ => false,
-                };
+                let soon = draft.is_soon_over(&wait);
                 if soon {
                     build.coming.insert(uid.clone());
                 }
+                late |= !soon;
                 draft.wait(uid, wait);
                 waiting = true;
             }
@@ -299,6 +293,10 @@ fn seat(
     }
     if let Some(finding) = limit::obstacle(draft, &build.after, &intent, &ready, before) {
         draft.refuse(uid, finding);
+        return false;
+    }
+    if waiting && !late && !build.has_traces(&intent.base) {
+        // Both families come in one write; one alone only where the other does not come soon.
         return false;
     }
     let any = !ready.is_empty();

@@ -64,6 +64,7 @@ pub(super) fn choose(
             PublicIpIntent::Pinned => pinned(intent, family, known)?,
         };
         if let Some(ip) = known.get(&id) {
+            refamilied(draft, intent, family, ip)?;
             fits(draft, intent, family, ip)?;
             basic_in_use(draft, ip)?;
             retagged(draft, intent, ip)?;
@@ -225,6 +226,31 @@ fn basic_in_use(draft: &Draft<'_>, ip: &PublicIp) -> Result<(), Choice> {
     Err(refuse("BasicPublicIpInUse", "loadBalancerSku", ip.id.name(), &allowed))
 }
 
+/// The names of a Service's public IPs follow its families: one that was made for IPv6 alone has
+/// IPv4's name once the Service has both. Azure changes no family, so it is let go first.
+fn refamilied(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    ip: &Arc<PublicIp>,
+) -> Result<(), Choice> {
+    let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
+    let key = intent.name.to_string();
+    let own = is_this_clusters(ip, &draft.policy.cluster)
+        && users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key));
+    if ip.family == family || !made || !own {
+        return Ok(());
+    }
+    Err(Choice::Wait(remake(draft, intent, ip)))
+}
+
+/// Lets a Service's public IP go, so that another is made in its place.
+fn remake(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Wait {
+    draft.recreated.insert(intent.uid.clone());
+    delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
+    Wait::Resource { id: ip.id.clone(), until: Until::Gone }
+}
+
 /// IP tags are a property for life where the config does not say that they may be written: the
 /// address is let go and another made in its place.
 fn retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Result<(), Choice> {
@@ -252,7 +278,5 @@ fn retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Resul
         }
         return Ok(());
     }
-    draft.recreated.insert(intent.uid.clone());
-    delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
-    Err(Choice::Wait(Wait::Resource { id: ip.id.clone(), until: Until::Gone }))
+    Err(Choice::Wait(remake(draft, intent, ip)))
 }

@@ -439,9 +439,9 @@ fn fresh(draft: &Draft<'_>, id: ResourceId, frontend: &ResourceId) -> PrivateLin
         frontends: vec![frontend.clone()],
         addresses: Vec::new(),
         proxy_protocol: None,
-        fqdns: BTreeSet::new(),
-        visibility: BTreeSet::new(),
-        auto_approval: BTreeSet::new(),
+        fqdns: Vec::new(),
+        visibility: Vec::new(),
+        auto_approval: Vec::new(),
         connections: Vec::new(),
         provisioning: Provisioning::Succeeded,
         rest: Rest::default(),
@@ -476,15 +476,23 @@ fn fill(
         (ProxyProtocol::Disabled, None) => None,
         (ProxyProtocol::Disabled, Some(_)) => Some(false),
     };
-    after.fqdns.clone_from(&link.fqdns);
-    after.visibility.clone_from(&link.visibility);
-    after.auto_approval.clone_from(&link.auto_approval);
+    fill_list(&mut after.fqdns, &link.fqdns);
+    fill_list(&mut after.visibility, &link.visibility);
+    fill_list(&mut after.auto_approval, &link.auto_approval);
     let owner = asker.intent.name.to_string();
     let more: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::from([
         (Arc::from(tags::CLUSTER), Arc::clone(&draft.policy.cluster)),
         (Arc::from(OWNER), Arc::from(owner)),
     ]);
     after.tags = tags::merged(after.tags.as_ref(), draft.policy, &more, &[]);
+}
+
+/// Another order is no other list.
+fn fill_list(there: &mut Vec<Arc<str>>, wanted: &[Arc<str>]) {
+    let set = |all: &[Arc<str>]| all.iter().cloned().collect::<BTreeSet<Arc<str>>>();
+    if set(there) != set(wanted) {
+        *there = wanted.to_vec();
+    }
 }
 
 #[cfg(test)]

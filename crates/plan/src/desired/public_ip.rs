@@ -156,12 +156,8 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp)
     }
     match &options.dns_label {
         DnsLabel::Untouched => {}
-        DnsLabel::Removed => {
-            ip.dns_label = None;
-            if let Some(tags) = ip.tags.as_mut().filter(|_| managed) {
-                tags::clear(tags, tags::DNS);
-            }
-        }
+        // The tag that says whose label it was stays: it goes with the Service.
+        DnsLabel::Removed => ip.dns_label = None,
         DnsLabel::Set(label) => {
             if !ip.dns_label.as_ref().is_some_and(|have| have.eq_ignore_ascii_case(label)) {
                 ip.dns_label = Some(Arc::clone(label));
@@ -173,6 +169,7 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp)
     }
     if managed {
         let own = [tags::SERVICE, tags::CLUSTER, tags::DNS];
+        ip.tags.iter_mut().for_each(tags::renew);
         ip.tags = tags::merged(ip.tags.as_ref(), policy, &options.tags, &own);
     }
     ip.family = family;

@@ -11,7 +11,7 @@ mod tests;
 
 use super::public_ip::Chosen;
 use super::{frontend, moving, pool, tags};
-use crate::draft::Draft;
+use crate::draft::{Case, Draft};
 use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
 use crate::kubernetes::is_claimed;
 use crate::name::{self, SECURITY_RULE};
@@ -81,7 +81,13 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     let group = match &draft.world.azure.security_group {
         Fact::Known(Some(group)) => Arc::clone(group),
         Fact::Known(None) => {
-            draft.findings.push(missing(draft));
+            let finding = missing(draft);
+            // An address that nothing can be opened for serves nobody.
+            let open = |case: &Case<'_>| case.intent().is_some_and(opens_something);
+            let cases = draft.cases.iter().filter(|(_, case)| open(case));
+            let uids: Vec<ServiceUid> = cases.map(|(uid, _)| uid.clone()).collect();
+            uids.iter().for_each(|uid| draft.refuse(uid, finding.clone()));
+            draft.findings.push(finding);
             return Opening::default();
         }
         Fact::Unreadable(_) => return Opening::default(),
@@ -123,6 +129,13 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
         });
     }
     Opening { closing }
+}
+
+/// Whether a Service has rules of its own.
+fn opens_something(intent: &Intent) -> bool {
+    let access = &intent.access;
+    let sources = !access.tags.is_empty() || !access.ranges.is_empty();
+    access.rules == SecurityRules::Written && sources
 }
 
 fn missing(draft: &Draft<'_>) -> Finding {
@@ -418,7 +431,7 @@ fn close(
         // One that is about to get others goes on as the same rule.
         wanted.is_some() || !rule.destinations.is_empty()
     });
-    let had = |case: &&crate::draft::Case<'_>| {
+    let had = |case: &&Case<'_>| {
         case.service.ingress.iter().any(|i| i.ip.as_ref().is_some_and(|ip| closed.contains(ip)))
     };
     draft.cases.values().filter(had).map(|case| case.service.uid.clone()).collect()

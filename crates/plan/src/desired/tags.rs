@@ -26,6 +26,17 @@ pub(crate) fn ours<'a>(tags: &'a Tags, key: &str) -> Option<&'a str> {
     })
 }
 
+/// Gives what older releases wrote its present keys: where `systemTags` are set the old ones go.
+pub(crate) fn renew(tags: &mut Tags) {
+    for (key, _) in LEGACY {
+        if model::azure::tag(tags, key).is_none()
+            && let Some(value) = ours(tags, key).map(str::to_owned)
+        {
+            set(tags, key, &value);
+        }
+    }
+}
+
 /// Sets a tag, keeping the letters of the key that is there.
 pub(crate) fn set(tags: &mut Tags, key: &str, value: &str) {
     let there = tags.keys().find(|k| k.eq_ignore_ascii_case(key)).cloned();

@@ -21,7 +21,7 @@ use ipnet::IpNet;
 use model::azure::{Distribution, ProbeProtocol};
 use model::{Exposure, Family, Group, Protocol, ResourceId, ServiceName, ServiceUid};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -287,14 +287,14 @@ pub struct PrivateLinkIntent {
     pub count: u8,
     /// Static ones, the first the primary.
     pub addresses: Vec<IpAddr>,
-    /// FQDNs.
-    pub fqdns: BTreeSet<Arc<str>>,
+    /// FQDNs, each once, in the order written.
+    pub fqdns: Vec<Arc<str>>,
     /// Whether the PROXY protocol is used.
     pub proxy_protocol: ProxyProtocol,
     /// Subscriptions that see it.
-    pub visibility: BTreeSet<Arc<str>>,
+    pub visibility: Vec<Arc<str>>,
     /// Subscriptions approved without asking.
-    pub auto_approval: BTreeSet<Arc<str>>,
+    pub auto_approval: Vec<Arc<str>>,
     /// Whether any of the annotations beside `create` is set: such a Service owns the
     /// configuration and does not silently share another's.
     pub ownership: PrivateLinkOwnership,

@@ -10,7 +10,6 @@ use super::rules::{
 use super::{FloatingIp, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtocol};
 use model::policy::BalancerSku;
 use model::{Exposure, Family, Group};
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -124,29 +123,36 @@ fn addresses(r: &mut Reader<'_>) -> Vec<IpAddr> {
     addresses
 }
 
-fn fqdns(r: &mut Reader<'_>) -> BTreeSet<Arc<str>> {
+fn fqdns(r: &mut Reader<'_>) -> Vec<Arc<str>> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'*' | b'_');
-    let mut names = BTreeSet::new();
+    let mut names = Vec::new();
     for name in r.words(FQDNS) {
         if !name.bytes().all(allowed) {
             r.find(&INVALID_PRIVATE_LINK_FQDN, FQDNS, name);
         }
-        names.insert(Arc::from(name));
+        add(&mut names, name);
     }
     names
 }
 
 /// Subscription ids; `*` takes the place of all others.
-fn subscriptions(r: &mut Reader<'_>, key: &str) -> BTreeSet<Arc<str>> {
-    let mut ids: BTreeSet<Arc<str>> = BTreeSet::new();
+fn subscriptions(r: &mut Reader<'_>, key: &str) -> Vec<Arc<str>> {
+    let mut ids: Vec<Arc<str>> = Vec::new();
     for id in r.words(key) {
         if id != "*" && !id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
             r.find(&INVALID_SUBSCRIPTION, key, id);
         }
-        ids.insert(Arc::from(id));
+        add(&mut ids, id);
     }
-    if key == VISIBILITY && ids.contains("*") {
+    if key == VISIBILITY && ids.iter().any(|id| &**id == "*") {
         ids.retain(|id| &**id == "*");
     }
     ids
+}
+
+/// Adds a word that is not there yet.
+fn add(words: &mut Vec<Arc<str>>, word: &str) {
+    if !words.iter().any(|w| **w == *word) {
+        words.push(Arc::from(word));
+    }
 }

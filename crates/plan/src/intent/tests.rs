@@ -15,6 +15,7 @@ use model::kubernetes::{
 use model::policy::{BalancerSku, ClusterProbe, Layout};
 use model::report::{Finding, Severity};
 use model::{Policy, ServiceName, ServiceUid};
+use std::collections::BTreeSet;
 
 fn port(name: &str, protocol: Protocol, port: u16, node_port: u16) -> ServicePort {
     ServicePort {
@@ -264,7 +265,7 @@ fn a_private_link_service_needs_a_place_to_stand() {
     let apps = link(&[create, INTERNAL, ("azure-load-balancer-internal-subnet", "apps")]);
     assert_eq!(&*apps.subnet, "apps");
     let all = link(&[create, INTERNAL, ("azure-pls-visibility", "a-1 * b-2")]);
-    assert_eq!(all.visibility, BTreeSet::from(["*".into()]));
+    assert_eq!(all.visibility, ["*".into()]);
     assert_eq!(all.ownership, PrivateLinkOwnership::Own);
     let note = read(&service(&[("azure-pls-name", "x")]), &policy()).findings;
     assert_eq!(names(&note), ["PrivateLinkNotCreated"]);
