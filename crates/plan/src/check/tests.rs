@@ -186,7 +186,7 @@ fn what_is_not_ours() {
 #[test]
 fn a_frontend_of_a_service_that_is_no_more_goes_with_the_last_rule_on_it() {
     let gone = "a9999999911114222833301234567890";
-    let mut world = world();
+    let mut world = grouped(Vec::new());
     let all = world.azure.balancers.known_mut().expect("listed");
     let balancer = Arc::make_mut(all.values_mut().next().expect("one"));
     balancer.frontends[0].name = gone.into();
