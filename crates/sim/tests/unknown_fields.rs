@@ -4,11 +4,14 @@
 
 mod wishes;
 
+use azure_emulator::Azure;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use sim::Laboratory;
+use sim::{Laboratory, Witness};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use wishes::support::delete;
 use wishes::*;
 
@@ -55,9 +58,9 @@ fn named(part: &Value) -> bool {
 }
 
 /// Ids of resources and parts: all there are, and those that have the field.
-fn marked(lab: &Laboratory) -> (BTreeSet<String>, BTreeSet<String>) {
+fn marked(azure: &Azure) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut all, mut with) = (BTreeSet::new(), BTreeSet::new());
-    for resource in lab.azure.resources() {
+    for resource in azure.resources() {
         let id = resource["id"].as_str().unwrap_or("").to_lowercase();
         look(&resource, id, &mut all, &mut with);
     }
@@ -90,6 +93,18 @@ fn look_inside(
     }
 }
 
+/// Looks after each write which of these ids are still there: what goes and comes back under the
+/// same id, even at once, has been made anew.
+fn watch(lab: &mut Laboratory) -> Rc<RefCell<BTreeSet<String>>> {
+    let stood = Rc::new(RefCell::new(BTreeSet::new()));
+    let seen = Rc::clone(&stood);
+    lab.witness = Some(Witness::new(move |_, azure, _| {
+        let (all, _) = marked(azure);
+        seen.borrow_mut().retain(|id| all.contains(id));
+    }));
+    stood
+}
+
 proptest! {
     #![proptest_config(cases(8))]
 
@@ -108,11 +123,12 @@ proptest! {
         lab.azure.seed(estate);
         lab.restart();
         prop_assert!(lab.settle(HOUR_MS));
-        let (mut before, first) = marked(&lab);
-        prop_assert!(first.len() > 10, "{first:#?}");
-        let mut with = first;
+        let (mut before, mut with) = marked(&lab.azure);
+        prop_assert!(with.len() > 10, "{with:#?}");
+        let stood = watch(&mut lab);
         let mut rounds = steps.into_iter();
         loop {
+            stood.replace(before);
             match rounds.next() {
                 Some(some) => some.iter().for_each(|step| step.take(&mut lab, &mut alive)),
                 None if alive.is_empty() => break,
@@ -123,11 +139,10 @@ proptest! {
                 }
             }
             prop_assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report().services);
-            let (all, now) = marked(&lab);
-            // What was there all the time; what has been made anew in between had another id.
-            let stood: BTreeSet<&String> = before.intersection(&all).collect();
+            let (all, now) = marked(&lab.azure);
+            let stood = stood.borrow();
             let lost: Vec<&String> =
-                with.iter().filter(|id| stood.contains(id) && !now.contains(*id)).collect();
+                with.iter().filter(|id| stood.contains(*id) && !now.contains(*id)).collect();
             prop_assert!(lost.is_empty(), "{lost:#?}");
             (before, with) = (all, now);
         }

@@ -129,11 +129,7 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
     {
         return Wanted::Own(own.clone());
     }
-    let held = |draft: &Draft<'_>, address: IpAddr| {
-        let is_it = |f: &Frontend| private(f) == Some(address);
-        holder::elsewhere(draft, place.chosen, intent, &balancer.id, is_it)
-    };
-    let pinned_held = pinned.and_then(|pinned| held(draft, pinned));
+    let pinned_held = pinned.and_then(|pinned| held(draft, intent, place, pinned));
     if let (Some(pinned), Some(Held::Staying(other))) = (pinned, &pinned_held) {
         let (subnet, other) = (subnet.name(), other.name());
         let what = format!("of subnet {subnet} that is free: load balancer {other} has it");
@@ -165,7 +161,7 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
         // It stood on another Service's frontend, which stays where it is.
         had.filter(|a| !is_anothers(draft, intent, *a))
     });
-    match address.and_then(|address| held(draft, address)) {
+    match address.and_then(|address| held(draft, intent, place, address)) {
         Some(Held::Ending(id)) => {
             return Wanted::Wait(Wait::Resource { id, until: Until::Released });
         }
@@ -173,19 +169,26 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
         Some(Held::Staying(_)) => address = None,
         None => {}
     }
-    let zoned = draft.policy.sku != BalancerSku::Basic && draft.policy.edge_zone.is_none();
-    let zones = match own {
-        Some(own) => own.zones.clone(),
-        None if zoned => draft.world.azure.zones.known().cloned().unwrap_or_default(),
-        None => Vec::new(),
-    };
     let allocation = if address.is_some() { Allocation::Static } else { Allocation::Dynamic };
     Wanted::Own(Frontend {
         name: own.map_or_else(|| Arc::from(name), |f| Arc::clone(&f.name)),
-        zones,
+        zones: own.map_or_else(|| zones(draft), |f| f.zones.clone()),
         address: FrontendAddress::Private { subnet, family, allocation, address },
         rest: own.map(|f| f.rest.clone()).unwrap_or_else(Rest::default),
     })
+}
+
+/// Another load balancer with a private address.
+fn held(draft: &Draft<'_>, intent: &Intent, place: &Place<'_>, address: IpAddr) -> Option<Held> {
+    let is_it = |f: &Frontend| private(f) == Some(address);
+    holder::elsewhere(draft, place.chosen, intent, &place.balancer.id, is_it)
+}
+
+/// The zones of a private frontend that is made now.
+fn zones(draft: &Draft<'_>) -> Vec<Arc<str>> {
+    let zoned = draft.policy.sku != BalancerSku::Basic && draft.policy.edge_zone.is_none();
+    let all = draft.world.azure.zones.known().filter(|_| zoned);
+    all.cloned().unwrap_or_default()
 }
 
 /// Whether a frontend is a private one in the subnet and with the address that a Service asks for.

@@ -39,13 +39,24 @@ pub(super) fn elsewhere(
             return Some(if stays { Held::Staying(id) } else { Held::Ending(id) });
         }
     }
-    let drafted = draft.changes.values().filter_map(|change| match &change.action {
-        Action::Put { after: Resource::LoadBalancer(after), .. } => Some(after),
-        _ => None,
-    });
-    let mut drafted = drafted.filter(|b| b.id != *here);
+    let mut drafted = drafted(draft).filter(|b| b.id != *here);
     let taken = drafted.find(|b| b.frontends.iter().any(&is_it))?;
     Some(Held::Staying(taken.id.clone()))
+}
+
+/// Load balancers that are to be written. Of all changes only those are looked at: there may be one
+/// for each Service, and this is asked for each.
+fn drafted<'d>(draft: &'d Draft<'_>) -> impl Iterator<Item = &'d LoadBalancer> {
+    let first = draft.policy.balancer_id("");
+    let kind = first.as_str().to_owned();
+    let is_one = move |id: &ResourceId| {
+        id.as_str().get(..kind.len()).is_some_and(|head| head.eq_ignore_ascii_case(&kind))
+    };
+    let changes = draft.changes.range(first..).take_while(move |(id, _)| is_one(id));
+    changes.filter_map(|(_, change)| match &change.action {
+        Action::Put { after: Resource::LoadBalancer(after), .. } => Some(&**after),
+        _ => None,
+    })
 }
 
 /// Whether somebody else made a frontend, or refers to it.
