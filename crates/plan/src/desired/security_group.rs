@@ -21,6 +21,7 @@ use kept::{Kept, kept};
 use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
 use model::kubernetes::{Membership, NodeRole};
 use model::plan::{Action, Change, Resource};
+use model::policy::PoolKind;
 use model::report::{Finding, Severity};
 use model::world::{Fact, Need};
 use model::{Family, Protocol, ServiceUid};
@@ -184,8 +185,8 @@ fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
     addresses(&before.rules).into_iter().filter(|a| !after.contains(a)).collect()
 }
 
-/// Addresses of the nodes behind a Service's load balancer, of one family: those that are to be
-/// in the pool that its rules lead to, and those that are in it.
+/// Addresses of the nodes behind a Service's load balancer, of one family: those that are in the
+/// pool that its rules lead to, and where pools hold no addresses those that are to be in it.
 fn node_addresses(
     draft: &Draft<'_>,
     placement: &Placement,
@@ -201,6 +202,12 @@ fn node_addresses(
         let let_go = balancer.map(|b| pool::let_go(draft, b)).unwrap_or_default();
         let held = own.flat_map(|p| &p.addresses).map(|a| a.address);
         found.extend(held.filter(|address| !let_go.contains(address)));
+        // Where the pool holds addresses, one is opened once it is in it. A node that comes and
+        // goes between two lives of this process would otherwise leave a rule to an address that
+        // nobody knows. Its probe has to succeed first, which takes longer than the rule.
+        if draft.policy.pools == PoolKind::NodeIp {
+            continue;
+        }
         let nodes = match (seats.local.get(&intent.uid), &seats.backends) {
             (Some(local), _) => local,
             (None, Backends::Nodes(nodes)) => nodes,
