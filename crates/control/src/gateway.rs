@@ -1,8 +1,9 @@
 //! The tables of the Service Gateway: they are written in parts and read as a whole, so a read may
 //! know less of some entries than we do.
 
-use crate::azure_reads::{Coming, LIST_LAG_MS, LeftOut};
+use crate::azure_reads::LIST_LAG_MS;
 use crate::controller::Controller;
+use crate::lists::{Coming, LeftOut};
 use arm::error::ArmError;
 use model::gateway::{LocationsUpdate, ServicesUpdate};
 use model::plan::Action;

@@ -1,4 +1,4 @@
-use crate::azure_reads::{Coming, LeftOut};
+use crate::lists::{Coming, LeftOut};
 use crate::{CallId, Controller, Effect, Event, KubernetesAnswer, Options};
 use arm::exchange::{Answer, Method, Reply, Request, Target, TransportFault};
 use model::kubernetes::{
