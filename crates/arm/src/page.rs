@@ -68,6 +68,12 @@ impl Pages {
         Self { correlation: request.correlation.clone(), pages: 0 }
     }
 
+    /// How many pages have come.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.pages
+    }
+
     /// Takes the answer to the request before.
     pub fn advance(&mut self, answer: Answer) -> PageStep {
         let reply = match answer {

@@ -5,14 +5,17 @@ use crate::budget::Urgency;
 use crate::budget::limit::limits_of;
 use crate::controller::{Caller, Controller};
 use crate::effect::NoticeKind;
+use crate::event::Leadership;
 use crate::gateway::Inheritance;
-use crate::keep::{self, Belief};
+use crate::keep;
+use crate::lists::{Coming, LeftOut};
 use arm::error::ErrorKind;
 use arm::page::{PageStep, Pages};
 use arm::{Answer, Request};
 use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Sku};
 use model::world::Need;
 use model::{Group, ResourceId, ServiceUid};
+use observe::Applied;
 use observe::azure::Gathering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -70,6 +73,8 @@ pub(crate) struct Read {
     held: Option<(Request, u64)>,
     /// How often in a row it was read again because something in it was being changed.
     busy_rounds: u32,
+    /// What the last read lacked in its pages although it was held.
+    pub left_out: LeftOut,
 }
 
 /// A read under way.
@@ -366,15 +371,23 @@ impl Controller {
                 self.next_page(need, request, now_ms);
             }
             PageStep::Done(items) => {
-                let UnderWay { mut gathering, sent_ms, .. } = under_way;
+                let UnderWay { mut gathering, sent_ms, pages } = under_way;
                 gathering.take(&self.world.azure, &self.policy, need, &items);
                 drop(items);
                 read.read_ms = Some(now_ms);
                 read.failures = 0;
                 read.reason = None;
-                self.store_read(need, gathering, sent_ms, now_ms);
-                self.drift.expect_settled();
-                self.dirty = true;
+                let before = std::mem::take(&mut read.left_out);
+                let coming = if pages.count() > 1 { Coming::Pages(before) } else { Coming::Whole };
+                let news = self.store_read(need, gathering, (sent_ms, now_ms), coming);
+                // What was awaited may be as unreadable as before; the plan says what then.
+                let awaited = self.report.needs.contains(need);
+                let unnoted = self.leadership == Leadership::Held && !self.drift.is_noted();
+                if news == Applied::Changed || awaited || unnoted {
+                    self.drift.expect_settled();
+                    self.dirty = true;
+                }
+                self.look = true;
             }
             PageStep::Failed(error) => {
                 self.dirty = true;
@@ -420,36 +433,7 @@ impl Controller {
         }
     }
 
-    /// Stores a list. What we have written since it was asked for, or shortly before, is kept: a
-    /// list may be older than our own write.
-    fn store_read(&mut self, need: &Need, gathering: Gathering, sent_ms: u64, now_ms: u64) {
-        if matches!(need, Need::GatewayServices | Need::GatewayLocations) {
-            match self.store_table(need, gathering, sent_ms, now_ms) {
-                Some(problems) => problems.iter().for_each(|p| self.say_unread(need, p, now_ms)),
-                None => self.read_now(need.clone()),
-            }
-            return;
-        }
-        let ids = self.lanes.iter().filter_map(|(id, lane)| {
-            let since = |from: u64| lane.ended_ms.is_some_and(|at| at >= from);
-            let belief = if lane.work.is_some() || since(sent_ms) {
-                Belief::Written
-            } else if since(now_ms.saturating_sub(LIST_LAG_MS)) {
-                Belief::Recent
-            } else {
-                return None;
-            };
-            Some((id.clone(), belief))
-        });
-        let held = keep::hold(&self.world.azure, need, ids);
-        let read = gathering.finish(&mut self.world.azure, need);
-        keep::restore(&mut self.world.azure, need, held);
-        for problem in read.problems {
-            self.say_unread(need, &problem.to_string(), now_ms);
-        }
-    }
-
-    fn say_unread(&mut self, need: &Need, problem: &str, now_ms: u64) {
+    pub(crate) fn say_unread(&mut self, need: &Need, problem: &str, now_ms: u64) {
         let text = format!("an item of {need} cannot be read: {problem}");
         self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
     }

@@ -52,6 +52,8 @@ pub(crate) struct DriftLog {
     past: VecDeque<DriftRecord>,
     noticed: u64,
     settled_due: bool,
+    /// What the last plan was made from is noted, and nothing has changed since.
+    noted: bool,
     /// Resources that have lost the tags by which we know them.
     unmarked: BTreeSet<ResourceId>,
     marks_due: bool,
@@ -62,6 +64,11 @@ impl DriftLog {
     pub fn expect_settled(&mut self) {
         self.settled_due = true;
         self.marks_due = true;
+    }
+
+    /// Whether another plan of the same World would find nothing that the last one did not.
+    pub fn is_noted(&self) -> bool {
+        self.noted
     }
 }
 
@@ -103,6 +110,7 @@ impl Controller {
 
     /// Compares what the plan is about to change with what we left.
     pub(crate) fn look_for_drift(&mut self, now_ms: u64) {
+        self.drift.noted = false;
         if self.leadership == Leadership::Lost {
             return;
         }
@@ -119,7 +127,8 @@ impl Controller {
         let known = known.filter(|d| busy.contains_key(&d.target) && !planned.contains(&d.target));
         now.extend(known.cloned());
         let is_quiet = self.report.needs.is_empty() && self.world.holds.is_empty();
-        if log.settled_due && is_quiet {
+        log.noted = log.settled_due && is_quiet;
+        if log.noted {
             log.settled_due = false;
             log.confirmed.note_settled(&self.world, &self.plan);
         }

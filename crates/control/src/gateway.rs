@@ -3,6 +3,7 @@
 
 use crate::azure_reads::LIST_LAG_MS;
 use crate::controller::Controller;
+use crate::lists::{Coming, LeftOut};
 use arm::error::ArmError;
 use model::gateway::{LocationsUpdate, ServicesUpdate};
 use model::plan::Action;
@@ -94,15 +95,17 @@ impl Controller {
         }
     }
 
-    /// Stores a table that was asked for at `sent_ms`; entries that we have written shortly before
-    /// that or since, or are writing, stay as we know them. Nothing when it has to be read again.
+    /// Stores a table that was asked for and came at these times; entries that we have written
+    /// shortly before that or since, or are writing, stay as we know them. What its pages may have
+    /// left out, and what could not be read; nothing when it has to be read again.
     pub(crate) fn store_table(
         &mut self,
         need: &Need,
         gathering: Gathering,
-        sent_ms: u64,
-        now_ms: u64,
-    ) -> Option<Vec<String>> {
+        times: (u64, u64),
+        coming: Coming,
+    ) -> Option<(LeftOut, Vec<String>)> {
+        let (sent_ms, now_ms) = times;
         let from_ms = sent_ms.saturating_sub(LIST_LAG_MS);
         let mut busy = Touched::default();
         std::mem::swap(&mut busy, &mut self.touched);
@@ -135,14 +138,26 @@ impl Controller {
             self.inherit_registered(now_ms);
         }
         let azure = &mut self.world.azure;
+        let mut left_out = LeftOut::default();
         match need {
             Need::GatewayServices => {
                 if let (Some(old), Some(new)) = (services, azure.gateway_services.known_mut()) {
+                    if let Coming::Pages(before) = &coming {
+                        let written = &busy.services;
+                        left_out.services = lacking(&old, new, &before.services, written, from_ms);
+                        busy.services.extend(mark(&left_out.services));
+                    }
                     keep(&old, new, &busy.services, from_ms);
                 }
             }
             _ => {
                 if let (Some(old), Some(new)) = (locations, azure.gateway_locations.known_mut()) {
+                    if let Coming::Pages(before) = &coming {
+                        let written = &busy.locations;
+                        left_out.locations =
+                            lacking(&old, new, &before.locations, written, from_ms);
+                        busy.locations.extend(mark(&left_out.locations));
+                    }
                     let recent = busy.locations.values().any(|at| *at >= from_ms);
                     if recent {
                         keep(&old, Arc::make_mut(new), &busy.locations, from_ms);
@@ -151,7 +166,7 @@ impl Controller {
             }
         }
         self.settle(busy);
-        Some(read.problems.iter().map(ToString::to_string).collect())
+        Some((left_out, read.problems.iter().map(ToString::to_string).collect()))
     }
 
     /// What was registered before we came was another process's.
@@ -196,6 +211,24 @@ impl Controller {
         let below = id.strip_prefix(&gateway.folded());
         below.is_some_and(|rest| rest.starts_with('/')) || id.contains("/natgateways/")
     }
+}
+
+/// What a table of several pages lacks, was there, and was not lacking before.
+fn lacking<K: Ord + Clone, V>(
+    old: &BTreeMap<K, V>,
+    new: &BTreeMap<K, V>,
+    before: &BTreeSet<K>,
+    written: &BTreeMap<K, u64>,
+    from_ms: u64,
+) -> BTreeSet<K> {
+    let lately = |key: &K| written.get(key).is_some_and(|at| *at >= from_ms);
+    let doubted = |key: &&K| !new.contains_key(*key) && !before.contains(*key) && !lately(key);
+    old.keys().filter(doubted).cloned().collect()
+}
+
+/// Entries that are kept as those are that are being written.
+fn mark<K: Clone>(keys: &BTreeSet<K>) -> impl Iterator<Item = (K, u64)> {
+    keys.iter().map(|key| (key.clone(), u64::MAX))
 }
 
 fn keep<K: Ord + Clone, V: Clone>(

@@ -3,12 +3,16 @@
 use model::plan::Resource;
 use model::world::{Azure, ById, Fact, Need};
 use model::{Group, ResourceId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How far a list is believed about a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Belief {
+    /// The list came in several pages, and pages may go by number: where something was deleted
+    /// between two of them, what followed moved up and stands on neither. Azure does not say that
+    /// its lists are of one moment, so what one lacks is read once more before it counts as gone.
+    Paged,
     /// Written shortly before: the list may not know yet that it exists, or that it is gone.
     Recent,
     /// Being written, or written since the list was asked for: the list knows nothing.
@@ -32,13 +36,43 @@ pub(crate) fn hold(
         .collect()
 }
 
-/// Puts back what the list cannot have known.
-pub(crate) fn restore(azure: &mut Azure, need: &Need, held: Held) {
+/// Puts back what the list cannot have known, or may have left out. What it may have left out is
+/// given back.
+pub(crate) fn restore(azure: &mut Azure, need: &Need, held: Held) -> BTreeSet<ResourceId> {
+    let mut left_out = BTreeSet::new();
     for (id, (belief, resource)) in held {
         let listed = find(azure, need, &id).is_some();
         if belief == Belief::Written || listed != resource.is_some() {
             put(azure, need, &id, resource);
+            if belief == Belief::Paged {
+                left_out.insert(id);
+            }
         }
+    }
+    left_out
+}
+
+/// Everything that is held of what a read lists.
+pub(crate) fn ids(azure: &Azure, need: &Need) -> Vec<ResourceId> {
+    fn of<T>(facts: Option<&Fact<ById<T>>>) -> Vec<ResourceId> {
+        let all = facts.and_then(Fact::known);
+        all.into_iter().flat_map(|all| all.keys().cloned()).collect()
+    }
+    match need {
+        Need::Balancers => of(Some(&azure.balancers)),
+        Need::PublicIps(group) => of(azure.public_ips.get(group)),
+        Need::PrivateLinks(group) => of(azure.private_links.get(group)),
+        Need::NatGateways => of(Some(&azure.nat_gateways)),
+        Need::ScaleSets => of(Some(&azure.scale_sets)),
+        Need::ScaleSetVms(set) => of(azure.scale_set_vms.get(set)),
+        Need::NetworkInterfaces => of(Some(&azure.network_interfaces)),
+        // One resource, or a list of which nothing is taken for gone.
+        Need::SecurityGroup
+        | Need::Subnet(_)
+        | Need::Zones
+        | Need::VirtualMachines
+        | Need::GatewayServices
+        | Need::GatewayLocations => Vec::new(),
     }
 }
 

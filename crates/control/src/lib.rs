@@ -27,6 +27,7 @@ mod holds;
 mod keep;
 mod kubernetes_writes;
 mod lane;
+mod lists;
 mod said;
 mod shares;
 

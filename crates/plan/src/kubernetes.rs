@@ -90,7 +90,12 @@ fn address(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen, intent
     let all: Vec<Arc<str>> =
         own.chain(intent.additional.iter().copied()).map(|a| Arc::from(a.to_string())).collect();
     let complete = standing.len() == intent.families.len();
+    // What is known of a resource that is being written for it is about to be otherwise, also
+    // where nothing is left to change because its owner went back to an earlier wish.
+    let sent = draft.world.in_flight.iter().filter(|(_, f)| f.causes.contains(&intent.uid));
+    let sent: Vec<Wait> = sent.map(|(id, _)| Wait::Writing(id.clone())).collect();
     let Some(case) = draft.cases.get_mut(&intent.uid) else { return };
+    case.waits.extend(sent);
     case.addresses.clone_from(&all);
     let list: Vec<Ingress> = if complete && case.waits.is_empty() {
         all.into_iter().map(|ip| Ingress { ip: Some(ip), hostname: None }).collect()

@@ -66,7 +66,7 @@ faults! {
     LetterCase, "ids-in-capitals", "ids in capital letters";
     UnknownFields, "unknown-fields", "fields and values that nobody knows yet";
     EmptyLists, "empty-null-absent", "`[]`, null and absent for the same thing";
-    Pages, "lists-in-pages", "lists in pages of two";
+    Pages, "lists-in-pages", "lists in pages of two, by number: a deletion shifts them";
     LateEtag, "etag-changes-late", "the ETag changes once more when an operation ends";
     ListLag, "lists-lag", "every list lags behind";
     ApiThrottled, "api-429", "429 from the API server";

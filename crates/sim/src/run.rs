@@ -238,6 +238,9 @@ impl Play {
 
     /// S7: while one Service is refused, all others come right.
     fn come_right_beside_poison(&mut self) {
+        if self.company.stripped {
+            return;
+        }
         count(&mut self.stage.tally.checks, "S7");
         let poisoned = self.stage.poison.clone().unwrap_or_default();
         let end = self.stage.now_ms + POISONED_MS;

@@ -19,6 +19,16 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (240, Profile::All, "the same with a node that was excluded first"),
     (109, Profile::All, "judged in the middle of a look for drift"),
     (205, Profile::All, "the same with one process"),
+    (265_388_007, Profile::All, "a list of several pages left one out: finalizer too early"),
+    (1_409, Profile::All, "a rule to a brought IP that was left before status told of it"),
+    (1_763, Profile::All, "the same in the run without faults"),
+    (1_601, Profile::All, "a load balancer deleted by hand stayed known: every list was doubted"),
+    (1_123, Profile::All, "status told an address while a write was moving the frontend away"),
+    (1_526, Profile::All, "a node's address was opened before it was in a pool: a rule left over"),
+    (1_296, Profile::All, "compared rules to nodes although Services were placed elsewhere"),
+    (1_566, Profile::All, "took a list of one address for something else than the one"),
+    (1_408, Profile::All, "judged as unasked what was made for an earlier wish"),
+    (2_053, Profile::All, "judged the address in a write of the condition alone"),
 ];
 
 fn holds(seed: u64, settings: &Settings) {

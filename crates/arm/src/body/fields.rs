@@ -48,19 +48,18 @@ pub(super) struct Envelope {
 impl Envelope {
     /// Takes a resource apart; `read_only` are names below `properties` that are dropped.
     pub fn open(kind: &'static str, body: &Value, read_only: &[&str]) -> Result<Self, BodyError> {
-        let mut top = object(kind, body)?;
+        let given = fields_of(kind, body)?;
+        let mut top = kept(given, &["properties", "etag", "name", "type", "systemData"]);
         let id = take(&mut top, "id", id_text);
         let id = id.ok_or_else(|| BodyError::new(kind, "there is no id"))?;
-        let mut properties =
-            properties(kind, &mut top).map_err(|e| BodyError { id: Some(id.clone()), ..e })?;
-        let etag = take(&mut top, "etag", text).map(|t| Etag::new(&t));
+        let etag = given.get("etag").and_then(text).map(|t| Etag::new(&t));
+        let mut properties = properties(kind, given, read_only)
+            .map_err(|e| BodyError { id: Some(id.clone()), ..e })?;
         let location = take(&mut top, "location", text).unwrap_or_else(|| Arc::from(""));
         let edge_zone = take(&mut top, "extendedLocation", edge_zone);
         let tags = take_tags(&mut top);
         let state = take_state(&mut properties);
         let provisioning = provisioning(&state);
-        drop_fields(&mut top, &["etag", "name", "type", "systemData"]);
-        drop_fields(&mut properties, read_only);
         drop_fields(&mut properties, &["provisioningState", "resourceGuid"]);
         Ok(Self { id, etag, location, edge_zone, tags, provisioning, state, top, properties })
     }
@@ -80,12 +79,11 @@ pub(super) struct Child {
 
 impl Child {
     pub fn open(kind: &'static str, body: &Value, read_only: &[&str]) -> Result<Self, BodyError> {
-        let mut top = object(kind, body)?;
-        let name = take(&mut top, "name", text);
+        let given = fields_of(kind, body)?;
+        let name = given.get("name").and_then(text);
         let name = name.ok_or_else(|| BodyError::new(kind, "there is no name"))?;
-        let mut properties = properties(kind, &mut top)?;
-        drop_fields(&mut top, &["id", "etag", "type"]);
-        drop_fields(&mut properties, read_only);
+        let top = kept(given, &["properties", "name", "id", "etag", "type"]);
+        let mut properties = properties(kind, given, read_only)?;
         drop_fields(&mut properties, &["provisioningState"]);
         Ok(Self { name, top, properties })
     }
@@ -111,18 +109,26 @@ pub(super) fn children<T>(
 }
 
 pub(super) fn object(kind: &'static str, body: &Value) -> Result<Object, BodyError> {
-    let Value::Object(fields) = body else {
-        return Err(BodyError::new(kind, format!("it is {} and no object", name_of(body))));
-    };
-    let mut fields = fields.clone();
-    drop_nulls(&mut fields);
-    Ok(fields)
+    Ok(kept(fields_of(kind, body)?, &[]))
 }
 
-fn properties(kind: &'static str, top: &mut Object) -> Result<Object, BodyError> {
-    match top.shift_remove("properties") {
+fn fields_of<'v>(kind: &'static str, body: &'v Value) -> Result<&'v Object, BodyError> {
+    let found = body.as_object();
+    found.ok_or_else(|| BodyError::new(kind, format!("it is {} and no object", name_of(body))))
+}
+
+/// A copy of the fields but for nulls and those of these names: what is not wanted may be large,
+/// and is not copied first.
+fn kept(fields: &Object, without: &[&str]) -> Object {
+    let wanted = fields.iter().filter(|(key, v)| !v.is_null() && !without.contains(&key.as_str()));
+    wanted.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn properties(kind: &'static str, given: &Object, read_only: &[&str]) -> Result<Object, BodyError> {
+    match given.get("properties").filter(|found| !found.is_null()) {
         None => Ok(Object::new()),
-        Some(found) => object(kind, &found)
+        Some(found) => fields_of(kind, found)
+            .map(|fields| kept(fields, read_only))
             .map_err(|e| BodyError { reason: format!("properties: {}", e.reason), ..e }),
     }
 }

@@ -1,3 +1,4 @@
+use crate::lists::{Coming, LeftOut};
 use crate::{CallId, Controller, Effect, Event, KubernetesAnswer, Options};
 use arm::exchange::{Answer, Method, Reply, Request, Target, TransportFault};
 use model::kubernetes::{
@@ -271,8 +272,9 @@ fn a_read_that_is_older_than_a_write_does_not_undo_it() {
     let need = model::world::Need::GatewayLocations;
     let mut gathering = observe::azure::Gathering::default();
     gathering.take(&run.controller.world().azure, run.controller.policy(), &need, &old);
-    let read = run.controller.store_table(&need, gathering, sent_ms, run.now_ms);
-    assert_eq!(read, Some(Vec::new()));
+    let times = (sent_ms, run.now_ms);
+    let read = run.controller.store_table(&need, gathering, times, Coming::Whole);
+    assert_eq!(read, Some((LeftOut::default(), Vec::new())));
     run.go(vec![slice("3", &[1, 2])]);
     assert!(run.cloud.writes.is_empty());
 }

@@ -6,6 +6,7 @@
 
 mod kept;
 mod room;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -20,10 +21,12 @@ use kept::{Kept, kept};
 use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
 use model::kubernetes::{Membership, NodeRole};
 use model::plan::{Action, Change, Resource};
+use model::policy::PoolKind;
 use model::report::{Finding, Severity};
 use model::world::{Fact, Need};
 use model::{Family, Protocol, ServiceUid};
 use room::{RULES, free_priority, full, is_crowded, name_taken};
+pub(crate) use standing::frontends;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -96,7 +99,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
             return Opening::default();
         }
     };
-    let wanted = wanted(draft, placement);
+    let wanted = wanted(draft, placement, chosen);
     let known = known(draft, placement);
     let mut kept = kept(draft, placement);
     kept.destinations.extend(moving(draft, placement, chosen));
@@ -182,44 +185,8 @@ fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
     addresses(&before.rules).into_iter().filter(|a| !after.contains(a)).collect()
 }
 
-/// Addresses of a Service's frontends as they are in Azure now.
-pub(crate) fn frontends(
-    draft: &Draft<'_>,
-    placement: &Placement,
-    intent: &Intent,
-) -> BTreeMap<Family, IpAddr> {
-    let mut found = BTreeMap::new();
-    let uid = &intent.uid;
-    let seats = placement.balancers.iter().filter(|(_, s)| s.has(uid));
-    for (id, _) in seats {
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
-        for &family in &intent.families {
-            let own = name::frontend(intent, family);
-            let rule = intent.rules.first().map(|r| name::rule(intent, &r.kind, family));
-            // A shared frontend has another's name; the Service's own rules lead to it.
-            let shared = rule.and_then(|name| {
-                let rule = balancer.rules.iter().find(|r| r.name.eq_ignore_ascii_case(&name))?;
-                Some(rule.frontend.as_ref()?.name().to_owned())
-            });
-            let name = shared.unwrap_or(own);
-            let mut all = balancer.frontends.iter();
-            let named = all.find(|f| f.name.eq_ignore_ascii_case(&name));
-            // Without rules nothing but the address says which one it shares.
-            let frontend = named.or_else(|| {
-                let ruleless = intent.rules.is_empty();
-                let mut all = balancer.frontends.iter().filter(|_| ruleless);
-                all.find(|f| frontend::is_asked_for(draft, intent, family, f))
-            });
-            if let Some(address) = frontend.and_then(|f| frontend::address_of(draft, f)) {
-                found.insert(family, address);
-            }
-        }
-    }
-    found
-}
-
-/// Addresses of the nodes behind a Service's load balancer, of one family: those that are to be
-/// in the pool that its rules lead to, and those that are in it.
+/// Addresses of the nodes behind a Service's load balancer, of one family: those that are in the
+/// pool that its rules lead to, and where pools hold no addresses those that are to be in it.
 fn node_addresses(
     draft: &Draft<'_>,
     placement: &Placement,
@@ -235,6 +202,12 @@ fn node_addresses(
         let let_go = balancer.map(|b| pool::let_go(draft, b)).unwrap_or_default();
         let held = own.flat_map(|p| &p.addresses).map(|a| a.address);
         found.extend(held.filter(|address| !let_go.contains(address)));
+        // Where the pool holds addresses, one is opened once it is in it. A node that comes and
+        // goes between two lives of this process would otherwise leave a rule to an address that
+        // nobody knows. Its probe has to succeed first, which takes longer than the rule.
+        if draft.policy.pools == PoolKind::NodeIp {
+            continue;
+        }
         let nodes = match (seats.local.get(&intent.uid), &seats.backends) {
             (Some(local), _) => local,
             (None, Backends::Nodes(nodes)) => nodes,
@@ -247,7 +220,7 @@ fn node_addresses(
     found
 }
 
-fn wanted(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
+fn wanted(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> Vec<WantedRule> {
     let mut wanted: BTreeMap<String, WantedRule> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for uid in draft.by_name.values() {
@@ -255,7 +228,7 @@ fn wanted(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
         let Some(intent) = case.intent().filter(|_| is_claimed(draft.policy, case.service)) else {
             continue;
         };
-        for (shape, destinations) in rules(draft, placement, intent) {
+        for (shape, destinations) in rules(draft, placement, chosen, intent) {
             let name = shape.name();
             let rule = wanted.entry(name.clone()).or_insert_with(|| {
                 order.push(name);
@@ -271,10 +244,18 @@ fn wanted(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
 fn rules(
     draft: &Draft<'_>,
     placement: &Placement,
+    chosen: &Chosen,
     intent: &Intent,
 ) -> Vec<(Shape, BTreeSet<Arc<str>>)> {
     let mut rules = Vec::new();
-    let standing = frontends(draft, placement, intent);
+    let translated = intent.rule_options.floating_ip == FloatingIp::Disabled;
+    let standing: BTreeMap<Family, IpAddr> = standing::of(draft, placement, intent)
+        .into_iter()
+        .filter(|(family, at)| {
+            translated || !standing::is_left_untold(draft, chosen, intent, *family, *at)
+        })
+        .map(|(family, (_, address))| (family, address))
+        .collect();
     if intent.access.rules == SecurityRules::Disabled || standing.is_empty() {
         return rules;
     }

@@ -38,7 +38,7 @@ impl Stage {
         }
         if request.path.ends_with("/status")
             && let Some(after) = after
-            && before["status"] != after["status"]
+            && before["status"]["loadBalancer"] != after["status"]["loadBalancer"]
         {
             self.check_status(sent, after);
         }
@@ -93,7 +93,8 @@ impl Stage {
         left
     }
 
-    /// L4: an address stands in status only when its frontend and a rule do.
+    /// L4: an address is written into status only when its frontend and a rule stand. A write of
+    /// our condition alone promises no address.
     fn check_status(&mut self, sent: &Sent, service: &Value) {
         count(&mut self.tally.checks, "L4");
         let lately = sent.at_ms + 5_000 < self.now_ms;

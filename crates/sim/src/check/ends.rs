@@ -37,7 +37,7 @@ fn tidy(value: &Value) -> Option<Value> {
                 .iter()
                 .filter(|(key, _)| !BY_CHANCE.contains(&key.as_str()))
                 .filter(|(key, value)| *key != "destinationaddressprefix" || !is_node(value))
-                .filter_map(|(key, value)| Some((key.clone(), tidy(value)?)))
+                .filter_map(|(key, value)| Some(single(key, tidy(value)?)))
                 .collect();
             kept.sort_by(|a, b| a.0.cmp(&b.0));
             if kept.is_empty() {
@@ -62,6 +62,34 @@ fn tidy(value: &Value) -> Option<Value> {
         }
         other => other.clone(),
     })
+}
+
+/// A list of one means the same as the one: a rule that had more for a while is written as a list.
+fn single(key: &str, value: Value) -> (String, Value) {
+    let one = match key {
+        "destinationaddressprefixes" => "destinationaddressprefix",
+        "sourceaddressprefixes" => "sourceaddressprefix",
+        "destinationportranges" => "destinationportrange",
+        "sourceportranges" => "sourceportrange",
+        _ => return (key.to_owned(), value),
+    };
+    match value {
+        Value::Array(mut items) if items.len() == 1 => (one.to_owned(), items.remove(0)),
+        other => (key.to_owned(), other),
+    }
+}
+
+/// Takes out rules that lead to nothing but nodes: to which nodes, if any, depends on the load
+/// balancer that a Service was placed on.
+fn drop_rules_to_nodes(group: &mut Value) {
+    let rules = group.pointer_mut("/properties/securityrules").and_then(Value::as_array_mut);
+    if let Some(rules) = rules {
+        rules.retain(|rule| {
+            let inside = rule["properties"].as_object();
+            let leads = |key: &str| inside.is_some_and(|inside| inside.contains_key(key));
+            leads("destinationaddressprefix") || leads("destinationaddressprefixes")
+        });
+    }
 }
 
 fn is_node(value: &Value) -> bool {
@@ -107,6 +135,9 @@ impl Stage {
             if let Some(mut tidied) = renamed(resource) {
                 if id.contains("/virtualMachines/") {
                     tidied = pools_of(&tidied);
+                }
+                if self.scene.layout == Layout::Several {
+                    drop_rules_to_nodes(&mut tidied);
                 }
                 form.insert(rename(id.to_owned()), tidied.to_string());
             }

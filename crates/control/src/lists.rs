@@ -1,0 +1,90 @@
+//! Lists that have come take the place of what is held, as far as they are believed.
+
+use crate::azure_reads::LIST_LAG_MS;
+use crate::controller::Controller;
+use crate::keep::{self, Belief};
+use model::ResourceId;
+use model::world::Need;
+use observe::Applied;
+use observe::azure::Gathering;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What a list of several pages lacked: resources, or entries of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    pub resources: BTreeSet<ResourceId>,
+    pub services: BTreeSet<Arc<str>>,
+    pub locations: BTreeSet<IpAddr>,
+}
+
+/// How a list came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Coming {
+    /// In one answer.
+    Whole,
+    /// In pages; what the read before this one lacked is gone if this one lacks it, too.
+    Pages(LeftOut),
+}
+
+impl Controller {
+    /// Stores a list that was asked for and came at these times. What we have written since it was
+    /// asked for, or shortly before, is kept: a list may be older than our own write.
+    pub(crate) fn store_read(
+        &mut self,
+        need: &Need,
+        gathering: Gathering,
+        times: (u64, u64),
+        coming: Coming,
+    ) -> Applied {
+        let (sent_ms, now_ms) = times;
+        if matches!(need, Need::GatewayServices | Need::GatewayLocations) {
+            match self.store_table(need, gathering, times, coming) {
+                Some((left_out, problems)) => {
+                    problems.iter().for_each(|p| self.say_unread(need, p, now_ms));
+                    self.doubt(need, left_out);
+                }
+                None => self.read_now(need.clone()),
+            }
+            return Applied::Changed;
+        }
+        let paged = match &coming {
+            Coming::Whole => Vec::new(),
+            Coming::Pages(_) => keep::ids(&self.world.azure, need),
+        };
+        let believed = |id: &ResourceId| match &coming {
+            Coming::Whole => true,
+            Coming::Pages(before) => before.resources.contains(id),
+        };
+        let paged = paged.into_iter().filter(|id| !believed(id)).map(|id| (id, Belief::Paged));
+        let ids = self.lanes.iter().filter_map(|(id, lane)| {
+            let since = |from: u64| lane.ended_ms.is_some_and(|at| at >= from);
+            let belief = if lane.work.is_some() || since(sent_ms) {
+                Belief::Written
+            } else if since(now_ms.saturating_sub(LIST_LAG_MS)) {
+                Belief::Recent
+            } else {
+                return None;
+            };
+            Some((id.clone(), belief))
+        });
+        // What we wrote ourselves is known better than by pages: of two, the last counts.
+        let held = keep::hold(&self.world.azure, need, paged.chain(ids));
+        let read = gathering.finish(&mut self.world.azure, need);
+        let resources = keep::restore(&mut self.world.azure, need, held);
+        self.doubt(need, LeftOut { resources, ..LeftOut::default() });
+        for problem in read.problems {
+            self.say_unread(need, &problem.to_string(), now_ms);
+        }
+        read.applied
+    }
+
+    /// What a list of several pages lacked is looked for once more.
+    fn doubt(&mut self, need: &Need, left_out: LeftOut) {
+        if left_out != LeftOut::default() {
+            self.read_now(need.clone());
+        }
+        self.reads.entry(need.clone()).or_default().left_out = left_out;
+    }
+}

@@ -1,0 +1,83 @@
+//! Frontends that Services have in Azure now, to which rules are to lead.
+
+use super::super::frontend;
+use super::super::public_ip::Chosen;
+use crate::draft::Draft;
+use crate::intent::Intent;
+use crate::name;
+use crate::placement::Placement;
+use model::azure::{Frontend, FrontendAddress};
+use model::{Exposure, Family};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Addresses of a Service's frontends as they are in Azure now.
+pub(crate) fn frontends(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+) -> BTreeMap<Family, IpAddr> {
+    let standing = of(draft, placement, intent).into_iter();
+    standing.map(|(family, (_, address))| (family, address)).collect()
+}
+
+/// A Service's frontends as they are in Azure now, with their addresses.
+pub(super) fn of<'d>(
+    draft: &'d Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+) -> BTreeMap<Family, (&'d Frontend, IpAddr)> {
+    let mut found = BTreeMap::new();
+    let uid = &intent.uid;
+    let seats = placement.balancers.iter().filter(|(_, s)| s.has(uid));
+    for (id, _) in seats {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        for &family in &intent.families {
+            let own = name::frontend(intent, family);
+            let rule = intent.rules.first().map(|r| name::rule(intent, &r.kind, family));
+            // A shared frontend has another's name; the Service's own rules lead to it.
+            let shared = rule.and_then(|name| {
+                let rule = balancer.rules.iter().find(|r| r.name.eq_ignore_ascii_case(&name))?;
+                Some(rule.frontend.as_ref()?.name().to_owned())
+            });
+            let name = shared.unwrap_or(own);
+            let mut all = balancer.frontends.iter();
+            let named = all.find(|f| f.name.eq_ignore_ascii_case(&name));
+            // Without rules nothing but the address says which one it shares.
+            let frontend = named.or_else(|| {
+                let ruleless = intent.rules.is_empty();
+                let mut all = balancer.frontends.iter().filter(|_| ruleless);
+                all.find(|f| frontend::is_asked_for(draft, intent, family, f))
+            });
+            let address = frontend.and_then(|f| Some((f, frontend::address_of(draft, f)?)));
+            found.extend(address.map(|standing| (family, standing)));
+        }
+    }
+    found
+}
+
+/// Whether a Service is about to leave a frontend's address and nobody was told of it yet. It is
+/// not opened any more, and closed before the frontend goes: once it is gone nothing would say
+/// that the rule to it was ours.
+pub(super) fn is_left_untold(
+    draft: &Draft<'_>,
+    chosen: &Chosen,
+    intent: &Intent,
+    family: Family,
+    (frontend, address): (&Frontend, IpAddr),
+) -> bool {
+    let left = match (intent.exposure, &frontend.address) {
+        (Exposure::Public, FrontendAddress::Public(id)) => {
+            chosen.get(&(intent.uid.clone(), family)).is_some_and(|chosen| chosen != id)
+        }
+        (Exposure::Internal, FrontendAddress::Private { .. }) => {
+            !frontend::is_as_asked(draft, intent, family, frontend)
+        }
+        (Exposure::Internal, FrontendAddress::Public(_))
+        | (Exposure::Public, FrontendAddress::Private { .. }) => true,
+        (_, FrontendAddress::Other) => false,
+    };
+    let ingress = draft.cases.get(&intent.uid).into_iter().flat_map(|c| &c.service.ingress);
+    let mut told = ingress.filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok());
+    left && !told.any(|told| told == address)
+}

@@ -1,0 +1,140 @@
+//! What seeds of the simulator found, each as small as it gets.
+
+mod support;
+
+use azure_emulator::{Fault, FaultKind, Request};
+use model::Group;
+use model::report::State;
+use serde_json::json;
+use sim::Laboratory;
+use support::*;
+
+const DAY_MS: u64 = 86_400_000;
+const INTERVAL_MS: u64 = 120_000;
+const PIP_NAME: &str = "service.beta.kubernetes.io/azure-pip-name";
+/// The address of the estate's `byo-pip`.
+const BROUGHT: &str = "20.50.0.10";
+
+fn refused(status: u16, code: &str, path: &str) -> Fault {
+    let (code, message) = (code.to_owned(), "on order".to_owned());
+    let headers = Vec::new();
+    let kind = FaultKind::Status { status, code, message, retry_after_s: None, headers };
+    Fault::new(kind).on_method("PUT").on_path(path).expect("it parses").always()
+}
+
+fn name_ip(lab: &mut Laboratory, name: &serde_json::Value) {
+    let body = json!({"metadata": {"annotations": {PIP_NAME: name}}});
+    patch(lab, "services", "default", "web-0000", body);
+}
+
+/// Three Services, and somebody's public IP that stands before theirs in the list.
+fn stand() -> Laboratory {
+    let mut lab = laboratory(&json!({}));
+    lab.azure.options_mut().page_size = 2;
+    let now = lab.now_ms;
+    let path = format!("{}?api-version=2024-05-01", network("publicIPAddresses/aaa"));
+    let body = json!({"location": "eastus", "sku": {"name": "Standard"},
+        "properties": {"publicIPAllocationMethod": "Static"}});
+    let answer = lab.azure.handle(Request { body: Some(body), ..Request::new("PUT", &path) }, now);
+    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    (0..3).for_each(|number| create(&mut lab, service(number)));
+    assert!(lab.settle(DAY_MS));
+    lab
+}
+
+fn known_ips(lab: &Laboratory) -> usize {
+    let all = lab.controller().world().azure.public_ips.get(&Group::new("rg"));
+    all.and_then(|all| all.known()).map_or(0, |all| all.len())
+}
+
+#[test]
+fn what_pages_leave_out_is_read_again_before_it_counts_as_gone() {
+    let mut lab = stand();
+    let before = known_ips(&lab);
+    // The look for drift: its first page is read, and its second one a second later.
+    lab.azure_latency_ms = 1_000;
+    lab.azure.clear_calls();
+    let listed = |lab: &Laboratory| lab.azure.calls().iter().any(|c| c.path.contains("publicIP"));
+    for _ in 0..2 * INTERVAL_MS / 100 {
+        if listed(&lab) {
+            break;
+        }
+        lab.pass(100);
+    }
+    assert!(listed(&lab), "the list is being read");
+    let path = format!("{}?api-version=2024-05-01", network("publicIPAddresses/aaa"));
+    let now = lab.now_ms;
+    let answer = lab.azure.handle(Request::new("DELETE", &path), now);
+    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    lab.azure.clear_calls();
+    let mut least = before;
+    for _ in 0..300 {
+        lab.pass(100);
+        least = least.min(known_ips(&lab));
+    }
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(lab.calls().0, 0, "nothing is written: {:#?}", lab.azure.calls());
+    // The one that was left out was never missed; the one that is gone is, after a second look.
+    assert_eq!((least, known_ips(&lab)), (before - 1, before - 1));
+    let ips =
+        |lab: &Laboratory| lab.controller().world().azure.public_ips[&Group::new("rg")].clone();
+    let gone =
+        ips(&lab).known().is_some_and(|all| all.keys().any(|id| id.as_str().ends_with("/aaa")));
+    assert!(!gone, "what both reads lack is gone");
+}
+
+#[test]
+fn a_rule_to_a_brought_ip_that_is_left_before_anybody_was_told_is_not_left_over() {
+    let mut lab = laboratory(&json!({}));
+    lab.azure.add_fault(refused(409, "ScopeLocked", "networkSecurityGroups/nsg$"));
+    let mut web = service(0);
+    web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip"});
+    create(&mut lab, web);
+    lab.pass(500);
+    // Its frontend stands on the IP that was brought, and no rule leads there yet. The IP that it
+    // moves to takes a while; meanwhile the security group can be written again.
+    lab.azure.clear_faults();
+    lab.azure.options_mut().lro_ms = 30_000;
+    name_ip(&mut lab, &json!(null));
+    assert!(lab.settle(DAY_MS));
+    let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there");
+    assert!(!group.to_string().contains(BROUGHT), "nobody knows any more whose rule that is");
+    assert_eq!(addressed(&lab), (1, 0));
+}
+
+#[test]
+fn a_load_balancer_that_somebody_deleted_is_missed_although_every_write_is_refused() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, service(0));
+    assert!(lab.settle(DAY_MS));
+    lab.azure.add_fault(refused(400, "InvalidRequestFormat", "loadBalancers/kubernetes$"));
+    create(&mut lab, service(1));
+    lab.pass(INTERVAL_MS);
+    let path = format!("{}?api-version=2024-05-01", network("loadBalancers/kubernetes"));
+    let now = lab.now_ms;
+    let answer = lab.azure.handle(Request::new("DELETE", &path), now);
+    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    lab.pass(2 * INTERVAL_MS);
+    let known = lab.controller().world().azure.balancers.known().map(|all| all.len());
+    assert_eq!(known, Some(0), "each read came shortly after a write that changed nothing");
+}
+
+#[test]
+fn a_service_that_goes_back_while_its_move_is_under_way_is_not_programmed() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, service(0));
+    assert!(lab.settle(DAY_MS));
+    lab.azure.options_mut().lro_ms = 60_000;
+    name_ip(&mut lab, &json!("byo-pip"));
+    lab.pass(5_000);
+    // The load balancer is already being moved to the other IP.
+    let balancer = lab.azure.resource(&network("loadBalancers/kubernetes")).expect("it is there");
+    assert!(balancer.to_string().to_lowercase().contains("byo-pip"));
+    name_ip(&mut lab, &json!(null));
+    lab.pass(1_000);
+    let states: Vec<State> =
+        lab.controller().report().services.values().map(|service| service.state).collect();
+    assert_eq!(states, [State::Waiting], "what is known of the load balancer is old");
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(addressed(&lab), (1, 0));
+}
