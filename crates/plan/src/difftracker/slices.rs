@@ -130,7 +130,8 @@ impl DiffTracker {
             }
             return;
         }
-        if self.sides.withdraw(address, source) {
+        let had_any = claims.iter().any(|claim| claim.source == source);
+        if had_any && self.sides.withdraw(address, source) {
             self.dirty.insert(address);
         }
         for (_, home) in homes {
