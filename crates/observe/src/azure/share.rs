@@ -167,7 +167,7 @@ mod tests {
         vec![
             (named.clone(), ip.id.clone()),
             (frontend, ip.user.clone().expect("it is used")),
-            (pool, pools.cloned().next().expect("one pool")),
+            (pool, pools.clone().next().cloned().expect("one pool")),
         ]
     }
 
