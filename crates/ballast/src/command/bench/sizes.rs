@@ -29,6 +29,7 @@ fn life_rows(f: &Figures) -> Vec<Vec<String>> {
     };
     if let Some(created) = &f.created {
         row("all created, 100,000 Pods in rotation", one_digit(created.ms), "at most 4 s");
+        row("the controller's processor time for that", one_digit(created.processor_ms), "");
         row("writes for that", grouped(created.writes as u64), "");
         row("most memory until then", mib(created.peak_mib), "at most 80 MiB");
     }
@@ -41,6 +42,7 @@ fn life_rows(f: &Figures) -> Vec<Vec<String>> {
     row("most memory of that", mib(f.started.peak_mib), "at most 80 MiB");
     if let Some(deleted) = &f.deleted {
         row("all deleted", one_digit(deleted.ms), "at most 5 s");
+        row("the controller's processor time for that", one_digit(deleted.processor_ms), "");
         row("writes for that", grouped(deleted.writes as u64), "");
         row("most memory until then", mib(deleted.peak_mib), "at most 80 MiB");
     }
@@ -62,6 +64,7 @@ pub async fn starts() -> std::result::Result<Result, Failure> {
         "Pods",
         "nodes",
         "start until the first write",
+        "the controller's processor time",
         "memory then",
         "at most",
         "one Pod, median",
@@ -73,6 +76,7 @@ pub async fn starts() -> std::result::Result<Result, Failure> {
             grouped(f.pods as u64),
             grouped(f.nodes.into()),
             one_digit(f.started.ms),
+            one_digit(f.started.processor_ms),
             mib(f.started.resident_mib),
             mib(f.started.peak_mib),
             milliseconds(f.one_pod.median_ms),
