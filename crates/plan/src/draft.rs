@@ -100,8 +100,8 @@ pub(crate) struct Draft<'w> {
     pub basics: BTreeSet<ResourceId>,
     /// Services whose public IP is made again: on no load balancer meanwhile.
     pub recreated: BTreeSet<ServiceUid>,
-    /// Services of which nothing stands, and about which something has to be read first: they may be
-    /// refused yet, so nothing makes room for them.
+    /// Services of which nothing stands, and about which something has to be read first: they may
+    /// be refused yet, so nothing makes room for them.
     pub undecided: BTreeSet<ServiceUid>,
     /// Services that keep what they have since before anything was planned around them.
     pub judged: BTreeSet<ServiceUid>,

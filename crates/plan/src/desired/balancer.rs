@@ -45,8 +45,8 @@ impl Build<'_> {
         own.filter(|f| !self.is_shared(&f.name, base)).find_map(|f| self.link(&f.name).cloned())
     }
 
-    /// What stands before a frontend that outlived its Service, where only rules that leave are left
-    /// on it, one of this base name among them: such a frontend goes with the last rule.
+    /// What stands before a frontend that outlived its Service, where only rules that leave are
+    /// left on it, one of this base name among them: such a frontend goes with the last rule.
     fn inherited_link(
         &self,
         draft: &Draft<'_>,
