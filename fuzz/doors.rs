@@ -59,7 +59,7 @@ pub fn arm_answer(bytes: &[u8]) {
         method: Method::Put,
         target: Target::Path("/subscriptions/s/resourceGroups/g".to_owned()),
         condition: arm::Condition::None,
-        body: Some(json!({})),
+        body: Some(json!({}).into()),
         correlation: "c".to_owned(),
     };
     let answer = Answer::Reply(Box::new(reply));

@@ -2,6 +2,8 @@
 
 use model::Etag;
 use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// HTTP methods that ARM uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,6 +79,49 @@ impl Condition {
     }
 }
 
+/// The JSON body of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// As a tree, for one resource.
+    Tree(Value),
+    /// As text, for tens of thousands of addresses: as a tree they take twenty times the room.
+    Text(Arc<str>),
+}
+
+impl Body {
+    /// The body as a tree.
+    #[must_use]
+    pub fn tree(&self) -> Cow<'_, Value> {
+        match self {
+            Self::Tree(tree) => Cow::Borrowed(tree),
+            Self::Text(text) => Cow::Owned(serde_json::from_str(text).unwrap_or_default()),
+        }
+    }
+
+    /// The tree, to change it, where it is one.
+    pub fn tree_mut(&mut self) -> Option<&mut Value> {
+        match self {
+            Self::Tree(tree) => Some(tree),
+            Self::Text(_) => None,
+        }
+    }
+
+    /// The body as text.
+    #[must_use]
+    pub fn text(&self) -> Arc<str> {
+        match self {
+            Self::Tree(tree) => Arc::from(tree.to_string()),
+            Self::Text(text) => Arc::clone(text),
+        }
+    }
+}
+
+impl From<Value> for Body {
+    fn from(tree: Value) -> Self {
+        Self::Tree(tree)
+    }
+}
+
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -86,8 +131,8 @@ pub struct Request {
     pub target: Target,
     /// What has to be so for Azure to carry it out.
     pub condition: Condition,
-    /// JSON body.
-    pub body: Option<Value>,
+    /// Body.
+    pub body: Option<Body>,
     /// `x-ms-correlation-request-id`: the same for a write, its polls and its read-back.
     pub correlation: String,
 }

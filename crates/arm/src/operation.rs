@@ -52,6 +52,7 @@ pub enum Step {
 /// One request from its first answer to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
+    /// Without its body, which may be megabytes and is not sent again.
     request: Request,
     phase: Phase,
     polls: u32,
@@ -81,7 +82,15 @@ impl Operation {
     /// Begins with a request that is about to be sent.
     #[must_use]
     pub fn start(request: &Request) -> Self {
-        Self { request: request.clone(), phase: Phase::Sent, polls: 0, waited_ms: 0, faults: 0 }
+        let Request { method, target, condition, body: _, correlation } = request;
+        let request = Request {
+            method: *method,
+            target: target.clone(),
+            condition: condition.clone(),
+            body: None,
+            correlation: correlation.clone(),
+        };
+        Self { request, phase: Phase::Sent, polls: 0, waited_ms: 0, faults: 0 }
     }
 
     /// Whether Azure has taken the request on: from then on a failure leaves the resource in a

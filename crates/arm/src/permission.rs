@@ -11,7 +11,7 @@
 //! Both tables are compared with the calls of all simulated scenarios, in both directions: a call
 //! without a row and a row without a call each fail a test.
 
-use crate::exchange::{Method, Request, Target};
+use crate::exchange::{Body, Method, Request, Target};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -285,7 +285,8 @@ pub fn needed(method: Method, path: &str, body: Option<&Value>) -> Result<Needed
 /// As [`needed`].
 pub fn needed_by(request: &Request) -> Result<Needed, Unlisted> {
     let (Target::Path(path) | Target::Url(path)) = &request.target;
-    needed(request.method, path, request.body.as_ref())
+    let body = request.body.as_ref().map(Body::tree);
+    needed(request.method, path, body.as_deref())
 }
 
 /// The permissions for some purposes, sorted, each once.

@@ -92,7 +92,7 @@ impl Estate {
         loop {
             let (Target::Path(path) | Target::Url(path)) = &request.target;
             let asked = azure_emulator::Request {
-                body: request.body.clone(),
+                body: request.body.as_ref().map(|body| body.tree().into_owned()),
                 ..azure_emulator::Request::new(request.method.name(), path)
             };
             let answer = self.azure.handle(asked, 0);

@@ -1,7 +1,7 @@
 //! Changes become requests.
 
 use arm::path::{Action as Verb, action_path, resource_path};
-use arm::{Condition, Method, Request, Target, body};
+use arm::{Body, Condition, Method, Request, Target, body};
 use model::ResourceId;
 use model::plan::{Action, Change};
 
@@ -11,22 +11,23 @@ pub fn of_change(change: &Change, correlation: String) -> Request {
     let target = &change.target;
     let (method, path, body) = match &change.action {
         Action::Put { after, .. } => {
-            (Method::Put, resource_path(target), Some(body::write_resource(after)))
+            (Method::Put, resource_path(target), Some(body::write_resource(after).into()))
         }
         Action::Delete { .. } | Action::DeleteChild => {
             (Method::Delete, resource_path(target), None)
         }
         Action::MigratePools { pools } => {
             let path = action_path(target, Verb::MigrateToIpBased);
-            (Method::Post, path, Some(body::migrate_pools(pools)))
+            (Method::Post, path, Some(body::migrate_pools(pools).into()))
         }
         Action::UpdateServices(update) => {
             let path = action_path(&owner(target), Verb::UpdateServices);
-            (Method::Post, path, Some(body::services_update(update)))
+            (Method::Post, path, Some(body::services_update(update).into()))
         }
         Action::UpdateLocations(update) => {
             let path = action_path(&owner(target), Verb::UpdateAddressLocations);
-            (Method::Post, path, Some(body::locations_update(update)))
+            let text = body::locations_update_text(update);
+            (Method::Post, path, Some(Body::Text(text.into())))
         }
     };
     let condition = match (&change.action, &change.guard) {

@@ -40,6 +40,9 @@ pub struct GatewayService {
     pub nat_gateway: Option<ResourceId>,
 }
 
+/// Services registered in the gateway by their names in lower case. Whoever remembers one shares it.
+pub type GatewayServices = BTreeMap<Arc<str>, Arc<GatewayService>>;
+
 /// Whether a gateway service is its direction's default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum DefaultService {

@@ -3,7 +3,7 @@
 use crate::azure::{
     LoadBalancer, NatGateway, PoolMember, PrivateLinkService, PublicIp, SecurityGroup, Subnet,
 };
-use crate::gateway::{GatewayService, Locations};
+use crate::gateway::{GatewayServices, Locations};
 use crate::id::{Group, NodeName, ResourceId, ServiceName, ServiceUid};
 use crate::kubernetes::{EndpointSlice, GatedPod, Node, Pod, Service};
 use serde::Serialize;
@@ -158,7 +158,7 @@ pub struct Azure {
     /// NAT gateways.
     pub nat_gateways: Fact<ById<NatGateway>>,
     /// Services of the Service Gateway by lower-case name.
-    pub gateway_services: Fact<BTreeMap<Arc<str>, GatewayService>>,
+    pub gateway_services: Fact<GatewayServices>,
     /// Address table of the Service Gateway.
     pub gateway_locations: Fact<Arc<Locations>>,
 }

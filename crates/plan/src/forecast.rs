@@ -238,7 +238,7 @@ impl Path {
                 if let Some(services) = self.world.azure.gateway_services.known_mut() {
                     for put in &update.put {
                         let key = Arc::from(put.service.name.to_lowercase());
-                        services.insert(key, put.service.clone());
+                        services.insert(key, Arc::new(put.service.clone()));
                     }
                     for (name, _) in &update.delete {
                         services.remove(name.to_lowercase().as_str());

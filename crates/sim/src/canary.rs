@@ -245,7 +245,7 @@ impl Mutant {
                 list.retain(|part| !is_theirs(part["name"].as_str().unwrap_or("")));
             }),
             Canary::DropsForeignTags => {
-                if let Some(tags) = request.body.as_mut().and_then(|b| b["tags"].as_object_mut()) {
+                if let Some(tags) = tree(request).and_then(|b| b["tags"].as_object_mut()) {
                     tags.retain(|key, _| !is_theirs(key));
                 }
             }
@@ -314,7 +314,7 @@ impl Mutant {
                 if let Some(group) = stage.azure.resource(&id) {
                     let mut write = self.extra(Method::Put, &id);
                     if let Effect::Azure { request, .. } = &mut write {
-                        request.body = Some(group);
+                        request.body = Some(group.into());
                     }
                     out.push(write);
                 }
@@ -443,8 +443,12 @@ fn is_theirs_part(part: &Value) -> bool {
     is_theirs(part["name"].as_str().unwrap_or(""))
 }
 
+fn tree(request: &mut Request) -> Option<&mut Value> {
+    request.body.as_mut()?.tree_mut()
+}
+
 fn each_list(request: &mut Request, mut change: impl FnMut(&mut Vec<Value>)) {
-    let inside = request.body.as_mut().and_then(|body| body["properties"].as_object_mut());
+    let inside = tree(request).and_then(|body| body["properties"].as_object_mut());
     for (_, value) in inside.into_iter().flatten() {
         if let Some(list) = value.as_array_mut() {
             change(list);
@@ -453,7 +457,7 @@ fn each_list(request: &mut Request, mut change: impl FnMut(&mut Vec<Value>)) {
 }
 
 fn swap_address(request: &mut Request) {
-    let Some(body) = request.body.as_mut() else { return };
+    let Some(body) = tree(request) else { return };
     let frontends = body["properties"]["frontendIPConfigurations"].as_array_mut();
     let ours = frontends.into_iter().flatten().filter(|f| !is_theirs_part(f));
     let mut ours: Vec<&mut Value> =

@@ -320,7 +320,7 @@ impl Stage {
         let services = self.truth.services.iter();
         let (uid, service) =
             services.filter(|(_, s)| s.name == *name).find(|(_, s)| s.gone_at.is_none())?;
-        let body = request.body.as_ref()?.to_string().to_lowercase();
+        let body = request.body.as_ref()?.text().to_lowercase();
         let has = |text: &str| text.contains(&service.base) || text.contains(uid.as_str());
         let standing = self.azure.resource(path).map(|r| r.to_string().to_lowercase());
         let there = standing.is_some_and(|standing| has(&standing));

@@ -19,7 +19,7 @@ pub fn azure_request(request: &Request, base: &str) -> AzureRequest {
         path,
         if_match: request.condition.if_match().map(|e| e.as_str().to_owned()),
         if_none_match: request.condition.if_none_match().map(str::to_owned),
-        body: request.body.clone(),
+        body: request.body.as_ref().map(|body| body.tree().into_owned()),
         correlation_id: Some(request.correlation.clone()),
     }
 }

@@ -9,6 +9,7 @@ use model::gateway::{
     Addresses, DefaultService, Direction, GatewayService, GatewayServiceUpdate, LocationUpdate,
     Locations, LocationsUpdate, NameSet, ServiceNames, ServicesUpdate, UpdateAction,
 };
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -52,7 +53,7 @@ pub fn read_gateway_service(body: &Value) -> Result<GatewayService, BodyError> {
 pub fn read_locations(items: &[Value]) -> (Locations, Vec<BodyError>) {
     let mut table = LocationTable::default();
     for item in items {
-        table.add(item);
+        table.add(item, None);
     }
     table.finish()
 }
@@ -73,8 +74,8 @@ impl LocationTable {
         (self.locations, self.problems)
     }
 
-    /// Reads one item.
-    pub fn add(&mut self, item: &Value) {
+    /// Reads one item. What is as it is in `held` is not held twice.
+    pub fn add(&mut self, item: &Value, held: Option<&Locations>) {
         if item.is_null() {
             return;
         }
@@ -96,7 +97,9 @@ impl LocationTable {
         let known = known.iter().flat_map(|known| known.iter());
         let known = known.map(|(address, services)| (*address, Arc::clone(services)));
         let all: Addresses = known.chain(addresses).collect();
-        self.locations.insert(location, Arc::new(all));
+        let held = held.and_then(|held| held.get(&location)).filter(|held| ***held == all);
+        let all = held.map_or_else(|| Arc::new(all), Arc::clone);
+        self.locations.insert(location, all);
     }
 
     fn services(&mut self, entry: &Value) -> ServiceNames {
@@ -198,26 +201,67 @@ fn action_name(action: UpdateAction) -> &'static str {
     }
 }
 
-/// The body of `updateAddressLocations`.
+/// The body of `updateAddressLocations` as text.
 #[must_use]
-pub fn locations_update(update: &LocationsUpdate) -> Value {
-    let LocationsUpdate { action, locations } = update;
-    let items: Vec<Value> = locations.iter().map(location_entry).collect();
-    json!({ "action": action_name(*action), "addressLocations": items })
+pub fn locations_update_text(update: &LocationsUpdate) -> String {
+    serde_json::to_string(&UpdateBody(update)).expect("it has no map and no key that is no text")
 }
 
-fn location_entry(update: &LocationUpdate) -> Value {
-    let LocationUpdate { location, action, addresses } = update;
-    let items: Vec<Value> = addresses
-        .iter()
-        .map(|(address, services)| {
-            let services: Vec<&str> = services.iter().map(AsRef::as_ref).collect();
-            json!({ "address": address.to_string(), "services": services })
-        })
-        .collect();
-    json!({
-        "addressLocation": location.to_string(),
-        "addressUpdateAction": action_name(*action),
-        "addresses": items,
-    })
+/// The body of `updateAddressLocations`, for one that is looked at rather than sent: of tens of
+/// thousands of addresses the text takes a twentieth of the room.
+#[must_use]
+pub fn locations_update(update: &LocationsUpdate) -> Value {
+    serde_json::to_value(UpdateBody(update)).expect("it has no map and no key that is no text")
+}
+
+/// Writes itself as Azure takes it.
+struct UpdateBody<'a>(&'a LocationsUpdate);
+
+struct LocationBody<'a>(&'a LocationUpdate);
+
+struct AddressBody<'a>(&'a IpAddr, &'a ServiceNames);
+
+impl Serialize for UpdateBody<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let LocationsUpdate { action, locations } = self.0;
+        let mut body = to.serialize_struct("UpdateBody", 2)?;
+        body.serialize_field("action", action_name(*action))?;
+        body.serialize_field("addressLocations", &List(|| locations.iter().map(LocationBody)))?;
+        body.end()
+    }
+}
+
+impl Serialize for LocationBody<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let LocationUpdate { location, action, addresses } = self.0;
+        let entries = || addresses.iter().map(|(address, names)| AddressBody(address, names));
+        let mut body = to.serialize_struct("LocationBody", 3)?;
+        body.serialize_field("addressLocation", location)?;
+        body.serialize_field("addressUpdateAction", action_name(*action))?;
+        body.serialize_field("addresses", &List(entries))?;
+        body.end()
+    }
+}
+
+impl Serialize for AddressBody<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(address, services) = self;
+        let mut body = to.serialize_struct("AddressBody", 2)?;
+        body.serialize_field("address", address)?;
+        body.serialize_field("services", &List(|| services.iter()))?;
+        body.end()
+    }
+}
+
+/// A list that is written while it is walked.
+struct List<F>(F);
+
+impl<F, I> Serialize for List<F>
+where
+    F: Fn() -> I,
+    I: Iterator<Item: Serialize>,
+{
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq((self.0)())
+    }
 }

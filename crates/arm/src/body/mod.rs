@@ -22,8 +22,8 @@ mod virtual_machine;
 
 pub use fields::{BodyError, read_provisioning};
 pub use gateway::{
-    LocationTable, locations_update, read_gateway_service, read_locations, services_update,
-    write_gateway_service,
+    LocationTable, locations_update, locations_update_text, read_gateway_service, read_locations,
+    services_update, write_gateway_service,
 };
 pub use load_balancer::{read_load_balancer, write_load_balancer};
 pub use nat_gateway::{read_nat_gateway, write_nat_gateway};

@@ -118,7 +118,7 @@ impl Cloud {
         let body = match request.method {
             Method::Get => self.read(&path, &last),
             Method::Put => {
-                let mut body = request.body.clone().expect("a PUT has a body");
+                let mut body = request.body.as_ref().expect("a PUT has a body").tree().into_owned();
                 if path.contains("publicipaddresses") {
                     body["properties"]["ipAddress"] = json!("20.0.0.1");
                 }
@@ -126,7 +126,7 @@ impl Cloud {
                 body
             }
             Method::Post if last == "updateservices" => {
-                let body = request.body.as_ref().expect("it has a body");
+                let body = request.body.as_ref().expect("it has a body").tree();
                 for entry in body["serviceRequests"].as_array().expect("a list") {
                     let name = entry["service"]["name"].as_str().expect("a name").to_owned();
                     self.services.insert(name, entry["service"].clone());
@@ -134,7 +134,7 @@ impl Cloud {
                 json!({})
             }
             Method::Post => {
-                self.update_table(request.body.as_ref().expect("it has a body"));
+                self.update_table(&request.body.as_ref().expect("it has a body").tree());
                 if self.lost > 0 {
                     self.lost -= 1;
                     return Answer::Fault(TransportFault::Ambiguous("timeout".to_owned()));

@@ -210,11 +210,20 @@ impl Sender {
         let body = match &request.body {
             Some(body) => {
                 wire = wire.header(CONTENT_TYPE, "application/json");
-                Bytes::from(body.to_string())
+                Bytes::from_owner(Text(body.text()))
             }
             None => Bytes::new(),
         };
         wire.body(Full::new(body))
+    }
+}
+
+/// A body's text on its way to the wire: the one that the request holds, and no copy of it.
+struct Text(Arc<str>);
+
+impl AsRef<[u8]> for Text {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 }
 

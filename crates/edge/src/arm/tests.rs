@@ -14,7 +14,7 @@ fn sender(url: &str) -> Sender {
 }
 
 fn request(method: Method, target: Target) -> Request {
-    let body = method.is_write().then(|| json!({"location": "west"}));
+    let body = method.is_write().then(|| json!({"location": "west"}).into());
     let condition = match method.is_write() {
         true => ::arm::Condition::Unchanged(Etag::new("W/\"1\"")),
         false => ::arm::Condition::None,

@@ -3,18 +3,18 @@
 use crate::apply::Applied;
 use arm::body::{self, BodyError};
 use model::gateway::{
-    Addresses, GatewayService, LocationUpdate, Locations, LocationsUpdate, ServicesUpdate,
+    Addresses, GatewayServices, LocationUpdate, Locations, LocationsUpdate, ServicesUpdate,
     UpdateAction,
 };
 use model::world::{Azure, Fact};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Reads one entry of the table of services.
 pub(super) fn service(
     item: &Value,
-    found: &mut BTreeMap<Arc<str>, GatewayService>,
+    held: Option<&GatewayServices>,
+    found: &mut GatewayServices,
     problems: &mut Vec<BodyError>,
 ) {
     if item.is_null() {
@@ -22,7 +22,12 @@ pub(super) fn service(
     }
     match body::read_gateway_service(item) {
         Ok(service) => {
-            found.insert(folded(&service.name), service);
+            let name = folded(&service.name);
+            let known = held.and_then(|held| held.get_key_value(&name));
+            match known.filter(|(_, known)| ***known == service) {
+                Some((name, known)) => found.insert(Arc::clone(name), Arc::clone(known)),
+                None => found.insert(name, Arc::new(service)),
+            };
         }
         Err(problem) => problems.push(problem),
     }
@@ -39,8 +44,9 @@ pub fn apply_services_update(azure: &mut Azure, update: &ServicesUpdate) -> Appl
     let Fact::Known(services) = &mut azure.gateway_services else { return Applied::Unchanged };
     let mut applied = Applied::Unchanged;
     for put in &update.put {
-        let before = services.insert(folded(&put.service.name), put.service.clone());
-        if before.as_ref() != Some(&put.service) {
+        let service = Arc::new(put.service.clone());
+        let before = services.insert(folded(&put.service.name), service);
+        if before.as_deref() != Some(&put.service) {
             applied = Applied::Changed;
         }
     }

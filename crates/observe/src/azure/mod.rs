@@ -108,9 +108,13 @@ impl Gathering {
             }
             Need::GatewayServices => {
                 let found = opened(&mut found.gateway_services);
-                values.for_each(|item| gateway::service(&item, found, p));
+                let held = held.gateway_services.known();
+                values.for_each(|item| gateway::service(&item, held, found, p));
             }
-            Need::GatewayLocations => values.for_each(|item| table.add(&item)),
+            Need::GatewayLocations => {
+                let held = held.gateway_locations.known().map(AsRef::as_ref);
+                values.for_each(|item| table.add(&item, held));
+            }
         }
     }
 

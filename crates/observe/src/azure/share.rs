@@ -5,9 +5,8 @@
 
 use model::ResourceId;
 use model::azure::{FrontendAddress, LoadBalancer, PublicIp};
-use model::gateway::GatewayService;
+use model::gateway::{GatewayService, GatewayServices};
 use model::world::{Azure, ById, Fact};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Shares ids of load balancers that were read with public IPs and registrations.
@@ -63,11 +62,8 @@ pub(super) fn public_ips(found: ById<PublicIp>, azure: &Azure) -> ById<PublicIp>
     found.into_values().map(share_ip).collect()
 }
 
-/// What is registered, by name in lower case.
-type Services = BTreeMap<Arc<str>, GatewayService>;
-
 /// Shares ids of registrations that were read with load balancers.
-pub(super) fn services(found: Services, azure: &Azure) -> Services {
+pub(super) fn services(found: GatewayServices, azure: &Azure) -> GatewayServices {
     let Fact::Known(balancers) = &azure.balancers else { return found };
     let share_pool = |mut pool: ResourceId| {
         let balancer = pool.parent().and_then(|id| balancers.get(&id));
@@ -75,9 +71,12 @@ pub(super) fn services(found: Services, azure: &Azure) -> Services {
         rules.filter_map(|rule| rule.pool.as_ref()).for_each(|known| share(&mut pool, known));
         pool
     };
-    let share_service = |(name, service): (Arc<str>, GatewayService)| {
-        let pools = service.pools.into_iter().map(share_pool).collect();
-        (name, GatewayService { pools, ..service })
+    let share_service = |(name, mut service): (Arc<str>, Arc<GatewayService>)| {
+        // One that is held already shares what it can.
+        if let Some(new) = Arc::get_mut(&mut service) {
+            new.pools = std::mem::take(&mut new.pools).into_iter().map(share_pool).collect();
+        }
+        (name, service)
     };
     found.into_iter().map(share_service).collect()
 }

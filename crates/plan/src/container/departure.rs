@@ -33,7 +33,7 @@ pub(super) fn plan(
     if let Some(attached) = entry.filter(|e| !e.pools.is_empty()) {
         if waits.is_empty() {
             let pools = BTreeSet::new();
-            registry.put(&uid, GatewayService { pools, ..attached.clone() }, None);
+            registry.put(&uid, GatewayService { pools, ..GatewayService::clone(attached) }, None);
         }
         waits.push(until(&table, Until::Released));
     }

@@ -135,7 +135,7 @@ struct Gateway {
     cause: ServiceUid,
     id: ResourceId,
     nat: Option<Arc<NatGateway>>,
-    entry: Option<GatewayService>,
+    entry: Option<Arc<GatewayService>>,
     ips: [(ResourceId, Family); 2],
 }
 
@@ -241,7 +241,7 @@ fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, cla
         Some(_) => {}
     }
     let wanted = gateway.entry(Some(gateway.id.clone()));
-    if gateway.entry.as_ref() == Some(&wanted) {
+    if gateway.entry.as_deref() == Some(&wanted) {
         return;
     }
     let attached = gateway.nat.as_ref().is_some_and(|nat| nat.gateway.is_some());

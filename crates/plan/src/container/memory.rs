@@ -7,7 +7,7 @@ use crate::difftracker::{DiffTracker, changed};
 use crate::draft::{Draft, Stance};
 use crate::kubernetes;
 use model::azure::{LoadBalancer, PublicIp};
-use model::gateway::GatewayService;
+use model::gateway::GatewayServices;
 use model::kubernetes::Service;
 use model::report::{Report, ServiceReport, State};
 use model::world::ById;
@@ -27,7 +27,7 @@ pub(crate) struct Memory {
     services: BTreeMap<ServiceUid, Arc<Service>>,
     balancers: ById<LoadBalancer>,
     ips: ById<PublicIp>,
-    registered: BTreeMap<Arc<str>, GatewayService>,
+    registered: GatewayServices,
     settled: BTreeMap<ServiceUid, Arc<ServiceReport>>,
     /// Names that have to be looked at.
     open: BTreeSet<Arc<str>>,
@@ -79,9 +79,9 @@ impl Memory {
     fn take_registered(&mut self, world: &World) -> BTreeSet<Arc<str>> {
         let Some(current) = world.azure.gateway_services.known() else { return BTreeSet::new() };
         let mut moved = BTreeSet::new();
-        for name in changed(&self.registered, current, |a, b| a == b) {
+        for name in changed(&self.registered, current, |a, b| Arc::ptr_eq(a, b) || a == b) {
             match current.get(&name) {
-                Some(service) => self.registered.insert(Arc::clone(&name), service.clone()),
+                Some(service) => self.registered.insert(Arc::clone(&name), Arc::clone(service)),
                 None => self.registered.remove(&name),
             };
             moved.insert(name);

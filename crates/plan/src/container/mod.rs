@@ -182,7 +182,7 @@ impl<'w> Draft<'w> {
     }
 
     /// A gateway service by its name in lower case.
-    fn registered(&self, name: &str) -> Option<&'w GatewayService> {
+    fn registered(&self, name: &str) -> Option<&'w Arc<GatewayService>> {
         self.world.azure.gateway_services.known()?.get(name)
     }
 

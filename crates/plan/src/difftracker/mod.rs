@@ -258,7 +258,7 @@ impl DiffTracker {
         let mut moved = BTreeSet::new();
         for name in names {
             let service = world.azure.gateway_services.known().and_then(|all| all.get(name));
-            let foreign = service.is_some_and(names::is_foreign);
+            let foreign = service.is_some_and(|service| names::is_foreign(service));
             let stranger = if foreign {
                 self.foreign.insert(Arc::clone(name))
             } else {

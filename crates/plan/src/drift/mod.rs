@@ -27,7 +27,7 @@ pub use marks::{restore_marks, unmarked};
 
 use crate::name::base_of;
 use model::drift::{Departure, Drift, DriftedField, Part};
-use model::gateway::{GatewayService, Locations};
+use model::gateway::{GatewayServices, Locations};
 use model::plan::{Action, Change, Resource};
 use model::world::Azure;
 use model::{Plan, ResourceId, ServiceUid, World};
@@ -48,7 +48,7 @@ pub struct Confirmed {
 /// The tables of a Service Gateway as we left them.
 #[derive(Clone, Debug, Default)]
 struct Tables {
-    services: Option<BTreeMap<Arc<str>, GatewayService>>,
+    services: Option<GatewayServices>,
     locations: Option<Arc<Locations>>,
 }
 

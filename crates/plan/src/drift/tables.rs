@@ -31,8 +31,8 @@ pub(super) fn of_services(tables: &Tables, azure: &Azure, update: &ServicesUpdat
     let mut pairs = Vec::new();
     for (name, wanted) in put.chain(delete) {
         let key = name.to_lowercase();
-        let ours = ours.get(key.as_str()).map(shown);
-        let found = found.get(key.as_str()).map(shown);
+        let ours = ours.get(key.as_str()).map(|service| shown(service));
+        let found = found.get(key.as_str()).map(|service| shown(service));
         if ours != found && wanted == ours {
             pairs.push((Part { kind: SERVICE, name: Arc::from(key) }, ours, found));
         }
@@ -77,7 +77,7 @@ pub(super) fn restore(tables: &Tables, azure: &mut Azure, part: &Part) {
     if part.kind == SERVICE {
         let Some(found) = azure.gateway_services.known_mut() else { return };
         match tables.services.as_ref().and_then(|all| all.get(&part.name)) {
-            Some(service) => found.insert(Arc::clone(&part.name), service.clone()),
+            Some(service) => found.insert(Arc::clone(&part.name), Arc::clone(service)),
             None => found.remove(&part.name),
         };
         return;
@@ -120,7 +120,7 @@ pub(super) fn note_services(tables: &mut Tables, azure: &Azure, update: &Service
     for name in put.chain(update.delete.iter().map(|(name, _)| name)) {
         let key: Arc<str> = Arc::from(name.to_lowercase());
         match found.get(&key) {
-            Some(service) => ours.insert(key, service.clone()),
+            Some(service) => ours.insert(key, Arc::clone(service)),
             None => ours.remove(&key),
         };
     }

@@ -6,7 +6,7 @@ use crate::carry::bare_path;
 use crate::scene::objects::is_theirs;
 use crate::stage::{Rightful, Sent, Stage};
 use crate::tally::count;
-use arm::{Method, Request};
+use arm::{Body, Method, Request};
 use azure_emulator::Answer;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -35,7 +35,8 @@ impl Stage {
         answer: &Answer,
     ) {
         let path = bare_path(request);
-        let body = request.body.as_ref();
+        let body = request.body.as_ref().map(Body::tree);
+        let body = body.as_deref();
         let write = Write { sent, method: request.method, path, before, after, body };
         self.ledger.attempts += 1;
         self.check_mark(&write);

@@ -3,6 +3,7 @@
 use super::journal::Journal;
 use crate::exit::Failure;
 use crate::pages::unready;
+use arm::Body;
 use control::{Controller, Effect, Event, NoticeKind};
 use edge::runner::Step;
 use model::plan::{Action, Change};
@@ -80,7 +81,7 @@ impl Mover {
                         "services": change.map(|c| self.services(c)),
                         "correlation": correlation,
                         "before": change.and_then(before),
-                        "body": request.body,
+                        "body": request.body.as_ref().map(Body::tree),
                     });
                     self.journal.note("write", fields)?;
                     self.open.insert(correlation);

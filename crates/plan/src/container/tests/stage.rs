@@ -5,8 +5,8 @@ use crate::container::names;
 use crate::fixture;
 use model::azure::{FrontendAddress, LoadBalancer, NatGateway, PublicIp};
 use model::gateway::{
-    DefaultService, Direction, GatewayService, Locations, LocationsUpdate, ServicesUpdate,
-    UpdateAction,
+    DefaultService, Direction, GatewayService, GatewayServices, Locations, LocationsUpdate,
+    ServicesUpdate, UpdateAction,
 };
 use model::kubernetes::{
     Affinity, Deletion, Endpoint, EndpointSlice, Gate, GateReason, GatedPod, LoadBalancerType,
@@ -163,7 +163,7 @@ impl Stage {
             pools: BTreeSet::new(),
             nat_gateway,
         };
-        let services = BTreeMap::from([(Arc::from("default-natgw"), default)]);
+        let services = BTreeMap::from([(Arc::from("default-natgw"), Arc::new(default))]);
         world.azure.gateway_services = Fact::Known(services);
         let mut stage = Self {
             world,
@@ -335,7 +335,7 @@ impl Stage {
         lines
     }
 
-    pub fn services(&self) -> &BTreeMap<Arc<str>, GatewayService> {
+    pub fn services(&self) -> &GatewayServices {
         self.world.azure.gateway_services.known().expect("the stage knows everything")
     }
 
@@ -465,7 +465,8 @@ impl Stage {
         }
         let services = self.world.azure.gateway_services.known_mut().expect("known");
         for put in &update.put {
-            services.insert(Arc::from(put.service.name.to_lowercase()), put.service.clone());
+            let service = Arc::new(put.service.clone());
+            services.insert(Arc::from(put.service.name.to_lowercase()), service);
         }
         for (name, _) in &update.delete {
             services.remove(name.to_lowercase().as_str());
