@@ -3,6 +3,7 @@
 use model::Etag;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// HTTP methods that ARM uses.
@@ -159,8 +160,10 @@ pub struct Reply {
 /// A page of a list: its items as JSON texts. Parsed, a list of thousands takes ten times the room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Items, each a JSON text.
-    pub items: Vec<Box<str>>,
+    /// The whole body, as it came.
+    pub text: Arc<String>,
+    /// Where its items are, each a JSON text.
+    pub items: Vec<Range<usize>>,
     /// `nextLink`.
     pub next: Option<String>,
 }

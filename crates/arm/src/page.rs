@@ -1,9 +1,11 @@
 //! Lists that come in pages.
 
 use crate::error::{ArmError, ErrorKind};
-use crate::exchange::{Answer, Method, Request, Target};
+use crate::exchange::{Answer, Method, Page, Request, Target};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// More pages than any list has: 10,000 NICs come in 40. A list that never ends is a fault.
 const MAX_PAGES: usize = 2_000;
@@ -18,8 +20,8 @@ pub struct Pages {
 /// One item of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// Its JSON text, parsed when it is looked at.
-    Text(Box<str>),
+    /// Its place in the JSON text of a page, parsed when it is looked at.
+    Text(Arc<String>, Range<usize>),
     /// Parsed.
     Parsed(Value),
 }
@@ -39,7 +41,10 @@ impl JsonItem for Value {
 impl JsonItem for Item {
     fn json(&self) -> Cow<'_, Value> {
         match self {
-            Self::Text(text) => Cow::Owned(serde_json::from_str(text).unwrap_or_default()),
+            Self::Text(page, at) => {
+                let text = page.get(at.clone()).unwrap_or_default();
+                Cow::Owned(serde_json::from_str(text).unwrap_or_default())
+            }
             Self::Parsed(value) => Cow::Borrowed(value),
         }
     }
@@ -81,7 +86,10 @@ impl Pages {
         }
         let status = reply.status;
         let (items, next) = match (reply.page, reply.body) {
-            (Some(page), _) => (page.items.into_iter().map(Item::Text).collect(), page.next),
+            (Some(Page { text, items, next }), _) => {
+                let item = |at| Item::Text(Arc::clone(&text), at);
+                (items.into_iter().map(item).collect(), next)
+            }
             (None, Some(body)) => take_apart(body),
             (None, None) => {
                 let message = "the answer to a read has no JSON body";

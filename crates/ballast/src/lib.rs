@@ -15,6 +15,7 @@ pub mod console;
 pub mod engine;
 pub mod estate;
 pub mod exit;
+pub mod heap;
 pub mod lint;
 pub mod located;
 pub mod manifest;

@@ -4,6 +4,7 @@ use crate::args::{Cli, Command};
 use crate::command;
 use crate::completion::{self, COMPLETER};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::heap;
 use crate::output;
 use clap::{CommandFactory, FromArgMatches};
 use std::ffi::OsString;
@@ -65,6 +66,9 @@ fn run(words: Vec<OsString>) -> Outcome {
             return Ok(if e.use_stderr() { Exit::Usage } else { Exit::Done });
         }
     };
+    if matches!(cli.command, Command::Run(_)) {
+        heap::take_one();
+    }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| {
             Failure::new(

@@ -165,6 +165,7 @@ impl Controller {
             lane.ended_ms = Some(now_ms);
         }
         lane.last = None;
+        self.latencies.failed(&work.addresses);
         let text = format!("{} failed: {error}", describe(&work.change));
         let correlation = work.correlation.clone();
         self.say(now_ms, NoticeKind::Failed, &work.change.causes, text, Some(correlation));

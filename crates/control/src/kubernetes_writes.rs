@@ -14,7 +14,7 @@ use model::kubernetes::{
 };
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::{Layout, PoolKind};
-use model::world::Need;
+use model::world::{Kind, Need};
 use observe::KubernetesFact;
 use observe::apply::Applied;
 use serde_json::{Value, json};
@@ -66,15 +66,22 @@ impl Controller {
             }
             _ => {}
         }
+        let begun = self.is_listing() && !matches!(fact, KubernetesFact::ListEnd(_));
         let gated = self.gate_subject(&fact);
         let stir = self.stir(&fact);
         if observe::apply::apply(&mut self.world.kubernetes, &mut self.listing, fact)
             == Applied::Changed
         {
-            self.dirty = true;
+            self.dirty |= !begun;
             self.follow_gates(gated, now_ms);
             self.time(stir, now_ms);
         }
+    }
+
+    /// Whether the first lists are not complete, without which nothing is planned: until one of
+    /// them ends another object more is no reason to look at all of them.
+    fn is_listing(&self) -> bool {
+        self.policy.layout == Layout::PerService && !self.world.is_complete(&Kind::CONTAINER)
     }
 
     fn notice_service(&mut self, service: &Service, now_ms: u64) {

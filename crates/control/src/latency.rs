@@ -99,6 +99,8 @@ pub struct Latencies {
     services: BTreeMap<ServiceUid, Pending>,
     nodes: BTreeMap<NodeName, NodeChange>,
     pods: BTreeMap<IpAddr, PodChange>,
+    /// What the verdicts on Pods were last given from; none: something else has changed since.
+    judged: Option<pods::Grounds>,
 }
 
 impl Default for Latencies {
@@ -109,6 +111,7 @@ impl Default for Latencies {
             services: BTreeMap::new(),
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
+            judged: None,
         }
     }
 }
@@ -148,13 +151,29 @@ impl Latencies {
                 node.pending.sent = true;
             }
         }
-        if !self.pods.is_empty() {
-            for address in addresses {
-                if let Some(pod) = self.pods.get_mut(address) {
-                    pod.pending.sent = true;
-                }
+        self.mark_pods(addresses, true);
+    }
+
+    /// A write has failed: what it was made for waits for its turn again.
+    pub(crate) fn failed(&mut self, addresses: &BTreeSet<IpAddr>) {
+        self.mark_pods(addresses, false);
+    }
+
+    fn mark_pods(&mut self, addresses: &BTreeSet<IpAddr>, sent: bool) {
+        if self.pods.is_empty() {
+            return;
+        }
+        for address in addresses {
+            if let Some(pod) = self.pods.get_mut(address) {
+                pod.pending.sent = sent;
+                self.judged = None;
             }
         }
+    }
+
+    /// A Service is in another state: its Pods are to be looked at.
+    pub(crate) fn look_at_pods(&mut self) {
+        self.judged = None;
     }
 
     /// Takes the verdict on a change; false when it is no longer followed.
@@ -294,7 +313,7 @@ impl Controller {
     /// Sees which changes are confirmed.
     pub(crate) fn measure(&mut self, now_ms: u64) {
         let mut latencies = std::mem::take(&mut self.latencies);
-        let Latencies { measured, services, nodes, pods } = &mut latencies;
+        let Latencies { measured, services, nodes, pods, judged } = &mut latencies;
         if !services.is_empty() {
             let released = self.released();
             services.retain(|uid, pending| {
@@ -309,8 +328,10 @@ impl Controller {
                 Latencies::stays(measured, ChangeKind::Node, node.pending, verdict, now_ms)
             });
         }
-        if !pods.is_empty() {
-            let table = self.table_work();
+        // There may be as many as Pods, and a step for every answer of Azure's.
+        if !pods.is_empty()
+            && let Some(table) = self.table_work(judged)
+        {
             pods.retain(|address, pod| {
                 let verdict = self.verdict_on_pod(*address, pod, &table);
                 Latencies::stays(measured, ChangeKind::Pod, pod.pending, verdict, now_ms)

@@ -145,9 +145,10 @@ impl Controller {
         let was = said.state;
         let mut words = Vec::new();
         let mut programmed = false;
-        if was != Some(now.state) {
+        if was != Some(now.state) && !is_unread(now) {
             said.state = Some(now.state);
             said.since_ms = now_ms;
+            self.latencies.look_at_pods();
             match (was, now.state) {
                 (None | Some(State::Programmed | State::Refused), State::Waiting) if !held => {
                     words.push(word(&reason::ENSURING, "Ensuring load balancer"));
@@ -302,6 +303,14 @@ impl Controller {
         let request = KubernetesCall { method: "POST", path, content_type, body };
         self.effects.push(Effect::Kubernetes { call, request });
     }
+}
+
+/// Whether all that a Service waits for is that Ballast reads what there is: that is no news, and
+/// after a start it is so of every Service.
+fn is_unread(now: &ServiceReport) -> bool {
+    now.state == State::Waiting
+        && !now.waits.is_empty()
+        && now.waits.iter().all(|wait| matches!(wait, Wait::Listing | Wait::Reading(_)))
 }
 
 fn word(reason: &EventReason, message: &str) -> Word {

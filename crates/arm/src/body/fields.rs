@@ -103,11 +103,15 @@ pub(super) fn children<T>(
     key: &str,
     read: impl Fn(&Value) -> Result<T, BodyError>,
 ) -> Result<Vec<T>, BodyError> {
-    take_list(properties, key)
-        .iter()
-        .filter(|v| !v.is_null())
-        .map(|v| read(v).map_err(|e| BodyError { id: Some(owner.clone()), ..e }))
-        .collect()
+    let list = take_list(properties, key);
+    let elements = list.iter().filter(|v| !v.is_null());
+    let elements =
+        elements.map(|v| read(v).map_err(|e| BodyError { id: Some(owner.clone()), ..e }));
+    let mut all = elements.collect::<Result<Vec<T>, BodyError>>()?;
+    // Most have one element, and room for four was made: with thousands of resources that is more
+    // than all the rest of them.
+    all.shrink_to_fit();
+    Ok(all)
 }
 
 pub(super) fn object(kind: &'static str, body: &Value) -> Result<Object, BodyError> {

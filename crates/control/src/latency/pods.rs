@@ -36,9 +36,29 @@ pub(super) struct PodChange {
 
 /// What is to be written of the address table, and what is being written.
 pub(super) struct TableWork {
-    addresses: BTreeSet<IpAddr>,
-    /// Whether what is planned may lack something for which there was no room.
-    full: bool,
+    planned: BTreeSet<IpAddr>,
+    /// Addresses of the call under way: until it has ended the next one is not planned.
+    under_way: Option<Arc<BTreeSet<IpAddr>>>,
+}
+
+/// What decides on all Pods together.
+#[derive(Debug, Default)]
+pub(crate) struct Grounds {
+    under_way: Option<Arc<BTreeSet<IpAddr>>>,
+    /// Whether nothing at all is to be written.
+    quiet: bool,
+}
+
+impl Grounds {
+    fn is(&self, other: &Self) -> bool {
+        let Self { under_way, quiet } = self;
+        let same_call = match (under_way, &other.under_way) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        same_call && *quiet == other.quiet
+    }
 }
 
 /// Addresses that take traffic, with their nodes.
@@ -101,6 +121,7 @@ impl Controller {
     pub(crate) fn time_pod(&mut self, address: IpAddr, owner: Owner, now_ms: u64) {
         let pod = PodChange { pending: Pending::since(now_ms), owner };
         self.latencies.pods.entry(address).or_insert(pod);
+        self.latencies.judged = None;
     }
 
     /// A Pod is ready but for our gate: from now on it is kept from its traffic by us alone.
@@ -110,19 +131,27 @@ impl Controller {
         }
     }
 
-    pub(super) fn table_work(&self) -> TableWork {
-        let table = self.world.azure.gateway_locations.known().map(AsRef::as_ref);
-        let mut work = TableWork { addresses: BTreeSet::new(), full: table.is_none() };
+    /// What is written of the table. Nothing where no verdict can be another than the last time,
+    /// or none can be given: of a call that is full, and of a table that nobody knows, what comes
+    /// next cannot be told.
+    pub(super) fn table_work(&self, judged: &mut Option<Grounds>) -> Option<TableWork> {
+        let table = self.world.azure.gateway_locations.known()?;
+        let mut planned = BTreeSet::new();
         for change in &self.plan.changes {
             if let Action::UpdateLocations(update) = &change.action {
-                work.addresses.extend(update.touched(table));
-                work.full |= work.addresses.len() >= FAR_FROM_FULL;
+                planned.extend(update.touched(Some(table)));
             }
         }
-        for lane in self.lanes.values().filter_map(|lane| lane.work.as_ref()) {
-            work.addresses.extend(lane.addresses.iter().copied());
+        if planned.len() >= FAR_FROM_FULL {
+            return None;
         }
-        work
+        let works = self.lanes.values().filter_map(|lane| lane.work.as_ref());
+        let mut calls = works.map(|work| &work.addresses).filter(|all| !all.is_empty());
+        let under_way = calls.next().map(Arc::clone);
+        let grounds = Grounds { under_way: under_way.clone(), quiet: self.plan.is_empty() };
+        let same = judged.as_ref().is_some_and(|judged| judged.is(&grounds));
+        *judged = Some(grounds);
+        (!same || !planned.is_empty()).then_some(TableWork { planned, under_way })
     }
 
     pub(super) fn verdict_on_pod(
@@ -131,10 +160,12 @@ impl Controller {
         pod: &PodChange,
         table: &TableWork,
     ) -> Verdict {
-        if table.addresses.contains(&address) {
+        let TableWork { planned, under_way } = table;
+        let is_written = under_way.as_ref().is_some_and(|call| call.contains(&address));
+        if is_written || planned.contains(&address) {
             return Verdict::Open;
         }
-        if pod.pending.sent && !table.full {
+        if pod.pending.sent {
             return Verdict::Settled;
         }
         // Its turn may come: after its Service is registered, after it has our finalizer.
@@ -146,7 +177,7 @@ impl Controller {
             Owner::Egress => !self.plan.is_empty(),
             Owner::Any => false,
         };
-        match table.full || hopeful {
+        match under_way.is_some() || hopeful {
             true => Verdict::Open,
             false => Verdict::Void,
         }

@@ -4,26 +4,34 @@ use crate::retry_after::{retry_after_ms, text};
 use crate::web::WebReply;
 use arm::exchange::read_remaining;
 use arm::{Method, Page, Reply};
+use bytes::Bytes;
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// The reply as the controller sees it. `now` is for `Retry-After` dates. The answer to a read
 /// that is a page of a list stays text.
 #[must_use]
-pub fn reply(web: &WebReply, method: Method, now: SystemTime) -> Reply {
-    let headers = &web.headers;
-    let read = method == Method::Get && web.status.is_success();
-    let page = if read { page(&web.body) } else { None };
+pub fn reply(web: WebReply, method: Method, now: SystemTime) -> Reply {
+    let WebReply { status, headers, body } = web;
+    let headers = &headers;
+    let read = method == Method::Get && status.is_success();
+    let list = if read { page(&body) } else { None };
+    let (page, body) = match list {
+        Some(list) => (whole(list, body), None),
+        None => (None, self::body(&body)),
+    };
     Reply {
-        status: web.status.as_u16(),
+        status: status.as_u16(),
         async_operation: text(headers, "azure-asyncoperation"),
         location: text(headers, "location"),
         retry_after_ms: retry_after_ms(headers, now),
         remaining: remaining(headers),
-        body: if page.is_some() { None } else { body(&web.body) },
+        body,
         page,
     }
 }
@@ -45,11 +53,21 @@ struct PageText<'a> {
     next: Option<String>,
 }
 
-/// The items of a body that has a list; nothing of any other.
-fn page(bytes: &[u8]) -> Option<Page> {
+/// Where the items of a body are that has a list, and the next page's link; nothing of any other.
+fn page(bytes: &[u8]) -> Option<(Vec<Range<usize>>, Option<String>)> {
     let text: PageText<'_> = serde_json::from_slice(unmarked(bytes)).ok()?;
-    let items = text.value.iter().map(|item| Box::from(item.get())).collect();
-    Some(Page { items, next: text.next })
+    let begin = bytes.as_ptr().addr();
+    let place = |item: &&RawValue| {
+        let from = item.get().as_ptr().addr() - begin;
+        from..from + item.get().len()
+    };
+    Some((text.value.iter().map(place).collect(), text.next))
+}
+
+/// The page with its text, which is not copied: some lists come in pages of many megabytes.
+fn whole((items, next): (Vec<Range<usize>>, Option<String>), body: Bytes) -> Option<Page> {
+    let text = Arc::new(String::from_utf8(Vec::from(body)).ok()?);
+    Some(Page { text, items, next })
 }
 
 fn remaining(headers: &HeaderMap) -> Vec<(String, u64)> {
@@ -100,10 +118,15 @@ mod tests {
     #[test]
     fn a_list_stays_text_and_nothing_else_does() {
         let text = br#"{"value":[{"id":"x"}, 7],"nextLink":"/more","other":[1]}"#;
-        let found = page(text).expect("it is a list");
-        assert_eq!(found.items, [Box::from(r#"{"id":"x"}"#), Box::from("7")]);
-        assert_eq!(found.next.as_deref(), Some("/more"));
-        assert_eq!(page(br#"{"value":[]}"#), Some(Page::default()));
+        for mark in [&b""[..], b"\xef\xbb\xbf"] {
+            let bytes = [mark, text].concat();
+            let found = page(&bytes).expect("it is a list");
+            let found = whole(found, bytes.into()).expect("it is text");
+            let items: Vec<&str> = found.items.iter().map(|at| &found.text[at.clone()]).collect();
+            assert_eq!(items, [r#"{"id":"x"}"#, "7"]);
+            assert_eq!(found.next.as_deref(), Some("/more"));
+        }
+        assert_eq!(page(br#"{"value":[]}"#), Some((Vec::new(), None)));
         for other in [&br#"{"id":"x"}"#[..], br#"{"value":null}"#, br#"{"value":[1}"#, b"[]", b""] {
             assert_eq!(page(other), None);
         }

@@ -124,7 +124,7 @@ impl Sender {
                 reply = self.once(request, &url, Some(&fresh)).await?;
             }
         }
-        Ok(headers::reply(&reply, request.method, SystemTime::now()))
+        Ok(headers::reply(reply, request.method, SystemTime::now()))
     }
 
     fn url(&self, target: &Target) -> Result<String, TransportFault> {

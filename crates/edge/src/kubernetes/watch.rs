@@ -34,6 +34,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Objects a page.
 const PAGE: &str = "500";
+/// EndpointSlices a page: one of a hundred endpoints takes 40 KB.
+const PAGE_OF_SLICES: &str = "100";
 /// How long a page may take.
 const PAGE_LIMIT: Duration = Duration::from_secs(60);
 /// How long the server keeps one watch, and how long we wait beyond that for its next line.
@@ -200,7 +202,11 @@ impl Watch {
     async fn list(&mut self) -> Result<String, ListFailure> {
         let mut next: Option<String> = None;
         loop {
-            let mut query = vec![("limit", PAGE)];
+            let limit = match self.source.kind {
+                Kind::EndpointSlices => PAGE_OF_SLICES,
+                _ => PAGE,
+            };
+            let mut query = vec![("limit", limit)];
             if let Some(next) = &next {
                 query.push(("continue", next));
             }

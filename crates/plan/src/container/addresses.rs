@@ -26,6 +26,10 @@ pub(super) fn plan(
     uids: &BTreeMap<Arc<str>, ServiceUid>,
 ) {
     let target = names::locations_table(draft.policy);
+    // What is in the air cannot be told from what is not there yet: the answer tells.
+    if draft.world.in_flight.get(&target).is_some_and(|call| !call.addresses.is_empty()) {
+        return;
+    }
     let held = held(draft, &target);
     let mut call = Call::default();
     // What goes, goes first: somebody waits for it to be gone.

@@ -39,6 +39,12 @@ impl Sources {
         number::of(self.all.len() - 1)
     }
 
+    /// The same source, written anew.
+    pub fn renew(&mut self, number: Number, revision: &str) -> Number {
+        self.all[number::index(number)].1 = revision.parse().unwrap_or(0);
+        number
+    }
+
     /// Gives a number back.
     pub fn free(&mut self, number: Number) {
         self.free.push(number);

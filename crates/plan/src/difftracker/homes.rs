@@ -7,10 +7,18 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// A node and its locations of both families: every endpoint asks for one.
+#[derive(Debug)]
+struct Place {
+    node: Arc<Node>,
+    v4: Option<Number>,
+    v6: Option<Number>,
+}
+
 /// Locations of nodes, and numbers for them.
 #[derive(Debug, Default)]
 pub(super) struct Homes {
-    nodes: BTreeMap<NodeName, Arc<Node>>,
+    nodes: BTreeMap<NodeName, Place>,
     /// By any internal address of a node: its location of that family.
     by_host: BTreeMap<IpAddr, IpAddr>,
     numbers: BTreeMap<IpAddr, Number>,
@@ -20,19 +28,25 @@ pub(super) struct Homes {
 impl Homes {
     /// Learns the nodes; says whether any of them is elsewhere now.
     pub fn update(&mut self, nodes: &BTreeMap<NodeName, Arc<Node>>) -> bool {
-        let changed = super::changed(&self.nodes, nodes, Arc::ptr_eq);
+        let changed =
+            super::changed(&self.nodes, nodes, |held, node| Arc::ptr_eq(&held.node, node));
         let places = |node: Option<&Arc<Node>>| node.map(|n| n.addresses.clone());
         let mut moved = false;
         for name in changed {
-            moved |= places(self.nodes.get(&name)) != places(nodes.get(&name));
+            let held = self.nodes.get(&name).map(|held| &held.node);
+            moved |= places(held) != places(nodes.get(&name));
             match nodes.get(&name) {
-                Some(node) => self.nodes.insert(name, Arc::clone(node)),
+                Some(node) => {
+                    let mut number = |family| Some(self.number(node.location(family)?));
+                    let (v4, v6) = (number(Family::V4), number(Family::V6));
+                    self.nodes.insert(name, Place { node: Arc::clone(node), v4, v6 })
+                }
                 None => self.nodes.remove(&name),
             };
         }
         if moved {
             self.by_host.clear();
-            for node in self.nodes.values() {
+            for Place { node, .. } in self.nodes.values() {
                 for host in &node.addresses {
                     let location = node.location(Family::of(*host)).unwrap_or(*host);
                     self.by_host.insert(*host, location);
@@ -43,9 +57,12 @@ impl Homes {
     }
 
     /// The location of a node, as a number.
-    pub fn of_node(&mut self, name: &NodeName, family: Family) -> Option<Number> {
-        let location = self.nodes.get(name)?.location(family)?;
-        Some(self.number(location))
+    pub fn of_node(&self, name: &NodeName, family: Family) -> Option<Number> {
+        let place = self.nodes.get(name)?;
+        match family {
+            Family::V4 => place.v4,
+            Family::V6 => place.v6,
+        }
     }
 
     /// The location of the node with this address; of no node's, the address itself.

@@ -16,6 +16,7 @@ mod links;
 mod number;
 mod seen;
 mod sides;
+mod slices;
 
 pub(crate) use seen::Spot;
 
@@ -24,9 +25,7 @@ use claims::{Claim, Sources};
 use homes::Homes;
 use links::Links;
 use model::gateway::{Direction, GatewayService, Locations, ServiceNames};
-use model::kubernetes::{
-    Deletion, Endpoint, EndpointSlice, GatedPod, Others, Pod, PodPhase, Readiness, Wish,
-};
+use model::kubernetes::{Deletion, EndpointSlice, Pod, PodPhase, Wish};
 use model::world::Fact;
 use model::{Family, ServiceName, ServiceUid, World};
 use number::Number;
@@ -301,57 +300,6 @@ impl DiffTracker {
         self.pods.clear();
     }
 
-    fn take_slices(&mut self, world: &World, moved: &BTreeSet<Arc<str>>, gated: &[ServiceName]) {
-        let slices = &world.kubernetes.slices;
-        let mut names: BTreeSet<ServiceName> =
-            changed(&self.slices, slices, |a, b| Arc::ptr_eq(&a.fact, b)).into_iter().collect();
-        for owner in moved {
-            names.extend(self.slices_of.of(owner).cloned());
-        }
-        for pod in gated {
-            names.extend(self.unready.of(pod).cloned());
-        }
-        for name in names {
-            if let Some(held) = self.slices.remove(&name) {
-                self.withdraw(held.source, held.fact.endpoints.iter().map(|e| e.address));
-                self.slices_of.remove(owner(&held.fact), &name);
-                for pod in pods_behind(&held.fact) {
-                    self.unready.remove(pod, &name);
-                }
-            }
-            if let Some(slice) = slices.get(&name) {
-                self.take_slice(name, slice, &world.kubernetes.gated_pods);
-            }
-        }
-    }
-
-    fn take_slice(
-        &mut self,
-        name: ServiceName,
-        slice: &Arc<EndpointSlice>,
-        gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
-    ) {
-        let owner = owner(slice);
-        let source = self.sources.open(Arc::clone(&owner), &slice.revision);
-        if self.published.get(&owner) == Some(&Direction::Inbound) {
-            let waiting = waiting(slice, gated);
-            let takes =
-                |e: &&Endpoint| e.readiness == Readiness::Ready || waiting.contains(&e.address);
-            for endpoint in slice.endpoints.iter().filter(takes) {
-                let node = endpoint.node.as_ref();
-                let home = node.and_then(|n| self.homes.of_node(n, Family::of(endpoint.address)));
-                if let Some(home) = home {
-                    self.claim(endpoint.address, Claim { source, home });
-                }
-            }
-        }
-        self.slices_of.add(owner, &name);
-        for pod in pods_behind(slice) {
-            self.unready.add(pod, &name);
-        }
-        self.slices.insert(name, Held { fact: Arc::clone(slice), source });
-    }
-
     fn take_pods(&mut self, world: &World, moved: &BTreeSet<Arc<str>>) {
         let pods = &world.kubernetes.pods;
         let mut names: BTreeSet<ServiceName> =
@@ -399,30 +347,6 @@ impl DiffTracker {
         }
         self.sources.free(source);
     }
-}
-
-/// The Pods that a slice lists as not ready.
-fn pods_behind(slice: &EndpointSlice) -> impl Iterator<Item = ServiceName> + '_ {
-    let namespace = &slice.name.namespace;
-    slice
-        .unready
-        .iter()
-        .map(|(_, pod)| ServiceName { namespace: Arc::clone(namespace), name: Arc::clone(pod) })
-}
-
-/// Addresses of Pods that are not ready only because they wait for their place in the gateway.
-fn waiting(
-    slice: &EndpointSlice,
-    gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
-) -> BTreeSet<IpAddr> {
-    let pods = pods_behind(slice).zip(slice.unready.iter().map(|(address, _)| *address));
-    let waits = |pod: &ServiceName| gated.get(pod).is_some_and(|p| p.others == Others::Hold);
-    pods.filter(|(pod, _)| waits(pod)).map(|(_, address)| address).collect()
-}
-
-/// The gateway service whose addresses a slice brings: empty for a slice that no Service owns.
-fn owner(slice: &EndpointSlice) -> Arc<str> {
-    slice.owner.as_ref().map_or_else(|| Arc::from(""), names::of_service)
 }
 
 /// Whether a gateway service leads somewhere.

@@ -76,6 +76,17 @@ impl Child {
         Memory { resident_kib: field("VmRSS:"), peak_kib: field("VmHWM:") }
     }
 
+    /// What the processor has spent on it, in milliseconds: unlike the clock, it does not count what
+    /// else the machine does. The kernel counts in hundredths of a second.
+    pub(super) fn processor_ms(&self) -> f64 {
+        let pid = self.process.id().unwrap_or_default();
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name, in brackets, may have blanks in it.
+        let fields = text.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+        let spent = fields.split_whitespace().skip(11).take(2);
+        spent.filter_map(|n| n.parse::<f64>().ok()).sum::<f64>() * 10.0
+    }
+
     /// How long its steps took so far.
     pub(super) async fn steps(&self) -> Steps {
         let text = self.metrics().await.unwrap_or_default();

@@ -98,6 +98,8 @@ pub(super) struct Figures {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Phase {
     pub(super) ms: f64,
+    /// What the processor spent on the controller meanwhile.
+    pub(super) processor_ms: f64,
     /// Azure writes.
     pub(super) writes: usize,
     /// The most memory of the process so far.
@@ -247,9 +249,9 @@ async fn measure(place: &Place, args: &Args) -> Result<Figures, Failure> {
     let child = place.child()?;
     let first = || place.listed() == all - 1;
     let ms = place.until("the start", child.started, PACE, first).await?;
-    let writes = place.writes();
+    let (writes, spent_ms) = (place.writes(), child.processor_ms());
     place.quiet().await;
-    let started = Phase::of(ms, writes, child.memory());
+    let started = Phase::of(ms, spent_ms, writes, child.memory());
     place.cluster.set_pod(args.services / 2, Presence::There)?;
     place.until("one Pod", Instant::now(), PACE, || place.listed() == all).await?;
     let one_pod = match early {
@@ -279,13 +281,14 @@ async fn create(place: &Place, child: &Child, args: &Args) -> Result<Phase, Fail
     place.until("the first start", child.started, PACE, called).await?;
     place.quiet().await;
     place.azure(Azure::clear_calls);
-    let from = Instant::now();
+    let (from, before_ms) = (Instant::now(), child.processor_ms());
     place.cluster.create_services()?;
     let services = args.services as usize;
     let done =
         || place.listed() == place.cluster.addresses() && place.cluster.services().0 == services;
     let ms = place.until("creating", from, PACE, done).await?;
-    let phase = Phase::of(ms, place.writes(), child.memory());
+    let spent_ms = child.processor_ms() - before_ms;
+    let phase = Phase::of(ms, spent_ms, place.writes(), child.memory());
     place.quiet().await;
     Ok(phase)
 }
@@ -293,18 +296,19 @@ async fn create(place: &Place, child: &Child, args: &Args) -> Result<Phase, Fail
 async fn delete(place: &Place, child: &Child) -> Result<Phase, Failure> {
     place.quiet().await;
     place.azure(Azure::clear_calls);
-    let from = Instant::now();
+    let (from, before_ms) = (Instant::now(), child.processor_ms());
     place.cluster.delete_services()?;
     let gone = || place.listed() == 0 && place.cluster.services().1 == 0;
     let ms = place.until("deleting", from, PACE, gone).await?;
-    Ok(Phase::of(ms, place.writes(), child.memory()))
+    let spent_ms = child.processor_ms() - before_ms;
+    Ok(Phase::of(ms, spent_ms, place.writes(), child.memory()))
 }
 
 impl Phase {
-    fn of(ms: f64, writes: usize, memory: Memory) -> Self {
+    fn of(ms: f64, processor_ms: f64, writes: usize, memory: Memory) -> Self {
         let mib = |kib: u64| kib as f64 / 1024.0;
         let (peak_mib, resident_mib) = (mib(memory.peak_kib), mib(memory.resident_kib));
-        Self { ms, writes, peak_mib, resident_mib }
+        Self { ms, processor_ms, writes, peak_mib, resident_mib }
     }
 }
 
@@ -349,7 +353,7 @@ async fn one_pod(place: &Place, child: &Child, args: &Args) -> Result<OnePod, Fa
     let after = child.steps().await;
     times.sort_by(f64::total_cmp);
     let calls = place.azure(|azure| azure.call_counts().1);
-    let Phase { peak_mib, resident_mib, .. } = Phase::of(0.0, 0, child.memory());
+    let Phase { peak_mib, resident_mib, .. } = Phase::of(0.0, 0.0, 0, child.memory());
     Ok(OnePod {
         rounds: args.rounds,
         median_ms: times[times.len() / 2],
@@ -368,10 +372,10 @@ fn text(f: &Figures) -> String {
         f.nodes, f.services, f.pods, f.latency_ms, f.cores
     );
     let phase = |name: &str, phase: &Phase| {
-        let Phase { ms, writes, peak_mib, resident_mib } = phase;
+        let Phase { ms, processor_ms, writes, peak_mib, resident_mib } = phase;
         format!(
-            "{name:<8} {ms:.0} ms, {writes} writes; memory {resident_mib:.1} MiB, at most \
-             {peak_mib:.1} MiB\n"
+            "{name:<8} {ms:.0} ms, {processor_ms:.0} ms of the processor, {writes} writes; memory \
+             {resident_mib:.1} MiB, at most {peak_mib:.1} MiB\n"
         )
     };
     if let Some(created) = &f.created {
