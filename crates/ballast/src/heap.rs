@@ -4,8 +4,8 @@
 //! cannot use. Facts are read by the threads of the sockets and kept by the one of the controller:
 //! with 150,000 Pods a seventh of the memory was room that nobody could use.
 
-/// Begins this process anew with one heap, under the same number and with the same arguments, unless
-/// somebody has chosen a number of heaps. Where that cannot be, all goes on as it is.
+/// Begins this process anew with one heap, under the same number and with the same arguments,
+/// unless somebody has chosen a number of heaps. Where that cannot be, all goes on as it is.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub fn take_one() {
     use std::env;

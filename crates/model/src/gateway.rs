@@ -40,7 +40,7 @@ pub struct GatewayService {
     pub nat_gateway: Option<ResourceId>,
 }
 
-/// Services registered in the gateway by their names in lower case. Whoever remembers one shares it.
+/// Services registered in the gateway by their names in lower case, shared by all who hold one.
 pub type GatewayServices = BTreeMap<Arc<str>, Arc<GatewayService>>;
 
 /// Whether a gateway service is its direction's default.

@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 impl DiffTracker {
-    /// Takes in the slices that are others, whose Services' registrations are, or whose Pods' gates.
+    /// Takes in slices that changed, or whose Services' registrations or Pods' gates did.
     pub(super) fn take_slices(
         &mut self,
         world: &World,

@@ -76,7 +76,7 @@ impl Child {
         Memory { resident_kib: field("VmRSS:"), peak_kib: field("VmHWM:") }
     }
 
-    /// What the processor has spent on it, in milliseconds: unlike the clock, it does not count what
+    /// What the processor has spent on it, in milliseconds: unlike the clock, it leaves out what
     /// else the machine does. The kernel counts in hundredths of a second.
     pub(super) fn processor_ms(&self) -> f64 {
         let pid = self.process.id().unwrap_or_default();
