@@ -61,7 +61,8 @@ fn the_plain_prefix_key_and_ipv6() {
         &s.lines(&FRONTS),
         &format!(
             "frontend <web> pip kubernetes-<web>-six
-            pip kubernetes-<web>-six Standard IPv6 Static 2603:99:: zones 1,2,3 tags {OURS} prefix six
+            pip kubernetes-<web>-six Standard IPv6 Static 2603:99:: zones 1,2,3 tags {OURS} \
+                prefix six
             status web 2603:99::"
         ),
     );
@@ -299,7 +300,8 @@ fn a_dns_label_comes_and_goes() {
     is(&s.lines(&["pip"]), &line(" dns third-web"));
 }
 
-/// [public IPs] On a public IP that was brought the label is set and taken away, and no tag says so.
+/// [public IPs] On a public IP that was brought the label is set and taken away, and no tag says
+/// so.
 #[test]
 fn a_dns_label_of_a_brought_public_ip() {
     let mut s = stage(&json!({}));

@@ -156,7 +156,8 @@ fn a_port_that_is_taken() {
     assert_eq!(s.refusal("b"), "");
     is(
         &s.lines(&["status", "inboundNatRules"]),
-        "inboundNatRules ssh\nstatus b 20.50.0.10\nstatus c 20.50.0.10\nstatus d \nstatus e 20.50.0.10",
+        "inboundNatRules ssh\nstatus b 20.50.0.10\nstatus c 20.50.0.10\nstatus d \n\
+         status e 20.50.0.10",
     );
 }
 
@@ -204,10 +205,10 @@ fn from_cluster_to_local_with_both_families() {
         let udp =
             if probe.contains("32000") { format!(" probe {probe}{six}") } else { String::new() };
         format!(
-            "rule <web>-TCP-53{six} Tcp 53->53 from <web>{six} to kubernetes{pool} probe {probe}{six} \
-                idle 4 Default float reset no-snat
-            rule <web>-UDP-53{six} Udp 53->53 from <web>{six} to kubernetes{pool}{udp} idle 4 Default \
-                float no-snat\n"
+            "rule <web>-TCP-53{six} Tcp 53->53 from <web>{six} to kubernetes{pool} \
+                probe {probe}{six} idle 4 Default float reset no-snat
+            rule <web>-UDP-53{six} Udp 53->53 from <web>{six} to kubernetes{pool}{udp} \
+                idle 4 Default float no-snat\n"
         )
     };
     let opened = "open 500 allow_IPv4_234b136f Allow Inbound Tcp Internet -> 20.0.0.1 [53]

@@ -51,8 +51,9 @@ fn of_machine(s: &Stage, name: &str, index: u32) -> String {
     )
 }
 
-/// [pools] Model and instances join by family: IPv4 through the primary configuration, IPv6 through
-/// the first of that version; public and internal load balancers side by side; all leave at the end.
+/// [pools] Model and instances join by family: IPv4 through the primary configuration, IPv6
+/// through the first of that version; public and internal load balancers side by side; all leave at
+/// the end.
 #[test]
 fn a_scale_set_joins_by_family() {
     let mut s = bound(&json!({}), scale_set("vmss", 3));

@@ -168,7 +168,8 @@ fn a_node_of_one_family() {
     let mut s = stage(&json!({}));
     s.ask(web("web").dual());
     let mut node = crate::support::node(9);
-    node["status"]["addresses"] = json!([{"type": "InternalIP", "address": "10.224.0.99"}, {"type": "InternalIP", "address": "10.224.0.98"}]);
+    let internal = |address: &str| json!({"type": "InternalIP", "address": address});
+    node["status"]["addresses"] = json!([internal("10.224.0.99"), internal("10.224.0.98")]);
     create(&mut s.lab, node);
     s.settle();
     is(
