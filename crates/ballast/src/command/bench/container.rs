@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Between two looks at something that takes long.
 const PACE: Duration = Duration::from_millis(20);
+/// After it a new process has read everything twice.
+const GRACE: Duration = Duration::from_secs(15);
 
 /// Arguments of `bench container`.
 #[derive(Debug, clap::Args)]
@@ -294,6 +296,8 @@ async fn create(place: &Place, child: &Child, args: &Args) -> Result<Phase, Fail
 }
 
 async fn delete(place: &Place, child: &Child) -> Result<Phase, Failure> {
+    // A process that is new leaves in the gateway's table what the one before may still write.
+    tokio::time::sleep(GRACE.saturating_sub(child.started.elapsed())).await;
     place.quiet().await;
     place.azure(Azure::clear_calls);
     let (from, before_ms) = (Instant::now(), child.processor_ms());
