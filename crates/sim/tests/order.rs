@@ -10,8 +10,8 @@
 //! - with several load balancers, which one a Service was placed on: it does not move because
 //!   others came or went;
 //! - what an annotation once set and an absent one leaves alone: tags, IP tags, DNS labels; the
-//!   config's tags on a load balancer of others, after our Services left it; and an address that
-//!   stays with its Service after it is no longer pinned, so that clients keep it;
+//!   config's tags on a load balancer or a security group of others, after our Services left it;
+//!   and an address that stays with its Service after it is no longer pinned, so that clients keep it;
 //! - a Service that is refused keeps what it had before the edit;
 //! - the cluster's own pools, which stay while their load balancer does, and a subnet's policy for
 //!   Private Link Services.
@@ -142,8 +142,7 @@ impl Words {
                 let word = format!("<of {}>", words.text(&name));
                 words.addresses.insert(address.to_owned(), word);
             }
-            let parts = ["frontendIPConfigurations", "ipConfigurations"];
-            for part in parts.iter().flat_map(|p| properties[*p].as_array()).flatten() {
+            for part in properties["frontendIPConfigurations"].as_array().into_iter().flatten() {
                 let at = part["name"].as_str().unwrap_or("");
                 if let Some(address) = part["properties"]["privateIPAddress"].as_str() {
                     let word = format!("<of {}>", words.text(at));
@@ -218,8 +217,13 @@ fn estate(lab: &Laboratory, count: usize) -> BTreeMap<String, Value> {
             };
             pools.retain(led);
         }
-        let rules = resource["properties"]["loadBalancingRules"].as_array();
-        if kind.ends_with("/loadbalancers") && rules.is_none_or(Vec::is_empty) {
+        // The address of a Private Link Service is the next that is free, and may be one that a
+        // machine of a scale set has: those have no NICs of their own here.
+        for part in resource["properties"]["ipConfigurations"].as_array_mut().into_iter().flatten()
+        {
+            part["properties"]["privateIPAddress"] = json!("<given>");
+        }
+        if !has_rules_of_ours(&kind, &resource["properties"]) {
             let tags = resource["tags"].as_object_mut();
             tags.into_iter().for_each(|tags| tags.retain(|key, _| key == "whose"));
         }
@@ -227,6 +231,20 @@ fn estate(lab: &Laboratory, count: usize) -> BTreeMap<String, Value> {
         out.insert(id, words.value(&resource));
     }
     out
+}
+
+/// Whether anything of ours is on a resource that may be somebody else's.
+fn has_rules_of_ours(kind: &str, properties: &Value) -> bool {
+    if kind.ends_with("/loadbalancers") {
+        return properties["loadBalancingRules"].as_array().is_some_and(|all| !all.is_empty());
+    }
+    let rules = properties["securityRules"].as_array();
+    // One stands there from the start that only has a name like ours.
+    let ours = |rule: &Value| {
+        let name = rule["name"].as_str().unwrap_or("");
+        name.starts_with("k8s-azure-lb_") && name != "k8s-azure-lb_theirs"
+    };
+    !kind.ends_with("/networksecuritygroups") || rules.is_some_and(|all| all.iter().any(ours))
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
