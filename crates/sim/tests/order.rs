@@ -11,7 +11,8 @@
 //!   others came or went;
 //! - what an annotation once set and an absent one leaves alone: tags, IP tags, DNS labels; the
 //!   config's tags on a load balancer or a security group of others, after our Services left it;
-//!   and an address that stays with its Service after it is no longer pinned, so that clients keep it;
+//!   and an address that stays with its Service after it is no longer pinned, so that clients keep
+//!   it;
 //! - a Service that is refused keeps what it had before the edit;
 //! - the cluster's own pools, which stay while their load balancer does, and a subnet's policy for
 //!   Private Link Services.
