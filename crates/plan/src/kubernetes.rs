@@ -12,7 +12,7 @@ use model::kubernetes::{
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::Layout;
 use model::report::Wait;
-use model::world::Fact;
+use model::world::{Fact, Need};
 use model::{Group, Policy, ServiceUid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -90,6 +90,10 @@ fn address(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen, intent
     let all: Vec<Arc<str>> =
         own.chain(intent.additional.iter().copied()).map(|a| Arc::from(a.to_string())).collect();
     let complete = standing.len() == intent.families.len();
+    // What rules still lead to is in the status until they do not: nothing else would say, after
+    // the frontend has gone, that they are ours.
+    let unread = draft.needs.contains(&Need::SecurityGroup);
+    let open = security_group::open_addresses(draft);
     // What is known of a resource that is being written for it is about to be otherwise, also
     // where nothing is left to change because its owner went back to an earlier wish.
     let sent = draft.world.in_flight.iter().filter(|(_, f)| f.causes.contains(&intent.uid));
@@ -102,7 +106,8 @@ fn address(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen, intent
     } else {
         // Until all is done only what no longer stands goes; what is on its way to another load
         // balancer comes back, and the status is what remembers it.
-        let known = |ip: &Arc<str>| all.contains(ip) || moving.contains(&**ip);
+        let is_open = |ip: &str| unread || ip.parse().is_ok_and(|ip| open.contains(&ip));
+        let known = |ip: &Arc<str>| all.contains(ip) || moving.contains(&**ip) || is_open(ip);
         let stands = |i: &&Ingress| i.ip.as_ref().is_none_or(known);
         case.service.ingress.iter().filter(stands).cloned().collect()
     };
