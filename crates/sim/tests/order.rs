@@ -225,8 +225,8 @@ fn estate(lab: &Laboratory, count: usize) -> BTreeMap<String, Value> {
             part["properties"]["privateIPAddress"] = json!("<given>");
         }
         if !has_rules_of_ours(&kind, &resource["properties"]) {
-            let tags = resource["tags"].as_object_mut();
-            tags.into_iter().for_each(|tags| tags.retain(|key, _| key == "whose"));
+            let kept = resource["tags"]["whose"].clone();
+            resource["tags"] = json!({ "whose": kept });
         }
         let id = words.text(&resource["id"].as_str().unwrap_or("").to_lowercase());
         out.insert(id, words.value(&resource));
