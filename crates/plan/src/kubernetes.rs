@@ -15,6 +15,7 @@ use model::report::Wait;
 use model::world::{Fact, Need};
 use model::{Group, Policy, ServiceUid};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The finalizers a Service of ours carries.
@@ -72,9 +73,10 @@ pub(crate) fn claim(draft: &mut Draft<'_>) {
 /// nothing is left.
 pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) {
     let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
+    let open = security_group::open_addresses(draft);
     for uid in uids {
         match draft.cases[&uid].stance.clone() {
-            Stance::Wanted(intent) => address(draft, placement, chosen, &intent),
+            Stance::Wanted(intent) => address(draft, placement, chosen, &open, &intent),
             Stance::Leaving => release(draft, placement, &uid),
             Stance::Kept => stay(draft, placement, &uid),
             Stance::Container(_) => {}
@@ -82,7 +84,13 @@ pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement, chosen: &Ch
     }
 }
 
-fn address(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen, intent: &Intent) {
+fn address(
+    draft: &mut Draft<'_>,
+    placement: &Placement,
+    chosen: &Chosen,
+    open: &BTreeSet<IpAddr>,
+    intent: &Intent,
+) {
     let standing = security_group::frontends(draft, placement, intent);
     let moving = moving::addresses(draft, placement, chosen, intent, &standing);
     let moving: BTreeSet<String> = moving.values().map(ToString::to_string).collect();
@@ -93,7 +101,6 @@ fn address(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen, intent
     // What rules still lead to is in the status until they do not: nothing else would say, after
     // the frontend has gone, that they are ours.
     let unread = draft.needs.contains(&Need::SecurityGroup);
-    let open = security_group::open_addresses(draft);
     // What is known of a resource that is being written for it is about to be otherwise, also
     // where nothing is left to change because its owner went back to an earlier wish.
     let sent = draft.world.in_flight.iter().filter(|(_, f)| f.causes.contains(&intent.uid));
