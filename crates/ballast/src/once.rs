@@ -42,7 +42,7 @@ impl Reader {
 
     /// Asks for what the plans after the first one need: a forecast ends where it knows no more.
     fn look_ahead(&mut self, now_ms: u64) -> Vec<Effect> {
-        if !self.is_begun() {
+        if !self.is_begun() || self.done.is_cancelled() {
             return Vec::new();
         }
         self.ahead = forecast(self.controller.world(), self.controller.policy()).last.needs;

@@ -90,16 +90,9 @@ fn rule(name: &str, priority: u16, destination: &str) -> SecurityRule {
 
 fn grouped(rules: Vec<SecurityRule>) -> World {
     let mut world = world();
-    let group = SecurityGroup {
-        id: policy().security_group_id(),
-        etag: Some(Etag::new("g")),
-        location: "eastus".into(),
-        tags: None,
-        rules,
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
-    };
-    world.azure.security_group = Fact::Known(Some(Arc::new(group)));
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        Arc::make_mut(group).rules.clone_from(&rules);
+    }
     world
 }
 

@@ -96,13 +96,17 @@ fn pinned(
 }
 
 fn refuse(rule: &'static str, key: &str, value: &str, allowed: &str) -> Choice {
-    Choice::Refuse(Box::new(Finding {
+    Choice::Refuse(Box::new(refusal(rule, key, value, allowed)))
+}
+
+fn refusal(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding {
+    Finding {
         severity: Severity::Refusal,
         rule,
         key: Arc::from(key),
         value: Arc::from(value),
         allowed: Arc::from(allowed),
-    }))
+    }
 }
 
 /// Key and value by which a Service names the public IP of a family.
@@ -158,13 +162,7 @@ pub(super) fn on_another(
     let (key, value) = named_by(intent, family);
     let (name, balancer) = (ip.name(), balancer.name());
     let allowed = format!("a public IP that is free; {name} is on load balancer {balancer}");
-    Finding {
-        severity: Severity::Refusal,
-        rule: "PublicIpInUse",
-        key: Arc::from(key),
-        value: Arc::from(value),
-        allowed: Arc::from(allowed),
-    }
+    refusal("PublicIpInUse", &key, &value, &allowed)
 }
 
 /// A DNS label that another Service has set is not taken over.

@@ -33,6 +33,14 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
+impl Series {
+    /// One line.
+    #[must_use]
+    pub fn new(name: &str, color: usize, stroke: Stroke, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.to_owned(), color, stroke, points }
+    }
+}
+
 /// A plot.
 #[derive(Clone, Debug)]
 pub struct Chart {

@@ -2,6 +2,7 @@
 
 use super::child::{Child, Memory};
 use super::cluster::{Cluster, Presence, Size};
+use super::planning::median;
 use crate::command::azure_emulator::{sample, sample_config};
 use crate::command::kube_emulator::new_store;
 use crate::command::listening;
@@ -355,12 +356,12 @@ async fn one_pod(place: &Place, child: &Child, args: &Args) -> Result<OnePod, Fa
         tokio::time::sleep(rest).await;
     }
     let after = child.steps().await;
-    times.sort_by(f64::total_cmp);
+    let median_ms = median(&mut times);
     let calls = place.azure(|azure| azure.call_counts().1);
     let Phase { peak_mib, resident_mib, .. } = Phase::of(0.0, 0.0, 0, child.memory());
     Ok(OnePod {
         rounds: args.rounds,
-        median_ms: times[times.len() / 2],
+        median_ms,
         worst_ms: times.last().copied().unwrap_or_default(),
         calls,
         steps_ms: (after.sum_ms - before.sum_ms) / f64::from(args.rounds),

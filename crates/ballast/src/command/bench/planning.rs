@@ -95,11 +95,12 @@ fn row(services: u32, settled: &Settled) -> Row {
         settled.change_all();
         rounds[2].push(take(&mut planner, &settled));
     }
-    let [same, one, all, anew] = rounds.map(median);
+    let [same, one, all, anew] = rounds.map(|mut times| median(&mut times));
     Row { services, backends: simulated::backends(settled.backends), same, one, all, anew }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The one in the middle; afterwards they are sorted.
+pub(super) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
@@ -111,15 +112,9 @@ pub(super) fn milliseconds(ms: f64) -> String {
 
 fn chart(rows: &[Row]) -> Chart {
     let of = |ms: fn(&Row) -> f64| rows.iter().map(|r| (f64::from(r.services), ms(r))).collect();
-    let line = |name: &str, color, points| Series {
-        name: name.to_owned(),
-        color,
-        stroke: Stroke::Solid,
-        points,
-    };
     let series = vec![
-        line("one changed", 0, of(|row| row.one)),
-        line("everything changed", 1, of(|row| row.all)),
+        Series::new("one changed", 0, Stroke::Solid, of(|row| row.one)),
+        Series::new("everything changed", 1, Stroke::Solid, of(|row| row.all)),
     ];
     Chart { name: "plan", title: "One plan", x: "Services", y: "time (ms)", series }
 }
@@ -140,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_one() {
-        assert_eq!(median(vec![9.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [9.0, 1.0, 2.0]), 2.0);
         assert_eq!((milliseconds(0.123), milliseconds(74.6)), ("0.12 ms".into(), "75 ms".into()));
     }
 }

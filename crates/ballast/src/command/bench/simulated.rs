@@ -207,16 +207,12 @@ fn converge_chart(rows: &[ConvergeRow]) -> Chart {
             mine.map(|row| (f64::from(row.services), ms(row) as f64 / 1e3)).collect()
         };
         let name = terms.name();
-        series.push(line(name.to_owned(), color, Stroke::Solid, of(|row| row.time_ms)));
+        series.push(Series::new(name, color, Stroke::Solid, of(|row| row.time_ms)));
         let floor = of(ConvergeRow::floor_ms);
-        series.push(line(format!("{name}, floor"), color, Stroke::Dashed, floor));
+        series.push(Series::new(&format!("{name}, floor"), color, Stroke::Dashed, floor));
     }
     let title = "All Services created at once until all are done";
     Chart { name: "converge", title, x: "Services", y: "simulated time (s)", series }
-}
-
-fn line(name: String, color: usize, stroke: Stroke, points: Vec<(f64, f64)>) -> Series {
-    Series { name, color, stroke, points }
 }
 
 /// A node more and less, in clusters of so many nodes.
@@ -279,11 +275,11 @@ fn nodes_chart(rows: &[NodeRow]) -> Chart {
         let calls = |row: &NodeRow| (row.calls.writes + row.calls.reads) as f64;
         let mine = added().filter(|row| row.pools == pools);
         let points = mine.map(|row| (f64::from(row.nodes), calls(row))).collect();
-        series.push(line(pools.name().to_owned(), color, Stroke::Solid, points));
+        series.push(Series::new(pools.name(), color, Stroke::Solid, points));
     }
     let go = added().filter(|row| row.pools == Pools::NodeIp);
     let go = go.map(|row| (f64::from(row.nodes), f64::from(reads_elsewhere(row.services))));
-    series.push(line("Go controller, reads".to_owned(), 2, Stroke::Dashed, go.collect()));
+    series.push(Series::new("Go controller, reads", 2, Stroke::Dashed, go.collect()));
     let title = "One node more, 100 Services";
     Chart { name: "nodes", title, x: "nodes", y: "Azure calls", series }
 }
@@ -343,9 +339,9 @@ fn container_chart(rows: &[ContainerRow]) -> Chart {
             let pods = |row: &ContainerRow| f64::from(row.size.services * row.size.pods);
             mine.map(|row| (pods(row), ms(row) as f64 / 1e3)).collect()
         };
-        series.push(line(phase.to_owned(), color, Stroke::Solid, of(|row| row.time_ms)));
+        series.push(Series::new(phase, color, Stroke::Solid, of(|row| row.time_ms)));
         let floor = of(|row| row.floor_ms);
-        series.push(line(format!("{phase}, floor"), color, Stroke::Dashed, floor));
+        series.push(Series::new(&format!("{phase}, floor"), color, Stroke::Dashed, floor));
     }
     let title = "Container load balancer, 200 ms a call";
     Chart { name: "pods", title, x: "Pods of all Services", y: "simulated time (s)", series }

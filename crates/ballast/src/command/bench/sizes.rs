@@ -91,25 +91,26 @@ pub async fn starts() -> std::result::Result<Result, Failure> {
 fn memory_chart(all: &[Figures]) -> Chart {
     let of = |mib: fn(&Figures) -> f64| points(all, mib);
     let series = vec![
-        line("once started", 0, of(|f| f.started.resident_mib)),
-        line("at most", 1, of(|f| f.started.peak_mib)),
+        Series::new("once started", 0, Stroke::Solid, of(|f| f.started.resident_mib)),
+        Series::new("at most", 1, Stroke::Solid, of(|f| f.started.peak_mib)),
     ];
     let title = "Memory of the controller";
     Chart { name: "memory", title, x: "Pods of all Services", y: "MiB", series }
 }
 
 fn start_chart(all: &[Figures]) -> Chart {
-    let series = vec![line("until the first write", 0, points(all, |f| f.started.ms / 1e3))];
+    let series = vec![Series::new(
+        "until the first write",
+        0,
+        Stroke::Solid,
+        points(all, |f| f.started.ms / 1e3),
+    )];
     let title = "Start in a settled cluster, calls take no time";
     Chart { name: "start", title, x: "Pods of all Services", y: "time (s)", series }
 }
 
 fn points(all: &[Figures], value: fn(&Figures) -> f64) -> Vec<(f64, f64)> {
     all.iter().map(|f| (f.pods as f64, value(f))).collect()
-}
-
-fn line(name: &str, color: usize, points: Vec<(f64, f64)>) -> Series {
-    Series { name: name.to_owned(), color, stroke: Stroke::Solid, points }
 }
 
 fn one_digit(ms: f64) -> String {
