@@ -110,9 +110,7 @@ impl Memory {
     pub fn is_orphan(&self, draft: &Draft<'_>, name: &str) -> bool {
         use model::gateway::Direction;
         let registered = self.registered.get(name).is_some_and(|service| {
-            names::is_uid(name)
-                && !names::is_foreign(service)
-                && service.direction == Direction::Inbound
+            !names::is_foreign(service) && service.direction == Direction::Inbound
         });
         let abandoned = draft.world.abandoned.contains(name)
             && (draft.container(name).is_some() || draft.container_ip(name).is_some());

@@ -94,6 +94,12 @@ mod tests {
     }
 
     #[test]
+    fn the_way_out_of_the_cluster_is_reserved_in_any_letters() {
+        assert!(is_reserved("default-natgw") && is_reserved("Default-NatGW"));
+        assert!(!is_reserved("default-natgw2"));
+    }
+
+    #[test]
     fn uids_are_told_by_their_form() {
         assert!(is_uid("00000001-1111-4222-8333-0123456789ab"));
         assert!(!is_uid("00000001-1111-4222-8333-0123456789ag"));

@@ -5,11 +5,11 @@ use model::kubernetes::{
     Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, POD_FINALIZER, PodPhase,
     SERVICE_FINALIZER, Wish,
 };
-use model::plan::{Action, Resource};
+use model::plan::{Action, Change, Edit, Resource};
 use model::report::{State, Wait};
-use model::world::Hold;
+use model::world::{Fact, Hold};
 use model::{Protocol, ServiceName, ServiceUid};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -218,6 +218,10 @@ fn of_two_slices_with_one_address_the_newer_is_right() {
     stage.slice("b", 2, &[(10, 2)]);
     stage.settle();
     assert_eq!(stage.table(), ["10.224.0.2 10.244.0.10 00000002"]);
+    // And back again: it is the time that decides, and not where the Pod is.
+    stage.slice("a", 1, &[(10, 1)]);
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.10 00000001"]);
 }
 
 #[test]
@@ -327,11 +331,64 @@ fn what_others_have_stays() {
     let ours = stage.ips().values().next().expect("it was made");
     let byo = PublicIp { id: id.clone(), ..PublicIp::clone(ours) };
     let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
-    all.and_then(model::world::Fact::known_mut).expect("known").insert(id, Arc::new(byo));
+    all.and_then(Fact::known_mut).expect("known").insert(id, Arc::new(byo));
     leave(&mut stage, 1);
     stage.settle();
     assert_eq!(stage.ips().len(), 1);
     assert!(stage.services().contains_key("default-natgw"));
+}
+
+#[test]
+fn what_others_list_in_the_table_stays() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("a", 1, &[(10, 1), (11, 1)]);
+    stage.settle();
+    let theirs: Arc<str> = Arc::from("default-natgw");
+    let table = stage.world.azure.gateway_locations.known_mut().expect("known");
+    let listed = Arc::make_mut(Arc::make_mut(table).get_mut(&node_ip(1)).expect("it is there"));
+    for (n, ours) in [(10, Some(Arc::from(WEB))), (12, None)] {
+        let services = ours.into_iter().chain([Arc::clone(&theirs)]).collect();
+        listed.insert(pod_ip(n), Arc::new(services));
+    }
+    stage.slice("a", 1, &[]);
+    stage.settle();
+    assert_eq!(
+        stage.table(),
+        ["10.224.0.1 10.244.0.10 default-", "10.224.0.1 10.244.0.12 default-"]
+    );
+}
+
+#[test]
+fn a_public_ip_of_another_sku_is_left_whatever_its_name() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    let id = stage.policy.public_ip_id(&stage.policy.group, &format!("{WEB}-pip"));
+    stage.world.azure.balancers = Fact::Known(BTreeMap::new());
+    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
+    let ip = all.and_then(Fact::known_mut).and_then(|all| all.get_mut(&id)).expect("known");
+    Arc::make_mut(ip).sku = Sku::Standard;
+    leave(&mut stage, 1);
+    stage.calls.clear();
+    stage.settle();
+    assert_eq!(stage.calls, ["POST services"; 2], "detached, and taken off the register");
+    assert!(stage.ips().contains_key(&id));
+}
+
+#[test]
+fn a_public_ip_that_has_no_address_yet_is_waited_for_by_whoever_finds_it() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    while stage.ips().is_empty() {
+        stage.round();
+    }
+    let id = stage.policy.public_ip_id(&stage.policy.group, &format!("{WEB}-pip"));
+    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
+    let ip = all.and_then(Fact::known_mut).and_then(|all| all.get_mut(&id)).expect("known");
+    Arc::make_mut(ip).address = None;
+    let (ready, _) = stage.ready();
+    assert_eq!(ready, [], "the load balancer is not made on an IP without an address");
 }
 
 #[test]
@@ -386,6 +443,43 @@ fn a_pod_is_not_published_before_it_has_the_finalizer() {
     let (plan, _) = stage.plan();
     assert!(plan.changes.is_empty());
     assert_eq!(plan.writes.len(), 1);
+}
+
+#[test]
+fn a_pod_that_a_call_under_way_may_list_is_not_let_go() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.settle();
+    stage.put_pod(pod(2, "team-a", 1));
+    stage.round();
+    let (calls, _) = stage.ready();
+    assert!(matches!(&calls[..], [Change { action: Action::UpdateLocations(_), .. }]));
+    stage.flying = calls;
+    stage.edit_pod(2, |p| p.deletion = Deletion::Requested);
+    let (plan, _) = stage.plan();
+    assert_eq!(plan.writes, [], "the call may yet list its address");
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.1 team-a"]);
+    assert_eq!(stage.world.kubernetes.pods.len(), 1);
+}
+
+#[test]
+fn a_pod_that_changes_its_gateway_is_marked_whatever_is_under_way() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.put_pod(pod(2, "team-b", 1));
+    stage.settle();
+    stage.put_pod(pod(3, "team-b", 1));
+    stage.round();
+    stage.flying = stage.ready().0;
+    assert!(!stage.flying.is_empty());
+    // With marks of another gateway only, as they are told apart from a label.
+    stage.edit_pod(1, |p| p.marks = BTreeSet::from([Arc::from("team-a")]));
+    stage.edit_pod(1, |p| p.egress = Some("team-b".into()));
+    let (plan, _) = stage.plan();
+    let [write] = &plan.writes[..] else { panic!("one write: {:?}", plan.writes) };
+    let Edit::Finalizers { marks: Some(marks), .. } = &write.edit else { panic!("{write:?}") };
+    assert!(marks.contains("team-b"), "{marks:?}");
 }
 
 #[test]
