@@ -106,6 +106,7 @@ pub struct Laboratory {
     watched: BTreeMap<Kind, u64>,
     due: BTreeMap<(u64, u64), Event>,
     sequence: u64,
+    restarts: u32,
 }
 
 impl Laboratory {
@@ -131,6 +132,7 @@ impl Laboratory {
             watched: BTreeMap::new(),
             due: BTreeMap::new(),
             sequence: 0,
+            restarts: 0,
         }
     }
 
@@ -142,6 +144,9 @@ impl Laboratory {
 
     /// Kills the controller and starts another: what was under way is lost.
     pub fn restart(&mut self) {
+        // Each process has an instance of its own, by which its Events are named.
+        self.restarts += 1;
+        self.options.instance = format!("{:08x}", self.restarts);
         self.controller = Controller::new(self.policy.clone(), self.options.clone());
         self.due.clear();
         self.watched.clear();

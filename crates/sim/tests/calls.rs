@@ -177,8 +177,10 @@ fn a_restart_with_nothing_changed_writes_nothing() {
     let mut lab = fifty();
     lab.settle(DAY_MS);
     lab.azure.clear_calls();
+    let told = lab.kubernetes.list("events", None);
     lab.restart();
     assert!(lab.settle(DAY_MS));
+    assert_eq!(lab.kubernetes.list("events", None), told, "nothing new to anybody");
     let (writes, reads) = lab.calls();
     assert_eq!(writes, 0);
     assert!(reads <= 10, "{reads} reads");

@@ -229,8 +229,10 @@ fn a_restart_with_nothing_changed_writes_nothing() {
     create_pod(&mut lab, egress_pod("out", "team-a", &["10.99.0.1"], 1));
     rest(&mut lab);
     lab.azure.clear_calls();
+    let told = lab.kubernetes.list("events", None);
     lab.restart();
     rest(&mut lab);
+    assert_eq!(lab.kubernetes.list("events", None), told, "nothing new to anybody");
     assert_eq!(lab.calls().0, 0);
     assert_eq!(lab.calls().1, 5, "each list once");
     assert!(lab.controller().plan().is_empty());
