@@ -275,6 +275,11 @@ fn a_read_that_is_older_than_a_write_does_not_undo_it() {
     let times = (sent_ms, run.now_ms);
     let read = run.controller.store_table(&need, gathering, times, Coming::Whole);
     assert_eq!(read, Some((LeftOut::default(), Vec::new())));
-    run.go(vec![slice("3", &[1, 2])]);
-    assert!(run.cloud.writes.is_empty());
+    let locations = run.controller.world().azure.gateway_locations.known().expect("it was read");
+    let listed = &locations[&IpAddr::from([10, 224, 0, 1])];
+    assert!(listed.contains_key(&IpAddr::from([10, 244, 0, 2])), "{listed:?}");
+    // And nobody takes what is there for missing.
+    run.go(vec![slice("3", &[1])]);
+    run.go(vec![slice("4", &[1, 2])]);
+    assert_eq!(run.cloud.writes, ["POST updateaddresslocations"; 2]);
 }
