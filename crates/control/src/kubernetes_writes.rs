@@ -372,3 +372,43 @@ fn ingress(entry: &Ingress) -> Value {
     }
     Value::Object(object)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::ServiceName;
+    use model::kubernetes::{Gate, GateReason};
+    use model::plan::FinalizerPurpose;
+
+    /// The API server refuses a patch with another UID: what is meant for an object never reaches
+    /// one of the same name that took its place.
+    #[test]
+    fn every_patch_names_the_object_that_it_is_for() {
+        let name = ServiceName::new("default", "web");
+        let service = Object::Service { name: name.clone(), uid: ServiceUid::new("uid-1") };
+        let pod = Object::Pod { name, uid: "uid-1".into() };
+        let finalizers = Edit::Finalizers {
+            list: Vec::new(),
+            revision: "7".into(),
+            purpose: FinalizerPurpose::Release,
+            marks: None,
+        };
+        let status = Edit::Status { ingress: Some(Vec::new()), condition: ConditionEdit::Keep };
+        let gate = Edit::Gate {
+            gate: Gate::Open,
+            reason: GateReason::Programmed,
+            message: "it is listed".into(),
+        };
+        let all = [
+            (service.clone(), finalizers.clone()),
+            (service, status),
+            (pod.clone(), finalizers),
+            (pod, gate),
+        ];
+        for (object, edit) in all {
+            let write = KubernetesWrite { object, edit };
+            let body = request(&write, 0).body;
+            assert_eq!(body["metadata"]["uid"], "uid-1", "{write:?}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 mod support;
 
 use azure_emulator::{Fault, FaultKind};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::*;
 
 const DAY_MS: u64 = 86_400_000;
@@ -231,6 +231,66 @@ fn a_refused_public_ip_holds_nobody_else_up() {
     lab.azure.clear_faults();
     assert!(lab.settle(DAY_MS));
     assert_eq!(addressed(&lab), (50, 0), "it recovers by itself");
+}
+
+fn service_named(lab: &sim::Laboratory, name: &str) -> Value {
+    let object = kube_emulator::ObjectRef::new("services", "default", name);
+    Value::clone(&lab.kubernetes.get(object).expect("it is there"))
+}
+
+#[test]
+fn an_owner_who_edits_what_azure_refused_does_not_wait_for_the_next_try() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, service(0));
+    let kind = FaultKind::Status {
+        status: 400,
+        code: "PublicIPCountLimitReached".to_owned(),
+        message: "no more".to_owned(),
+        retry_after_s: None,
+        headers: Vec::new(),
+    };
+    let fault = Fault::new(kind).on_method("PUT").on_path("publicIPAddresses/");
+    lab.azure.add_fault(fault.expect("it parses").always());
+    lab.pass(10 * 60_000);
+    lab.azure.clear_faults();
+    lab.azure.clear_calls();
+    lab.pass(100);
+    assert_eq!(lab.calls().0, 0, "the next try is far away");
+    let edit = json!({"spec": {"sessionAffinity": "ClientIP"}});
+    patch(&mut lab, "services", "default", "web-0000", edit);
+    lab.pass(100);
+    assert_eq!(addressed(&lab), (1, 0));
+}
+
+#[test]
+fn what_a_service_had_that_vanished_under_a_running_controller_goes() {
+    let mut lab = laboratory(&json!({}));
+    (0..2).for_each(|n| create(&mut lab, service(n)));
+    assert!(lab.settle(DAY_MS));
+    let service = service_named(&lab, "web-0001");
+    let base = model::ServiceUid::new(service["metadata"]["uid"].as_str().unwrap()).base_name();
+    // Somebody takes the finalizer off, and the Service is gone before anybody looks.
+    let edit = json!({"metadata": {"finalizers": null}});
+    patch(&mut lab, "services", "default", "web-0001", edit);
+    delete(&mut lab, "default", "web-0001");
+    assert!(lab.settle(DAY_MS));
+    let ips = lab.azure.resources_of("Microsoft.Network/publicIPAddresses");
+    assert!(!ips.iter().any(|ip| ip["name"].as_str().is_some_and(|name| name.contains(&base))));
+    let balancer = &lab.azure.resources_of("Microsoft.Network/loadBalancers")[0]["properties"];
+    assert_eq!(balancer["frontendIPConfigurations"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn what_azure_is_still_changing_for_a_former_process_is_looked_at_soon() {
+    let mut lab = laboratory(&json!({}));
+    lab.settle(DAY_MS);
+    lab.azure.options_mut().lro_ms = 20_000;
+    create(&mut lab, service(0));
+    lab.pass(1_000);
+    lab.restart();
+    lab.azure.options_mut().lro_ms = 0;
+    lab.pass(60_000);
+    assert_eq!(addressed(&lab), (1, 0), "and not with the next check, two minutes later");
 }
 
 #[test]

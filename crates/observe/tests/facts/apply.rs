@@ -135,6 +135,23 @@ fn a_pod_without_label_and_finalizer_is_dropped() {
     assert_eq!(held.kubernetes.pods.len(), 0);
 }
 
+#[test]
+fn a_pod_with_our_finalizer_that_a_list_leaves_out_has_lost_its_label_only() {
+    let pod = |name: &str, finalizers| {
+        let value = json!({"metadata": {"name": name, "namespace": "d", "uid": name,
+            "resourceVersion": "1", "finalizers": finalizers,
+            "labels": {"kubernetes.azure.com/service-egress-gateway": "a"}}});
+        KubernetesFact::Pod(pod_from_value(&value, &mut Interner::default()).unwrap())
+    };
+    let mut held = Held::default();
+    held.take(pod("claimed", json!(["servicegateway.azure.com/pod-cleanup"])));
+    held.take(pod("free", json!([])));
+    held.take(KubernetesFact::ListBegin(Kind::Pods));
+    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Pods)), Applied::Changed);
+    let left: Vec<_> = held.kubernetes.pods.values().map(|p| (&*p.uid, p.egress.clone())).collect();
+    assert_eq!(left, [("claimed", None)]);
+}
+
 /// Facts about a few objects, each with a few revisions.
 fn facts() -> Vec<KubernetesFact> {
     let mut facts = Vec::new();
