@@ -153,19 +153,26 @@ pub struct Reply {
     pub remaining: Vec<(String, u64)>,
     /// The body; `None` when empty, not JSON, or a page.
     pub body: Option<Value>,
-    /// The body of a page of a list, where it was taken apart without being parsed.
+    /// The body of a page of a list, where it was taken apart.
     pub page: Option<Page>,
 }
 
-/// A page of a list: its items as JSON texts. Parsed, a list of thousands takes ten times the room.
+/// A page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The whole body, as it came.
-    pub text: Arc<String>,
-    /// Where its items are, each a JSON text.
-    pub items: Vec<Range<usize>>,
+    /// Its items. As texts: parsed, a list of thousands takes ten times the room.
+    pub items: Vec<Item>,
     /// `nextLink`.
     pub next: Option<String>,
+}
+
+/// One item of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// Its place in the JSON text of a page, parsed when it is looked at.
+    Text(Arc<String>, Range<usize>),
+    /// Parsed.
+    Parsed(Arc<Value>),
 }
 
 /// What a header says about calls that are left; nothing for other headers. The name is the

@@ -15,6 +15,8 @@ pub mod path;
 pub mod permission;
 
 pub use error::{ArmError, ErrorKind};
-pub use exchange::{Answer, Body, Condition, Method, Page, Reply, Request, Target, TransportFault};
+pub use exchange::{
+    Answer, Body, Condition, Item, Method, Page, Reply, Request, Target, TransportFault,
+};
 pub use operation::{Operation, Step};
-pub use page::{Item, JsonItem, PageStep, Pages};
+pub use page::{JsonItem, PageStep, Pages};

@@ -1,10 +1,9 @@
 //! Lists that come in pages.
 
 use crate::error::{ArmError, ErrorKind};
-use crate::exchange::{Answer, Method, Page, Request, Target};
+use crate::exchange::{Answer, Item, Method, Page, Request, Target};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// More pages than any list has: 10,000 NICs come in 40. A list that never ends is a fault.
@@ -15,15 +14,6 @@ const MAX_PAGES: usize = 2_000;
 pub struct Pages {
     correlation: String,
     pages: usize,
-}
-
-/// One item of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Item {
-    /// Its place in the JSON text of a page, parsed when it is looked at.
-    Text(Arc<String>, Range<usize>),
-    /// Parsed.
-    Parsed(Value),
 }
 
 /// Something that is JSON, or can be made JSON for as long as it is looked at.
@@ -92,10 +82,7 @@ impl Pages {
         }
         let status = reply.status;
         let (items, next) = match (reply.page, reply.body) {
-            (Some(Page { text, items, next }), _) => {
-                let item = |at| Item::Text(Arc::clone(&text), at);
-                (items.into_iter().map(item).collect(), next)
-            }
+            (Some(Page { items, next }), _) => (items, next),
             (None, Some(body)) => take_apart(body),
             (None, None) => {
                 let message = "the answer to a read has no JSON body";
@@ -130,17 +117,21 @@ impl Pages {
 fn take_apart(mut body: Value) -> (Vec<Item>, Option<String>) {
     let next = body.get("nextLink").and_then(Value::as_str).map(str::to_owned);
     let items = match body.get_mut("value").map(Value::take) {
-        Some(Value::Array(items)) => items.into_iter().map(Item::Parsed).collect(),
+        Some(Value::Array(items)) => items.into_iter().map(parsed).collect(),
         Some(Value::Null) => Vec::new(),
         Some(other) if body.get("nextLink").is_none() => {
             // No list at all, but a resource with a field of this name.
             body["value"] = other;
-            vec![Item::Parsed(body)]
+            vec![parsed(body)]
         }
-        None if body.get("nextLink").is_none() => vec![Item::Parsed(body)],
+        None if body.get("nextLink").is_none() => vec![parsed(body)],
         Some(_) | None => Vec::new(),
     };
     (items, next)
+}
+
+fn parsed(item: Value) -> Item {
+    Item::Parsed(Arc::new(item))
 }
 
 /// Where a link leads that ARM gave: a whole URL, or a path below its endpoint.

@@ -1,6 +1,7 @@
 //! The state machine: one request and the time in, one answer out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -104,22 +105,37 @@ impl Azure {
 
     /// Every resource as a GET would show it, in the order of their lower-case ids.
     pub fn resources(&self) -> Vec<Value> {
-        self.store.keys().filter_map(|key| self.view(key)).collect()
+        self.shown().map(|shown| (*shown).clone()).collect()
+    }
+
+    /// The same, without copies.
+    pub fn shown(&self) -> impl Iterator<Item = Arc<Value>> {
+        self.store.keys().filter_map(|key| self.view(key))
     }
 
     /// Every resource of a kind, such as `Microsoft.Network/loadBalancers`.
-    pub fn resources_of(&self, kind: &str) -> Vec<Value> {
+    pub fn resources_of(&self, kind: &str) -> Vec<Arc<Value>> {
         let kind = kind.to_lowercase();
         self.store.keys_of(&kind, "").filter_map(|key| self.view(key)).collect()
     }
 
     /// One resource (or an element of one) as a GET would show it, by an id in any letters.
     pub fn resource(&self, id: &str) -> Option<Value> {
+        self.view_any(id).map(Arc::unwrap_or_clone)
+    }
+
+    /// The same, without a copy.
+    pub fn shown_by_id(&self, id: &str) -> Option<Arc<Value>> {
         self.view_any(id)
     }
 
     /// Carries out one request. `now_ms` must never go back.
     pub fn handle(&mut self, request: Request, now_ms: u64) -> Answer {
+        self.handle_shared(request, now_ms).whole()
+    }
+
+    /// The same, where the caller does without a copy of what the answer shows.
+    pub fn handle_shared(&mut self, request: Request, now_ms: u64) -> Answer {
         self.now_ms = self.now_ms.max(now_ms);
         self.settle();
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
@@ -147,9 +163,7 @@ impl Azure {
             },
         };
         answer.fate = fate;
-        if let Some(body) = &mut answer.body {
-            quirks::apply(&self.options, body);
-        }
+        quirks::apply(&self.options, &mut answer);
         self.stamp(&mut answer, &request, route.is_some());
         if route.is_some() {
             self.log(request, bare, &answer);

@@ -51,7 +51,7 @@ pub use azure::Azure;
 pub use calls::Call;
 pub use compute::computer_name;
 pub use faults::{Fault, FaultKind};
-pub use message::{Answer, Fate, Request};
+pub use message::{Answer, Fate, Request, Shown};
 pub use options::{Empties, GatewayReply, Options, Overlap, Switch};
 pub use sample::{SampleGateway, SampleMachine, SampleOptions, sample_cloud_config, sample_estate};
 pub use server::{Shared, serve, serve_with};

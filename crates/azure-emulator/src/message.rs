@@ -1,6 +1,8 @@
 //! Requests, answers and refusals.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
 
 /// One HTTP request, as far as Azure looks at it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,15 +67,55 @@ pub struct Answer {
     pub status: u16,
     /// Headers, in the order they are sent.
     pub headers: Vec<(String, String)>,
-    /// The body; `None` is an empty one.
+    /// The body; `None` is an empty one, or one that is still shared.
     pub body: Option<Value>,
+    /// The body, where it shows resources that nobody has copied yet.
+    pub shown: Shown,
     /// What happens to the answer on its way.
     pub fate: Fate,
+}
+
+/// Resources in a body, as the store holds them for all who look at them. Lists are most of what
+/// is read, and most of it is as it was at the last look.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Shown {
+    /// There are none.
+    #[default]
+    Nothing,
+    /// The body is this one.
+    One(Arc<Value>),
+    /// The body is a page of a list.
+    Page {
+        /// Its items.
+        items: Vec<Arc<Value>>,
+        /// `nextLink`.
+        next: Option<String>,
+    },
 }
 
 impl Answer {
     pub(crate) fn new(status: u16, body: Option<Value>) -> Self {
         Answer { status, body, ..Answer::default() }
+    }
+
+    pub(crate) fn showing(status: u16, shown: Shown) -> Self {
+        Answer { status, shown, ..Answer::default() }
+    }
+
+    /// The same with a body of its own.
+    #[must_use]
+    pub fn whole(mut self) -> Self {
+        match std::mem::take(&mut self.shown) {
+            Shown::Nothing => {}
+            Shown::One(one) => self.body = Some(Arc::unwrap_or_clone(one)),
+            Shown::Page { items, next } => {
+                let items = Value::Array(items.into_iter().map(Arc::unwrap_or_clone).collect());
+                let next = next.map(|link| ("nextLink".to_owned(), Value::String(link)));
+                let fields = std::iter::once(("value".to_owned(), items)).chain(next);
+                self.body = Some(Value::Object(Map::from_iter(fields)));
+            }
+        }
+        self
     }
 
     pub(crate) fn with_headers(mut self, headers: Vec<(String, String)>) -> Self {

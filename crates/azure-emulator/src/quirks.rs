@@ -2,10 +2,12 @@
 //! properties from the future.
 
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use crate::json::text;
+use crate::message::{Answer, Shown};
 use crate::options::{Empties, Options};
 
 /// Lists that Azure sometimes leaves out, sends as null, or sends empty.
@@ -23,8 +25,33 @@ const LISTS: &[&str] = &[
 
 const ADDRESSES: &[&str] = &["ipAddress", "privateIPAddress", "address", "addressLocation"];
 
-/// Applies the quirks that are switched on.
-pub(crate) fn apply(options: &Options, body: &mut Value) {
+/// Applies the quirks that are switched on. What is shared is copied only if one is.
+pub(crate) fn apply(options: &Options, answer: &mut Answer) {
+    let walks = options.shout_ids.is_on() || options.odd_ipv6.is_on();
+    if !walks && options.empties == Empties::AsWritten && !options.unknown_fields.is_on() {
+        return;
+    }
+    if let Some(body) = &mut answer.body {
+        apply_to(options, body);
+    }
+    match &mut answer.shown {
+        Shown::Nothing => {}
+        Shown::One(one) => apply_to(options, Arc::make_mut(one)),
+        Shown::Page { items, .. } => {
+            items.iter_mut().for_each(|item| apply_to_item(options, Arc::make_mut(item)));
+        }
+    }
+}
+
+/// One item of a list, whatever fields it has.
+fn apply_to_item(options: &Options, item: &mut Value) {
+    walk(options, item);
+    if options.empties != Empties::AsWritten || options.unknown_fields.is_on() {
+        resource(options, item);
+    }
+}
+
+fn apply_to(options: &Options, body: &mut Value) {
     let walks = options.shout_ids.is_on() || options.odd_ipv6.is_on();
     if walks {
         walk(options, body);
@@ -119,13 +146,13 @@ mod tests {
         let plain = json!({"id": "/subscriptions/s/a", "type": "Microsoft.Network/loadBalancers",
             "properties": {"probes": [], "ipAddress": "2603:1000::1", "name": "x"}});
         let mut body = plain.clone();
-        apply(&options, &mut body);
+        apply_to(&options, &mut body);
         assert_eq!(body, plain);
         options.shout_ids = Switch::On;
         options.odd_ipv6 = Switch::On;
         options.unknown_fields = Switch::On;
         options.empties = Empties::Null;
-        apply(&options, &mut body);
+        apply_to(&options, &mut body);
         assert_eq!(body["id"], "/SUBSCRIPTIONS/S/A");
         assert_eq!(body["properties"]["ipAddress"], "2603:1000:0:0:0:0:0:1");
         assert!(body["properties"].as_object().unwrap()["probes"].is_null());

@@ -2,8 +2,10 @@
 //! DNS name and public address belong to whom. An index keeps each call as cheap as what it
 //! changes, also with ten thousand public IPs.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -40,6 +42,8 @@ pub(crate) struct Store {
     named: BTreeMap<String, Vec<String>>,
     /// (kind, subscription) -> how many.
     counts: BTreeMap<(String, String), usize>,
+    /// Resource -> how a GET shows it, until it or what it shows of others changes.
+    views: RefCell<BTreeMap<String, Arc<Value>>>,
 }
 
 fn subscription_of(key: &str) -> String {
@@ -52,6 +56,7 @@ impl Store {
     }
 
     pub(crate) fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.forget_view(key);
         self.entries.get_mut(key)
     }
 
@@ -78,6 +83,7 @@ impl Store {
     /// Puts a resource in place; returns the ids whose users changed.
     pub(crate) fn insert(&mut self, key: String, entry: Entry) -> BTreeSet<String> {
         let mut touched = self.unindex(&key);
+        self.forget_view(&key);
         for item in uses(&key, &entry) {
             if !touched.remove(&(item.target.clone(), item.clone())) {
                 touched.insert((item.target.clone(), item.clone()));
@@ -98,12 +104,15 @@ impl Store {
             *self.counts.entry(place).or_default() += 1;
         }
         self.entries.insert(key, entry);
+        touched.iter().for_each(|(target, _)| self.forget_view(target));
         touched.into_iter().map(|(target, _)| target).collect()
     }
 
     /// Takes a resource away; returns it and the ids whose users changed.
     pub(crate) fn remove(&mut self, key: &str) -> Option<(Entry, BTreeSet<String>)> {
         let touched = self.unindex(key);
+        self.forget_view(key);
+        touched.iter().for_each(|(target, _)| self.forget_view(target));
         let entry = self.entries.remove(key)?;
         if let Some(keys) = self.kinds.get_mut(&entry.kind) {
             keys.remove(key);
@@ -112,6 +121,27 @@ impl Store {
             *count -= 1;
         }
         Some((entry, touched.into_iter().map(|(target, _)| target).collect()))
+    }
+
+    /// The view of a resource, made where nobody has looked since it changed.
+    pub(crate) fn view(&self, key: &str, make: impl FnOnce(&Entry) -> Value) -> Option<Arc<Value>> {
+        let entry = self.entries.get(key)?;
+        if let Some(view) = self.views.borrow().get(key) {
+            return Some(Arc::clone(view));
+        }
+        let view = Arc::new(make(entry));
+        self.views.borrow_mut().insert(key.to_owned(), Arc::clone(&view));
+        Some(view)
+    }
+
+    /// A resource or an element has changed, or who uses it: so has what its resource shows, and
+    /// a network shows its subnets.
+    fn forget_view(&mut self, id: &str) {
+        let views = self.views.get_mut();
+        views.remove(id);
+        if let Some(above) = parent(id) {
+            views.remove(above);
+        }
     }
 
     fn unindex(&mut self, key: &str) -> BTreeSet<(String, Use)> {

@@ -1,11 +1,13 @@
 //! GET, LIST, PUT, PATCH and DELETE of any resource, and of elements that stand inside one.
 
-use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use crate::azure::{Azure, not_allowed};
 use crate::faults::FaultKind;
 use crate::json::{list, merge, named, object, properties, same, text};
-use crate::message::{Answer, Checked, Request, refusal, refuse};
+use crate::message::{Answer, Checked, Request, Shown, refusal, refuse};
 use crate::operations::Change;
 use crate::path::{Route, kind, last, parent, spelling};
 use crate::store::Entry;
@@ -72,7 +74,8 @@ impl Azure {
             Some(place) => {
                 let owner = self.view(&place.owner).ok_or_else(|| not_found(route))?;
                 let elements = list(&owner, &["properties", place.collection]);
-                named(elements, route.name()).cloned().ok_or_else(|| child_not_found(route))?
+                let found = named(elements, route.name()).cloned();
+                Arc::new(found.ok_or_else(|| child_not_found(route))?)
             }
             None => {
                 let mut value = self.view(&route.key()).ok_or_else(|| not_found(route))?;
@@ -82,7 +85,7 @@ impl Azure {
         };
         let etag = text(&found, &["etag"]).to_owned();
         let headers = vec![("ETag".to_owned(), etag)];
-        Ok(Answer::new(200, Some(found)).with_headers(headers))
+        Ok(Answer::showing(200, Shown::One(found)).with_headers(headers))
     }
 
     pub(crate) fn list(&mut self, route: &Route) -> Checked<Answer> {
@@ -91,11 +94,13 @@ impl Azure {
             return Ok(answer);
         }
         if let Some(items) = self.gateway_table(route)? {
+            let items = items.into_iter().map(Arc::new).collect();
             return Ok(self.page(route, items));
         }
         if let Some(place) = place(route) {
             let owner = self.view(&place.owner).ok_or_else(|| not_found(route))?;
-            let items = list(&owner, &["properties", place.collection]).to_vec();
+            let items = list(&owner, &["properties", place.collection]);
+            let items = items.iter().cloned().map(Arc::new).collect();
             return Ok(self.page(route, items));
         }
         let key = route.key();
@@ -136,7 +141,7 @@ impl Azure {
     }
 
     /// Cuts a list into pages; the link to the next one carries where it starts.
-    fn page(&self, route: &Route, mut items: Vec<Value>) -> Answer {
+    fn page(&self, route: &Route, mut items: Vec<Arc<Value>>) -> Answer {
         let start = route.query.get("$skiptoken").and_then(|token| token.parse::<usize>().ok());
         let start = start.unwrap_or(0).min(items.len());
         let size = if self.options.page_size == 0 { items.len() } else { self.options.page_size };
@@ -144,9 +149,7 @@ impl Azure {
         let end = (start + size).min(all);
         items.truncate(end);
         items.drain(..start);
-        // Moved and not copied: lists are most of what is read.
-        let mut body = Value::Object(Map::from_iter([("value".to_owned(), Value::Array(items))]));
-        if end < all {
+        let next = (end < all).then(|| {
             let version = route.query.get("api-version").map_or("2025-05-01", String::as_str);
             let mut link = format!(
                 "{}{}?api-version={version}&$skipToken={end}",
@@ -157,9 +160,9 @@ impl Azure {
                     link.push_str(&format!("&{key}={}", value.replace(' ', "%20")));
                 }
             }
-            body["nextLink"] = json!(link);
-        }
-        Answer::new(200, Some(body))
+            link
+        });
+        Answer::showing(200, Shown::Page { items, next })
     }
 
     pub(crate) fn put(&mut self, route: &Route, request: &Request) -> Checked<Answer> {
@@ -201,7 +204,8 @@ impl Azure {
     }
 
     fn written(&self, key: &str, status: u16, headers: Vec<(String, String)>) -> Checked<Answer> {
-        Ok(Answer::new(status, self.view_any(key)).with_headers(headers))
+        let shown = self.view_any(key).map_or(Shown::Nothing, Shown::One);
+        Ok(Answer::showing(status, shown).with_headers(headers))
     }
 
     /// Checks and stores a whole resource; returns the headers of its operation.
@@ -448,15 +452,16 @@ fn check_preconditions(request: &Request, old: Option<&Entry>) -> Checked {
 }
 
 /// Compute's instance view is only sent to those who ask for it.
-fn hide_instance_view(route: &Route, value: &mut Value) {
-    if !matches!(route.kind().as_str(), kind::VMSS_VM | kind::VM) {
+fn hide_instance_view(route: &Route, value: &mut Arc<Value>) {
+    let has = value.pointer("/properties/instanceView").is_some();
+    if !has || !matches!(route.kind().as_str(), kind::VMSS_VM | kind::VM) {
         return;
     }
     let asked =
         route.query.get("$expand").is_some_and(|x| x.to_lowercase().contains("instanceview"));
     let status_only = route.query.get("statusonly").is_some_and(|x| x == "true");
     if !asked && !status_only {
-        properties(value).shift_remove("instanceView");
+        properties(Arc::make_mut(value)).shift_remove("instanceView");
     }
 }
 

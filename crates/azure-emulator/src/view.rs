@@ -1,6 +1,7 @@
 //! Resources as a GET shows them: what is stored, and what follows from who refers to whom.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -8,6 +9,7 @@ use crate::azure::Azure;
 use crate::json::{fill, list, list_mut, object, properties, text};
 use crate::path::{Route, kind, last, parent, spelling};
 use crate::security_group::default_rules;
+use crate::store::Entry;
 
 /// Collections of a load balancer, in Azure's spelling.
 pub(crate) const LB_COLLECTIONS: &[&str] = &[
@@ -24,19 +26,27 @@ type Back = BTreeMap<String, BTreeMap<&'static str, Vec<Value>>>;
 
 impl Azure {
     /// A resource or an element of one, by an id in any letters.
-    pub(crate) fn view_any(&self, id: &str) -> Option<Value> {
+    pub(crate) fn view_any(&self, id: &str) -> Option<Arc<Value>> {
         if let Some(value) = self.view(&id.to_lowercase()) {
             return Some(value);
         }
         let owner = self.view(&parent(id)?.to_lowercase())?;
         let collection = id.rsplit('/').nth(1)?;
         let elements = list(&owner, &["properties", spelling(collection)]);
-        crate::json::named(elements, last(id)).cloned()
+        crate::json::named(elements, last(id)).cloned().map(Arc::new)
     }
 
     /// A resource by its key.
-    pub(crate) fn view(&self, key: &str) -> Option<Value> {
-        let entry = self.store.get(key)?;
+    pub(crate) fn view(&self, key: &str) -> Option<Arc<Value>> {
+        // Views of other options than the usual ones are not kept: options may change any time.
+        let unusual = [self.options.nic_pool_addresses, self.options.late_public_ip_address];
+        if unusual.iter().any(|option| option.is_on()) {
+            return self.store.get(key).map(|entry| Arc::new(self.show(key, entry)));
+        }
+        self.store.view(key, |entry| self.show(key, entry))
+    }
+
+    fn show(&self, key: &str, entry: &Entry) -> Value {
         let mut value = entry.value.clone();
         match entry.kind.as_str() {
             kind::LB => self.show_load_balancer(&entry.id, &mut value),
@@ -76,7 +86,7 @@ impl Azure {
             }
             _ => {}
         }
-        Some(value)
+        value
     }
 
     /// `{"id"}` of the elements that refer to `id`, of the resource kinds asked for.
@@ -164,7 +174,8 @@ impl Azure {
     fn show_network(&self, key: &str, value: &mut Value) {
         let prefix = format!("{key}/subnets/");
         let keys = self.store.keys_of(kind::SUBNET, &prefix);
-        let subnets: Vec<Value> = keys.filter_map(|key| self.view(key)).collect();
+        let subnets = keys.filter_map(|key| self.store.get(key).map(|found| (key, found)));
+        let subnets: Vec<Value> = subnets.map(|(key, found)| self.show(key, found)).collect();
         properties(value).insert("subnets".to_owned(), json!(subnets));
     }
 

@@ -13,6 +13,7 @@ use azure_emulator::{Fault as AzureFault, FaultKind};
 use control::{CallId, Effect, Event, KubernetesAnswer, KubernetesCall};
 use kube_emulator::{Failure, Fault as ApiFault};
 use model::world::Kind;
+use std::sync::Arc;
 
 /// Wake-ups in a row that may lead to nothing before it counts as spinning.
 const IDLE_WAKES: u32 = 200;
@@ -256,7 +257,7 @@ impl Stage {
         let write = request.method.is_write();
         let before = if write { self.azure_view(&request) } else { None };
         let base = self.azure.options().base_url.clone();
-        let answer = self.azure.handle(wire::azure_request(&request, &base), self.now_ms);
+        let answer = self.azure.handle_shared(wire::azure_request(&request, &base), self.now_ms);
         self.azure.clear_faults();
         self.azure.clear_calls();
         self.azure.options_mut().lro_ms = usual_ms;
@@ -268,9 +269,9 @@ impl Stage {
             });
             let after = self.azure_view(&request);
             if answer.status < 300 && request.method == Method::Put {
-                self.trace.say(self.now_ms, || format!("  now {}", summary(after.as_ref())));
+                self.trace.say(self.now_ms, || format!("  now {}", summary(after.as_deref())));
             }
-            self.check_azure_write(&sent, &request, before.as_ref(), after.as_ref(), &answer);
+            self.check_azure_write(&sent, &request, before.as_deref(), after.as_deref(), &answer);
         }
         let (answer, delay) = wire::azure_answer(answer);
         let answer = if lost == Some(Side::After) { ambiguous() } else { answer };
@@ -278,11 +279,11 @@ impl Stage {
     }
 
     /// What a write writes, as it is now.
-    fn azure_view(&self, request: &Request) -> Option<serde_json::Value> {
+    fn azure_view(&self, request: &Request) -> Option<Arc<serde_json::Value>> {
         if request.method == Method::Post {
-            return self.azure.gateway(&scene::gateway());
+            return self.azure.gateway(&scene::gateway()).map(Arc::new);
         }
-        self.azure.resource(bare_path(request))
+        self.azure.shown_by_id(bare_path(request))
     }
 
     fn answer_azure(&mut self, sent: &Sent, call: CallId, answer: Answer, id: u64, delay: u64) {
@@ -322,7 +323,7 @@ impl Stage {
             services.filter(|(_, s)| s.name == *name).find(|(_, s)| s.gone_at.is_none())?;
         let body = request.body.as_ref()?.text().to_lowercase();
         let has = |text: &str| text.contains(&service.base) || text.contains(uid.as_str());
-        let standing = self.azure.resource(path).map(|r| r.to_string().to_lowercase());
+        let standing = self.azure.shown_by_id(path).map(|r| r.to_string().to_lowercase());
         let there = standing.is_some_and(|standing| has(&standing));
         let refused = (has(&body) || has(&path.to_lowercase())) && !there;
         refused.then(|| refusal(400, "InvalidRequestFormat", "on order", None))
@@ -384,7 +385,7 @@ impl Stage {
         answer
     }
 
-    pub(crate) fn service_at(&self, path: &str) -> Option<std::sync::Arc<serde_json::Value>> {
+    pub(crate) fn service_at(&self, path: &str) -> Option<Arc<serde_json::Value>> {
         let mut segments = path.split('/').skip_while(|s| *s != "namespaces").skip(1);
         let (namespace, plural, name) = (segments.next()?, segments.next()?, segments.next()?);
         (plural == "services").then_some(())?;

@@ -303,7 +303,8 @@ impl Laboratory {
                 let needed = arm::permission::needed_by(request);
                 debug_assert!(needed.is_ok(), "the Azure role does not have it: {needed:?}");
                 let base = self.azure.options().base_url.clone();
-                let answer = self.azure.handle(wire::azure_request(request, &base), self.now_ms);
+                let sent = wire::azure_request(request, &base);
+                let answer = self.azure.handle_shared(sent, self.now_ms);
                 if request.method.is_write() {
                     if let Some(inspect) = self.inspect {
                         let at = self.azure.calls().len();

@@ -351,7 +351,7 @@ impl Play {
 /// Resources without their marks, by id; a gateway's tables as two resources.
 fn snapshot(stage: &Stage) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
-    for resource in stage.azure.resources() {
+    for resource in stage.azure.shown() {
         let id = resource["id"].as_str().unwrap_or("").to_lowercase();
         all.insert(id, plain(&resource));
     }

@@ -1,11 +1,12 @@
 //! What the emulators say becomes what the controller's edge would have made of it.
 
 use arm::exchange::read_remaining;
-use arm::{Answer, Reply, Request, Target, TransportFault};
-use azure_emulator::{Answer as AzureAnswer, Fate, Request as AzureRequest};
+use arm::{Answer, Item, Page, Reply, Request, Target, TransportFault};
+use azure_emulator::{Answer as AzureAnswer, Fate, Request as AzureRequest, Shown};
 use control::{KubernetesAnswer, KubernetesCall};
 use kube_emulator::{Body, Method, Request as KubernetesRequest, Response, Store};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A request as the Azure emulator takes it; URLs lose the emulator's base.
 #[must_use]
@@ -31,6 +32,13 @@ pub fn azure_answer(answer: AzureAnswer) -> (Answer, u64) {
         answer.headers.into_iter().map(|(k, v)| (k.to_lowercase(), v)).collect();
     let header = |name: &str| headers.get(name).cloned();
     let remaining = headers.iter().flat_map(|(name, value)| read_remaining(name, value)).collect();
+    let (body, page) = match answer.shown {
+        Shown::Nothing => (answer.body, None),
+        Shown::One(one) => (Some(Arc::unwrap_or_clone(one)), None),
+        Shown::Page { items, next } => {
+            (None, Some(Page { items: items.into_iter().map(Item::Parsed).collect(), next }))
+        }
+    };
     let reply = Reply {
         status: answer.status,
         async_operation: header("azure-asyncoperation"),
@@ -39,8 +47,8 @@ pub fn azure_answer(answer: AzureAnswer) -> (Answer, u64) {
             .and_then(|s| s.parse::<u64>().ok())
             .map(|s| s * 1_000),
         remaining,
-        body: answer.body,
-        page: None,
+        body,
+        page,
     };
     fated(answer.fate, Answer::Reply(Box::new(reply)))
 }

@@ -48,13 +48,28 @@ pub(super) struct Envelope {
 impl Envelope {
     /// Takes a resource apart; `read_only` are names below `properties` that are dropped.
     pub fn open(kind: &'static str, body: &Value, read_only: &[&str]) -> Result<Self, BodyError> {
+        Self::open_around(kind, body, read_only, &[])
+    }
+
+    /// The same without the lists of these names, which [`children`] reads where they are: they
+    /// are most of a body.
+    pub fn open_around(
+        kind: &'static str,
+        body: &Value,
+        read_only: &[&str],
+        lists: &[&str],
+    ) -> Result<Self, BodyError> {
         let given = fields_of(kind, body)?;
-        let mut top = kept(given, &["properties", "etag", "name", "type", "systemData"]);
+        let typed = ["properties", "etag", "name", "type", "systemData"];
+        let mut top = kept(given, |key, _| !typed.contains(&key));
         let id = take(&mut top, "id", id_text);
         let id = id.ok_or_else(|| BodyError::new(kind, "there is no id"))?;
         let etag = given.get("etag").and_then(text).map(|t| Etag::new(&t));
-        let mut properties = properties(kind, given, read_only)
-            .map_err(|e| BodyError { id: Some(id.clone()), ..e })?;
+        let wanted = |key: &str, value: &Value| {
+            !read_only.contains(&key) && !(value.is_array() && lists.contains(&key))
+        };
+        let mut properties =
+            properties(kind, given, wanted).map_err(|e| BodyError { id: Some(id.clone()), ..e })?;
         let location = take(&mut top, "location", text).unwrap_or_else(|| Arc::from(""));
         let edge_zone = take(&mut top, "extendedLocation", edge_zone);
         let tags = take_tags(&mut top);
@@ -82,8 +97,9 @@ impl Child {
         let given = fields_of(kind, body)?;
         let name = given.get("name").and_then(text);
         let name = name.ok_or_else(|| BodyError::new(kind, "there is no name"))?;
-        let top = kept(given, &["properties", "name", "id", "etag", "type"]);
-        let mut properties = properties(kind, given, read_only)?;
+        let typed = ["properties", "name", "id", "etag", "type"];
+        let top = kept(given, |key, _| !typed.contains(&key));
+        let mut properties = properties(kind, given, |key, _| !read_only.contains(&key))?;
         drop_fields(&mut properties, &["provisioningState"]);
         Ok(Self { name, top, properties })
     }
@@ -93,16 +109,16 @@ impl Child {
     }
 }
 
-/// Reads the elements of a collection; those that are null are left out. A failure names the
-/// resource.
+/// Reads the elements of a collection of a body; those that are null are left out. A failure names
+/// the resource.
 pub(super) fn children<T>(
     owner: &ResourceId,
-    properties: &mut Object,
+    body: &Value,
     key: &str,
     read: impl Fn(&Value) -> Result<T, BodyError>,
 ) -> Result<Vec<T>, BodyError> {
-    let list = take_list(properties, key);
-    let elements = list.iter().filter(|v| !v.is_null());
+    let list = body.get("properties").and_then(|inside| inside.get(key)).and_then(Value::as_array);
+    let elements = list.into_iter().flatten().filter(|v| !v.is_null());
     let elements =
         elements.map(|v| read(v).map_err(|e| BodyError { id: Some(owner.clone()), ..e }));
     let mut all = elements.collect::<Result<Vec<T>, BodyError>>()?;
@@ -113,7 +129,7 @@ pub(super) fn children<T>(
 }
 
 pub(super) fn object(kind: &'static str, body: &Value) -> Result<Object, BodyError> {
-    Ok(kept(fields_of(kind, body)?, &[]))
+    Ok(kept(fields_of(kind, body)?, |_, _| true))
 }
 
 fn fields_of<'v>(kind: &'static str, body: &'v Value) -> Result<&'v Object, BodyError> {
@@ -121,18 +137,22 @@ fn fields_of<'v>(kind: &'static str, body: &'v Value) -> Result<&'v Object, Body
     found.ok_or_else(|| BodyError::new(kind, format!("it is {} and no object", name_of(body))))
 }
 
-/// A copy of the fields but for nulls and those of these names: what is not wanted may be large,
-/// and is not copied first.
-fn kept(fields: &Object, without: &[&str]) -> Object {
-    let wanted = fields.iter().filter(|(key, v)| !v.is_null() && !without.contains(&key.as_str()));
+/// A copy of the fields that are wanted, without nulls: what is not wanted may be large, and is not
+/// copied first.
+fn kept(fields: &Object, is_wanted: impl Fn(&str, &Value) -> bool) -> Object {
+    let wanted = fields.iter().filter(|(key, value)| !value.is_null() && is_wanted(key, value));
     wanted.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn properties(kind: &'static str, given: &Object, read_only: &[&str]) -> Result<Object, BodyError> {
+fn properties(
+    kind: &'static str,
+    given: &Object,
+    is_wanted: impl Fn(&str, &Value) -> bool,
+) -> Result<Object, BodyError> {
     match given.get("properties").filter(|found| !found.is_null()) {
         None => Ok(Object::new()),
         Some(found) => fields_of(kind, found)
-            .map(|fields| kept(fields, read_only))
+            .map(|fields| kept(fields, is_wanted))
             .map_err(|e| BodyError { reason: format!("properties: {}", e.reason), ..e }),
     }
 }

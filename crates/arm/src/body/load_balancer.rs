@@ -32,6 +32,8 @@ const FOREIGN: [(&str, ForeignCollection); 3] = [
     ("inboundNatRules", ForeignCollection::NatRule),
     ("inboundNatPools", ForeignCollection::NatPool),
 ];
+const COLLECTIONS: [&str; 4] =
+    ["frontendIPConfigurations", "backendAddressPools", "loadBalancingRules", "probes"];
 /// What a frontend, a pool or a probe says about those that refer to it.
 pub(super) const BACK_REFERENCES: [&str; 4] =
     ["loadBalancingRules", "outboundRules", "inboundNatRules", "inboundNatPools"];
@@ -44,7 +46,7 @@ const DEFAULT_INTERVAL_S: u16 = 15;
 /// The body is no object, has no id, or has a frontend, pool, rule or probe that is no object or
 /// has no name.
 pub fn read_load_balancer(body: &Value) -> Result<LoadBalancer, BodyError> {
-    let mut found = Envelope::open("load balancer", body, &[])?;
+    let mut found = Envelope::open_around("load balancer", body, &[], &COLLECTIONS)?;
     let sku = take_sku(&mut found.top, Sku::Basic);
     let id = found.id.clone();
     let p = &mut found.properties;
@@ -55,10 +57,10 @@ pub fn read_load_balancer(body: &Value) -> Result<LoadBalancer, BodyError> {
         tags: found.tags.clone(),
         sku,
         scope: take(p, "scope", text),
-        frontends: children(&id, p, "frontendIPConfigurations", read_frontend)?,
-        pools: children(&id, p, "backendAddressPools", read_pool)?,
-        rules: children(&id, p, "loadBalancingRules", read_rule)?,
-        probes: children(&id, p, "probes", read_probe)?,
+        frontends: children(&id, body, "frontendIPConfigurations", read_frontend)?,
+        pools: children(&id, body, "backendAddressPools", read_pool)?,
+        rules: children(&id, body, "loadBalancingRules", read_rule)?,
+        probes: children(&id, body, "probes", read_probe)?,
         foreign: take_foreign(p),
         provisioning: found.provisioning,
         rest: found.rest(),

@@ -25,13 +25,13 @@ const READ_ONLY: [&str; 4] = ["defaultSecurityRules", "networkInterfaces", "subn
 /// # Errors
 /// The body is no object, has no id, or has a rule that is no object or has no name.
 pub fn read_security_group(body: &Value) -> Result<SecurityGroup, BodyError> {
-    let mut found = Envelope::open("security group", body, &READ_ONLY)?;
+    let found = Envelope::open_around("security group", body, &READ_ONLY, &["securityRules"])?;
     let id = found.id.clone();
     let group = SecurityGroup {
         etag: found.etag.clone(),
         location: Arc::clone(&found.location),
         tags: found.tags.clone(),
-        rules: children(&id, &mut found.properties, "securityRules", read_rule)?,
+        rules: children(&id, body, "securityRules", read_rule)?,
         provisioning: found.provisioning,
         rest: found.rest(),
         id,

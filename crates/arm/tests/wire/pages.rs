@@ -2,7 +2,12 @@
 
 use crate::{answer, broken, request};
 use arm::{Answer, ErrorKind, Item, JsonItem, Method, Page, PageStep, Pages, Reply, Target};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn parsed(item: Value) -> Item {
+    Item::Parsed(Arc::new(item))
+}
 
 fn next(step: PageStep) -> Target {
     match step {
@@ -22,14 +27,14 @@ fn links_are_followed_whole_or_below_the_endpoint() {
     let step = pages.advance(answer(200, json!({"value": null, "nextLink": "/d?e"})));
     assert_eq!(next(step), Target::Path("/d?e".to_owned()));
     let step = pages.advance(answer(200, json!({"value": [2, 3], "nextLink": ""})));
-    assert_eq!(step, PageStep::Done(vec![Item::Parsed(json!(2)), Item::Parsed(json!(3))]));
+    assert_eq!(step, PageStep::Done(vec![parsed(json!(2)), parsed(json!(3))]));
 }
 
 #[test]
 fn one_resource_is_a_list_of_one() {
     let mut pages = Pages::start(&request(Method::Get));
     let step = pages.advance(answer(200, json!({"id": "x"})));
-    assert_eq!(step, PageStep::Done(vec![Item::Parsed(json!({"id": "x"}))]));
+    assert_eq!(step, PageStep::Done(vec![parsed(json!({"id": "x"}))]));
 }
 
 #[test]
@@ -58,8 +63,8 @@ fn items_that_are_texts_are_parsed_when_they_are_looked_at() {
     let text = r#"{"value":[{"id":"x"}],"nextLink":"/more"}"#.to_owned();
     let item = 10..20;
     assert_eq!(&text[item.clone()], r#"{"id":"x"}"#);
-    let items = std::iter::once(item).collect();
-    let page = Page { text: text.into(), items, next: Some("/more".to_owned()) };
+    let items = vec![Item::Text(text.into(), item)];
+    let page = Page { items, next: Some("/more".to_owned()) };
     let reply = Reply { status: 200, page: Some(page), ..Reply::default() };
     let step = Pages::start(&request(Method::Get)).advance(Answer::Reply(Box::new(reply)));
     let PageStep::Next { items, request } = step else { panic!("it goes on: {step:?}") };

@@ -3,7 +3,7 @@
 use crate::retry_after::{retry_after_ms, text};
 use crate::web::WebReply;
 use arm::exchange::read_remaining;
-use arm::{Method, Page, Reply};
+use arm::{Item, Method, Page, Reply};
 use bytes::Bytes;
 use http::HeaderMap;
 use serde::Deserialize;
@@ -67,7 +67,8 @@ fn page(bytes: &[u8]) -> Option<(Vec<Range<usize>>, Option<String>)> {
 /// The page with its text, which is not copied: some lists come in pages of many megabytes.
 fn whole((items, next): (Vec<Range<usize>>, Option<String>), body: Bytes) -> Option<Page> {
     let text = Arc::new(String::from_utf8(Vec::from(body)).ok()?);
-    Some(Page { text, items, next })
+    let items = items.into_iter().map(|at| Item::Text(Arc::clone(&text), at)).collect();
+    Some(Page { items, next })
 }
 
 fn remaining(headers: &HeaderMap) -> Vec<(String, u64)> {
@@ -122,7 +123,11 @@ mod tests {
             let bytes = [mark, text].concat();
             let found = page(&bytes).expect("it is a list");
             let found = whole(found, bytes.into()).expect("it is text");
-            let items: Vec<&str> = found.items.iter().map(|at| &found.text[at.clone()]).collect();
+            let text = |item: &Item| match item {
+                Item::Text(page, at) => page[at.clone()].to_owned(),
+                Item::Parsed(value) => panic!("it was parsed: {value}"),
+            };
+            let items: Vec<String> = found.items.iter().map(text).collect();
             assert_eq!(items, [r#"{"id":"x"}"#, "7"]);
             assert_eq!(found.next.as_deref(), Some("/more"));
         }

@@ -103,7 +103,7 @@ impl Gathering {
                 single(held, into, values, p, body::read_subnet);
             }
             Need::Zones => {
-                let items: Vec<Value> = values.map(Cow::into_owned).collect();
+                let items: Vec<Cow<'_, Value>> = values.collect();
                 found.zones = Fact::Known(zones(&items, &policy.location));
             }
             Need::GatewayServices => {
@@ -350,10 +350,10 @@ fn single<'v, T: PartialEq>(
 }
 
 /// The zones that the compute provider reports for a region, in its order.
-fn zones(items: &[Value], location: &str) -> Vec<Arc<str>> {
-    let array = |value: Option<&'_ Value>| -> Vec<Value> {
-        value.and_then(Value::as_array).cloned().unwrap_or_default()
-    };
+fn zones(items: &[Cow<'_, Value>], location: &str) -> Vec<Arc<str>> {
+    fn array(value: Option<&Value>) -> &[Value] {
+        value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
     let folded = |value: &Value| -> Option<String> {
         Some(value.as_str()?.chars().filter(|c| !c.is_whitespace()).collect::<String>())
     };

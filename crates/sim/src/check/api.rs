@@ -132,7 +132,7 @@ impl Stage {
                 }
                 let inside = &frontend["properties"];
                 let public = inside["publicIPAddress"]["id"].as_str();
-                let public = public.and_then(|id| self.azure.resource(id));
+                let public = public.and_then(|id| self.azure.shown_by_id(id));
                 let address = match &public {
                     Some(ip) => ip["properties"]["ipAddress"].as_str(),
                     None => inside["privateIPAddress"].as_str(),

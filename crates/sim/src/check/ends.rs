@@ -6,6 +6,7 @@ use crate::scene::{self, Layout, Outbound};
 use crate::stage::Stage;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What differs between two runs that come to the same: what Azure hands out, orders, marks.
 const BY_CHANCE: [&str; 14] = [
@@ -108,7 +109,7 @@ impl Stage {
     /// The end of a run, to be compared with another's.
     #[must_use]
     pub fn form(&self) -> Form {
-        let resources = self.azure.resources();
+        let resources: Vec<_> = self.azure.shown().collect();
         let mut words = self.names_by_chance(&resources);
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
         let rename = |text: String| {
@@ -159,7 +160,7 @@ impl Stage {
     }
 
     /// UIDs and addresses with the names that stand for them.
-    fn names_by_chance(&self, resources: &[Value]) -> Vec<(String, String)> {
+    fn names_by_chance(&self, resources: &[Arc<Value>]) -> Vec<(String, String)> {
         let mut words = Vec::new();
         for (uid, service) in &self.truth.services {
             let name = service.name.replace('/', ".");
@@ -205,7 +206,7 @@ impl Stage {
     #[must_use]
     pub fn left_over(&self, before: &BTreeSet<String>) -> Vec<String> {
         let mut left = Vec::new();
-        for resource in self.azure.resources() {
+        for resource in self.azure.shown() {
             let id = text(&resource["id"]).to_owned();
             // The NICs of a scale set's machine come to light with its first write.
             if id.contains("/virtualMachines/") && id.contains("/networkInterfaces/") {
@@ -244,7 +245,7 @@ impl Stage {
 
     /// Resources that Azure has not finished with.
     fn unfinished(&self) -> Vec<String> {
-        let all = self.azure.resources();
+        let all: Vec<_> = self.azure.shown().collect();
         let open = all
             .iter()
             .filter(|r| !matches!(text(&r["properties"]["provisioningState"]), "Succeeded" | ""));
@@ -295,7 +296,7 @@ impl Stage {
     /// Ids of all resources, lower case.
     #[must_use]
     pub fn ids(&self) -> BTreeSet<String> {
-        self.azure.resources().iter().map(|r| text(&r["id"]).to_lowercase()).collect()
+        self.azure.shown().map(|r| text(&r["id"]).to_lowercase()).collect()
     }
 
     /// L4 at the end: Services whose status does not say what stands.
