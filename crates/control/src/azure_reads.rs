@@ -9,7 +9,7 @@ use crate::event::Leadership;
 use crate::gateway::Inheritance;
 use crate::keep;
 use crate::lists::{Coming, LeftOut};
-use arm::error::ErrorKind;
+use arm::error::{ArmError, ErrorKind};
 use arm::page::{PageStep, Pages};
 use arm::{Answer, Request};
 use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Sku};
@@ -32,6 +32,12 @@ const LONGEST_BUSY_MS: u64 = 30_000;
 
 /// How long the look for drift gives way to other reads.
 const LONGEST_DRIFT_WAIT_MS: u64 = 120_000;
+
+/// The status for a token that has expired, or is none.
+const UNAUTHORIZED: u16 = 401;
+
+/// Refusals in a row after which a region's zones count as unreadable.
+const ZONES_PATIENCE: u32 = 4;
 
 /// How far lists have come that may be older than what another process wrote before us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +110,14 @@ impl Read {
         }
         self.wait_until_ms.or_else(|| self.read_ms.map(|at| at + interval_ms))
     }
+}
+
+/// Whether planning goes on without what was refused. An expired token says nothing of what was
+/// asked for. Public IPs and frontends that were made without zones never get any: zones count as
+/// unreadable once nothing else than a missing right explains it.
+fn is_lasting(error: &ArmError, need: &Need, failures: u32) -> bool {
+    let patience = if *need == Need::Zones { ZONES_PATIENCE } else { 1 };
+    error.kind == ErrorKind::Forbidden && error.status != UNAUTHORIZED && failures >= patience
 }
 
 impl Controller {
@@ -399,10 +413,11 @@ impl Controller {
                     return;
                 }
                 read.failures += 1;
+                let failures = read.failures;
                 let wait = backoff::after(read.failures, error.retry_after_ms);
                 read.wait_until_ms = Some(now_ms + wait);
                 read.reason = Some(Arc::from(format!("{}: {}", error.code, error.message)));
-                if error.kind == ErrorKind::Forbidden {
+                if is_lasting(&error, need, failures) {
                     if let Need::PublicIps(group) | Need::PrivateLinks(group) = need {
                         self.world.azure.absent_groups.remove(group);
                     }

@@ -138,3 +138,39 @@ fn a_service_that_goes_back_while_its_move_is_under_way_is_not_programmed() {
     assert!(lab.settle(DAY_MS));
     assert_eq!(addressed(&lab), (1, 0));
 }
+
+fn zones_refused(status: u16, times: u64) -> Laboratory {
+    let mut lab = laboratory(&json!({}));
+    let (code, message) = ("AuthorizationFailed".to_owned(), "on order".to_owned());
+    let headers = Vec::new();
+    let kind = FaultKind::Status { status, code, message, retry_after_s: None, headers };
+    let fault = Fault::new(kind).on_method("GET").on_path("Microsoft.Compute$").expect("it parses");
+    lab.azure.add_fault(fault.times(times));
+    create(&mut lab, service(0));
+    lab
+}
+
+fn zones_of_ips(lab: &Laboratory) -> Vec<serde_json::Value> {
+    let all = lab.azure.resources_of("Microsoft.Network/publicIPAddresses");
+    let ours = all.iter().filter(|ip| ip["tags"]["k8s-azure-service"].is_string());
+    ours.map(|ip| ip["zones"].clone()).collect()
+}
+
+#[test]
+fn a_refusal_that_passes_makes_no_public_ip_without_zones() {
+    for (status, times) in [(401, 1), (401, 8), (403, 1), (403, 3)] {
+        let mut lab = zones_refused(status, times);
+        assert!(lab.settle(DAY_MS));
+        assert_eq!(zones_of_ips(&lab), [json!(["1", "2", "3"])], "{times} times {status}");
+    }
+}
+
+#[test]
+fn where_zones_may_not_be_read_a_service_goes_without_after_a_few_seconds() {
+    let mut lab = zones_refused(403, u64::MAX);
+    // 1, 2 and 4 s of waiting, beside which nothing takes long.
+    lab.pass(6_900);
+    assert_eq!(zones_of_ips(&lab), [json!(null); 0]);
+    lab.pass(3_000);
+    assert_eq!(zones_of_ips(&lab), [json!(null)]);
+}
