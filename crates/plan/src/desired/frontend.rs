@@ -284,6 +284,12 @@ pub(crate) fn status(draft: &Draft<'_>, intent: &Intent, family: Family) -> Opti
     addresses.into_iter().find(|a| Family::of(*a) == family)
 }
 
+/// Whether a Service's status tells a frontend's address.
+pub(crate) fn is_told(draft: &Draft<'_>, intent: &Intent, frontend: &Frontend) -> bool {
+    let address = address_of(draft, frontend);
+    address.is_some_and(|a| status(draft, intent, Family::of(a)) == Some(a))
+}
+
 /// The address that clients of a frontend use, where Azure has allocated it.
 pub(crate) fn address_of(draft: &Draft<'_>, frontend: &Frontend) -> Option<IpAddr> {
     match &frontend.address {

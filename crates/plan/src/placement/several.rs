@@ -147,11 +147,13 @@ impl Choice<'_> {
             Exposure::Internal => Exposure::Public,
         };
         let all = 0..self.configs.len();
-        let active: Vec<Index> = all
+        // It may be on two: a dead process's write came after its successor had placed it anew.
+        let (told, untold): (Vec<Index>, Vec<Index>) = all
             .clone()
             .filter(|at| is_on(at, intent.exposure))
-            .chain(all.filter(|at| is_on(at, other)))
-            .collect();
+            .partition(|at| self.is_told(draft, intent, *at));
+        let elsewhere = all.filter(|at| is_on(at, other));
+        let active: Vec<Index> = told.into_iter().chain(untold).chain(elsewhere).collect();
         let eligible = self.eligible(draft, intent, &active)?;
         let shared = anchors(intent, chosen);
         let held = shared.into_iter().find_map(|a| self.anchors.get(&(intent.exposure, a)));
@@ -177,6 +179,14 @@ impl Choice<'_> {
             };
         }
         self.choose(&eligible, intent.exposure)
+    }
+
+    /// Whether a Service's status tells the address of a frontend that it has on a load balancer.
+    fn is_told(&self, draft: &Draft<'_>, intent: &Intent, at: Index) -> bool {
+        let balancer = draft.balancers().and_then(|all| all.get(self.id(at, intent.exposure)));
+        let own = balancer.into_iter().flat_map(|b| &b.frontends);
+        let mut own = own.filter(|f| draft.owner_of(&f.name) == Some(&intent.uid));
+        own.any(|f| frontend::is_told(draft, intent, f))
     }
 
     /// Whether somebody else wants to keep an address where it is.

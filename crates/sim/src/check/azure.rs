@@ -8,6 +8,7 @@ use crate::stage::{Rightful, Sent, Stage};
 use crate::tally::count;
 use arm::{Body, Method, Request};
 use azure_emulator::Answer;
+use kube_emulator::ObjectRef;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -172,15 +173,39 @@ impl Stage {
         }
         for name in was.keys().filter(|name| !is.contains_key(*name)) {
             let key = (balancer.clone(), name.clone());
-            let Some((_, at)) = self.ledger.addresses.remove(&key) else { continue };
+            let Some((address, at)) = self.ledger.addresses.remove(&key) else { continue };
             let Some(owner) = self.owner_of_frontend(&balancer, name) else { continue };
             let Some(service) = self.truth.services.get(&owner) else { continue };
             let known = service.edited_at <= write.sent.services;
-            if service.wants && at == service.edited_at && known && !self.hands_are_near() {
+            let asked = !service.wants || at != service.edited_at || !known;
+            let spare =
+                self.stands_elsewhere(&balancer, name) && !self.is_told(&service.name, &address);
+            if !asked && !spare && !self.hands_are_near() {
                 let text = format!("frontend {name} of {} was taken away unasked", service.name);
                 self.fail("S3", text);
             }
         }
+    }
+
+    /// Whether a frontend stands on another load balancer of the same side, too: a write of a dead
+    /// process came after its successor had placed the Service anew. One of the two has to go.
+    fn stands_elsewhere(&self, balancer: &str, frontend: &str) -> bool {
+        let side = |id: &str| id.ends_with("-internal");
+        self.azure.resources_of("Microsoft.Network/loadBalancers").iter().any(|other| {
+            let id = other["id"].as_str().unwrap_or("").to_lowercase();
+            let other_place = id != balancer && side(&id) == side(balancer);
+            other_place && parts(other, "frontendIPConfigurations").contains_key(frontend)
+        })
+    }
+
+    /// Whether a Service's status tells an address.
+    fn is_told(&self, service: &str, address: &str) -> bool {
+        let (namespace, name) = service.split_once('/').unwrap_or(("", service));
+        let object = self.kubernetes.get(ObjectRef::new("services", namespace, name));
+        object.is_ok_and(|object| {
+            let told = object["status"]["loadBalancer"]["ingress"].as_array();
+            told.into_iter().flatten().any(|entry| entry["ip"].as_str() == Some(address))
+        })
     }
 
     /// S4: the finalizer is there before anything of a Service is in Azure.

@@ -3,13 +3,14 @@
 use super::{change, on, policy, pool, service, settle, two, uid};
 use crate::annotation::PREFIX;
 use crate::fixture;
-use model::azure::{PrivateLinkPolicy, Rest, Subnet};
-use model::kubernetes::{SERVICE_FINALIZER, Service, TrafficPolicy};
+use model::azure::{FrontendAddress, LoadBalancer, PrivateLinkPolicy, Rest, Subnet};
+use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, TrafficPolicy};
 use model::policy::Layout;
 use model::report::{ServiceReport, State};
 use model::world::{Fact, Need};
 use model::{Group, Policy, World};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 const INTERNAL: (&str, &str) = ("azure-load-balancer-internal", "true");
@@ -171,4 +172,44 @@ fn a_service_goes_to_the_balancer_that_has_the_address_it_is_to_share() {
     let report = idle(&world, &policy, 2);
     assert_eq!(report.addresses, [Arc::from(PINNED.1)]);
     assert_eq!(report.state, State::Waiting, "its status is to be written");
+}
+
+/// A process died with a write under way, its successor placed the Service elsewhere, and then the
+/// write came after all: the address that people were told of stays, whichever load balancer has it.
+#[test]
+fn a_service_on_two_balancers_keeps_the_one_that_its_status_tells_of() {
+    let policy = policy(Layout::Several(two()));
+    let places = [("kubernetes-internal", [10, 0, 200, 1]), ("lb2-internal", [10, 0, 200, 2])];
+    for (name, address) in places {
+        let mut world = world(vec![claimed(1, &[INTERNAL])]);
+        settle(&mut world, &policy);
+        let one = super::balancer(&world, places[0].0).expect("there");
+        let stand = |(name, address): (&str, [u8; 4])| {
+            let mut copy = LoadBalancer::clone(one);
+            copy.id = policy.balancer_id(name);
+            for rule in &mut copy.rules {
+                for id in [&mut rule.frontend, &mut rule.pool, &mut rule.probe] {
+                    let Some(of_one) = id.take() else { continue };
+                    let parts: Vec<&str> = of_one.as_str().rsplit('/').take(2).collect();
+                    let [part, collection] = parts[..] else { panic!("{of_one} is no part") };
+                    *id = Some(copy.id.child(collection, part));
+                }
+            }
+            for frontend in &mut copy.frontends {
+                if let FrontendAddress::Private { address: at, .. } = &mut frontend.address {
+                    *at = Some(address.into());
+                }
+            }
+            (copy.id.clone(), Arc::new(copy))
+        };
+        let both: BTreeMap<_, _> = places.into_iter().map(stand).collect();
+        world.azure.balancers = Fact::Known(both);
+        let told: IpAddr = address.into();
+        let ingress = vec![Ingress { ip: Some(told.to_string().into()), hostname: None }];
+        change(&mut world, Service { ingress, ..claimed(1, &[INTERNAL]) });
+        settle(&mut world, &policy);
+        assert_eq!(on(&world, name), [1]);
+        let report = idle(&world, &policy, 1);
+        assert_eq!(report.addresses, [Arc::from(told.to_string())]);
+    }
 }
