@@ -93,6 +93,16 @@ fn drop_rules_to_nodes(group: &mut Value) {
     }
 }
 
+/// Takes the DNS label out. Without the annotation it stays as it was: a Service that was asked for
+/// one and is not any more has it, and one that was made later never had it.
+fn drop_label(ip: &mut Value) {
+    for (place, key) in [("/properties", "dnssettings"), ("/tags", "k8s-azure-dns-label-service")] {
+        if let Some(fields) = ip.pointer_mut(place).and_then(Value::as_object_mut) {
+            fields.shift_remove(key);
+        }
+    }
+}
+
 fn is_node(value: &Value) -> bool {
     value.as_str().is_some_and(|address| address.starts_with("10.224."))
 }
@@ -134,6 +144,9 @@ impl Stage {
                 continue;
             }
             if let Some(mut tidied) = renamed(resource) {
+                if id.contains("/publicIPAddresses/") && !self.has_label_asked_for(resource) {
+                    drop_label(&mut tidied);
+                }
                 if id.contains("/virtualMachines/") {
                     tidied = pools_of(&tidied);
                 }
@@ -157,6 +170,17 @@ impl Stage {
             form.insert(key, rename(format!("{finalizers} {ingress}")));
         }
         form
+    }
+
+    /// Whether a Service that has a public IP asks for a DNS label.
+    fn has_label_asked_for(&self, ip: &Value) -> bool {
+        let users = text(&ip["tags"]["k8s-azure-service"]);
+        self.kubernetes.list("services", None).iter().any(|service| {
+            let meta = &service["metadata"];
+            let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
+            let asks = &meta["annotations"]["service.beta.kubernetes.io/azure-dns-label-name"];
+            asks.is_string() && users.split(',').any(|user| user == name)
+        })
     }
 
     /// UIDs and addresses with the names that stand for them.
