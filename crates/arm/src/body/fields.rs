@@ -66,7 +66,8 @@ impl Envelope {
         let id = id.ok_or_else(|| BodyError::new(kind, "there is no id"))?;
         let etag = given.get("etag").and_then(text).map(|t| Etag::new(&t));
         let wanted = |key: &str, value: &Value| {
-            !read_only.contains(&key) && !(value.is_array() && lists.contains(&key))
+            let read_apart = value.is_array() && lists.contains(&key);
+            !read_apart && !read_only.contains(&key)
         };
         let mut properties =
             properties(kind, given, wanted).map_err(|e| BodyError { id: Some(id.clone()), ..e })?;
