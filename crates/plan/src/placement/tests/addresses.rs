@@ -175,7 +175,7 @@ fn a_service_goes_to_the_balancer_that_has_the_address_it_is_to_share() {
 }
 
 /// A process died with a write under way, its successor placed the Service elsewhere, and then the
-/// write came after all: the address that people were told of stays, whichever load balancer has it.
+/// write came after all: the address that people were told of stays, wherever it is.
 #[test]
 fn a_service_on_two_balancers_keeps_the_one_that_its_status_tells_of() {
     let policy = policy(Layout::Several(two()));
