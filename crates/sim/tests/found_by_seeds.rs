@@ -138,3 +138,37 @@ fn a_service_that_goes_back_while_its_move_is_under_way_is_not_programmed() {
     assert!(lab.settle(DAY_MS));
     assert_eq!(addressed(&lab), (1, 0));
 }
+
+fn told(lab: &Laboratory) -> usize {
+    let services = lab.kubernetes.list("services", None);
+    services.iter().filter(|s| !s["status"]["loadBalancer"]["ingress"].is_null()).count()
+}
+
+#[test]
+fn an_address_is_not_told_while_an_operation_that_nobody_follows_may_still_be_canceled() {
+    for changed in ["loadBalancers/kubernetes$", "networkSecurityGroups/nsg$"] {
+        let mut lab = laboratory(&json!({}));
+        create(&mut lab, service(0));
+        assert!(lab.settle(DAY_MS));
+        let code = "CanceledAndSupersededDueToAnotherOperation".to_owned();
+        let canceled = Fault::new(FaultKind::OperationCanceled { code });
+        lab.azure.add_fault(canceled.on_method("PUT").on_path(changed).expect("it parses"));
+        lab.azure.options_mut().lro_ms = 60_000;
+        lab.azure.clear_calls();
+        create(&mut lab, service(1));
+        let kind = changed.split('/').next().unwrap_or(changed);
+        let sent = |lab: &Laboratory| {
+            lab.azure.calls().iter().any(|c| c.is_write() && c.path.contains(kind))
+        };
+        while !sent(&lab) {
+            lab.pass(1_000);
+        }
+        // Whoever comes next sees what was asked for, and that it is being changed.
+        lab.restart();
+        lab.azure.options_mut().lro_ms = 0;
+        lab.pass(30_000);
+        assert_eq!(told(&lab), 1, "{changed}: what was there before is about to come back");
+        assert!(lab.settle(DAY_MS));
+        assert_eq!((told(&lab), addressed(&lab)), (2, (2, 0)));
+    }
+}
