@@ -144,6 +144,15 @@ impl Controller {
         }
     }
 
+    /// When reads need attention without an answer. One that waits for the end of a write is looked
+    /// at when that comes: until then its time may be over, and waking for it would be spinning.
+    pub(crate) fn wake_reads_ms(&self) -> impl Iterator<Item = u64> {
+        let ready =
+            |(need, read): &(&Need, &Read)| read.under_way.is_some() || !self.is_in_flux(need);
+        let interval_ms = self.options.check_interval_ms;
+        self.reads.iter().filter(ready).filter_map(move |(_, read)| read.wake_ms(interval_ms))
+    }
+
     fn read(&mut self, need: Need, urgency: Urgency, now_ms: u64) {
         let correlation = self.correlation();
         let request = observe::need::request(&need, &self.policy, &correlation);

@@ -385,7 +385,7 @@ impl Controller {
     pub fn next_wake_ms(&self) -> Option<u64> {
         let lanes = self.lanes.values().filter_map(Lane::wake_ms);
         let gathered = self.gathered_ms().into_iter();
-        let reads = self.reads.values().filter_map(|r| r.wake_ms(self.options.check_interval_ms));
+        let reads = self.wake_reads_ms();
         let holds = self.world.holds.values().filter_map(|h| h.until_ms);
         let objects = self.objects.values().filter_map(|o| o.wait_until_ms);
         let queue = self.queue.wake_ms.into_iter();

@@ -9,7 +9,7 @@ use crate::gates;
 use crate::said::timestamp;
 use model::ServiceUid;
 use model::kubernetes::{
-    Claim, Condition, EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_CONDITION,
+    Claim, Condition, EGRESS_MARKS, Ingress, Node, POD_FINALIZER, Pod, SERVICE_CONDITION,
     SERVICE_FINALIZER, Service, Wish,
 };
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
@@ -66,6 +66,7 @@ impl Controller {
             }
             _ => {}
         }
+        let nodes = self.nodes_of(&fact);
         let begun = self.is_listing() && !matches!(fact, KubernetesFact::ListEnd(_));
         let gated = self.gate_subject(&fact);
         let stir = self.stir(&fact);
@@ -73,6 +74,7 @@ impl Controller {
             == Applied::Changed
         {
             self.dirty |= !begun;
+            self.notice_lost_addresses(&nodes);
             self.follow_gates(gated, now_ms);
             self.time(stir, now_ms);
         }
@@ -135,6 +137,28 @@ impl Controller {
             _ => false,
         };
         self.read_known_again(machines);
+    }
+
+    /// The nodes that a fact may take away or change, as they are known before it.
+    fn nodes_of(&self, fact: &KubernetesFact) -> Vec<Arc<Node>> {
+        let held = &self.world.kubernetes.nodes;
+        match fact {
+            KubernetesFact::Node(node) => held.get(&node.name).cloned().into_iter().collect(),
+            KubernetesFact::NodeGone(name) => held.get(name).cloned().into_iter().collect(),
+            KubernetesFact::ListEnd(Kind::Nodes) => held.values().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// An address that a node no longer has may still be open, and a pool that held it may lose it.
+    fn notice_lost_addresses(&mut self, before: &[Arc<Node>]) {
+        let held = &self.world.kubernetes.nodes;
+        for node in before {
+            let now = held.get(&node.name);
+            let lost =
+                node.addresses.iter().filter(|a| now.is_none_or(|n| !n.addresses.contains(a)));
+            self.world.shown.extend(lost);
+        }
     }
 
     /// A Service vanished although its finalizer should have kept it: what it has is nobody's.

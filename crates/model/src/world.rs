@@ -221,8 +221,8 @@ pub struct World {
     /// Frontend names (base names) that were seen without a Service in two complete lists in a
     /// row: their Service is gone without having been waited for.
     pub abandoned: BTreeSet<Arc<str>>,
-    /// Addresses that Services showed in their status since this process started and no longer
-    /// do: what is open for them was opened for us.
+    /// Addresses that Services showed in their status, or nodes had, since this process started and
+    /// no longer do: what is open for them was opened for us.
     pub shown: BTreeSet<IpAddr>,
     /// Addresses of nodes that have drained for the time allowed.
     pub drained: BTreeSet<IpAddr>,

@@ -6,6 +6,7 @@ use crate::draft::{Draft, Stance, Traces};
 use crate::intent::Intent;
 use crate::name;
 use crate::placement::Placement;
+use model::azure::Provisioning;
 use model::kubernetes::{
     Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
 };
@@ -105,8 +106,9 @@ fn address(
     // where nothing is left to change because its owner went back to an earlier wish.
     let sent = draft.world.in_flight.iter().filter(|(_, f)| f.causes.contains(&intent.uid));
     let sent: Vec<Wait> = sent.map(|(id, _)| Wait::Writing(id.clone())).collect();
+    let unsure = unsure(draft, placement, intent, &all);
     let Some(case) = draft.cases.get_mut(&intent.uid) else { return };
-    case.waits.extend(sent);
+    case.waits.extend(sent.into_iter().chain(unsure));
     case.addresses.clone_from(&all);
     let list: Vec<Ingress> = if complete && case.waits.is_empty() {
         all.into_iter().map(|ip| Ingress { ip: Some(ip), hostname: None }).collect()
@@ -123,6 +125,29 @@ fn address(
         case.waits.insert(Wait::Status);
         draft.writes.push(write);
     }
+}
+
+/// What an address that is not in the status yet leads through and Azure is still changing, on
+/// account of a write of which nobody awaits the end any more. Until it has ended the resource
+/// shows what was asked for, and an operation that is canceled puts back what was there before.
+fn unsure(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+    addresses: &[Arc<str>],
+) -> Vec<Wait> {
+    let told = &draft.cases[&intent.uid].service.ingress;
+    let is_told = |address: &Arc<str>| told.iter().any(|i| i.ip.as_ref() == Some(address));
+    if addresses.iter().all(is_told) {
+        return Vec::new();
+    }
+    let seats = placement.balancers.iter().filter(|(_, seats)| seats.has(&intent.uid));
+    let balancers = seats.filter_map(|(id, _)| draft.balancers()?.get(id));
+    let states = balancers.map(|balancer| (&balancer.id, balancer.provisioning));
+    let group = draft.world.azure.security_group.known().and_then(Option::as_ref);
+    let states = states.chain(group.map(|group| (&group.id, group.provisioning)));
+    let busy = states.filter(|(_, state)| *state == Provisioning::Busy);
+    busy.map(|(id, _)| Wait::Writing(id.clone())).collect()
 }
 
 /// A Service that keeps what it has shows the addresses that it has.

@@ -153,6 +153,7 @@ impl Stage {
             process: number,
             epoch: process.epoch,
             at_ms: self.now_ms,
+            leaves_ms: self.now_ms,
             nodes: view(Kind::Nodes),
             services: view(Kind::Services),
             term: self.lease.term,
@@ -161,7 +162,7 @@ impl Stage {
     }
 
     fn send(&mut self, number: usize, effect: Effect) {
-        let sent = self.sent(number);
+        let mut sent = self.sent(number);
         let allowed = self.processes[number].may_write(self.now_ms)
             || self.mutant.as_ref().is_some_and(|m| m.ignores_lease());
         self.numbers.1 += 1;
@@ -182,6 +183,7 @@ impl Stage {
             process.paused_until = process.paused_until.max(self.now_ms + pause_ms);
         }
         let start = self.processes[number].paused_until.max(self.now_ms);
+        sent.leaves_ms = start;
         match effect {
             Effect::Azure { call, request } => {
                 let write = request.method.is_write();

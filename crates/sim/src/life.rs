@@ -67,6 +67,7 @@ impl Stage {
     /// A process dies and another starts in its place. `how` goes into the trace.
     pub fn kill(&mut self, number: usize, how: &str) {
         self.trace.say(self.now_ms, || format!("process {number} dies: {how}"));
+        self.drop_unsent(number);
         let old = &self.processes[number];
         let hold = if old.hold == Hold::Always { Hold::Always } else { Hold::Not };
         let epoch = old.epoch + 1;
@@ -77,6 +78,19 @@ impl Stage {
             mutant.restart();
         }
         self.arrange_watches();
+    }
+
+    /// What a process that stands still has not sent yet dies with it; what it sent goes on.
+    fn drop_unsent(&mut self, number: usize) {
+        let now_ms = self.now_ms;
+        let before = self.queue.len();
+        self.queue.retain(|_, happening| match happening {
+            Happening::AzureArrives(sent, ..) | Happening::ApiArrives(sent, ..) => {
+                sent.process != number || sent.leaves_ms <= now_ms
+            }
+            _ => true,
+        });
+        self.busy -= (before - self.queue.len()) as u64;
     }
 
     /// A process ends for good, and what it sent is still on its way.

@@ -33,6 +33,8 @@ pub struct Sent {
     pub epoch: u64,
     /// When.
     pub at_ms: u64,
+    /// When it leaves the process, which may stand still before.
+    pub leaves_ms: u64,
     /// Up to which revision it knew nodes.
     pub nodes: u64,
     /// Up to which revision it knew Services.
@@ -148,10 +150,10 @@ pub struct Stage {
     pub(crate) swapped: BTreeMap<u64, Happening>,
     pub(crate) scene: Scene,
     pub(crate) policy: Policy,
-    queue: BTreeMap<(u64, u64), Happening>,
+    pub(crate) queue: BTreeMap<(u64, u64), Happening>,
     sequence: u64,
     /// Happenings in the queue that are more than waiting.
-    busy: u64,
+    pub(crate) busy: u64,
     seen_revision: u64,
     /// Happenings since time last passed.
     at_once: u32,

@@ -3,6 +3,7 @@
 mod support;
 
 use azure_emulator::{Fault, FaultKind, Request};
+use kube_emulator::ObjectRef;
 use model::Group;
 use model::report::State;
 use serde_json::json;
@@ -173,4 +174,69 @@ fn where_zones_may_not_be_read_a_service_goes_without_after_a_few_seconds() {
     assert_eq!(zones_of_ips(&lab), [json!(null); 0]);
     lab.pass(3_000);
     assert_eq!(zones_of_ips(&lab), [json!(null)]);
+}
+
+fn told(lab: &Laboratory) -> usize {
+    let services = lab.kubernetes.list("services", None);
+    services.iter().filter(|s| !s["status"]["loadBalancer"]["ingress"].is_null()).count()
+}
+
+#[test]
+fn an_address_is_not_told_while_an_operation_that_nobody_follows_may_still_be_canceled() {
+    for changed in ["loadBalancers/kubernetes$", "networkSecurityGroups/nsg$"] {
+        let mut lab = laboratory(&json!({}));
+        create(&mut lab, service(0));
+        assert!(lab.settle(DAY_MS));
+        let code = "CanceledAndSupersededDueToAnotherOperation".to_owned();
+        let canceled = Fault::new(FaultKind::OperationCanceled { code });
+        lab.azure.add_fault(canceled.on_method("PUT").on_path(changed).expect("it parses"));
+        lab.azure.options_mut().lro_ms = 60_000;
+        lab.azure.clear_calls();
+        create(&mut lab, service(1));
+        let kind = changed.split('/').next().unwrap_or(changed);
+        let sent = |lab: &Laboratory| {
+            lab.azure.calls().iter().any(|c| c.is_write() && c.path.contains(kind))
+        };
+        while !sent(&lab) {
+            lab.pass(1_000);
+        }
+        // Whoever comes next sees what was asked for, and that it is being changed.
+        lab.restart();
+        lab.azure.options_mut().lro_ms = 0;
+        lab.pass(30_000);
+        assert_eq!(told(&lab), 1, "{changed}: what was there before is about to come back");
+        assert!(lab.settle(DAY_MS));
+        assert_eq!((told(&lab), addressed(&lab)), (2, (2, 0)));
+    }
+}
+
+#[test]
+fn a_gone_nodes_address_is_closed_although_azure_lost_the_pool_that_held_it() {
+    let mut lab = laboratory(&json!({}));
+    let mut web = service(0);
+    let off = "service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip";
+    web["metadata"]["annotations"] = json!({off: "true"});
+    create(&mut lab, web);
+    assert!(lab.settle(DAY_MS));
+    let leads_to_gone = |lab: &Laboratory| {
+        let group = lab.azure.resource(&network("networkSecurityGroups/nsg"));
+        group.expect("it is there").to_string().contains("\"10.224.0.4\"")
+    };
+    assert!(leads_to_gone(&lab));
+    lab.azure.add_fault(refused(409, "ScopeLocked", "networkSecurityGroups/nsg$"));
+    let now = lab.now_ms;
+    let node = ObjectRef::new("nodes", "", "vmss000000");
+    lab.kubernetes.delete(node, now).expect("the node is deleted");
+    lab.pass(1_000);
+    // The pool holds the address until the security group is closed, and Azure loses it.
+    let loses = Fault::new(FaultKind::SucceedsButLosesPool).on_method("PUT");
+    lab.azure.add_fault(loses.on_path("loadBalancers/kubernetes$").expect("it parses"));
+    let body = json!({"metadata": {"annotations":
+        {"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "10"}}});
+    patch(&mut lab, "services", "default", "web-0000", body);
+    lab.pass(30_000);
+    assert!(leads_to_gone(&lab));
+    lab.azure.clear_faults();
+    assert!(lab.settle(DAY_MS));
+    assert!(!leads_to_gone(&lab), "nobody knows any more whose address that was");
 }

@@ -7,7 +7,7 @@ use sim::process::{Hold, LEASE_MS, RENEW_MS, RETRY_MS};
 use sim::scene::{LAYOUTS, Layout, Outbound, Scene, objects};
 use sim::stage::Stage;
 use sim::swarm::Pace;
-use sim::weather::Weather;
+use sim::weather::{Script, Weather};
 
 const LIMIT_MS: u64 = 30 * 60_000;
 
@@ -96,6 +96,26 @@ fn a_holder_that_stood_still_too_long_does_not_send() {
     ends_well(&mut stage);
     assert_eq!(stage.tally.azure_writes, writes, "the other has done it");
     assert_eq!(stage.processes[0].hold, Hold::Not);
+}
+
+/// What had left the process arrives; what it had not sent yet dies with it.
+#[test]
+fn what_a_process_that_stands_still_has_not_sent_is_never_sent_when_it_dies() {
+    let mut stood_still = 0;
+    for call in 1..=20 {
+        let scene = Scene { layout: Layout::Single, nodes: 3, outbound: Outbound::None, uids: 7 };
+        let pace = Pace { azure_ms: 50, api_ms: 10, watch_ms: 5, operation_ms: 200 };
+        let script = Script { pause: Some((call, 60_000)), ..Script::default() };
+        let mut stage = Stage::new(scene, pace, Weather::Scripted(script), 1);
+        ask(&mut stage, 0);
+        stage.advance(stage.now_ms + 30_000);
+        stood_still += u64::from(stage.processes[0].paused_until > stage.now_ms);
+        stage.end(0, Ending::Crashed);
+        let writes = stage.tally.azure_writes;
+        stage.advance(stage.now_ms + 120_000);
+        assert_eq!(stage.tally.azure_writes, writes, "it stood still at call {call}");
+    }
+    assert!(stood_still > 10, "{stood_still}");
 }
 
 /// Before every write of small scenarios.

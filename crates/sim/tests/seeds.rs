@@ -33,6 +33,19 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (2_840, Profile::All, "a token expired while zones were read: public IPs without zones"),
     (912, Profile::All, "judged one of two places as taken away unasked"),
     (547, Profile::All, "compared a DNS label that no Service asks for any more"),
+    (281_192_053, Profile::All, "status told an address while its write could still be canceled"),
+    (3_278, Profile::All, "the same after a restart"),
+    (3_192, Profile::All, "a table that is read after a write was waited for by waking"),
+    (3_928, Profile::All, "the same with the other table"),
+    (2_219, Profile::All, "a Pod lost the mark of an egress gateway before another Pod had it"),
+    (4_438, Profile::All, "a node that was going left its pool for one that took it no more"),
+    (
+        5_448,
+        Profile::All,
+        "Azure lost the pool that remembered the address of a node that was gone",
+    ),
+    (4_496, Profile::All, "a process that stood still and died sent a request all the same"),
+    (4_641, Profile::All, "compared a DNS label that no Service asks for any more"),
 ];
 
 fn holds(seed: u64, settings: &Settings) {

@@ -283,3 +283,34 @@ fn a_read_that_is_older_than_a_write_does_not_undo_it() {
     run.go(vec![slice("4", &[1, 2])]);
     assert_eq!(run.cloud.writes, ["POST updateaddresslocations"; 2]);
 }
+
+#[test]
+fn a_table_that_is_read_after_a_write_is_not_waited_for_by_waking() {
+    let mut run = Run::new();
+    run.go(cluster());
+    // A write of the addresses is under way, and its answer does not come.
+    let event = Event::Kubernetes(slice("2", &[1, 2]));
+    let sent = run.controller.step([event], run.now_ms);
+    let calls = |effects: &[Effect]| {
+        effects.iter().filter(|effect| !matches!(effect, Effect::Say(_))).count()
+    };
+    assert_eq!(calls(&sent), 1, "{sent:#?}");
+    // Another write's outcome is not known: nobody knows the tables any more.
+    run.controller.forget_tables();
+    let need = model::world::Need::GatewayServices;
+    let read = run.controller.step([], run.now_ms);
+    let lists = read.iter().filter(|effect| matches!(effect, Effect::Azure { .. })).count();
+    assert_eq!(lists, 1, "the table that is not being written: {need:?} {read:#?}");
+    let later_ms = run.now_ms + 2 * run.controller.options.check_interval_ms;
+    for effect in read {
+        let events = run.answer(effect);
+        run.controller.step(events, run.now_ms);
+    }
+    let mut due = run.controller.step([], later_ms);
+    while !due.is_empty() {
+        let events: Vec<Event> = due.drain(..).flat_map(|effect| run.answer(effect)).collect();
+        due = run.controller.step(events, later_ms);
+    }
+    let wake_ms = run.controller.next_wake_ms();
+    assert!(wake_ms.is_none_or(|at| at > later_ms), "{wake_ms:?} is over at {later_ms}");
+}

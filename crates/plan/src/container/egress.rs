@@ -19,6 +19,9 @@ use std::sync::Arc;
 pub(super) struct Groups {
     /// Gateways that no Pod wants and of which something is left.
     pub leaving: BTreeSet<Arc<str>>,
+    /// Gateways that only Pods which do not want them any more are marked for: whoever wants them
+    /// has yet to be.
+    pub bequeathed: BTreeSet<Arc<str>>,
     /// Gateways whose name stands for something else in Azure.
     pub taken: BTreeSet<Arc<str>>,
 }
@@ -60,6 +63,9 @@ pub(super) fn plan(
         let exists = gateway.nat.is_some() || gateway.entry.is_some();
         let wanted = wish.is_some_and(|m| m.addressed || (m.alive && exists));
         if wanted {
+            if wish.is_some_and(|m| m.marked && !m.alive) {
+                groups.bequeathed.insert(Arc::clone(&name));
+            }
             arrive(draft, registry, &gateway, wish.is_some_and(|m| m.claimed || m.alive));
         } else if (exists || wish.is_some_and(|m| m.marked))
             && leave(draft, registry, &gateway, tracker)
@@ -137,6 +143,13 @@ struct Gateway {
     nat: Option<Arc<NatGateway>>,
     entry: Option<Arc<GatewayService>>,
     ips: [(ResourceId, Family); 2],
+}
+
+impl Groups {
+    /// Whether a Pod's mark for a gateway is all that says whose it is.
+    pub fn needs_mark(&self, name: &str) -> bool {
+        self.leaving.contains(name) || self.bequeathed.contains(name)
+    }
 }
 
 impl Gateway {

@@ -40,11 +40,8 @@ pub(super) fn conclude(
             None => draft.is_in_flight(&table),
         };
         let own = label.filter(|_| usable && (claimed || egress::is_addressed(pod)));
-        let marks: BTreeSet<Arc<str>> = egress::marks(pod)
-            .filter(|name| groups.leaving.contains(*name))
-            .chain(own)
-            .cloned()
-            .collect();
+        let marks: BTreeSet<Arc<str>> =
+            egress::marks(pod).filter(|name| groups.needs_mark(name)).chain(own).cloned().collect();
         if let Some(own) = own {
             // A mark is there before the first write for its gateway, and goes after the last.
             if !claimed || !pod.marks.contains(own) || (pod.marks != marks && !writing) {
@@ -60,8 +57,8 @@ pub(super) fn conclude(
 /// Whether nothing in Azure waits for this Pod to be let go any more.
 fn is_drained(pod: &Pod, tracker: &DiffTracker, groups: &Groups) -> bool {
     let label = pod.egress.as_ref();
-    if egress::marks(pod).any(|name| groups.leaving.contains(name)) {
-        // It was the last one: the gateway is on its way out.
+    if egress::marks(pod).any(|name| groups.needs_mark(name)) {
+        // It was the last one: the gateway is on its way out, or to a Pod that is yet to be marked.
         return false;
     }
     if pod.addresses.is_empty() {

@@ -226,9 +226,9 @@ pub(crate) fn fill(
     pool.network = Some(draft.policy.network());
 }
 
-/// Addresses of nodes that are gone or excluded and that the security group still leads to. They
-/// stay until it is closed: once they are in no pool, nobody knows any more whose they were. An
-/// excluded node gets no new connections meanwhile.
+/// Addresses of nodes that are gone, going or excluded and that the security group still leads to.
+/// They stay until it is closed: once they are in no pool, nobody knows any more whose they were.
+/// An excluded node gets no new connections meanwhile.
 fn still_open(draft: &Draft<'_>, pool: &Pool, wanted: &[PoolAddress]) -> Vec<PoolAddress> {
     let wanted: BTreeSet<IpAddr> = wanted.iter().map(|a| a.address).collect();
     let out: Vec<&PoolAddress> =
@@ -246,7 +246,12 @@ fn still_open(draft: &Draft<'_>, pool: &Pool, wanted: &[PoolAddress]) -> Vec<Poo
             Some(Membership::Excluded) => {
                 Some(PoolAddress { admin: AdminState::Down, ..there.clone() })
             }
-            Some(Membership::Member | Membership::Draining) => None,
+            // It is to be in another load balancer's, which takes in no node that goes: this pool
+            // is the last that knows it.
+            Some(Membership::Draining) => {
+                Some(PoolAddress { admin: drain::state(draft), ..there.clone() })
+            }
+            Some(Membership::Member) => None,
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use model::kubernetes::{
     Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, POD_FINALIZER, PodPhase,
     SERVICE_FINALIZER, Wish,
 };
-use model::plan::{Action, Change, Edit, Resource};
+use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
 use model::report::{State, Wait};
 use model::world::{Fact, Hold};
 use model::{Protocol, ServiceName, ServiceUid};
@@ -496,6 +496,48 @@ fn the_last_pod_is_let_go_after_the_gateway() {
     stage.settle();
     let pod = stage.world.kubernetes.pods.values().next().expect("it is there");
     assert!(pod.finalizers.is_empty());
+}
+
+/// A process may die between two writes to Pods: until another one is marked, the last mark stays.
+#[test]
+fn a_gateway_passes_from_one_pod_to_another_without_a_moment_that_nobody_is_marked() {
+    for relabelled in [false, true] {
+        let mut stage = Stage::new();
+        stage.put_pod(pod(1, "team-a", 1));
+        while stage.ips().is_empty() {
+            stage.round();
+        }
+        // It was not published yet: nothing but the mark keeps it.
+        stage.edit_pod(1, |p| {
+            if relabelled {
+                p.egress = Some("team-b".into());
+            } else {
+                p.phase = PodPhase::Ended;
+            }
+        });
+        stage.put_pod(pod(2, "team-a", 2));
+        for _ in 0..20 {
+            let (plan, _) = stage.plan();
+            let pods = stage.world.kubernetes.pods.values();
+            let marked = pods.filter(|p| p.marks.contains("team-a")).count();
+            let drops = |w: &&KubernetesWrite| match &w.edit {
+                Edit::Finalizers { marks: Some(marks), .. } => {
+                    let Object::Pod { name, .. } = &w.object else { return false };
+                    let marked = &stage.world.kubernetes.pods[name].marks;
+                    marked.contains("team-a") && !marks.contains("team-a")
+                }
+                _ => false,
+            };
+            let dropped = plan.writes.iter().filter(drops).count();
+            assert!(marked > dropped, "{marked} are marked, {dropped} of them not for long");
+            stage.round();
+        }
+        stage.settle();
+        let pods = stage.world.kubernetes.pods.values();
+        let marked: Vec<&str> =
+            pods.filter(|p| p.marks.contains("team-a")).map(|p| &*p.name.name).collect();
+        assert_eq!(marked, ["pod-2"]);
+    }
 }
 
 #[test]
