@@ -260,6 +260,40 @@ fn after_a_lost_answer_the_tables_are_read_and_nothing_is_written_twice() {
     assert_eq!(addresses.len(), 1);
 }
 
+/// A table that nobody knows is being written, and meanwhile the look for drift is due.
+#[test]
+fn nobody_wakes_for_a_read_that_waits_for_a_write() {
+    let mut run = Run::new();
+    run.go(cluster());
+    let facts = [slice("2", &[1, 2])].map(Event::Kubernetes);
+    let effects = run.controller.step(facts, run.now_ms);
+    let post = effects.into_iter().find_map(|effect| match effect {
+        Effect::Azure { call, request } if request.method == Method::Post => Some(call),
+        _ => None,
+    });
+    run.controller.world.azure.gateway_locations = model::world::Fact::Unknown;
+    run.controller.dirty = true;
+    run.now_ms += 3_600_000;
+    // Other reads are due, too; they are answered.
+    let mut events = Vec::new();
+    for _ in 0..5 {
+        let effects = run.controller.step(std::mem::take(&mut events), run.now_ms);
+        events = effects.into_iter().flat_map(|effect| run.answer(effect)).collect();
+    }
+    let wake_ms = run.controller.next_wake_ms();
+    assert!(wake_ms.is_none_or(|at| at > run.now_ms), "{wake_ms:?} at {}", run.now_ms);
+    // The answer that it waits for comes.
+    let reply = Reply { status: 200, body: Some(json!({})), ..Reply::default() };
+    let answer = Answer::Reply(Box::new(reply));
+    let call = post.expect("the addresses are being written");
+    let effects = run.controller.step([Event::Azure { call, answer }], run.now_ms);
+    let reads = |effect: &Effect| {
+        matches!(effect, Effect::Azure { request, .. }
+        if matches!(&request.target, Target::Path(path) if path.to_lowercase().contains("addresslocations")))
+    };
+    assert!(effects.iter().any(reads), "it is read now: {effects:#?}");
+}
+
 #[test]
 fn a_read_that_is_older_than_a_write_does_not_undo_it() {
     let mut run = Run::new();
