@@ -33,6 +33,7 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (2_840, Profile::All, "a token expired while zones were read: public IPs without zones"),
     (7_473, Profile::All, "woke again and again for a read that waited for a write"),
     (912, Profile::All, "judged one of two places as taken away unasked"),
+    (7_285, Profile::All, "compared a pool that no rule of ours leads to"),
     (547, Profile::All, "compared a DNS label that no Service asks for any more"),
     (281_192_053, Profile::All, "status told an address while its write could still be canceled"),
     (3_278, Profile::All, "the same after a restart"),

@@ -288,8 +288,9 @@ fn nobody_wakes_for_a_read_that_waits_for_a_write() {
     let call = post.expect("the addresses are being written");
     let effects = run.controller.step([Event::Azure { call, answer }], run.now_ms);
     let reads = |effect: &Effect| {
-        matches!(effect, Effect::Azure { request, .. }
-        if matches!(&request.target, Target::Path(path) if path.to_lowercase().contains("addresslocations")))
+        let Effect::Azure { request, .. } = effect else { return false };
+        let (Target::Path(path) | Target::Url(path)) = &request.target;
+        path.to_lowercase().contains("addresslocations")
     };
     assert!(effects.iter().any(reads), "it is read now: {effects:#?}");
 }

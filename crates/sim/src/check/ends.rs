@@ -107,10 +107,35 @@ fn is_node(value: &Value) -> bool {
     value.as_str().is_some_and(|address| address.starts_with("10.224."))
 }
 
+/// Load balancers, lower case, to which no rule of ours leads: what is left there is somebody
+/// else's, and with it our pools, as they were when the last Service went.
+fn idle(resources: &[Arc<Value>]) -> Vec<String> {
+    let balancers = resources.iter().filter(|r| text(&r["id"]).contains("/loadBalancers/"));
+    let idle = balancers.filter(|r| parts(r, "loadBalancingRules").keys().all(|n| is_theirs(n)));
+    idle.map(|r| text(&r["id"]).to_lowercase()).collect()
+}
+
+/// Takes out what our pools of a load balancer hold.
+fn empty_pools(balancer: &mut Value) {
+    let pools = balancer.pointer_mut("/properties/backendaddresspools");
+    for pool in pools.and_then(Value::as_array_mut).into_iter().flatten() {
+        let ours = !is_theirs(text(&pool["name"]));
+        let inside = pool.get_mut("properties").and_then(Value::as_object_mut);
+        if let Some(inside) = inside.filter(|_| ours) {
+            inside.shift_remove("loadbalancerbackendaddresses");
+        }
+    }
+}
+
 /// A machine by the pools it is in: the rest is not ours.
-fn pools_of(machine: &Value) -> Value {
+fn pools_of(machine: &Value, idle: &[String]) -> Value {
     let text = machine.to_string();
+    let left = |id: &str| {
+        let (balancer, pool) = id.split_once("/backendaddresspools/").unwrap_or((id, ""));
+        !is_theirs(pool) && idle.iter().any(|other| other == balancer)
+    };
     let ids = text.split('"').filter(|part| part.contains("/backendaddresspools/"));
+    let ids = ids.filter(|id| !left(id));
     let ids: BTreeSet<&str> = ids.collect();
     serde_json::json!({ "pools": ids })
 }
@@ -134,6 +159,7 @@ impl Stage {
             tidy(&serde_json::from_str(&text).unwrap_or(Value::String(text)))
         };
         let mut form = Form::new();
+        let idle = idle(&resources);
         for resource in &resources {
             let id = resource["id"].as_str().unwrap_or("");
             // Where a Service is placed depends on what was there when it came.
@@ -148,7 +174,10 @@ impl Stage {
                     drop_label(&mut tidied);
                 }
                 if id.contains("/virtualMachines/") {
-                    tidied = pools_of(&tidied);
+                    tidied = pools_of(&tidied, &idle);
+                }
+                if idle.contains(&id.to_lowercase()) {
+                    empty_pools(&mut tidied);
                 }
                 if self.scene.layout == Layout::Several {
                     drop_rules_to_nodes(&mut tidied);
