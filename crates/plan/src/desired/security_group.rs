@@ -26,7 +26,7 @@ use model::report::{Finding, Severity};
 use model::world::{Fact, Need};
 use model::{Family, Protocol, ServiceUid};
 use room::{RULES, free_priority, full, is_crowded, name_taken};
-pub(crate) use standing::frontends;
+pub(crate) use standing::{frontends, unclosed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
