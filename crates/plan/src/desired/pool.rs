@@ -227,8 +227,8 @@ pub(crate) fn fill(
 }
 
 /// Addresses of nodes that are gone, going or excluded and that the security group still leads to,
-/// or may lead to by a write under way. They stay until it is closed: once they are in no pool, nobody knows any more whose they were.
-/// An excluded node gets no new connections meanwhile.
+/// or may lead to by a write under way. They stay until it is closed: once they are in no pool,
+/// nobody knows any more whose they were. An excluded node gets no new connections meanwhile.
 fn still_open(draft: &Draft<'_>, pool: &Pool, wanted: &[PoolAddress]) -> Vec<PoolAddress> {
     let wanted: BTreeSet<IpAddr> = wanted.iter().map(|a| a.address).collect();
     let out: Vec<&PoolAddress> =
