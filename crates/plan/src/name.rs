@@ -166,6 +166,13 @@ pub fn base_of(name: &str) -> Option<&str> {
         .then_some(base)
 }
 
+/// Whether a part's name is a Service's, by the folded base name.
+pub(crate) fn is_of(part: &str, base: &str) -> bool {
+    // The comparison is the cheaper half, and it is asked of all parts for all Services.
+    let begins = part.get(..base.len()).is_some_and(|b| b.eq_ignore_ascii_case(base));
+    begins && base_of(part).is_some_and(|b| b.len() == base.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -240,3 +240,58 @@ fn a_gone_nodes_address_is_closed_although_azure_lost_the_pool_that_held_it() {
     assert!(lab.settle(DAY_MS));
     assert!(!leads_to_gone(&lab), "nobody knows any more whose address that was");
 }
+
+#[test]
+fn a_frontend_keeps_its_address_while_a_write_that_may_open_it_is_under_way() {
+    let mut lab = laboratory(&json!({}));
+    lab.azure.options_mut().lro_ms = 60_000;
+    let mut web = service(0);
+    web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip"});
+    create(&mut lab, web);
+    let opens = |lab: &Laboratory| {
+        lab.azure.calls().iter().any(|c| c.is_write() && c.path.contains("networkSecurityGroups"))
+    };
+    while !opens(&lab) {
+        lab.pass(1_000);
+    }
+    // What follows is quick; nobody knows yet what the security group has come to.
+    lab.azure.options_mut().lro_ms = 0;
+    name_ip(&mut lab, &json!(null));
+    assert!(lab.settle(DAY_MS));
+    let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there");
+    assert!(!group.to_string().contains(BROUGHT), "nobody knows any more whose rule that is");
+    assert_eq!(addressed(&lab), (1, 0));
+}
+
+#[test]
+fn a_gone_node_stays_in_its_pool_while_a_write_that_may_open_its_address_is_under_way() {
+    let mut lab = laboratory(&json!({}));
+    let mut web = service(0);
+    let off = "service.beta.kubernetes.io/azure-disable-load-balancer-floating-ip";
+    web["metadata"]["annotations"] = json!({off: "true"});
+    lab.azure.options_mut().lro_ms = 120_000;
+    create(&mut lab, web);
+    let opens = |lab: &Laboratory| {
+        lab.azure.calls().iter().any(|c| c.is_write() && c.path.contains("networkSecurityGroups"))
+    };
+    while !opens(&lab) {
+        lab.pass(1_000);
+    }
+    lab.azure.options_mut().lro_ms = 0;
+    let now = lab.now_ms;
+    let node = ObjectRef::new("nodes", "", "vmss000000");
+    lab.kubernetes.delete(node, now).expect("the node is deleted");
+    // It drains, and then nothing else keeps it; the process dies, and remembers nothing.
+    lab.pass(60_000);
+    lab.restart();
+    assert!(lab.settle(DAY_MS));
+    let_drain(&mut lab);
+    let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there");
+    let open = group.to_string().contains("\"10.224.0.4\"");
+    assert!(!open, "nobody knows any more whose address that was");
+}
+
+fn let_drain(lab: &mut Laboratory) {
+    lab.pass(61_000);
+    assert!(lab.settle(DAY_MS));
+}

@@ -46,6 +46,8 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
         Profile::All,
         "Azure lost the pool that remembered the address of a node that was gone",
     ),
+    (6_483, Profile::All, "a frontend left an address that a write under way was opening"),
+    (7_054, Profile::All, "a gone node left its pool while a write under way was opening it"),
     (4_496, Profile::All, "a process that stood still and died sent a request all the same"),
     (4_641, Profile::All, "compared a DNS label that no Service asks for any more"),
 ];

@@ -3,10 +3,11 @@
 use super::frontend::{self, Place, Wanted};
 use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
-use super::{bridge, contest, limit, pool, rule, tags};
+use super::{bridge, contest, limit, pool, rule, security_group, tags};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{Intent, SHARED_PROBE};
 use crate::name;
+pub(super) use crate::name::is_of;
 use crate::placement::Seats;
 use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
 use model::plan::{Action, Change, Resource};
@@ -102,7 +103,7 @@ pub(crate) fn plan(
     clear(draft, &mut build, open);
     let mut seated = Vec::new();
     for uid in &seats.services {
-        if seat(draft, &mut build, uid, chosen, before.as_deref()) {
+        if seat(draft, &mut build, uid, chosen, before.as_deref(), open) {
             seated.push(uid.clone());
         }
     }
@@ -234,13 +235,6 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
     build.after.frontends.retain(|f| used.next().unwrap_or(true) || !of_gone(&f.name));
 }
 
-/// Whether a part's name is a Service's, by the folded base name.
-pub(super) fn is_of(part: &str, base: &str) -> bool {
-    // The comparison is the cheaper half, and it is asked of all parts for all Services.
-    let begins = part.get(..base.len()).is_some_and(|b| b.eq_ignore_ascii_case(base));
-    begins && name::base_of(part).is_some_and(|b| b.len() == base.len())
-}
-
 /// Whether any rule left on the load balancer refers to this frontend.
 fn is_used(balancer: &LoadBalancer, frontend: &str) -> bool {
     let id = balancer.id.child("frontendIPConfigurations", frontend);
@@ -255,6 +249,7 @@ fn seat(
     uid: &ServiceUid,
     chosen: &Chosen,
     before: Option<&LoadBalancer>,
+    open: &BTreeSet<IpAddr>,
 ) -> bool {
     let Some(intent) = draft.cases[uid].intent().cloned() else { return false };
     if !crate::kubernetes::is_claimed(draft.policy, draft.cases[uid].service) {
@@ -309,6 +304,11 @@ fn seat(
     if !waiting && let Some(id) = link() {
         // Its parts stay as they are until nothing stands before the frontend that goes.
         draft.wait(uid, Wait::Resource { id, until: Until::Gone });
+        return true;
+    }
+    let owned = ready.iter().filter_map(|(_, own, _)| own.as_ref());
+    if let Some(wait) = security_group::unclosed(draft, &build.after, &intent, owned, open) {
+        draft.wait(uid, wait);
         return true;
     }
     place(draft, build, &intent, ready, waiting);

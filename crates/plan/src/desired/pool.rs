@@ -226,9 +226,9 @@ pub(crate) fn fill(
     pool.network = Some(draft.policy.network());
 }
 
-/// Addresses of nodes that are gone, going or excluded and that the security group still leads to.
-/// They stay until it is closed: once they are in no pool, nobody knows any more whose they were.
-/// An excluded node gets no new connections meanwhile.
+/// Addresses of nodes that are gone, going or excluded and that the security group still leads to,
+/// or may lead to by a write under way. They stay until it is closed: once they are in no pool,
+/// nobody knows any more whose they were. An excluded node gets no new connections meanwhile.
 fn still_open(draft: &Draft<'_>, pool: &Pool, wanted: &[PoolAddress]) -> Vec<PoolAddress> {
     let wanted: BTreeSet<IpAddr> = wanted.iter().map(|a| a.address).collect();
     let out: Vec<&PoolAddress> =
@@ -237,8 +237,9 @@ fn still_open(draft: &Draft<'_>, pool: &Pool, wanted: &[PoolAddress]) -> Vec<Poo
         return Vec::new();
     }
     let open = security_group::open_addresses(draft);
+    let opening = security_group::is_opening(draft);
     let owners = owners(draft);
-    let stays = |a: &&PoolAddress| open.contains(&a.address);
+    let stays = |a: &&PoolAddress| opening || open.contains(&a.address);
     out.into_iter()
         .filter(stays)
         .filter_map(|there| match owners.get(&there.address) {
@@ -264,8 +265,10 @@ pub(crate) fn is_awaited(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
         return false;
     }
     let open = security_group::open_addresses(draft);
+    let opening = security_group::is_opening(draft);
     let owners = owners(draft);
-    held.any(|a| open.contains(&a.address) && !owners.contains_key(&a.address))
+    let leads_to = |a: &PoolAddress| opening || open.contains(&a.address);
+    held.any(|a| leads_to(a) && !owners.contains_key(&a.address))
 }
 
 /// Addresses of all nodes.

@@ -26,7 +26,7 @@ use model::report::{Finding, Severity};
 use model::world::{Fact, Need};
 use model::{Family, Protocol, ServiceUid};
 use room::{RULES, free_priority, full, is_crowded, name_taken};
-pub(crate) use standing::frontends;
+pub(crate) use standing::{frontends, unclosed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     after.rules.retain(|rule| !is_bare(rule) || was_bare(rule));
     let mut closing = closing(&group, &after);
     // A write under way may open what is no longer wanted: nothing goes before it has ended.
-    if draft.world.in_flight.get(&group.id).is_some_and(|f| !f.causes.is_empty()) {
+    if is_opening(draft) {
         closing.extend(known.iter().filter_map(|d| d.parse::<IpAddr>().ok()));
     }
     if *group != after {
@@ -178,6 +178,12 @@ pub(crate) fn open_addresses(draft: &Draft<'_>) -> BTreeSet<IpAddr> {
         Fact::Known(Some(group)) => addresses(&group.rules),
         Fact::Known(None) | Fact::Unknown | Fact::Unreadable(_) => BTreeSet::new(),
     }
+}
+
+/// Whether a write is under way that may open what is not known to be open.
+pub(crate) fn is_opening(draft: &Draft<'_>) -> bool {
+    let write = draft.world.in_flight.get(&draft.policy.security_group_id());
+    write.is_some_and(|write| !write.causes.is_empty())
 }
 
 fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {

@@ -6,9 +6,10 @@ use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
 use crate::placement::Placement;
-use model::azure::{Frontend, FrontendAddress};
+use model::azure::{Frontend, FrontendAddress, LoadBalancer};
+use model::report::{Until, Wait};
 use model::{Exposure, Family};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Addresses of a Service's frontends as they are in Azure now.
@@ -77,7 +78,30 @@ pub(super) fn is_left_untold(
         | (Exposure::Public, FrontendAddress::Private { .. }) => true,
         (_, FrontendAddress::Other) => false,
     };
+    left && !is_told(draft, intent, address)
+}
+
+/// Whether the status of a Service has an address.
+fn is_told(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> bool {
     let ingress = draft.cases.get(&intent.uid).into_iter().flat_map(|c| &c.service.ingress);
     let mut told = ingress.filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok());
-    left && !told.any(|told| told == address)
+    told.any(|told| told == address)
+}
+
+/// What has to end before a Service's frontends get other addresses: an address that nobody was
+/// told of is open, or a write under way may open it.
+pub(crate) fn unclosed<'f>(
+    draft: &Draft<'_>,
+    balancer: &LoadBalancer,
+    intent: &Intent,
+    wanted: impl Iterator<Item = &'f Frontend>,
+    open: &BTreeSet<IpAddr>,
+) -> Option<Wait> {
+    let mut left = wanted.filter_map(|own| {
+        let there = balancer.frontends.iter().find(|there| there.name == own.name)?;
+        frontend::address_of(draft, there).filter(|_| there.address != own.address)
+    });
+    let waits = left.any(|address| open.contains(&address) && !is_told(draft, intent, address));
+    let id = draft.policy.security_group_id();
+    waits.then_some(Wait::Resource { id, until: Until::Released })
 }
