@@ -66,7 +66,7 @@ fn latencies(exposition: &mut Exposition, controller: &Controller) {
 }
 
 fn services(exposition: &mut Exposition, controller: &Controller, now_ms: u64) {
-    let report = controller.report();
+    let report = controller.report_with_budget();
     let states = [
         (State::Programmed, "programmed"),
         (State::Waiting, "waiting"),
