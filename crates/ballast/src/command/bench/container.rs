@@ -3,6 +3,7 @@
 use super::child::{Child, Memory};
 use super::cluster::{Cluster, Presence, Size};
 use super::planning::median;
+use super::progress::Bar;
 use crate::command::azure_emulator::{sample, sample_config};
 use crate::command::kube_emulator::new_store;
 use crate::command::listening;
@@ -198,7 +199,9 @@ impl Place {
         pace: Duration,
         mut done: impl FnMut() -> bool,
     ) -> Result<f64, Failure> {
+        let mut bar = Bar::new(what.to_owned());
         while !done() {
+            bar.wait(self.limit);
             if from.elapsed() > self.limit {
                 let log = self.folder.path().join("run.log");
                 let log = std::fs::read_to_string(log).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How far a simulation is, on a terminal, once it has taken two seconds.
+//! How far something is, on a terminal, once it has taken two seconds.
 
 use sim::bench::Progress;
 use std::io::{self, IsTerminal, Write};
@@ -25,14 +25,23 @@ impl Bar {
         Self { label, begun: Instant::now(), drawn: None, terminal }
     }
 
-    /// Shows how far it is. That it cannot be shown is no reason to stop.
+    /// Shows how far a simulation is. That it cannot be shown is no reason to stop.
     pub fn show(&mut self, progress: Progress) {
+        self.draw(|label, _| line(label, progress));
+    }
+
+    /// Shows how much of the time that is allowed has passed.
+    pub fn wait(&mut self, limit: Duration) {
+        self.draw(|label, passed| waiting(label, passed, limit));
+    }
+
+    fn draw(&mut self, text: impl FnOnce(&str, Duration) -> String) {
         let fresh = self.drawn.is_some_and(|at| at.elapsed() < PACE);
         if !self.terminal || fresh || self.begun.elapsed() < AFTER {
             return;
         }
         self.drawn = Some(Instant::now());
-        let _ = write!(io::stderr(), "\r{}\u{1b}[K", line(&self.label, progress));
+        let _ = write!(io::stderr(), "\r{}\u{1b}[K", text(&self.label, self.begun.elapsed()));
     }
 }
 
@@ -51,6 +60,11 @@ fn line(label: &str, progress: Progress) -> String {
     format!("{label} {bar} {done} of {of} Services, {} simulated s", simulated_ms / 1_000)
 }
 
+fn waiting(label: &str, passed: Duration, limit: Duration) -> String {
+    let (passed, limit) = (passed.as_secs(), limit.as_secs());
+    format!("waiting for: {label}, {passed} s of at most {limit} s")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,5 +75,7 @@ mod tests {
         let bar = "█".repeat(12) + &"░".repeat(12);
         assert_eq!(text, format!("x {bar} 5 of 10 Services, 2 simulated s"));
         assert!(line("x", Progress { done: 0, of: 0, simulated_ms: 0 }).contains("0 of 0"));
+        let text = waiting("all created", Duration::from_millis(3_900), Duration::from_secs(60));
+        assert_eq!(text, "waiting for: all created, 3 s of at most 60 s");
     }
 }
