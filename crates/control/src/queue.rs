@@ -259,3 +259,69 @@ fn method(action: &Action) -> Method {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::ServiceUid;
+
+    fn change(name: &str, waits: Vec<Wait>) -> Arc<Change> {
+        let target =
+            ResourceId::new(format!("/subscriptions/s/providers/Microsoft.Network/{name}"));
+        let causes = BTreeSet::from([ServiceUid::new(name)]);
+        let action = Action::MigratePools { pools: Vec::new() };
+        Arc::new(Change { target, action, guard: None, causes, waits })
+    }
+
+    fn open(queue: &Queue) -> Vec<usize> {
+        queue.open().map(|(at, _)| at).collect()
+    }
+
+    #[test]
+    fn only_what_is_another_value_is_news() {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| change(name, Vec::new()));
+        let other = Arc::new(Change::clone(&c));
+        let before = [Arc::clone(&a), Arc::clone(&c), Arc::clone(&d)];
+        assert_eq!(news(&before, &[a, b, other, d.clone()]), [1, 2]);
+        assert_eq!(news(&before, &[d]), [0; 0]);
+        assert_eq!(news(&before, &[]), [0; 0]);
+    }
+
+    #[test]
+    fn a_change_keeps_its_place_in_line_from_one_plan_to_the_next() {
+        let lanes = BTreeMap::new();
+        let mut queue = Queue::default();
+        let first = [change("b", Vec::new()), change("c", Vec::new())];
+        queue.follow(&[], &first, &lanes);
+        assert_eq!(open(&queue), [0, 1]);
+        assert_eq!(queue.ready(1, 5), 5);
+        // The same target with another body, and one more before it.
+        let second = [change("a", vec![Wait::Finalizer]), change("c", Vec::new())];
+        queue.follow(&first, &second, &lanes);
+        assert_eq!(open(&queue), [1], "what waits for something else is not open");
+        assert!(queue.is_ready(&second, &second[1].target));
+        assert_eq!(queue.ready(1, 9), 5);
+        queue.unready(1);
+        assert_eq!(queue.ready(1, 9), 9);
+        // What has to wait after all begins anew.
+        let third = [change("c", vec![Wait::Finalizer])];
+        queue.follow(&second, &third, &lanes);
+        assert!(!queue.is_ready(&third, &third[0].target));
+    }
+
+    #[test]
+    fn only_what_is_refused_waits_for_budget() {
+        let mut queue = Queue::default();
+        let all = [change("a", Vec::new()), change("b", Vec::new())];
+        queue.follow(&[], &all, &BTreeMap::new());
+        queue.ready(0, 3);
+        assert_eq!(queue.kept(), []);
+        let class = queue.class_of(0).expect("every change has one");
+        assert_eq!(queue.class_of(1), Some(class), "calls of one kind are one class");
+        queue.refuse(class, 40);
+        queue.refuse(class, 30);
+        assert_eq!((queue.kept(), queue.wake_ms), (vec![(0, 3)], Some(30)));
+        queue.begin(50);
+        assert_eq!((queue.is_scarce(), queue.wake_ms), (false, None));
+    }
+}
