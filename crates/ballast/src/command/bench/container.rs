@@ -3,12 +3,12 @@
 use super::child::{Child, Memory};
 use super::cluster::{Cluster, Presence, Size};
 use super::planning::median;
-use super::progress::Bar;
 use crate::command::azure_emulator::{sample, sample_config};
 use crate::command::kube_emulator::new_store;
 use crate::command::listening;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, Format};
+use crate::progress::Bar;
 use crate::signal;
 use azure_emulator::{Azure, Options, SampleGateway, Switch, sample_estate};
 use kube_emulator::Shared;

@@ -1,10 +1,10 @@
 //! `ballast bench converge`, `nodes` and `pods`: simulated time, the same on every machine.
 
 use super::chart::{Chart, Series, Stroke};
-use super::progress::Bar;
 use super::table::{Table, factor, grouped, seconds};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, Format};
+use crate::progress::Bar;
 use clap::value_parser;
 use serde_json::{Value, json};
 use sim::bench::{

@@ -3,6 +3,8 @@
 use sim::bench::Progress;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 const WIDTH: usize = 24;
 const AFTER: Duration = Duration::from_secs(2);
@@ -43,6 +45,36 @@ impl Bar {
         self.drawn = Some(Instant::now());
         let _ = write!(io::stderr(), "\r{}\u{1b}[K", text(&self.label, self.begun.elapsed()));
     }
+}
+
+/// A line that is drawn while something else goes on.
+#[derive(Debug)]
+pub struct Following {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Following {
+    /// What is waited for is there: the line goes before anything else is printed.
+    pub async fn end(self) {
+        self.stop.cancel();
+        // That the line could not be drawn is no reason to stop.
+        let _ = self.task.await;
+    }
+}
+
+/// Shows how much of the time that is allowed has passed, until it is ended.
+#[must_use]
+pub fn follow(what: String, limit: Duration) -> Following {
+    let stop = CancellationToken::new();
+    let ended = stop.clone();
+    let task = tokio::spawn(async move {
+        let mut bar = Bar::new(what);
+        while ended.run_until_cancelled(tokio::time::sleep(PACE)).await.is_some() {
+            bar.wait(limit);
+        }
+    });
+    Following { stop, task }
 }
 
 impl Drop for Bar {
