@@ -24,6 +24,7 @@ pub mod once;
 pub mod output;
 pub mod pages;
 pub mod program;
+pub mod progress;
 pub mod render;
 pub mod signal;
 pub mod status;

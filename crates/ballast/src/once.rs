@@ -3,6 +3,7 @@
 use crate::engine::{Engine, kinds, options};
 use crate::exit::{Exit, Failure};
 use crate::pages::unready;
+use crate::progress;
 use control::{Controller, Effect, Event, Leadership};
 use edge::lease::Held;
 use edge::runner::{Step, channel};
@@ -117,7 +118,9 @@ pub async fn read(
             () = impatience => ended.cancel(),
         }
     });
+    let bar = progress::follow("the cluster and Azure to be read".to_owned(), limit);
     let reader = engine.runner(Held::never()).run(reader, sender, receiver, stop).await;
+    bar.end().await;
     if reader.is_complete() {
         return Ok(reader.controller);
     }

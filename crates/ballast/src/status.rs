@@ -164,10 +164,10 @@ impl StatusDocument {
     /// Of a running controller.
     #[must_use]
     pub fn of_controller(controller: &Controller, now_ms: u64) -> Self {
-        let report = controller.report();
+        let report = controller.report_with_budget();
         let (world, policy) = (controller.world(), controller.policy());
         let writing = controller.writing().map(|(id, since)| (id.clone(), since)).collect();
-        let mut document = Self::compose(world, policy, report, &writing, now_ms);
+        let mut document = Self::compose(world, policy, &report, &writing, now_ms);
         for service in &mut document.services {
             service.since_ms = controller.since_ms(&ServiceUid::new(&service.uid));
         }

@@ -50,7 +50,7 @@ fn expressions(value: &Value, found: &mut Vec<String>) {
 
 /// What is wrong with what an expression asks for.
 fn problems(expression: &str, samples: &Samples) -> Vec<String> {
-    let selector = Regex::new(r"(ballast_[a-z_]+)(\{[^}]*\})?").unwrap();
+    let selector = Regex::new(r"((?:ballast|process)_[a-z_]+)(\{[^}]*\})?").unwrap();
     let matcher = Regex::new(r#"([a-z_]+)(=~|!~|!=|=)"([^"]*)""#).unwrap();
     let grouping = Regex::new(r"by \(([^)]*)\)").unwrap();
     let mut wrong = Vec::new();

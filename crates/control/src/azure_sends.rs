@@ -2,19 +2,19 @@
 
 use crate::azure_writes::describe;
 use crate::backoff;
-use crate::budget::limit::limits_of_path;
-use crate::budget::{Limit, Urgency, Waiting, limit::limits_of};
+use crate::budget::{Limit, Waiting, limit::limits_of};
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, NoticeKind};
 use crate::lane::{Pending, Stage, Work};
+use crate::queue::Class;
 use crate::request;
 use crate::shares::Line;
+use arm::Request;
 use arm::operation::Operation;
-use arm::{Method, Request};
 use model::azure::{FrontendAddress, PublicIp};
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
-use model::{ResourceId, World};
+use model::{Report, ResourceId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -30,15 +30,6 @@ const LOOK_MS: u64 = 500;
 /// How often a load balancer is read again before it is written, while members of its pools keep
 /// changing.
 const REREADS: u32 = 3;
-
-/// Writes that could be sent but for the budget.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    /// What each waits for.
-    pub waits: BTreeMap<ResourceId, BudgetWait>,
-    /// When there is budget for the first of them.
-    pub wake_ms: Option<u64>,
-}
 
 /// Why a write waits for budget.
 #[derive(Clone, Debug)]
@@ -56,48 +47,56 @@ impl Controller {
     /// Sends every change of the plan that waits on nothing.
     pub(crate) fn write_azure(&mut self, now_ms: u64) {
         let changes = std::mem::take(&mut self.plan.changes);
-        let asked: BTreeSet<ResourceId> = changes.iter().map(|c| c.target.clone()).collect();
+        let open: Vec<(usize, bool)> = self.queue.open().collect();
         let mut ready = Vec::new();
-        for (at, change) in changes.iter().enumerate() {
-            if self.is_due(change, now_ms) {
-                ready.push(at);
-            } else if let Some(lane) = self.lanes.get_mut(&change.target) {
-                lane.ready_since_ms = None;
+        for (at, clear) in open {
+            if clear || self.is_due(at, &changes[at], now_ms) {
+                ready.push((at, self.queue.ready(at, now_ms)));
+            } else {
+                self.queue.unready(at);
             }
         }
         self.send_in_turn(&changes, &ready, now_ms);
-        self.show_waits(&changes);
+        self.clear_lanes(&changes, now_ms);
         self.plan.changes = changes;
+    }
+
+    /// Forgets what lanes knew that belongs to no change any more.
+    fn clear_lanes(&mut self, changes: &[Arc<Change>], now_ms: u64) {
+        let planned = |id: &ResourceId| {
+            let at = changes.binary_search_by(|change| change.target.cmp(id));
+            at.ok().and_then(|at| changes.get(at))
+        };
+        let gathers = |change: &Arc<Change>| {
+            change.waits.iter().all(|wait| matches!(wait, Wait::Gathering { .. }))
+        };
         for (id, lane) in &mut self.lanes {
-            if !asked.contains(id) {
+            if lane.gathering_since_ms.is_some()
+                && planned(id).is_none_or(|change| lane.is_free(now_ms) && !gathers(change))
+            {
                 lane.gathering_since_ms = None;
-                lane.ready_since_ms = None;
             }
         }
         self.lanes.retain(|id, lane| {
             lane.work.is_some()
                 || lane.wait_until_ms.is_some()
                 || lane.ended_ms.is_some_and(|at| at + self.options.check_interval_ms > now_ms)
-                || asked.contains(id)
+                || planned(id).is_some()
         });
     }
 
     /// How long a write waits for others that are about to join it.
     pub(crate) fn gather_ms(&self) -> u64 {
-        let factor = if self.queue.waits.is_empty() { 1 } else { SCARCE_FACTOR };
+        let factor = if self.queue.is_scarce() { SCARCE_FACTOR } else { 1 };
         self.options.gather_ms * factor
     }
 
-    /// Whether nothing but other writes and the budget keeps a change.
-    fn is_due(&mut self, change: &Change, now_ms: u64) -> bool {
+    /// Whether nothing but other writes and the budget keeps a change that waits on nothing hard.
+    fn is_due(&mut self, at: usize, change: &Change, now_ms: u64) -> bool {
         let gather_ms = self.gather_ms();
+        self.queue.lay(at);
         let lane = self.lanes.entry(change.target.clone()).or_default();
         if !lane.is_free(now_ms) {
-            return false;
-        }
-        let hard = change.waits.iter().any(|w| !matches!(w, Wait::Gathering { .. }));
-        if hard {
-            lane.gathering_since_ms = None;
             return false;
         }
         if !change.waits.is_empty() {
@@ -126,32 +125,38 @@ impl Controller {
 
     /// Sends as many as the budget and the number of writes at a time let through; the rest keep
     /// their place in line.
-    fn send_in_turn(&mut self, changes: &[Change], ready: &[usize], now_ms: u64) {
-        let mut since = BTreeMap::new();
-        for at in ready {
-            let target = &changes[*at].target;
-            let lane = self.lanes.entry(target.clone()).or_default();
-            since.insert(target, *lane.ready_since_ms.get_or_insert(now_ms));
-        }
+    fn send_in_turn(&mut self, changes: &[Arc<Change>], ready: &[(usize, u64)], now_ms: u64) {
+        self.queue.begin(now_ms);
         let mut under_way = self.lanes.values().filter(|l| l.work.is_some()).count();
-        let mut line = self.shares.line_up(changes, ready, &since, now_ms);
-        self.queue = Queue::default();
-        let mut ahead: BTreeMap<Limit, u64> = BTreeMap::new();
+        if ready.is_empty() {
+            self.shares.settle(now_ms);
+            return;
+        }
+        if under_way >= self.options.writes_at_once {
+            return;
+        }
+        // Where there is budget for none of them it does not matter whose turn it is.
+        let classes: BTreeSet<usize> =
+            ready.iter().filter_map(|(at, _)| self.queue.class_of(*at)).collect();
+        if classes.into_iter().filter(|class| self.has_budget(*class, now_ms)).count() == 0 {
+            return;
+        }
+        let mut line = self.shares.line_up(changes, ready, now_ms);
         while let Some((at, flow)) = self.shares.next(&mut line) {
-            let change = &changes[at];
             if under_way >= self.options.writes_at_once {
                 break;
             }
-            if !self.has_budget(change, &mut ahead, now_ms) {
+            let class = self.queue.class_of(at);
+            if !class.is_some_and(|class| self.has_budget(class, now_ms)) {
                 continue;
             }
+            let change = &changes[at];
             under_way += 1;
             self.shares.charge(&change.causes, flow, now_ms);
             self.level_shares(&line);
-            self.send(change.clone(), now_ms);
-        }
-        if ready.is_empty() {
-            self.shares.settle(now_ms);
+            self.queue.unready(at);
+            self.queue.lay(at);
+            self.send(Change::clone(change), now_ms);
         }
     }
 
@@ -161,56 +166,65 @@ impl Controller {
         }
     }
 
-    /// Whether a change may be sent; else it is noted what it waits for.
-    fn has_budget(
-        &mut self,
-        change: &Change,
-        ahead: &mut BTreeMap<Limit, u64>,
-        now_ms: u64,
-    ) -> bool {
-        let limits = limits_of_path(method(&change.action), change.target.as_str());
-        // What only one Service needs leaves a little for what many need.
-        let urgency = if change.causes.len() == 1 { Urgency::Normal } else { Urgency::Urgent };
-        let Err(refusal) = self.budget.ask(&limits, urgency, now_ms) else { return true };
-        let before = ahead.entry(refusal.limit.clone()).or_default();
-        *before += 1;
-        let turn_ms = self.budget.ready_ms(&limits, *before, urgency, now_ms);
-        let until_ms = refusal.ready_ms.max(turn_ms);
-        let wake_ms = refusal.ready_ms.max(now_ms + LOOK_MS);
-        let wake_ms = self.queue.wake_ms.map_or(wake_ms, |at| at.min(wake_ms));
-        self.queue.wake_ms = Some(wake_ms);
-        let wait = BudgetWait { limit: refusal.limit, until_ms };
-        self.queue.waits.insert(change.target.clone(), wait);
-        false
+    /// Whether a change of this class may be sent; else it is noted when to look again.
+    fn has_budget(&mut self, class: usize, now_ms: u64) -> bool {
+        if self.queue.is_refused(class) {
+            return false;
+        }
+        let Some(Class { limits, urgency }) = self.queue.class(class) else { return false };
+        match self.budget.ask(limits, *urgency, now_ms) {
+            Ok(()) => true,
+            Err(refusal) => {
+                self.queue.refuse(class, refusal.ready_ms.max(now_ms + LOOK_MS));
+                false
+            }
+        }
     }
 
-    /// Tells each Service that a write for it waits for budget.
-    fn show_waits(&mut self, changes: &[Change]) {
-        let is_old = |wait: &Wait| matches!(wait, Wait::Budget { .. });
-        // Reports are shared with planning: only one that changes is made anew.
-        for service in self.report.services.values_mut().filter(|s| s.waits.iter().any(is_old)) {
-            Arc::make_mut(service).waits.retain(|wait| !is_old(wait));
+    /// What each write that waits for budget waits for, in the order in which it is their turn.
+    fn budget_waits(&self) -> Vec<(usize, BudgetWait)> {
+        let (changes, now_ms) = (&self.plan.changes, self.queue.looked_ms);
+        let mut budget = self.budget.clone();
+        let mut line = self.shares.line_up(changes, &self.queue.kept(), now_ms);
+        let mut ahead: BTreeMap<Limit, u64> = BTreeMap::new();
+        let mut waits = Vec::new();
+        while let Some((at, _)) = self.shares.next(&mut line) {
+            let class = self.queue.class_of(at).and_then(|class| self.queue.class(class));
+            let Some(Class { limits, urgency }) = class else { continue };
+            let Err(refusal) = budget.ask(limits, *urgency, now_ms) else { continue };
+            let before = ahead.entry(refusal.limit.clone()).or_default();
+            *before += 1;
+            let turn_ms = budget.ready_ms(limits, *before, *urgency, now_ms);
+            let until_ms = refusal.ready_ms.max(turn_ms);
+            waits.push((at, BudgetWait { limit: refusal.limit, until_ms }));
         }
-        if self.queue.waits.is_empty() {
-            return;
-        }
-        for change in changes {
-            let Some(wait) = self.queue.waits.get(&change.target) else { continue };
-            let wait = Wait::Budget { limit: wait.limit.kind.name(), until_ms: wait.until_ms };
-            for uid in &change.causes {
-                if let Some(service) = self.report.services.get_mut(uid) {
+        waits
+    }
+
+    /// The report that belongs to the plan, and for each Service the writes for it that wait for
+    /// budget.
+    #[must_use]
+    pub fn report_with_budget(&self) -> Report {
+        let mut report = self.report.clone();
+        let mut waits = self.budget_waits();
+        waits.sort_by_key(|(at, _)| *at);
+        for (at, BudgetWait { limit, until_ms }) in waits {
+            let wait = Wait::Budget { limit: limit.kind.name(), until_ms };
+            for uid in &self.plan.changes[at].causes {
+                if let Some(service) = report.services.get_mut(uid) {
                     Arc::make_mut(service).waits.push(wait.clone());
                 }
             }
         }
+        report
     }
 
     /// Writes that wait for budget, by the limit that has no room.
     #[must_use]
     pub fn waiting_for_budget(&self) -> BTreeMap<Limit, Waiting> {
         let mut all: BTreeMap<Limit, Waiting> = BTreeMap::new();
-        for wait in self.queue.waits.values() {
-            let waiting = all.entry(wait.limit.clone()).or_default();
+        for (_, wait) in self.budget_waits() {
+            let waiting = all.entry(wait.limit).or_default();
             waiting.writes += 1;
             waiting.until_ms = waiting.until_ms.max(wait.until_ms);
         }
@@ -233,7 +247,6 @@ impl Controller {
         self.latencies.sent(&change, &addresses);
         let lane = self.lanes.entry(change.target.clone()).or_default();
         lane.gathering_since_ms = None;
-        lane.ready_since_ms = None;
         lane.wait_until_ms = None;
         lane.work = Some(Work {
             change,
@@ -326,16 +339,6 @@ impl Controller {
             work.pending = Pending::Poll { request, at_ms: now_ms, held_ms: 0 };
         }
         self.wake_lane(id, now_ms);
-    }
-}
-
-fn method(action: &Action) -> Method {
-    match action {
-        Action::Put { .. } => Method::Put,
-        Action::Delete { .. } | Action::DeleteChild => Method::Delete,
-        Action::MigratePools { .. } | Action::UpdateServices(_) | Action::UpdateLocations(_) => {
-            Method::Post
-        }
     }
 }
 

@@ -1,12 +1,12 @@
 //! The controller's state and its step.
 
 use crate::azure_reads::{Read, Ripening};
-use crate::azure_sends::Queue;
 use crate::budget::{Budget, Limits, Urgency};
 use crate::effect::{CallId, Effect, Notice, NoticeKind};
 use crate::event::{Event, Leadership};
 use crate::kubernetes_writes::ObjectLane;
 use crate::lane::Lane;
+use crate::queue::Queue;
 use crate::said::Said;
 use crate::search::Search;
 use crate::shares::Shares;
@@ -211,7 +211,8 @@ impl Controller {
         &self.plan
     }
 
-    /// The report that belongs to the plan.
+    /// The report that belongs to the plan. It does not say who waits for budget: that is in
+    /// [`Controller::report_with_budget`].
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
@@ -256,12 +257,14 @@ impl Controller {
         self.pass_time(now_ms);
         // A search that goes on, or a hold that ends, makes another plan; each time fewer wait.
         let mut rounds = 0;
+        let mut planned = false;
         while (self.dirty || self.look) && rounds < 64 {
             rounds += 1;
             self.look = false;
             // A plan is dear, and without a new fact it comes to the same.
             if std::mem::take(&mut self.dirty) {
                 self.make_plan(now_ms);
+                planned = true;
             }
             self.follow_busy(now_ms);
             self.read_needs(now_ms);
@@ -272,8 +275,10 @@ impl Controller {
             }
         }
         // Without a plan there is no news: a page of a list, or an answer that is polled for.
-        if rounds > 0 {
+        if planned {
             self.say_changes(now_ms);
+        }
+        if rounds > 0 {
             self.measure(now_ms);
         }
         std::mem::take(&mut self.effects)
@@ -374,9 +379,10 @@ impl Controller {
             .collect();
         let (plan, report) = self.planner.plan(&self.world, &self.policy);
         self.counts.plans += 1;
-        self.plan = plan;
+        let before = std::mem::replace(&mut self.plan, plan).changes;
         self.report = report;
-        self.look_for_drift(now_ms);
+        self.look_for_drift(&before, now_ms);
+        self.queue.follow(&before, &self.plan.changes, &self.lanes);
         self.follow_drains(now_ms);
     }
 
@@ -408,10 +414,13 @@ impl Controller {
         let may_write = self.leadership == Leadership::Held;
         let gather_ms = self.gather_ms();
         self.lanes
-            .values()
-            .filter(|lane| may_write && lane.work.is_none() && lane.ready_since_ms.is_none())
+            .iter()
+            .filter(|(_, lane)| may_write && lane.work.is_none())
             // What is shut until later is not looked at before, or waiting would be spinning.
-            .filter_map(|lane| Some((lane.gathering_since_ms?, lane.wait_until_ms.unwrap_or(0))))
+            .filter_map(|(id, lane)| {
+                let (since, until) = (lane.gathering_since_ms?, lane.wait_until_ms.unwrap_or(0));
+                (!self.queue.is_ready(&self.plan.changes, id)).then_some((since, until))
+            })
             .map(|(since, until)| (since + gather_ms).max(until))
             .min()
     }

@@ -3,13 +3,15 @@
 use crate::Leadership;
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
+use crate::queue;
 use model::drift::{Drift, Part};
-use model::plan::Action;
+use model::plan::{Action, Change};
 use model::policy::DriftPolicy;
 use model::{ResourceId, ServiceUid};
 use plan::Planner;
 use plan::drift::Confirmed;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Drift that is over and still shown.
 const REMEMBERED: usize = 50;
@@ -109,7 +111,7 @@ impl Controller {
     }
 
     /// Compares what the plan is about to change with what we left.
-    pub(crate) fn look_for_drift(&mut self, now_ms: u64) {
+    pub(crate) fn look_for_drift(&mut self, before: &[Arc<Change>], now_ms: u64) {
         self.drift.noted = false;
         if self.leadership == Leadership::Lost {
             return;
@@ -119,7 +121,14 @@ impl Controller {
             log.unmarked = plan::drift::unmarked(&log.confirmed, &self.world);
         }
         plan::drift::restore_marks(&log.confirmed, &self.world, &log.unmarked, &mut self.plan);
-        let mut now = plan::drift::find(&log.confirmed, &self.world, &self.plan);
+        let mut now = if log.now.is_empty() {
+            // What was planned before was looked at then, and what is left of it is as it was.
+            let changes = &self.plan.changes;
+            let new = queue::news(before, changes).into_iter().map(|at| changes[at].as_ref());
+            plan::drift::find_among(&log.confirmed, &self.world, new)
+        } else {
+            plan::drift::find(&log.confirmed, &self.world, &self.plan)
+        };
         // While a resource is written nothing is planned for it: what was known of it still holds.
         let busy = &self.world.in_flight;
         let planned: BTreeSet<_> = now.iter().map(|drift| drift.target.clone()).collect();

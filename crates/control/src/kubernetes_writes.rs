@@ -188,10 +188,11 @@ impl Controller {
                 under_way += 1;
             }
         }
-        let planned: BTreeSet<&Object> = writes.iter().map(|write| &write.object).collect();
-        self.objects.retain(|object, lane| {
-            lane.call.is_some() || lane.wait_until_ms.is_some() || planned.contains(object)
-        });
+        let idle = |lane: &ObjectLane| lane.call.is_none() && lane.wait_until_ms.is_none();
+        if self.objects.values().any(idle) {
+            let planned: BTreeSet<&Object> = writes.iter().map(|write| &write.object).collect();
+            self.objects.retain(|object, lane| !idle(lane) || planned.contains(object));
+        }
         self.plan.writes = writes;
     }
 

@@ -19,8 +19,6 @@ pub(crate) struct Lane {
     pub wait_until_ms: Option<u64>,
     /// Why nothing is sent, or why the last write failed.
     pub reason: Option<Arc<str>>,
-    /// Since when a write could have been sent.
-    pub ready_since_ms: Option<u64>,
     /// Since when a write waits for others to join it.
     pub gathering_since_ms: Option<u64>,
     /// When the last write ended.

@@ -97,6 +97,8 @@ enum Verdict {
 pub struct Latencies {
     measured: BTreeMap<ChangeKind, Histogram>,
     services: BTreeMap<ServiceUid, Pending>,
+    /// Those of them about whom something is new.
+    stirred: BTreeSet<ServiceUid>,
     nodes: BTreeMap<NodeName, NodeChange>,
     pods: BTreeMap<IpAddr, PodChange>,
     /// What the verdicts on Pods were last given from; none: something else has changed since.
@@ -109,6 +111,7 @@ impl Default for Latencies {
         Self {
             measured: ChangeKind::ALL.into_iter().map(empty).collect(),
             services: BTreeMap::new(),
+            stirred: BTreeSet::new(),
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             judged: None,
@@ -134,6 +137,7 @@ impl Latencies {
 
     pub(crate) fn forget_pending(&mut self) {
         self.services.clear();
+        self.stirred.clear();
         self.nodes.clear();
         self.pods.clear();
     }
@@ -168,6 +172,13 @@ impl Latencies {
                 pod.pending.sent = sent;
                 self.judged = None;
             }
+        }
+    }
+
+    /// There is news of a Service: what became of its change is to be looked at.
+    pub(crate) fn look_at_service(&mut self, uid: &ServiceUid) {
+        if self.services.contains_key(uid) {
+            self.stirred.insert(uid.clone());
         }
     }
 
@@ -265,6 +276,7 @@ impl Controller {
         if self.is_timed(Kind::Services) {
             let pending = self.latencies.services.entry(uid.clone());
             pending.or_insert_with(|| Pending::since(now_ms));
+            self.latencies.look_at_service(uid);
         }
     }
 
@@ -313,13 +325,17 @@ impl Controller {
     /// Sees which changes are confirmed.
     pub(crate) fn measure(&mut self, now_ms: u64) {
         let mut latencies = std::mem::take(&mut self.latencies);
-        let Latencies { measured, services, nodes, pods, judged } = &mut latencies;
+        let Latencies { measured, services, stirred, nodes, pods, judged } = &mut latencies;
         if !services.is_empty() {
             let released = self.released();
-            services.retain(|uid, pending| {
+            let stirred = std::mem::take(stirred);
+            for uid in stirred.iter().chain(released.iter().copied()) {
+                let Some(pending) = services.get(uid).copied() else { continue };
                 let verdict = self.verdict_on_service(uid, &released);
-                Latencies::stays(measured, ChangeKind::Service, *pending, verdict, now_ms)
-            });
+                if !Latencies::stays(measured, ChangeKind::Service, pending, verdict, now_ms) {
+                    services.remove(uid);
+                }
+            }
         }
         if !nodes.is_empty() {
             let moved = Moved::by(self.written_or_to_be());
@@ -343,7 +359,7 @@ impl Controller {
     /// Changes of the plan, and those under way.
     fn written_or_to_be(&self) -> impl Iterator<Item = &Change> {
         let works = self.lanes.values().filter_map(|lane| lane.work.as_ref());
-        self.plan.changes.iter().chain(works.map(|work| &work.change))
+        self.plan.changes.iter().map(AsRef::as_ref).chain(works.map(|work| &work.change))
     }
 
     /// Services whose finalizer goes, because nothing is left in Azure.

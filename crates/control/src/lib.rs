@@ -28,6 +28,7 @@ mod keep;
 mod kubernetes_writes;
 mod lane;
 mod lists;
+mod queue;
 mod said;
 mod shares;
 

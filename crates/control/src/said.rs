@@ -142,6 +142,7 @@ impl Controller {
             report: None,
         });
         said.report = Some(Arc::clone(now));
+        self.latencies.look_at_service(uid);
         let was = said.state;
         let mut words = Vec::new();
         let mut programmed = false;
@@ -195,6 +196,7 @@ impl Controller {
 
     fn say_gone(&mut self, uid: &ServiceUid, now_ms: u64) {
         let Some(said) = self.said.remove(uid) else { return };
+        self.latencies.look_at_service(uid);
         if said.state == Some(State::Removing) {
             let word = word(&reason::DELETED, "Deleted load balancer");
             self.post(&said.name, uid, word, now_ms);

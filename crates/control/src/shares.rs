@@ -5,9 +5,10 @@
 //! changes all the time delays no other. Deletions have a part of their own: neither do a thousand
 //! of them hold up a new Service, nor do new Services hold them up for ever.
 
+use model::ServiceUid;
 use model::plan::{Action, Change};
-use model::{ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// A write, in parts.
 const WRITE: u64 = 1_000_000;
@@ -50,21 +51,11 @@ pub(crate) struct Line {
 }
 
 impl Shares {
-    /// Puts writes in line; `since` says when each began to wait.
-    pub fn line_up(
-        &self,
-        changes: &[Change],
-        ready: &[usize],
-        since: &BTreeMap<&ResourceId, u64>,
-        now_ms: u64,
-    ) -> Line {
+    /// Puts writes in line; entries say where each is among the changes, and since when it waits.
+    pub fn line_up(&self, changes: &[Arc<Change>], ready: &[(usize, u64)], now_ms: u64) -> Line {
         let mut keyed: Vec<(u64, u64, usize)> = ready
             .iter()
-            .map(|at| {
-                let change = &changes[*at];
-                let since = since.get(&change.target).copied().unwrap_or(now_ms);
-                (self.price(&change.causes, now_ms), since, *at)
-            })
+            .map(|(at, since)| (self.price(&changes[*at].causes, now_ms), *since, *at))
             .collect();
         keyed.sort_unstable();
         let mut line = Line::default();
@@ -151,14 +142,16 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::ResourceId;
 
     fn causes(names: &[&str]) -> BTreeSet<ServiceUid> {
         names.iter().map(|n| ServiceUid::new(*n)).collect()
     }
 
-    fn change(name: &str, of: &[&str], action: Action) -> Change {
+    fn change(name: &str, of: &[&str], action: Action) -> Arc<Change> {
         let target = ResourceId::new(format!("/subscriptions/s/{name}"));
-        Change { target, action, guard: None, causes: causes(of), waits: Vec::new() }
+        let causes = causes(of);
+        Arc::new(Change { target, action, guard: None, causes, waits: Vec::new() })
     }
 
     fn put() -> Action {
@@ -166,9 +159,14 @@ mod tests {
     }
 
     /// Sends as many as there is budget for; the positions in the order they went.
-    fn turns(shares: &mut Shares, changes: &[Change], budget: usize, now_ms: u64) -> Vec<usize> {
-        let ready: Vec<usize> = (0..changes.len()).collect();
-        let mut line = shares.line_up(changes, &ready, &BTreeMap::new(), now_ms);
+    fn turns(
+        shares: &mut Shares,
+        changes: &[Arc<Change>],
+        budget: usize,
+        now_ms: u64,
+    ) -> Vec<usize> {
+        let ready: Vec<(usize, u64)> = (0..changes.len()).map(|at| (at, now_ms)).collect();
+        let mut line = shares.line_up(changes, &ready, now_ms);
         let mut sent = Vec::new();
         while let Some((at, flow)) = shares.next(&mut line) {
             if sent.len() < budget {
@@ -226,7 +224,7 @@ mod tests {
     #[test]
     fn deletions_get_every_fourth_write_while_others_wait() {
         let mut shares = Shares::default();
-        let mut changes: Vec<Change> =
+        let mut changes: Vec<Arc<Change>> =
             (0..20).map(|n| change(&format!("d{n}"), &["x"], Action::DeleteChild)).collect();
         changes.extend((0..20).map(|n| change(&format!("p{n}"), &["y"], put())));
         let sent = turns(&mut shares, &changes, 12, 0);

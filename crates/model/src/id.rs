@@ -10,8 +10,21 @@ use std::sync::Arc;
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident($held:ty)) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
         pub struct $name($held);
+
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> Ordering {
+                // Maps are walked side by side whose keys are the same values in memory.
+                if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
 
         impl $name {
             /// Takes the text as it stands.

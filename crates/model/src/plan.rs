@@ -18,8 +18,9 @@ use std::sync::Arc;
 /// changes of a plan have the same target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// Changes of Azure resources.
-    pub changes: Vec<Change>,
+    /// Changes of Azure resources. Planning and those it gives the plan to share them: one that is
+    /// the same value in memory as in the plan before is the same change.
+    pub changes: Vec<Arc<Change>>,
     /// Changes of Kubernetes objects.
     pub writes: Vec<KubernetesWrite>,
 }

@@ -283,7 +283,7 @@ impl<'w> Draft<'w> {
         condition::write_all(&mut writes, &services);
         let services =
             services.into_iter().map(|(uid, (_, report))| (uid, Arc::new(report))).collect();
-        let changes = self.changes.into_values().collect();
+        let changes = self.changes.into_values().map(Arc::new).collect();
         (Plan { changes, writes }, Report { services, pods, needs, findings, draining })
     }
 }

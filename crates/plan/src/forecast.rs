@@ -89,7 +89,8 @@ pub(crate) fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
             forecast.report.clone_from(&report);
         }
         forecast.last = report;
-        let ready: Vec<&Change> = plan.changes.iter().filter(|c| is_ready(c)).collect();
+        let changes = plan.changes.iter().map(AsRef::as_ref);
+        let ready: Vec<&Change> = changes.filter(|c| is_ready(c)).collect();
         let alone = ready.iter().all(|c| c.waits.is_empty());
         let mut moved = false;
         for change in &ready {

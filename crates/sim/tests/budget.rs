@@ -133,7 +133,8 @@ fn most_have_an_address_long_before_the_last_one() {
     lab.pass(70_000);
     let before = addressed(&lab).0;
     assert!(before >= 900, "{before} when the network provider takes no more writes");
-    let waits = lab.controller().report().services.values().flat_map(|s| &s.waits);
+    let report = lab.controller().report_with_budget();
+    let waits = report.services.values().flat_map(|s| &s.waits);
     let budget = waits.filter_map(|wait| match wait {
         Wait::Budget { limit, until_ms } => Some((*limit, *until_ms)),
         _ => None,

@@ -32,8 +32,8 @@ pub(super) fn head(seen: Option<&Seen>, leader: Option<&Leader>, now_ms: u64) ->
 
 /// Each Service.
 pub(super) fn snapshot(controller: &Controller) -> Snapshot {
-    let (world, report) = (controller.world(), controller.report());
-    let mut snapshot = Snapshot::of(world, report, |uid| controller.since_ms(uid));
+    let (world, report) = (controller.world(), controller.report_with_budget());
+    let mut snapshot = Snapshot::of(world, &report, |uid| controller.since_ms(uid));
     let services = &world.kubernetes.services;
     let lines = controller.drift().map(|record| DriftLine {
         resource: record.drift.resource().to_owned(),

@@ -2,6 +2,7 @@
 
 mod budget;
 pub mod exposition;
+mod process;
 pub mod table;
 
 use crate::pages::unready;
@@ -17,6 +18,7 @@ pub fn of_starting(format: Format) -> String {
     build(&mut exposition);
     exposition.add(&table::READY, &[], 0);
     exposition.add(&table::LEADER, &[], 0);
+    process::add(&mut exposition);
     exposition.finish()
 }
 
@@ -47,6 +49,7 @@ pub fn of_controller(
     exposition.add_histogram(&table::GATE_DELAY, &[], gates.delays(), Scale::Milliseconds);
     exposition.add(&table::GATE_TIMEOUTS, &[], gates.timeouts());
     exposition.add(&table::GATES_WAITING, &[], gates.waiting());
+    process::add(&mut exposition);
     exposition.finish()
 }
 
@@ -66,7 +69,7 @@ fn latencies(exposition: &mut Exposition, controller: &Controller) {
 }
 
 fn services(exposition: &mut Exposition, controller: &Controller, now_ms: u64) {
-    let report = controller.report();
+    let report = controller.report_with_budget();
     let states = [
         (State::Programmed, "programmed"),
         (State::Waiting, "waiting"),

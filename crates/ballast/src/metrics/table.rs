@@ -164,6 +164,17 @@ metrics! {
         "Pods let through because time was over.";
     GATES_WAITING Gauge "ballast_readiness_gates_waiting" []
         "Pods that wait for nothing but our gate.";
+
+    PROCESSOR Counter "process_cpu_seconds" []
+        "Processor time that the process has spent.";
+    STARTED Gauge "process_start_time_seconds" []
+        "When the process started, in seconds since 1970.";
+    MEMORY Gauge "process_resident_memory_bytes" []
+        "Memory of the process that is in RAM.";
+    FILES Gauge "process_open_fds" []
+        "Files and sockets that the process has open.";
+    MOST_FILES Gauge "process_max_fds" []
+        "Files and sockets that the process may have open at most.";
 }
 
 const INTRODUCTION: &str = "\
@@ -258,7 +269,9 @@ mod tests {
         for metric in METRICS {
             assert!(names.insert(metric.name), "{} is there twice", metric.name);
             let plain = |c: char| c.is_ascii_lowercase() || c == '_';
-            assert!(metric.name.starts_with("ballast_") && metric.name.chars().all(plain));
+            // What every program tells has the names that every program gives it.
+            let ours = metric.name.starts_with("ballast_") || metric.name.starts_with("process_");
+            assert!(ours && metric.name.chars().all(plain));
             for ending in ["_total", "_info", "_bucket", "_count", "_sum", "_ms"] {
                 assert!(!metric.name.ends_with(ending), "{}", metric.name);
             }

@@ -88,7 +88,7 @@ pub struct Waiting {
 }
 
 /// The state of all limits.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Budget {
     start: Limits,
     accounts: BTreeMap<Limit, Account>,

@@ -137,7 +137,7 @@ impl Controller {
     pub(super) fn table_work(&self, judged: &mut Option<Grounds>) -> Option<TableWork> {
         let table = self.world.azure.gateway_locations.known()?;
         let mut planned = BTreeSet::new();
-        for change in &self.plan.changes {
+        for change in self.queue.tables().filter_map(|at| self.plan.changes.get(at)) {
             if let Action::UpdateLocations(update) = &change.action {
                 planned.extend(update.touched(Some(table)));
             }

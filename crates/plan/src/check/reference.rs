@@ -80,7 +80,8 @@ impl Lint<'_> {
 
     fn need(&mut self, change: &Change, id: &ResourceId) {
         let whole = |id: &ResourceId| {
-            let is_put = |c: &Change| c.target == *id && matches!(c.action, Action::Put { .. });
+            let is_put =
+                |c: &Arc<Change>| c.target == *id && matches!(c.action, Action::Put { .. });
             let waits = |w: &Wait| matches!(w, Wait::Resource { id: on, .. } if on == id);
             self.plan.changes.iter().any(is_put) && change.waits.iter().any(waits)
         };

@@ -37,6 +37,7 @@ fn delete(before: Resource) -> Change {
 }
 
 fn found(world: &World, changes: Vec<Change>) -> Vec<Breach> {
+    let changes = changes.into_iter().map(Arc::new).collect();
     breaches(world, &Plan { changes, writes: Vec::new() })
 }
 

@@ -1,8 +1,10 @@
-//! What is remembered between two plans: Services that were looked at, found to be settled, and
-//! whose facts are the same values in memory still.
+//! What is remembered between two plans: Services that were looked at, found to be settled or to
+//! wait, and whose facts are the same values in memory still.
 
 use super::gates::Gates;
 use super::names;
+use super::registry::Registrations;
+use super::waiting::{Standing, Waiting};
 use crate::difftracker::{DiffTracker, changed};
 use crate::draft::{Draft, Stance};
 use crate::kubernetes;
@@ -11,7 +13,7 @@ use model::gateway::GatewayServices;
 use model::kubernetes::Service;
 use model::report::{Report, ServiceReport, State};
 use model::world::ById;
-use model::{Policy, ResourceId, ServiceUid, World};
+use model::{Plan, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -28,9 +30,21 @@ pub(crate) struct Memory {
     balancers: ById<LoadBalancer>,
     ips: ById<PublicIp>,
     registered: GatewayServices,
+    /// Reports of Services that need not be looked at.
     settled: BTreeMap<ServiceUid, Arc<ServiceReport>>,
+    /// Those of them that are not done.
+    waiting: Waiting,
     /// Names that have to be looked at.
     open: BTreeSet<Arc<str>>,
+}
+
+/// What becomes of the Services that were looked at.
+#[derive(Debug, Default)]
+pub(super) struct Closing {
+    /// They are done.
+    done: Vec<ServiceUid>,
+    /// They wait for something that will be seen when it comes.
+    waiting: Vec<(Arc<str>, ServiceUid, Standing)>,
 }
 
 impl Memory {
@@ -43,15 +57,22 @@ impl Memory {
         self.open.extend(world.holds.keys().map(names::of_service));
         let abandoned = world.abandoned.iter().filter(|name| names::is_uid(name));
         self.open.extend(abandoned.cloned());
+        let names = moved.union(&shifted).cloned().collect();
+        let gated = self.gates.update(&world.kubernetes.gated_pods, &self.services);
+        self.tracker.update(world, &names, &self.uids, &gated);
+        self.open.extend(self.waiting.stirred(world, policy, &self.tracker));
         for name in &self.open {
+            self.waiting.take(name);
             if let Some(uid) = self.uids.get(name) {
                 self.settled.remove(uid);
             }
         }
-        let names = moved.union(&shifted).cloned().collect();
-        let gated = self.gates.update(&world.kubernetes.gated_pods, &self.services);
-        self.tracker.update(world, &names, &self.uids, &gated);
         self.open.clone()
+    }
+
+    /// Services that are not looked at and whose registration others may wait for.
+    pub fn awaited(&self) -> usize {
+        self.waiting.coming()
     }
 
     fn take_services(&mut self, world: &World) -> BTreeSet<Arc<str>> {
@@ -90,17 +111,13 @@ impl Memory {
     }
 
     fn take_resources(&mut self, world: &World, policy: &Policy) {
-        let of_balancer = |id: &ResourceId| Some(id.name().to_lowercase());
-        let of_ip = |id: &ResourceId| {
-            id.name().to_lowercase().strip_suffix(names::PUBLIC_IP).map(str::to_owned)
-        };
         let azure = &world.azure;
         let mut open = Vec::new();
         if let Some(current) = azure.balancers.known() {
-            open.extend(take(&mut self.balancers, current).iter().filter_map(of_balancer));
+            open.extend(take(&mut self.balancers, current).iter().map(names::of_balancer));
         }
         if let Some(current) = azure.public_ips.get(&policy.group).and_then(|f| f.known()) {
-            open.extend(take(&mut self.ips, current).iter().filter_map(of_ip));
+            open.extend(take(&mut self.ips, current).iter().filter_map(names::of_ip));
         }
         let ours = open.into_iter().filter(|name| names::is_uid(name));
         self.open.extend(ours.map(Arc::from));
@@ -118,30 +135,43 @@ impl Memory {
     }
 
     /// Notes which of the Services that were looked at need not be looked at again.
-    pub fn close(&mut self, draft: &Draft<'_>) -> Vec<ServiceUid> {
-        let mut done = Vec::new();
-        let open = std::mem::take(&mut self.open);
-        self.open = open
-            .into_iter()
-            .filter(|name| match self.uids.get(name).and_then(|uid| draft.cases.get(uid)) {
-                None => self.is_orphan(draft, name),
-                Some(case) => {
-                    let over = match case.stance {
-                        Stance::Container(_) => {
-                            case.waits.is_empty()
-                                && kubernetes::is_claimed(draft.policy, case.service)
-                        }
-                        Stance::Kept => true,
-                        Stance::Wanted(_) | Stance::Leaving => false,
-                    };
-                    if over {
-                        done.push(case.service.uid.clone());
-                    }
-                    !over
+    pub(super) fn close(&mut self, draft: &Draft<'_>, registrations: &Registrations) -> Closing {
+        let mut closing = Closing::default();
+        for name in std::mem::take(&mut self.open) {
+            let Some(case) = self.uids.get(&name).and_then(|uid| draft.cases.get(uid)) else {
+                if self.is_orphan(draft, &name) {
+                    self.open.insert(name);
                 }
-            })
-            .collect();
-        done
+                continue;
+            };
+            let uid = &case.service.uid;
+            let over = match case.stance {
+                Stance::Container(_) => {
+                    case.waits.is_empty() && kubernetes::is_claimed(draft.policy, case.service)
+                }
+                Stance::Kept => true,
+                Stance::Wanted(_) | Stance::Leaving => false,
+            };
+            if over {
+                closing.done.push(uid.clone());
+                continue;
+            }
+            let abandoned = draft.world.abandoned.contains(&name);
+            let leaves = matches!(case.stance, Stance::Leaving);
+            let standing = Standing { leaves, coming: registrations.coming.contains(uid) };
+            // Who has its turn at a table's write is decided among all of them, each time.
+            if registrations.ready.contains(uid)
+                || draft.hold(uid).is_some()
+                || abandoned
+                || (leaves
+                    && Waiting::is_stirred(draft.world, draft.policy, &self.tracker, &name, uid))
+            {
+                self.open.insert(name);
+            } else {
+                closing.waiting.push((name, uid.clone(), standing));
+            }
+        }
+        closing
     }
 
     /// Whether a Service asks for something impossible.
@@ -152,16 +182,19 @@ impl Memory {
         }
     }
 
-    /// Adds what was not looked at to the report, and remembers what is done.
-    pub fn complete(&mut self, report: &mut Report, done: Vec<ServiceUid>) {
-        let mut services = self.settled.clone();
-        for uid in done {
-            if let Some(service) = report.services.get(&uid) {
-                self.settled.insert(uid, Arc::clone(service));
+    /// Adds what was not looked at to plan and report, and remembers what need not be again.
+    pub(super) fn complete(&mut self, plan: &mut Plan, report: &mut Report, closing: Closing) {
+        let waiting = closing.waiting.iter().map(|(_, uid, _)| uid);
+        for uid in closing.done.iter().chain(waiting) {
+            if let Some(service) = report.services.get(uid) {
+                self.settled.insert(uid.clone(), Arc::clone(service));
             }
         }
-        services.extend(std::mem::take(&mut report.services));
+        let mut services = self.settled.clone();
+        services.append(&mut report.services);
         report.services = services;
+        self.waiting.put(plan, closing.waiting);
+        self.waiting.complete(plan);
     }
 }
 

@@ -25,6 +25,7 @@ mod selectors;
 mod status;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub(crate) use memory::Memory;
 
@@ -36,7 +37,7 @@ use model::gateway::GatewayService;
 use model::report::{Finding, Severity, Until, Wait};
 use model::world::{Fact, Hold, Kind, Need};
 use model::{Plan, Policy, Report, ResourceId, ServiceUid, World};
-use registry::Registry;
+use registry::{Registrations, Registry};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -59,16 +60,16 @@ pub(crate) fn plan(world: &World, policy: &Policy, memory: &mut Memory) -> (Plan
     for uid in names.iter().filter_map(|name| memory.uids.get(name)) {
         draft.admit(&world.kubernetes.services[uid]);
     }
-    draw(&mut draft, memory, &names);
+    let registrations = draw(&mut draft, memory, &names);
     gates::conclude(&mut draft, memory);
-    let done = memory.close(&draft);
-    let (plan, mut report) = draft.finish();
-    memory.complete(&mut report, done);
+    let closing = memory.close(&draft, &registrations);
+    let (mut plan, mut report) = draft.finish();
+    memory.complete(&mut plan, &mut report, closing);
     (plan, report)
 }
 
 /// Drafts what is to be done about these names, about egress gateways and about addresses.
-fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) {
+fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) -> Registrations {
     let Memory { uids, tracker, .. } = memory;
     let mut registry = Registry::default();
     for name in names {
@@ -90,7 +91,7 @@ fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) {
     }
     let groups = egress::plan(draft, &mut registry, tracker, uids);
     addresses::plan(draft, tracker, uids);
-    registry.conclude(draft);
+    let registrations = registry.conclude(draft, memory.awaited());
     kubernetes::claim(draft);
     for name in names {
         if let Some(uid) = uids.get(name) {
@@ -98,6 +99,7 @@ fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) {
         }
     }
     pods::conclude(draft, tracker, &groups, uids);
+    registrations
 }
 
 fn wait_all(draft: &mut Draft<'_>, wait: &Wait) {

@@ -21,6 +21,16 @@ pub(crate) fn of_service(uid: &ServiceUid) -> Arc<str> {
     }
 }
 
+/// The name that a load balancer is for, if it is one of ours.
+pub(crate) fn of_balancer(id: &ResourceId) -> String {
+    id.name().to_lowercase()
+}
+
+/// The name that a public IP is for, if it is one of ours.
+pub(crate) fn of_ip(id: &ResourceId) -> Option<String> {
+    id.name().to_lowercase().strip_suffix(PUBLIC_IP).map(str::to_owned)
+}
+
 /// The public IP of a load balancer, and the IPv4 one of an egress gateway.
 pub(crate) fn public_ip(name: &str) -> String {
     format!("{name}{PUBLIC_IP}")

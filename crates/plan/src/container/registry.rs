@@ -21,6 +21,15 @@ pub(super) struct Registry {
     coming: BTreeSet<ServiceUid>,
 }
 
+/// Who has, or is about to have, an entry to be written.
+#[derive(Debug)]
+pub(super) struct Registrations {
+    /// Those whose entries can be written.
+    pub ready: BTreeSet<ServiceUid>,
+    /// Those whose entries can be soon.
+    pub coming: BTreeSet<ServiceUid>,
+}
+
 #[derive(Debug)]
 enum Entry {
     Put(GatewayServiceUpdate),
@@ -50,11 +59,13 @@ impl Registry {
         self.coming.insert(cause.clone());
     }
 
-    /// Drafts the call.
-    pub fn conclude(self, draft: &mut Draft<'_>) {
+    /// Drafts the call; `awaited` others that are not looked at now will be ready soon.
+    pub fn conclude(self, draft: &mut Draft<'_>, awaited: usize) -> Registrations {
         let target = names::services_table(draft.policy);
         let mut update = ServicesUpdate::default();
         let mut causes = BTreeSet::new();
+        let registrations =
+            Registrations { ready: self.entries.keys().cloned().collect(), coming: self.coming };
         for (uid, entry) in self.entries {
             if causes.len() == SERVICES_PER_CALL {
                 let until = Until::Written;
@@ -68,14 +79,15 @@ impl Registry {
             causes.insert(uid);
         }
         if causes.is_empty() {
-            return;
+            return registrations;
         }
-        let others = self.coming.difference(&causes).count();
+        let others = registrations.coming.difference(&causes).count() + awaited;
         let mut waits = Vec::new();
         if others > 0 && causes.len() < SERVICES_PER_CALL {
             waits.push(Wait::Gathering { others });
         }
         let action = Action::UpdateServices(update);
         draft.change(Change { target, action, guard: None, causes, waits });
+        registrations
     }
 }

@@ -4,3 +4,4 @@ mod cases;
 mod chaos;
 mod gates;
 mod stage;
+mod waiting;

@@ -170,6 +170,11 @@ impl DiffTracker {
         self.observed.as_ref().is_some_and(|table| table.contains_key(&location))
     }
 
+    /// Gateway services for which the table lists addresses that they are not to have.
+    pub fn receding(&self) -> impl Iterator<Item = Arc<str>> + '_ {
+        self.receding.keys().cloned()
+    }
+
     /// How many addresses the table has at a location.
     pub fn population(&self, location: IpAddr) -> usize {
         let table = self.observed.as_ref();

@@ -9,6 +9,7 @@ use model::report::Wait;
 use model::world::Azure;
 use model::{Plan, Policy, Report, ResourceId, World};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Parts that are left as others made them.
 type Held = BTreeMap<ResourceId, BTreeSet<Part>>;
@@ -77,7 +78,7 @@ fn unmask(
             kept.push(change);
             continue;
         };
-        match rebase(&mut change, &found, confirmed, parts) {
+        match rebase(Arc::make_mut(&mut change), &found, confirmed, parts) {
             Rebased::Written => kept.push(change),
             Rebased::Nothing => {
                 dropped.insert(change.target.clone());
@@ -177,7 +178,7 @@ fn missing(wanted: &LoadBalancer, made: &LoadBalancer) -> BTreeSet<Part> {
         names.extend(probe.map(|name| ("probe", name)));
     }
     let is_named = |kind: &'static str, name: &str| names.contains(&(kind, name.to_lowercase()));
-    let put = |missing: &mut BTreeSet<Part>, kind: &'static str, name: &std::sync::Arc<str>| {
+    let put = |missing: &mut BTreeSet<Part>, kind: &'static str, name: &Arc<str>| {
         if is_named(kind, name) {
             missing.insert(Part { kind, name: name.clone() });
         }
@@ -189,7 +190,7 @@ fn missing(wanted: &LoadBalancer, made: &LoadBalancer) -> BTreeSet<Part> {
         if is_named("pool", &pool.name) {
             missing.extend(pool.addresses.iter().map(|a| Part {
                 kind: "pool address",
-                name: std::sync::Arc::from(format!("{}/{}", pool.name, a.address)),
+                name: Arc::from(format!("{}/{}", pool.name, a.address)),
             }));
         }
     }

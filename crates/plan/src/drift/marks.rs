@@ -53,9 +53,12 @@ pub fn restore_marks(
         let change = plan.changes.iter_mut().find(|change| change.target == *id);
         match change {
             _ if lost.is_empty() => {}
-            Some(Change { action: Action::Put { after, .. }, .. }) => mark(after, &lost),
-            // What goes needs no mark.
-            Some(_) => {}
+            Some(change) => {
+                // What goes needs no mark.
+                if let Action::Put { after, .. } = &mut Arc::make_mut(change).action {
+                    mark(after, &lost);
+                }
+            }
             None => {
                 let mut after = found.clone();
                 mark(&mut after, &lost);
@@ -69,7 +72,7 @@ pub fn restore_marks(
                 let change =
                     Change { target: id.clone(), action, guard, causes, waits: Vec::new() };
                 let at = plan.changes.partition_point(|known| known.target < change.target);
-                plan.changes.insert(at, change);
+                plan.changes.insert(at, Arc::new(change));
             }
         }
     }

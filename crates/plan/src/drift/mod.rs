@@ -116,9 +116,19 @@ impl Confirmed {
 /// What has drifted, by resource and part.
 #[must_use]
 pub fn find(confirmed: &Confirmed, world: &World, plan: &Plan) -> Vec<Drift> {
+    find_among(confirmed, world, plan.changes.iter().map(AsRef::as_ref))
+}
+
+/// The same, as far as these changes of a plan tell it.
+#[must_use]
+pub fn find_among<'p>(
+    confirmed: &Confirmed,
+    world: &World,
+    changes: impl IntoIterator<Item = &'p Change>,
+) -> Vec<Drift> {
     let mut owners = Owners { world, by_base: None };
     let mut drifts = Vec::new();
-    for change in &plan.changes {
+    for change in changes {
         let pairs = match &change.action {
             Action::UpdateServices(u) => tables::of_services(&confirmed.tables, &world.azure, u),
             Action::UpdateLocations(u) => tables::of_locations(&confirmed.tables, &world.azure, u),

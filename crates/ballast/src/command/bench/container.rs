@@ -8,6 +8,7 @@ use crate::command::kube_emulator::new_store;
 use crate::command::listening;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, Format};
+use crate::progress::Bar;
 use crate::signal;
 use azure_emulator::{Azure, Options, SampleGateway, Switch, sample_estate};
 use kube_emulator::Shared;
@@ -198,7 +199,9 @@ impl Place {
         pace: Duration,
         mut done: impl FnMut() -> bool,
     ) -> Result<f64, Failure> {
+        let mut bar = Bar::new(what.to_owned());
         while !done() {
+            bar.wait(self.limit);
             if from.elapsed() > self.limit {
                 let log = self.folder.path().join("run.log");
                 let log = std::fs::read_to_string(log).unwrap_or_default();

@@ -7,7 +7,6 @@ mod cluster;
 pub mod container;
 pub mod page;
 pub mod planning;
-mod progress;
 pub mod simulated;
 mod sizes;
 mod table;

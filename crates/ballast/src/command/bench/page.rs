@@ -1,7 +1,7 @@
 //! `ballast bench page`: everything that is measured, written into a page between its markers.
 
 use super::planning;
-use super::simulated::{self, CONVERGE, CONVERGE_PAGE, NODES, PODS, Result};
+use super::simulated::{self, CONVERGE, NODES, PODS, Result};
 use super::sizes;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -40,7 +40,7 @@ impl Section {
 
     async fn measured(self) -> std::result::Result<Result, Failure> {
         match self {
-            Self::Converge => simulated::converged(&CONVERGE_PAGE),
+            Self::Converge => simulated::converged(&CONVERGE),
             Self::Nodes => simulated::node_changes(&NODES),
             Self::Pods => simulated::containers(&PODS),
             Self::Plan => planning::measured(&CONVERGE),

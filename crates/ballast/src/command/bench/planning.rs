@@ -1,10 +1,10 @@
 //! `ballast bench plan`: what the processor takes for a plan.
 
 use super::chart::{Chart, Series, Stroke};
-use super::progress::Bar;
 use super::simulated::{self, CONVERGE, Result, Writing};
 use super::table::{Table, grouped};
 use crate::exit::{Failure, Outcome};
+use crate::progress::Bar;
 use clap::value_parser;
 use plan::Planner;
 use serde_json::json;

@@ -1,10 +1,10 @@
 //! `ballast bench converge`, `nodes` and `pods`: simulated time, the same on every machine.
 
 use super::chart::{Chart, Series, Stroke};
-use super::progress::Bar;
 use super::table::{Table, factor, grouped, seconds};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, Format};
+use crate::progress::Bar;
 use clap::value_parser;
 use serde_json::{Value, json};
 use sim::bench::{
@@ -58,8 +58,6 @@ pub struct PodsArgs {
 
 /// The Services of a whole `bench converge`.
 pub const CONVERGE: [u32; 4] = [10, 100, 1_000, 10_000];
-/// The Services of the page's table: with 10,000 it takes the better part of an hour.
-pub const CONVERGE_PAGE: [u32; 3] = [10, 100, 1_000];
 /// The nodes of a whole `bench nodes`.
 pub const NODES: [u32; 3] = [100, 1_000, 5_000];
 /// The sizes of a whole `bench pods`.

@@ -58,7 +58,7 @@ impl Mover {
         let mut waits = unready(&self.controller);
         let lanes = self.controller.waiting();
         waits.extend(lanes.map(|(id, why, _)| format!("{}: {why}", id.name())));
-        for service in self.controller.report().services.values() {
+        for service in self.controller.report_with_budget().services.values() {
             waits.extend(service.waits.iter().map(|w| format!("{} waits on {w}", service.name)));
         }
         waits.truncate(20);

@@ -283,7 +283,8 @@ impl Stage {
         let soft = |w: &Wait| matches!(w, Wait::Gathering { .. });
         let free = |c: &Change| self.flying.iter().all(|f| f.target != c.target);
         let (mut ready, mut gathering) = (Vec::new(), Vec::new());
-        for change in plan.changes.into_iter().filter(|c| c.waits.iter().all(soft)) {
+        let changes = plan.changes.into_iter().map(Arc::unwrap_or_clone);
+        for change in changes.filter(|c| c.waits.iter().all(soft)) {
             if !free(&change) {
                 continue;
             }

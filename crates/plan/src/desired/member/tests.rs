@@ -15,6 +15,7 @@ use model::world::{Fact, Kind, Need, VirtualMachine};
 use model::{
     Etag, Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
 };
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -190,8 +191,8 @@ fn joined(change: &Change) -> Option<&BTreeSet<ResourceId>> {
     }
 }
 
-fn change<'a>(changes: &'a [Change], id: &ResourceId) -> Option<&'a Change> {
-    changes.iter().find(|c| c.target == *id)
+fn change<'a>(changes: &'a [impl Borrow<Change>], id: &ResourceId) -> Option<&'a Change> {
+    changes.iter().map(Borrow::borrow).find(|c| c.target == *id)
 }
 
 fn edit_node(world: &mut World, n: u8, edit: impl FnOnce(&mut Node)) {
