@@ -85,8 +85,10 @@ impl Stage {
             (None, None) => false,
             _ => true,
         };
-        // The Service Gateway's tables have no ETag: nothing fences them but the lease's times.
-        let fenced = write.method != Method::Post;
+        // The Service Gateway's tables have no ETag: nothing fences them but the lease's times. Nor
+        // does anything fence off making what has been made and deleted since. It has to go again.
+        let made = write.before.is_none() && write.after.is_some();
+        let fenced = write.method != Method::Post && !made;
         if fenced && write.sent.term < last && changed() {
             let text = format!(
                 "{} was sent under term {} and undid a write of term {last}",
