@@ -5,7 +5,7 @@ use crate::backoff;
 use crate::budget::{Limit, Waiting, limit::limits_of};
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, NoticeKind};
-use crate::lane::{Pending, Stage, Work};
+use crate::lane::{Outcome, Pending, Stage, Work};
 use crate::queue::Class;
 use crate::request;
 use crate::shares::Line;
@@ -286,7 +286,7 @@ impl Controller {
         lane.work = Some(Work {
             change: change.clone(),
             correlation,
-            stage: Stage::Rereading,
+            stage: Stage::Rereading(Outcome::Not),
             pending: Pending::Answer,
             sent_ms: now_ms,
             addresses: Arc::default(),

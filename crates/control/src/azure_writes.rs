@@ -4,18 +4,24 @@ use crate::backoff;
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
 use crate::gateway;
-use crate::lane::{Lane, Pending, Stage, Work};
+use crate::lane::{Lane, Outcome, Pending, Stage, Work};
 use crate::request;
 use arm::Answer;
 use arm::error::{ArmError, ErrorKind};
 use arm::operation::Step;
-use model::azure::Sku;
+use model::azure::{Provisioning, Sku};
 use model::plan::{Action, Change, Resource};
 use model::report::State;
 use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// The end of an operation that cannot be polled is awaited at most so long after its write was
+/// sent.
+const UNFOLLOWED_MS: u64 = 15 * 60_000;
+/// The shortest and the longest wait between looks at its resource.
+const LOOK_MS: (u64, u64) = (1_000, 30_000);
 
 impl Controller {
     /// An answer to a lane's call.
@@ -35,7 +41,7 @@ impl Controller {
                     Step::Failed(error) => self.failed(id, &error, now_ms),
                 }
             }
-            Stage::Verifying | Stage::Rereading => self.reread(id, answer, now_ms),
+            Stage::Verifying | Stage::Rereading(_) => self.reread(id, answer, now_ms),
         }
     }
 
@@ -131,14 +137,21 @@ impl Controller {
                 // Not knowing is no reason to guess: read again in a while.
                 lane.failures += 1;
                 let at_ms = now_ms + backoff::after(lane.failures, None);
-                let request = request::of_read(id, work.correlation.clone());
-                let stage = Stage::Rereading;
-                let pending = Pending::Poll { request, at_ms, held_ms: 0 };
-                lane.work = Some(Work { stage, pending, ..work });
+                let stage = match work.stage {
+                    Stage::Rereading(outcome) => Stage::Rereading(outcome),
+                    Stage::Operating(_) | Stage::Verifying => Stage::Rereading(Outcome::Not),
+                };
+                lane.look_again(id, Work { stage, ..work }, at_ms);
                 return;
             }
         };
         match (&reply.body, reply.status) {
+            (Some(body), 200) if is_undecided(&work, body, now_ms) => {
+                let (shortest, longest) = LOOK_MS;
+                let pause_ms = (now_ms - work.sent_ms).div_ceil(4).clamp(shortest, longest);
+                lane.look_again(id, work, now_ms + pause_ms);
+                return;
+            }
             (Some(body), 200) => {
                 let azure = &mut self.world.azure;
                 if observe::azure::apply_resource(azure, &self.policy, id, body).is_err() {
@@ -159,9 +172,9 @@ impl Controller {
         self.tally.write_ended(id, Some(error.kind));
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
-        let open = is_open(&work, error.kind);
+        let outcome = outcome(&work, error.kind);
         // A write that changed nothing is no reason to doubt a list.
-        if open || !matches!(error.kind, ErrorKind::Refused | ErrorKind::Missing) {
+        if outcome.is_some() || !matches!(error.kind, ErrorKind::Refused | ErrorKind::Missing) {
             lane.ended_ms = Some(now_ms);
         }
         lane.last = None;
@@ -189,8 +202,8 @@ impl Controller {
             | ErrorKind::Transient
             | ErrorKind::Ambiguous => self.back_off(id, error, now_ms),
         }
-        if open {
-            self.read_again(id, work, now_ms);
+        if let Some(outcome) = outcome {
+            self.read_again(id, work, outcome, now_ms);
         }
     }
 
@@ -203,14 +216,15 @@ impl Controller {
     }
 
     /// Reads the resource before anything else is done with it.
-    fn read_again(&mut self, id: &ResourceId, work: Work, now_ms: u64) {
+    fn read_again(&mut self, id: &ResourceId, work: Work, outcome: Outcome, now_ms: u64) {
         if gateway::is_table(&work.change.action) {
             self.forget_tables();
             return;
         }
         let request = request::of_read(id, work.correlation.clone());
         let Some(lane) = self.lanes.get_mut(id) else { return };
-        lane.work = Some(Work { stage: Stage::Rereading, pending: Pending::Answer, ..work });
+        let stage = Stage::Rereading(outcome);
+        lane.work = Some(Work { stage, pending: Pending::Answer, ..work });
         self.call_lane(id, request, now_ms);
     }
 
@@ -297,12 +311,24 @@ fn must_verify(change: &Change, body: Option<&Value>, read: Read) -> bool {
     }
 }
 
-/// Whether a failed write may have changed the resource all the same.
-fn is_open(work: &Work, kind: ErrorKind) -> bool {
+/// Whether a resource that was read after a write of unknown outcome is still being changed.
+fn is_undecided(work: &Work, body: &Value, now_ms: u64) -> bool {
+    matches!(work.stage, Stage::Rereading(Outcome::Open))
+        && arm::body::read_provisioning(body) == Some(Provisioning::Busy)
+        && now_ms < work.sent_ms + UNFOLLOWED_MS
+}
+
+/// What is known of a failed write that may have changed the resource, or was planned on another
+/// state of it; nothing where it is as it was.
+fn outcome(work: &Work, kind: ErrorKind) -> Option<Outcome> {
     let accepted = matches!(&work.stage, Stage::Operating(operation) if operation.is_accepted());
-    let superseded = kind == ErrorKind::Busy && !gateway::is_table(&work.change.action);
-    let unknown = matches!(kind, ErrorKind::Stale | ErrorKind::Transient | ErrorKind::Ambiguous);
-    accepted || superseded || unknown
+    match kind {
+        _ if accepted => Some(Outcome::Open),
+        ErrorKind::Transient | ErrorKind::Ambiguous => Some(Outcome::Open),
+        ErrorKind::Stale => Some(Outcome::Not),
+        ErrorKind::Busy if !gateway::is_table(&work.change.action) => Some(Outcome::Not),
+        _ => None,
+    }
 }
 
 /// A change in a few words.

@@ -1,8 +1,10 @@
 //! One lane a resource: idle, or one write under way.
 
 use crate::budget::Urgency;
+use crate::request;
 use arm::Request;
 use arm::operation::Operation;
+use model::ResourceId;
 use model::plan::{Action, Change};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -56,7 +58,17 @@ pub(crate) enum Stage {
     /// It has succeeded; the resource is read to see what it has come to.
     Verifying,
     /// It failed in a way that leaves the resource's state open; the resource is read.
-    Rereading,
+    Rereading(Outcome),
+}
+
+/// What is known of a write that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Azure did not take it: the resource is another than it was planned on.
+    Not,
+    /// Azure may have taken it: while the resource is being changed it shows what was asked for,
+    /// and what was there before comes back should the operation be canceled.
+    Open,
 }
 
 /// What a write awaits.
@@ -76,6 +88,13 @@ pub(crate) enum Pending {
 }
 
 impl Lane {
+    /// The resource of a write is read at a time.
+    pub fn look_again(&mut self, id: &ResourceId, work: Work, at_ms: u64) {
+        let request = request::of_read(id, work.correlation.clone());
+        let pending = Pending::Poll { request, at_ms, held_ms: 0 };
+        self.work = Some(Work { pending, ..work });
+    }
+
     /// Whether a write may be sent now.
     pub fn is_free(&self, now_ms: u64) -> bool {
         self.work.is_none() && self.wait_until_ms.is_none_or(|until| until <= now_ms)

@@ -295,3 +295,37 @@ fn let_drain(lab: &mut Laboratory) {
     lab.pass(61_000);
     assert!(lab.settle(DAY_MS));
 }
+
+#[test]
+fn a_service_is_not_let_go_while_what_was_taken_away_may_come_back() {
+    let mut lab = laboratory(&json!({}));
+    (0..2).for_each(|n| create(&mut lab, service(n)));
+    assert!(lab.settle(DAY_MS));
+    let object = ObjectRef::new("services", "default", "web-0001");
+    let uid = lab.kubernetes.get(object).expect("it is there")["metadata"]["uid"].clone();
+    let base = model::ServiceUid::new(uid.as_str().expect("it has one")).base_name();
+    // The load balancer shows what was asked for, the operation cannot be polled, and in the end
+    // it is canceled.
+    let code = "CanceledAndSupersededDueToAnotherOperation".to_owned();
+    let canceled = Fault::new(FaultKind::OperationCanceled { code }).on_method("PUT");
+    lab.azure.add_fault(canceled.on_path("loadBalancers/kubernetes$").expect("it parses"));
+    let expired = refused(401, "ExpiredAuthenticationToken", "/operations/");
+    lab.azure.add_fault(expired.on_method("GET"));
+    lab.azure.options_mut().lro_ms = 20_000;
+    delete(&mut lab, "default", "web-0001");
+    let exists = |lab: &Laboratory| {
+        let all = lab.kubernetes.list("services", None);
+        all.iter().any(|s| s["metadata"]["name"] == "web-0001")
+    };
+    let leads_there = |lab: &Laboratory| {
+        let balancer = lab.azure.resource(&network("loadBalancers/kubernetes"));
+        balancer.expect("it is there").to_string().contains(&*base)
+    };
+    for second in 0..120 {
+        lab.pass(1_000);
+        assert!(exists(&lab) || !leads_there(&lab), "after {second} s its rule is still there");
+    }
+    lab.azure.clear_faults();
+    assert!(lab.settle(DAY_MS));
+    assert!(!exists(&lab) && !leads_there(&lab));
+}
