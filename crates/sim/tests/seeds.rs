@@ -32,6 +32,8 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (2_053, Profile::All, "judged the address in a write of the condition alone"),
     (2_840, Profile::All, "a token expired while zones were read: public IPs without zones"),
     (7_473, Profile::All, "woke again and again for a read that waited for a write"),
+    (2_786, Profile::All, "believed what a load balancer showed while it was being changed"),
+    (3_829, Profile::All, "believed what a security group showed while it was being changed"),
     (6_379, Profile::All, "judged making again what was deleted since"),
     (912, Profile::All, "judged one of two places as taken away unasked"),
     (7_285, Profile::All, "compared a pool that no rule of ours leads to"),
