@@ -25,10 +25,10 @@ pub(crate) const LIST_LAG_MS: u64 = 10_000;
 
 /// How soon a list is read again in which somebody else's operation (or one of ours from before a
 /// restart) is still running: nobody will tell us when it ends.
-const BUSY_MS: u64 = 1_000;
+pub(crate) const BUSY_MS: u64 = 1_000;
 
 /// The longest pause between two such reads: it may be somebody's that never ends.
-const LONGEST_BUSY_MS: u64 = 30_000;
+pub(crate) const LONGEST_BUSY_MS: u64 = 30_000;
 
 /// How long the look for drift gives way to other reads.
 const LONGEST_DRIFT_WAIT_MS: u64 = 120_000;

@@ -1,5 +1,6 @@
 //! Follows writes to their end.
 
+use crate::azure_reads::{BUSY_MS, LONGEST_BUSY_MS};
 use crate::backoff;
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
@@ -20,8 +21,6 @@ use std::sync::Arc;
 /// The end of an operation that cannot be polled is awaited at most so long after its write was
 /// sent.
 const UNFOLLOWED_MS: u64 = 15 * 60_000;
-/// The shortest and the longest wait between looks at its resource.
-const LOOK_MS: (u64, u64) = (1_000, 30_000);
 
 impl Controller {
     /// An answer to a lane's call.
@@ -147,8 +146,8 @@ impl Controller {
         };
         match (&reply.body, reply.status) {
             (Some(body), 200) if is_undecided(&work, body, now_ms) => {
-                let (shortest, longest) = LOOK_MS;
-                let pause_ms = (now_ms - work.sent_ms).div_ceil(4).clamp(shortest, longest);
+                let passed_ms = now_ms - work.sent_ms;
+                let pause_ms = passed_ms.div_ceil(4).clamp(BUSY_MS, LONGEST_BUSY_MS);
                 lane.look_again(id, work, now_ms + pause_ms);
                 return;
             }

@@ -147,13 +147,10 @@ impl Choice<'_> {
             Exposure::Internal => Exposure::Public,
         };
         let all = 0..self.configs.len();
+        let mut active: Vec<Index> = all.clone().filter(|at| is_on(at, intent.exposure)).collect();
         // It may be on two: a dead process's write came after its successor had placed it anew.
-        let (told, untold): (Vec<Index>, Vec<Index>) = all
-            .clone()
-            .filter(|at| is_on(at, intent.exposure))
-            .partition(|at| self.is_told(draft, intent, *at));
-        let elsewhere = all.filter(|at| is_on(at, other));
-        let active: Vec<Index> = told.into_iter().chain(untold).chain(elsewhere).collect();
+        active.sort_by_key(|at| !self.is_told(draft, intent, *at));
+        active.extend(all.filter(|at| is_on(at, other)));
         let eligible = self.eligible(draft, intent, &active)?;
         let shared = anchors(intent, chosen);
         let held = shared.into_iter().find_map(|a| self.anchors.get(&(intent.exposure, a)));
