@@ -2,11 +2,16 @@
 
 mod support;
 
-use azure_emulator::{Fault, FaultKind};
-use serde_json::{Value, json};
+use serde_json::json;
+use support::container::{fault, refusal, uid_of};
 use support::*;
 
 const DAY_MS: u64 = 86_400_000;
+
+/// What the names of a Service's parts begin with.
+fn base_of(lab: &sim::Laboratory, name: &str) -> String {
+    model::ServiceUid::new(uid_of(lab, name)).base_name()
+}
 
 fn fifty() -> sim::Laboratory {
     let mut lab = laboratory(&json!({}));
@@ -205,24 +210,10 @@ fn readiness_flips_call_nobody() {
 #[test]
 fn a_refused_public_ip_holds_nobody_else_up() {
     let mut lab = fifty();
-    let uid = lab
-        .kubernetes
-        .list("services", None)
-        .iter()
-        .find(|s| s["metadata"]["name"] == "web-0017")
-        .and_then(|s| s["metadata"]["uid"].as_str().map(str::to_owned))
-        .expect("it exists");
-    let base = model::ServiceUid::new(&uid).base_name();
-    let kind = FaultKind::Status {
-        status: 400,
-        code: "PublicIPCountLimitReached".to_owned(),
-        message: "no more".to_owned(),
-        retry_after_s: None,
-        headers: Vec::new(),
-    };
-    let fault =
-        Fault::new(kind).on_method("PUT").on_path(&format!("publicIPAddresses/kubernetes-{base}"));
-    lab.azure.add_fault(fault.expect("the path is a regular expression").always());
+    let base = base_of(&lab, "web-0017");
+    let refused = refusal(400, "PublicIPCountLimitReached", None);
+    let path = format!("publicIPAddresses/kubernetes-{base}");
+    lab.azure.add_fault(fault(refused, "PUT", &path).always());
     lab.pass(1_000);
     assert_eq!(addressed(&lab), (49, 1), "the others have their addresses at once");
     let events = lab.kubernetes.list("events", None);
@@ -233,24 +224,12 @@ fn a_refused_public_ip_holds_nobody_else_up() {
     assert_eq!(addressed(&lab), (50, 0), "it recovers by itself");
 }
 
-fn service_named(lab: &sim::Laboratory, name: &str) -> Value {
-    let object = kube_emulator::ObjectRef::new("services", "default", name);
-    Value::clone(&lab.kubernetes.get(object).expect("it is there"))
-}
-
 #[test]
 fn an_owner_who_edits_what_azure_refused_does_not_wait_for_the_next_try() {
     let mut lab = laboratory(&json!({}));
     create(&mut lab, service(0));
-    let kind = FaultKind::Status {
-        status: 400,
-        code: "PublicIPCountLimitReached".to_owned(),
-        message: "no more".to_owned(),
-        retry_after_s: None,
-        headers: Vec::new(),
-    };
-    let fault = Fault::new(kind).on_method("PUT").on_path("publicIPAddresses/");
-    lab.azure.add_fault(fault.expect("it parses").always());
+    let refused = refusal(400, "PublicIPCountLimitReached", None);
+    lab.azure.add_fault(fault(refused, "PUT", "publicIPAddresses/").always());
     lab.pass(10 * 60_000);
     lab.azure.clear_faults();
     lab.azure.clear_calls();
@@ -267,8 +246,7 @@ fn what_a_service_had_that_vanished_under_a_running_controller_goes() {
     let mut lab = laboratory(&json!({}));
     (0..2).for_each(|n| create(&mut lab, service(n)));
     assert!(lab.settle(DAY_MS));
-    let service = service_named(&lab, "web-0001");
-    let base = model::ServiceUid::new(service["metadata"]["uid"].as_str().unwrap()).base_name();
+    let base = base_of(&lab, "web-0001");
     // Somebody takes the finalizer off, and the Service is gone before anybody looks.
     let edit = json!({"metadata": {"finalizers": null}});
     patch(&mut lab, "services", "default", "web-0001", edit);
@@ -296,23 +274,10 @@ fn what_azure_is_still_changing_for_a_former_process_is_looked_at_soon() {
 #[test]
 fn a_frontend_that_fails_the_load_balancer_is_found() {
     let mut lab = fifty();
-    let uid = lab
-        .kubernetes
-        .list("services", None)
-        .iter()
-        .find(|s| s["metadata"]["name"] == "web-0031")
-        .and_then(|s| s["metadata"]["uid"].as_str().map(str::to_owned))
-        .expect("it exists");
-    let base = model::ServiceUid::new(&uid).base_name();
-    let kind = FaultKind::Status {
-        status: 400,
-        code: "InvalidRequestFormat".to_owned(),
-        message: "a frontend is wrong".to_owned(),
-        retry_after_s: None,
-        headers: Vec::new(),
-    };
-    let fault = Fault::new(kind).on_method("PUT").on_path("loadBalancers/kubernetes$");
-    lab.azure.add_fault(fault.expect("it parses").on_body(&format!("{base}-TCP-80")).always());
+    let base = base_of(&lab, "web-0031");
+    let refused =
+        fault(refusal(400, "InvalidRequestFormat", None), "PUT", "loadBalancers/kubernetes$");
+    lab.azure.add_fault(refused.on_body(&format!("{base}-TCP-80")).always());
     lab.pass(1_000);
     assert_eq!(addressed(&lab), (49, 1));
     let (writes, _) = lab.calls();

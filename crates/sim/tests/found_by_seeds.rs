@@ -8,6 +8,7 @@ use model::Group;
 use model::report::State;
 use serde_json::json;
 use sim::Laboratory;
+use support::container::{fault, refusal, service_of, uid_of};
 use support::*;
 
 const DAY_MS: u64 = 86_400_000;
@@ -17,10 +18,20 @@ const PIP_NAME: &str = "service.beta.kubernetes.io/azure-pip-name";
 const BROUGHT: &str = "20.50.0.10";
 
 fn refused(status: u16, code: &str, path: &str) -> Fault {
-    let (code, message) = (code.to_owned(), "on order".to_owned());
-    let headers = Vec::new();
-    let kind = FaultKind::Status { status, code, message, retry_after_s: None, headers };
-    Fault::new(kind).on_method("PUT").on_path(path).expect("it parses").always()
+    fault(refusal(status, code, None), "PUT", path).always()
+}
+
+/// Lets time pass until a write to such a path was sent.
+fn pass_until_written(lab: &mut Laboratory, path: &str) {
+    while !lab.azure.calls().iter().any(|c| c.is_write() && c.path.contains(path)) {
+        lab.pass(1_000);
+    }
+}
+
+/// The security group as a text.
+fn group(lab: &Laboratory) -> String {
+    let group = lab.azure.resource(&network("networkSecurityGroups/nsg"));
+    group.expect("it is there").to_string()
 }
 
 fn name_ip(lab: &mut Laboratory, name: &serde_json::Value) {
@@ -98,8 +109,7 @@ fn a_rule_to_a_brought_ip_that_is_left_before_anybody_was_told_is_not_left_over(
     lab.azure.options_mut().lro_ms = 30_000;
     name_ip(&mut lab, &json!(null));
     assert!(lab.settle(DAY_MS));
-    let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there");
-    assert!(!group.to_string().contains(BROUGHT), "nobody knows any more whose rule that is");
+    assert!(!group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
     assert_eq!(addressed(&lab), (1, 0));
 }
 
@@ -142,11 +152,8 @@ fn a_service_that_goes_back_while_its_move_is_under_way_is_not_programmed() {
 
 fn zones_refused(status: u16, times: u64) -> Laboratory {
     let mut lab = laboratory(&json!({}));
-    let (code, message) = ("AuthorizationFailed".to_owned(), "on order".to_owned());
-    let headers = Vec::new();
-    let kind = FaultKind::Status { status, code, message, retry_after_s: None, headers };
-    let fault = Fault::new(kind).on_method("GET").on_path("Microsoft.Compute$").expect("it parses");
-    lab.azure.add_fault(fault.times(times));
+    let kind = refusal(status, "AuthorizationFailed", None);
+    lab.azure.add_fault(fault(kind, "GET", "Microsoft.Compute$").times(times));
     create(&mut lab, service(0));
     lab
 }
@@ -194,12 +201,7 @@ fn an_address_is_not_told_while_an_operation_that_nobody_follows_may_still_be_ca
         lab.azure.clear_calls();
         create(&mut lab, service(1));
         let kind = changed.split('/').next().unwrap_or(changed);
-        let sent = |lab: &Laboratory| {
-            lab.azure.calls().iter().any(|c| c.is_write() && c.path.contains(kind))
-        };
-        while !sent(&lab) {
-            lab.pass(1_000);
-        }
+        pass_until_written(&mut lab, kind);
         // Whoever comes next sees what was asked for, and that it is being changed.
         lab.restart();
         lab.azure.options_mut().lro_ms = 0;
@@ -218,10 +220,7 @@ fn a_gone_nodes_address_is_closed_although_azure_lost_the_pool_that_held_it() {
     web["metadata"]["annotations"] = json!({off: "true"});
     create(&mut lab, web);
     assert!(lab.settle(DAY_MS));
-    let leads_to_gone = |lab: &Laboratory| {
-        let group = lab.azure.resource(&network("networkSecurityGroups/nsg"));
-        group.expect("it is there").to_string().contains("\"10.224.0.4\"")
-    };
+    let leads_to_gone = |lab: &Laboratory| group(lab).contains("\"10.224.0.4\"");
     assert!(leads_to_gone(&lab));
     lab.azure.add_fault(refused(409, "ScopeLocked", "networkSecurityGroups/nsg$"));
     let now = lab.now_ms;
@@ -248,18 +247,12 @@ fn a_frontend_keeps_its_address_while_a_write_that_may_open_it_is_under_way() {
     let mut web = service(0);
     web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip"});
     create(&mut lab, web);
-    let opens = |lab: &Laboratory| {
-        lab.azure.calls().iter().any(|c| c.is_write() && c.path.contains("networkSecurityGroups"))
-    };
-    while !opens(&lab) {
-        lab.pass(1_000);
-    }
+    pass_until_written(&mut lab, "networkSecurityGroups");
     // What follows is quick; nobody knows yet what the security group has come to.
     lab.azure.options_mut().lro_ms = 0;
     name_ip(&mut lab, &json!(null));
     assert!(lab.settle(DAY_MS));
-    let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there");
-    assert!(!group.to_string().contains(BROUGHT), "nobody knows any more whose rule that is");
+    assert!(!group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
     assert_eq!(addressed(&lab), (1, 0));
 }
 
@@ -271,12 +264,7 @@ fn a_gone_node_stays_in_its_pool_while_a_write_that_may_open_its_address_is_unde
     web["metadata"]["annotations"] = json!({off: "true"});
     lab.azure.options_mut().lro_ms = 120_000;
     create(&mut lab, web);
-    let opens = |lab: &Laboratory| {
-        lab.azure.calls().iter().any(|c| c.is_write() && c.path.contains("networkSecurityGroups"))
-    };
-    while !opens(&lab) {
-        lab.pass(1_000);
-    }
+    pass_until_written(&mut lab, "networkSecurityGroups");
     lab.azure.options_mut().lro_ms = 0;
     let now = lab.now_ms;
     let node = ObjectRef::new("nodes", "", "vmss000000");
@@ -286,9 +274,10 @@ fn a_gone_node_stays_in_its_pool_while_a_write_that_may_open_its_address_is_unde
     lab.restart();
     assert!(lab.settle(DAY_MS));
     let_drain(&mut lab);
-    let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there");
-    let open = group.to_string().contains("\"10.224.0.4\"");
-    assert!(!open, "nobody knows any more whose address that was");
+    assert!(
+        !group(&lab).contains("\"10.224.0.4\""),
+        "nobody knows any more whose address that was"
+    );
 }
 
 fn let_drain(lab: &mut Laboratory) {
@@ -301,9 +290,7 @@ fn a_service_is_not_let_go_while_what_was_taken_away_may_come_back() {
     let mut lab = laboratory(&json!({}));
     (0..2).for_each(|n| create(&mut lab, service(n)));
     assert!(lab.settle(DAY_MS));
-    let object = ObjectRef::new("services", "default", "web-0001");
-    let uid = lab.kubernetes.get(object).expect("it is there")["metadata"]["uid"].clone();
-    let base = model::ServiceUid::new(uid.as_str().expect("it has one")).base_name();
+    let base = model::ServiceUid::new(uid_of(&lab, "web-0001")).base_name();
     // The load balancer shows what was asked for, the operation cannot be polled, and in the end
     // it is canceled.
     let code = "CanceledAndSupersededDueToAnotherOperation".to_owned();
@@ -313,10 +300,7 @@ fn a_service_is_not_let_go_while_what_was_taken_away_may_come_back() {
     lab.azure.add_fault(expired.on_method("GET"));
     lab.azure.options_mut().lro_ms = 20_000;
     delete(&mut lab, "default", "web-0001");
-    let exists = |lab: &Laboratory| {
-        let all = lab.kubernetes.list("services", None);
-        all.iter().any(|s| s["metadata"]["name"] == "web-0001")
-    };
+    let exists = |lab: &Laboratory| service_of(lab, "web-0001").is_some();
     let leads_there = |lab: &Laboratory| {
         let balancer = lab.azure.resource(&network("loadBalancers/kubernetes"));
         balancer.expect("it is there").to_string().contains(&*base)

@@ -4,13 +4,14 @@
 
 mod support;
 
-use azure_emulator::{Azure, Fault, FaultKind};
+use azure_emulator::Azure;
 use model::Policy;
 use model::policy::{BalancerSku, Layout};
 use serde_json::{Value, json};
 use sim::Laboratory;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use support::container::{fault, refusal};
 use support::*;
 
 const LIMIT_MS: u64 = 1_000_000;
@@ -430,15 +431,8 @@ fn basic_load_balancers_of_node_sets_are_replaced_by_one() {
 fn a_machine_that_cannot_join_does_not_hold_the_switch_up() {
     let mut lab = estate_of(3, kind("nodeIP"));
     let before = addresses(&lab);
-    let kind_of_fault = FaultKind::Status {
-        status: 400,
-        code: "InvalidParameter".to_owned(),
-        message: "not now".to_owned(),
-        retry_after_s: None,
-        headers: Vec::new(),
-    };
-    let fault = Fault::new(kind_of_fault).on_method("PUT").on_path("pool/virtualMachines/1$");
-    lab.azure.add_fault(fault.expect("the path is a regular expression").always());
+    let refused = refusal(400, "InvalidParameter", None);
+    lab.azure.add_fault(fault(refused, "PUT", "pool/virtualMachines/1$").always());
     lab.inspect = Some(empty_pools);
     lab.restart_with(kind("nodeIPConfiguration"));
     lab.pass(60_000);

@@ -7,6 +7,7 @@ use azure_emulator::{Fault, FaultKind};
 use kube_emulator::{Failure, Fault as KubernetesFault};
 use serde_json::{Value, json};
 use sim::Laboratory;
+use support::container::refusal;
 use support::*;
 
 const DAY_MS: u64 = 86_400_000;
@@ -20,11 +21,6 @@ impl Dice {
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
-}
-
-fn refusal(status: u16, code: &str, retry_after_s: Option<u64>) -> FaultKind {
-    let (code, message) = (code.to_owned(), "on order".to_owned());
-    FaultKind::Status { status, code, message, retry_after_s, headers: Vec::new() }
 }
 
 fn azure_fault(dice: &mut Dice) -> Fault {

@@ -8,7 +8,7 @@ use model::kubernetes::{
 use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
 use model::report::{State, Wait};
 use model::world::{Fact, Hold};
-use model::{Protocol, ServiceName, ServiceUid};
+use model::{Protocol, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,6 +20,15 @@ fn leave(stage: &mut Stage, n: u8) {
         s.wish = Wish::Nothing;
         s.deletion = Deletion::Requested;
     });
+}
+
+/// Changes the public IP of Service 1 behind our back.
+fn edit_ip(stage: &mut Stage, edit: impl FnOnce(&mut PublicIp)) -> ResourceId {
+    let id = stage.policy.public_ip_id(&stage.policy.group, &format!("{WEB}-pip"));
+    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
+    let ip = all.and_then(Fact::known_mut).and_then(|all| all.get_mut(&id)).expect("known");
+    edit(Arc::make_mut(ip));
+    id
 }
 
 #[test]
@@ -364,11 +373,8 @@ fn a_public_ip_of_another_sku_is_left_whatever_its_name() {
     let mut stage = Stage::new();
     stage.put(service(1));
     stage.settle();
-    let id = stage.policy.public_ip_id(&stage.policy.group, &format!("{WEB}-pip"));
     stage.world.azure.balancers = Fact::Known(BTreeMap::new());
-    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
-    let ip = all.and_then(Fact::known_mut).and_then(|all| all.get_mut(&id)).expect("known");
-    Arc::make_mut(ip).sku = Sku::Standard;
+    let id = edit_ip(&mut stage, |ip| ip.sku = Sku::Standard);
     leave(&mut stage, 1);
     stage.calls.clear();
     stage.settle();
@@ -383,10 +389,7 @@ fn a_public_ip_that_has_no_address_yet_is_waited_for_by_whoever_finds_it() {
     while stage.ips().is_empty() {
         stage.round();
     }
-    let id = stage.policy.public_ip_id(&stage.policy.group, &format!("{WEB}-pip"));
-    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
-    let ip = all.and_then(Fact::known_mut).and_then(|all| all.get_mut(&id)).expect("known");
-    Arc::make_mut(ip).address = None;
+    edit_ip(&mut stage, |ip| ip.address = None);
     let (ready, _) = stage.ready();
     assert_eq!(ready, [], "the load balancer is not made on an IP without an address");
 }
