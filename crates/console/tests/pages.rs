@@ -64,6 +64,7 @@ fn a_service(n: usize, name: &str) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        custody: model::kubernetes::Custody::Own,
     }
 }
 

@@ -347,6 +347,7 @@ impl Controller {
     pub(crate) fn inherit_all(&mut self, now_ms: u64) {
         let uids: Vec<ServiceUid> = self.world.kubernetes.services.keys().cloned().collect();
         uids.iter().for_each(|uid| self.inherit(uid, now_ms));
+        self.lose_custody();
         self.inheritance = Inheritance::Open;
     }
 

@@ -9,7 +9,7 @@ use crate::gates;
 use crate::said::timestamp;
 use model::ServiceUid;
 use model::kubernetes::{
-    Claim, Condition, EGRESS_MARKS, Ingress, Node, POD_FINALIZER, Pod, SERVICE_CONDITION,
+    Claim, Condition, Custody, EGRESS_MARKS, Ingress, Node, POD_FINALIZER, Pod, SERVICE_CONDITION,
     SERVICE_FINALIZER, Service, Wish,
 };
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
@@ -38,6 +38,9 @@ pub(crate) struct ObjectLane {
     pub failures: u32,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
+    /// The write under way was sent before the right to write was another's: what is answered
+    /// says nothing of now.
+    pub outlived: bool,
 }
 
 impl Controller {
@@ -55,6 +58,7 @@ impl Controller {
         {
             self.waived.remove(&pod.uid);
         }
+        self.keep_custody(&mut fact);
         match &fact {
             KubernetesFact::Service(service) => self.notice_service(service, now_ms),
             KubernetesFact::ServiceGone(uid) => self.notice_gone(uid),
@@ -201,6 +205,7 @@ impl Controller {
         self.counts.kubernetes += 1;
         if let Some(lane) = self.objects.get_mut(&write.object) {
             lane.call = Some(call);
+            lane.outlived = false;
         }
         let request = request(write, now_ms);
         self.effects.push(Effect::Kubernetes { call, request });
@@ -211,11 +216,13 @@ impl Controller {
         self.dirty = true;
         match answer {
             KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. } => {
+                self.confirm(object);
                 self.objects.remove(object);
                 // Our own write is seen before the watch brings it.
                 self.overlay(object, &body, now_ms);
             }
             KubernetesAnswer::Reply { status: 200..300, .. } => {
+                self.confirm(object);
                 self.objects.remove(object);
             }
             KubernetesAnswer::Reply { status: 404, .. } => {
@@ -318,6 +325,7 @@ fn asks(service: &Service) -> Service {
         finalizers: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        custody: Custody::Own,
         ..service.clone()
     }
 }

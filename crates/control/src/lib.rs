@@ -21,6 +21,7 @@ mod azure_reads;
 mod azure_sends;
 mod azure_writes;
 mod controller;
+mod custody;
 mod drains;
 mod gateway;
 mod holds;

@@ -164,6 +164,19 @@ pub struct Service {
     pub ingress: Vec<Ingress>,
     /// Our entry of `status.conditions`.
     pub condition: Option<Condition>,
+    /// Who may have taken off the finalizers that it shows.
+    pub custody: Custody,
+}
+
+/// Who may have let an object go whose finalizer is still shown: what a watch shows may be late.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Custody {
+    /// Nobody but this process.
+    #[default]
+    Own,
+    /// Another process: the object had the finalizer when this one first saw it, or was given the
+    /// right to write, and no write of this one to it has been answered since.
+    Inherited,
 }
 
 /// Whether an object is being deleted.
@@ -316,6 +329,8 @@ pub struct Pod {
     pub marks: BTreeSet<Arc<str>>,
     /// Whether it is published only with our finalizer.
     pub claim: Claim,
+    /// Who may have taken off the finalizers that it shows.
+    pub custody: Custody,
     /// `status.podIPs`.
     pub addresses: Vec<IpAddr>,
     /// `status.hostIPs`, or `status.hostIP`.

@@ -259,6 +259,7 @@ fn service(n: u32) -> Service {
         source_ranges: Vec::new(),
         ingress: vec![model::kubernetes::Ingress { ip: Some(address.into()), hostname: None }],
         condition: None,
+        custody: model::kubernetes::Custody::Own,
     }
 }
 

@@ -103,6 +103,9 @@ pub(crate) struct Draft<'w> {
     /// Services of which nothing stands, and about which something has to be read first: they may
     /// be refused yet, so nothing makes room for them.
     pub undecided: BTreeSet<ServiceUid>,
+    /// Services whose finalizers are written again before a public IP is made for them: another
+    /// process may have taken them off.
+    pub unconfirmed: BTreeSet<ServiceUid>,
     /// Services that keep what they have since before anything was planned around them.
     pub judged: BTreeSet<ServiceUid>,
     /// Addresses of nodes that are going or gone, once pools have been looked at.
@@ -133,6 +136,7 @@ impl<'w> Draft<'w> {
             basics: BTreeSet::new(),
             recreated: BTreeSet::new(),
             undecided: BTreeSet::new(),
+            unconfirmed: BTreeSet::new(),
             judged: BTreeSet::new(),
             draining: None,
         }

@@ -88,6 +88,7 @@ pub(crate) fn service(annotations: &[(&str, &str)]) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        custody: model::kubernetes::Custody::Own,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::reach::{Reached, reached};
 use assumption::assume;
 use model::azure::{AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
 use model::gateway::UpdateAction;
-use model::kubernetes::{Ingress, Service};
+use model::kubernetes::{Custody, Ingress, Service};
 use model::plan::{Action, Change, ConditionEdit, Edit, KubernetesWrite, Object, Resource};
 use model::report::Wait;
 use model::world::{Azure, Fact};
@@ -373,6 +373,7 @@ impl Path {
                 if let Edit::Finalizers { list, marks, .. } = &write.edit {
                     let pod = Arc::make_mut(pod);
                     pod.finalizers = list.iter().cloned().collect::<BTreeSet<_>>();
+                    pod.custody = Custody::Own;
                     if let Some(marks) = marks {
                         pod.marks.clone_from(marks);
                     }
@@ -388,6 +389,7 @@ impl Path {
         match edit {
             Edit::Finalizers { list, purpose, .. } => {
                 service.finalizers.clone_from(list);
+                service.custody = Custody::Own;
                 if *purpose == model::plan::FinalizerPurpose::Release {
                     services.remove(uid);
                 }

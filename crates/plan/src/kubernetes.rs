@@ -8,7 +8,7 @@ use crate::name;
 use crate::placement::Placement;
 use model::azure::Provisioning;
 use model::kubernetes::{
-    Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
+    Custody, Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
 };
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::Layout;
@@ -32,6 +32,23 @@ pub(crate) fn is_claimed(policy: &Policy, service: &Service) -> bool {
     finalizers(policy).iter().all(|f| service.has_finalizer(f))
 }
 
+/// Whether a public IP may be made on account of these Services: one of them is certain to carry its
+/// finalizers, for nothing would say later whose address that is. Where another process may have
+/// taken them off, they are written again first.
+pub(crate) fn may_make_ip<'u>(
+    draft: &mut Draft<'_>,
+    causes: impl Iterator<Item = &'u ServiceUid> + Clone,
+) -> bool {
+    let inherited = |uid: &ServiceUid| draft.cases[uid].service.custody == Custody::Inherited;
+    let claimed = |uid: &ServiceUid| is_claimed(draft.policy, draft.cases[uid].service);
+    let certain = causes.clone().any(|uid| claimed(uid) && !inherited(uid));
+    if !certain {
+        let again: Vec<ServiceUid> = causes.filter(|uid| inherited(uid)).cloned().collect();
+        draft.unconfirmed.extend(again);
+    }
+    certain
+}
+
 /// The Service as the object of a write.
 pub(crate) fn object(service: &Service) -> Object {
     Object::Service { name: service.name.clone(), uid: service.uid.clone() }
@@ -43,12 +60,14 @@ pub(crate) fn addresses(service: &Service, list: Vec<Ingress>) -> KubernetesWrit
     KubernetesWrite { object: object(service), edit }
 }
 
-/// Asks for the finalizers of every Service that wants a load balancer and has none yet.
+/// Asks for the finalizers of every Service that wants a load balancer and has none yet, or has them
+/// only as far as is seen.
 pub(crate) fn claim(draft: &mut Draft<'_>) {
     let mut writes = Vec::new();
     for case in draft.cases.values() {
         let wanted = matches!(case.stance, Stance::Wanted(_) | Stance::Container(_));
-        if !wanted || is_claimed(draft.policy, case.service) {
+        let certain = !draft.unconfirmed.contains(&case.service.uid);
+        if !wanted || (certain && is_claimed(draft.policy, case.service)) {
             continue;
         }
         let mut list = case.service.finalizers.clone();

@@ -4,7 +4,7 @@ use super::raw::{Ip, Metadata, RawPod};
 use super::{ObjectError, addresses, deletion, full_name, parse};
 use crate::intern::Interner;
 use model::kubernetes::{
-    Claim, Deletion, EGRESS_MARKS, Gate, GatedPod, Others, Pod, PodPhase, READINESS_GATE,
+    Claim, Custody, Deletion, EGRESS_MARKS, Gate, GatedPod, Others, Pod, PodPhase, READINESS_GATE,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -34,6 +34,7 @@ pub fn pod(raw: &RawPod, interner: &mut Interner) -> Result<Pod, ObjectError> {
         phase: phase(raw),
         marks: marks(metadata, interner),
         claim: Claim::Needed,
+        custody: Custody::Own,
         finalizers: metadata.finalizers.iter().map(|f| interner.text(f)).collect(),
         addresses: several_or_one(&raw.status.pod_ips, &raw.status.pod_ip),
         hosts: several_or_one(&raw.status.host_ips, &raw.status.host_ip),

@@ -5,7 +5,7 @@ use super::{ObjectError, deletion, filled, full_name, parse};
 use crate::fact::Labels;
 use crate::intern::Interner;
 use model::kubernetes::{
-    Affinity, Condition, Deletion, Ingress, LoadBalancerType, SERVICE_CONDITION, Service,
+    Affinity, Condition, Custody, Deletion, Ingress, LoadBalancerType, SERVICE_CONDITION, Service,
     ServicePort, TargetPort, TrafficPolicy, Truth, Wish,
 };
 use model::{Family, Protocol};
@@ -68,6 +68,7 @@ pub fn service(
         source_ranges: spec.source_ranges.iter().map(|r| Arc::from(r.as_str())).collect(),
         ingress: raw.status.load_balancer.ingress.iter().map(ingress).collect(),
         condition: condition(&raw.status.conditions, interner),
+        custody: Custody::Own,
     })
 }
 

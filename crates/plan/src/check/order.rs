@@ -2,7 +2,8 @@
 
 use super::{Breach, Lint};
 use model::ResourceId;
-use model::plan::{Action, Change, FinalizerPurpose};
+use model::kubernetes::Custody;
+use model::plan::{Action, Change, FinalizerPurpose, Resource};
 use model::report::Wait;
 use model::world::Fact;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +75,15 @@ impl Lint<'_> {
             return;
         }
         let world = self.world;
+        let services = || change.causes.iter().filter_map(|uid| world.kubernetes.services.get(uid));
+        let doubtful = services().next().is_some()
+            && services().all(|service| service.custody == Custody::Inherited);
+        let makes =
+            matches!(&change.action, Action::Put { before: None, after: Resource::PublicIp(_) });
+        if doubtful && makes {
+            let detail = "another process may have let go those that it is for".to_owned();
+            self.say(Breach::BeforeFinalizer, &change.target, detail);
+        }
         for uid in &change.causes {
             let Some(service) = world.kubernetes.services.get(uid) else { continue };
             let wants = service.wish == model::kubernetes::Wish::LoadBalancer;

@@ -29,7 +29,10 @@ pub(super) fn plan(
         }
     }
     let Some(case) = draft.cases.get(uid) else { return };
-    let claimed = kubernetes::is_claimed(draft.policy, case.service);
+    let claimed = match draft.container_ip(name) {
+        Some(_) => kubernetes::is_claimed(draft.policy, case.service),
+        None => kubernetes::may_make_ip(draft, std::iter::once(uid)),
+    };
     let mut waits = Vec::new();
     if !claimed {
         waits.push(Wait::Finalizer);

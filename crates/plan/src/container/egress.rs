@@ -7,7 +7,7 @@ use crate::difftracker::{DiffTracker, hosted, is_alive};
 use crate::draft::Draft;
 use model::azure::{NatGateway, Provisioning, Rest, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService};
-use model::kubernetes::{POD_FINALIZER, Pod};
+use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod};
 use model::plan::{Action, Change, Resource};
 use model::report::{Until, Wait};
 use model::{Family, ResourceId, ServiceUid};
@@ -22,6 +22,9 @@ pub(super) struct Groups {
     /// Gateways that only Pods which do not want them any more are marked for: whoever wants them
     /// has yet to be.
     pub bequeathed: BTreeSet<Arc<str>>,
+    /// Gateways of which nothing stands, and whose Pods another process may have let go: our
+    /// finalizer is put on them again before anything is made.
+    pub unconfirmed: BTreeSet<Arc<str>>,
     /// Gateways whose name stands for something else in Azure.
     pub taken: BTreeSet<Arc<str>>,
 }
@@ -35,6 +38,8 @@ struct Members {
     claimed: bool,
     /// One of them has our finalizer and is alive, with or without an address.
     alive: bool,
+    /// One of them is certain to have it still.
+    certain: bool,
     /// Something may be in Azure on account of a Pod with our finalizer, alive or not, whatever
     /// its label says by now.
     marked: bool,
@@ -66,7 +71,12 @@ pub(super) fn plan(
             if wish.is_some_and(|m| m.marked && !m.alive) {
                 groups.bequeathed.insert(Arc::clone(&name));
             }
-            arrive(draft, registry, &gateway, wish.is_some_and(|m| m.claimed || m.alive));
+            let claimed = wish.is_some_and(|m| m.claimed || m.alive);
+            let certain = wish.is_some_and(|m| m.certain);
+            if claimed && !certain && gateway.nat.is_none() {
+                groups.unconfirmed.insert(Arc::clone(&name));
+            }
+            arrive(draft, registry, &gateway, claimed && certain);
         } else if (exists || wish.is_some_and(|m| m.marked))
             && leave(draft, registry, &gateway, tracker)
         {
@@ -93,6 +103,7 @@ fn members(
             of.addressed |= addressed;
             of.claimed |= addressed && claimed;
             of.alive |= claimed;
+            of.certain |= claimed && (pod.custody == Custody::Own || pod.claim == Claim::Waived);
         }
     }
     members

@@ -147,7 +147,9 @@ impl Memory {
             let uid = &case.service.uid;
             let over = match case.stance {
                 Stance::Container(_) => {
-                    case.waits.is_empty() && kubernetes::is_claimed(draft.policy, case.service)
+                    case.waits.is_empty()
+                        && kubernetes::is_claimed(draft.policy, case.service)
+                        && !draft.unconfirmed.contains(uid)
                 }
                 Stance::Kept => true,
                 Stance::Wanted(_) | Stance::Leaving => false,

@@ -5,7 +5,7 @@ use super::egress::{self, Groups};
 use super::names;
 use crate::difftracker::{DiffTracker, hosted, is_alive};
 use crate::draft::Draft;
-use model::kubernetes::{POD_FINALIZER, Pod};
+use model::kubernetes::{Custody, POD_FINALIZER, Pod};
 use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::report::{Finding, Severity};
 use model::{ServiceName, ServiceUid};
@@ -44,7 +44,9 @@ pub(super) fn conclude(
             egress::marks(pod).filter(|name| groups.needs_mark(name)).chain(own).cloned().collect();
         if let Some(own) = own {
             // A mark is there before the first write for its gateway, and goes after the last.
-            if !claimed || !pod.marks.contains(own) || (pod.marks != marks && !writing) {
+            let uncertain = pod.custody == Custody::Inherited && groups.unconfirmed.contains(own);
+            let unmarked = !claimed || !pod.marks.contains(own);
+            if uncertain || unmarked || (pod.marks != marks && !writing) {
                 draft.writes.push(write(pod, FinalizerPurpose::Claim, marks));
             }
         } else if !usable && claimed && !writing && is_drained(pod, tracker, groups) {

@@ -4,6 +4,7 @@ use super::choice::{self, Choice};
 use super::{security_group, tags, upgrade};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{DnsLabel, Intent, PublicIpIntent};
+use crate::kubernetes;
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
 use model::plan::{Action, Change, Resource};
 use model::policy::{BalancerSku, IpTagChange};
@@ -310,6 +311,19 @@ fn still_open(draft: &Draft<'_>, ip: &PublicIp) -> Option<Wait> {
     open.then(|| Wait::Resource { id: group.id.clone(), until: Until::Released })
 }
 
+/// Whether a public IP's write need not wait until one of those that it is for has its finalizers.
+fn is_claimed(draft: &mut Draft<'_>, edit: &Edited) -> bool {
+    let wants = |uid: &ServiceUid| draft.cases[uid].intent().is_some();
+    if edit.causes.is_empty() || !edit.causes.iter().all(wants) {
+        return true;
+    }
+    let claimed = |uid: &ServiceUid| kubernetes::is_claimed(draft.policy, draft.cases[uid].service);
+    match edit.before {
+        Some(_) => edit.causes.iter().any(claimed),
+        None => kubernetes::may_make_ip(draft, edit.causes.iter()),
+    }
+}
+
 fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, edit: Edited) {
     let unchanged = edit.before.as_deref() == Some(&edit.after);
     let failed = edit.after.provisioning == Provisioning::Failed;
@@ -317,11 +331,7 @@ fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, edit: Edited) {
         return;
     }
     let mut waits = Vec::new();
-    let claims = |uid: &ServiceUid| {
-        let case = &draft.cases[uid];
-        case.intent().is_some() && !crate::kubernetes::is_claimed(draft.policy, case.service)
-    };
-    if !edit.causes.is_empty() && edit.causes.iter().all(claims) {
+    if !is_claimed(draft, &edit) {
         waits.push(Wait::Finalizer);
     }
     let leaves = |ip: &Arc<PublicIp>| !users(ip).is_empty() && users(&edit.after).is_empty();

@@ -248,6 +248,7 @@ fn fields(service: &Service) -> Vec<Input> {
         selector: _,
         ingress: _,
         condition: _,
+        custody: _,
     } = service;
     let mut all = vec![];
     for (at, port) in ports.iter().enumerate() {

@@ -54,6 +54,7 @@ fn service(annotations: &[(&str, &str)]) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        custody: model::kubernetes::Custody::Own,
     }
 }
 

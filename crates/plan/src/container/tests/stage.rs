@@ -68,6 +68,7 @@ pub(super) fn service(n: u8) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        custody: model::kubernetes::Custody::Own,
     }
 }
 
@@ -93,6 +94,7 @@ pub(super) fn pod(n: u8, label: &str, node: u8) -> Pod {
         finalizers: BTreeSet::new(),
         marks: BTreeSet::new(),
         claim: model::kubernetes::Claim::Needed,
+        custody: model::kubernetes::Custody::Own,
         addresses: vec![pod_ip(n)],
         hosts: vec![node_ip(node)],
     }

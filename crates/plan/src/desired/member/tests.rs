@@ -60,6 +60,7 @@ fn service() -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        custody: model::kubernetes::Custody::Own,
     }
 }
 

@@ -58,6 +58,7 @@ fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        custody: model::kubernetes::Custody::Own,
     }
 }
 
