@@ -27,6 +27,9 @@ pub(crate) const LIST_LAG_MS: u64 = 10_000;
 /// restart) is still running: nobody will tell us when it ends.
 pub(crate) const BUSY_MS: u64 = 1_000;
 
+/// The end of an operation that nobody can poll is awaited at most so long.
+pub(crate) const UNFOLLOWED_MS: u64 = 15 * 60_000;
+
 /// The longest pause between two such reads: it may be somebody's that never ends.
 pub(crate) const LONGEST_BUSY_MS: u64 = 30_000;
 
@@ -46,8 +49,9 @@ pub(crate) enum Ripening {
     Done,
     /// They are read again at this time.
     Until(u64),
-    /// They are being read again.
-    Reading,
+    /// They have been read again since then, and until nobody changes any of it any more: an
+    /// operation of another process's may yet be canceled, and what it took away comes back.
+    Reading(u64),
 }
 
 impl Ripening {
@@ -55,7 +59,7 @@ impl Ripening {
     pub fn wake_ms(self) -> Option<u64> {
         match self {
             Self::Until(at) => Some(at),
-            Self::Done | Self::Reading => None,
+            Self::Done | Self::Reading(_) => None,
         }
     }
 }
@@ -266,8 +270,8 @@ impl Controller {
         self.look |= due;
     }
 
-    /// Lists with a resource that is being changed, but not by us, are read again soon.
-    pub(crate) fn follow_busy(&mut self, now_ms: u64) {
+    /// Lists with a resource that is being changed, but not by us.
+    fn busy_needs(&self) -> Vec<Need> {
         let lanes = &self.lanes;
         let ours = |id: &ResourceId| lanes.get(id).is_some_and(|lane| lane.work.is_some());
         let azure = &self.world.azure;
@@ -292,6 +296,12 @@ impl Controller {
         if group.is_some_and(|r| busy(r.provisioning, &r.id)) {
             needs.push(Need::SecurityGroup);
         }
+        needs
+    }
+
+    /// Lists with a resource that is being changed, but not by us, are read again soon.
+    pub(crate) fn follow_busy(&mut self, now_ms: u64) {
+        let needs = self.busy_needs();
         for (need, read) in &mut self.reads {
             if !needs.contains(need) {
                 read.busy_rounds = 0;
@@ -338,9 +348,7 @@ impl Controller {
     /// show what that process wrote.
     pub(crate) fn inherit(&mut self, uid: &ServiceUid, now_ms: u64) {
         self.world.inherited.insert(uid.clone());
-        if self.ripening != Ripening::Reading {
-            self.ripening = Ripening::Until(now_ms + LIST_LAG_MS);
-        }
+        self.ripening = Ripening::Until(now_ms + LIST_LAG_MS);
     }
 
     /// Every Service may have been another process's meanwhile.
@@ -359,18 +367,22 @@ impl Controller {
             Ripening::Done => {}
             Ripening::Until(at) if at <= now_ms => {
                 self.read_known_again(lists);
-                self.ripening = Ripening::Reading;
+                self.ripening = Ripening::Reading(now_ms);
                 self.dirty = true;
             }
             Ripening::Until(_) => {}
-            Ripening::Reading => {
-                let waits = |(need, read): (&Need, &Read)| {
-                    lists(need)
-                        && (read.under_way.is_some()
-                            || read.stale != Staleness::Fresh
-                            || read.wait_until_ms.is_some())
+            Ripening::Reading(since_ms) => {
+                let all = || self.reads.iter().filter(|(need, _)| lists(need));
+                let waits = |read: &Read| {
+                    read.under_way.is_some()
+                        || read.stale != Staleness::Fresh
+                        || read.wait_until_ms.is_some()
                 };
-                if !self.reads.iter().any(waits) {
+                let settled = !all().any(|(_, read)| waits(read)) && self.busy_needs().is_empty();
+                // One that is said to be changed for ever is nobody's operation.
+                let late = now_ms >= since_ms + UNFOLLOWED_MS
+                    && all().all(|(_, read)| read.read_ms.is_none_or(|at| at >= since_ms));
+                if settled || late {
                     self.ripening = Ripening::Done;
                     self.world.inherited.clear();
                     self.dirty = true;

@@ -1,10 +1,11 @@
 //! Follows writes to their end.
 
-use crate::azure_reads::{BUSY_MS, LONGEST_BUSY_MS};
+use crate::azure_reads::{BUSY_MS, LONGEST_BUSY_MS, UNFOLLOWED_MS};
 use crate::backoff;
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
 use crate::gateway;
+use crate::keep;
 use crate::lane::{Lane, Outcome, Pending, Stage, Work};
 use crate::request;
 use arm::Answer;
@@ -17,10 +18,6 @@ use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// The end of an operation that cannot be polled is awaited at most so long after its write was
-/// sent.
-const UNFOLLOWED_MS: u64 = 15 * 60_000;
 
 impl Controller {
     /// An answer to a lane's call.
@@ -117,6 +114,7 @@ impl Controller {
         }
         let Some(lane) = self.lanes.get_mut(id) else { return };
         lane.work = None;
+        lane.overruled = false;
         lane.ended_ms = Some(now_ms);
         if done.is_some() && lane.last != done {
             lane.failures = 0;
@@ -172,11 +170,14 @@ impl Controller {
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
         let outcome = outcome(&work, error.kind);
-        // A write that changed nothing is no reason to doubt a list.
-        if outcome.is_some() || !matches!(error.kind, ErrorKind::Refused | ErrorKind::Missing) {
-            lane.ended_ms = Some(now_ms);
-        }
         lane.last = None;
+        let overruled = std::mem::take(&mut lane.overruled);
+        if outcome.is_some() {
+            lane.ended_ms = Some(now_ms);
+        } else if overruled {
+            // A write that changed nothing is no reason to doubt a list.
+            self.read_known_again(|need| keep::covers(need, id));
+        }
         self.latencies.failed(&work.addresses);
         let text = format!("{} failed: {error}", describe(&work.change));
         let correlation = work.correlation.clone();

@@ -23,8 +23,10 @@ pub(crate) struct Lane {
     pub reason: Option<Arc<str>>,
     /// Since when a write waits for others to join it.
     pub gathering_since_ms: Option<u64>,
-    /// When the last write ended.
+    /// When the last write ended that may have changed the resource.
     pub ended_ms: Option<u64>,
+    /// A list that came while a write was under way was not believed.
+    pub overruled: bool,
     /// The last write that succeeded, to notice one that Azure acknowledges and loses.
     pub last: Option<Action>,
     /// How many writes of pool members the load balancer shows.

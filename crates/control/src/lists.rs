@@ -71,6 +71,9 @@ impl Controller {
         });
         // What we wrote ourselves is known better than by pages: of two, the last counts.
         let held = keep::hold(&self.world.azure, need, paged.chain(ids));
+        for (id, lane) in self.lanes.iter_mut().filter(|(id, _)| held.contains_key(id)) {
+            lane.overruled |= lane.work.is_some() && keep::covers(need, id);
+        }
         let read = gathering.finish(&mut self.world.azure, need);
         let resources = keep::restore(&mut self.world.azure, need, held);
         self.doubt(need, LeftOut { resources, ..LeftOut::default() });

@@ -1,5 +1,5 @@
 use crate::lists::{Coming, LeftOut};
-use crate::{CallId, Controller, Effect, Event, KubernetesAnswer, Options};
+use crate::{CallId, Controller, Effect, Event, KubernetesAnswer, Leadership, Options};
 use arm::exchange::{Answer, Method, Reply, Request, Target, TransportFault};
 use model::kubernetes::{
     Affinity, Deletion, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress, LoadBalancerType,
@@ -109,6 +109,13 @@ struct Cloud {
     lost: u32,
 }
 
+/// Whether the API server still has the Service.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    There,
+    Gone,
+}
+
 impl Cloud {
     fn answer(&mut self, request: &Request) -> Answer {
         let (Target::Path(text) | Target::Url(text)) = &request.target;
@@ -187,12 +194,16 @@ struct Run {
     controller: Controller,
     cloud: Cloud,
     now_ms: u64,
+    presence: Presence,
+    /// Writes of finalizers.
+    claims: u32,
 }
 
 impl Run {
     fn new() -> Self {
         let controller = Controller::new(policy(), Options::default());
-        Self { controller, cloud: Cloud::default(), now_ms: 0 }
+        let (cloud, presence) = (Cloud::default(), Presence::There);
+        Self { controller, cloud, now_ms: 0, presence, claims: 0 }
     }
 
     fn answer(&mut self, effect: Effect) -> Vec<Event> {
@@ -203,6 +214,12 @@ impl Run {
             Effect::Kubernetes { call, request } => {
                 let ingress = &request.body["status"]["loadBalancer"]["ingress"];
                 let ip = ingress[0]["ip"].as_str();
+                self.claims += u32::from(request.body["metadata"]["finalizers"].is_array());
+                if self.presence == Presence::Gone {
+                    let answer =
+                        KubernetesAnswer::Reply { status: 404, retry_after_ms: None, body: None };
+                    return vec![Event::KubernetesWritten { call, answer }];
+                }
                 let mut events = vec![accepted(call)];
                 if request.path.ends_with("/status") {
                     let told = Service { revision: "2".into(), ..service(ip) };
@@ -215,7 +232,10 @@ impl Run {
     }
 
     fn go(&mut self, facts: Vec<Fact>) {
-        let mut events: Vec<Event> = facts.into_iter().map(Event::Kubernetes).collect();
+        self.take(facts.into_iter().map(Event::Kubernetes).collect());
+    }
+
+    fn take(&mut self, mut events: Vec<Event>) {
         for _ in 0..200 {
             let effects = self.controller.step(std::mem::take(&mut events), self.now_ms);
             for effect in effects {
@@ -349,4 +369,69 @@ fn a_table_that_is_read_after_a_write_is_not_waited_for_by_waking() {
     }
     let wake_ms = run.controller.next_wake_ms();
     assert!(wake_ms.is_none_or(|at| at > later_ms), "{wake_ms:?} is over at {later_ms}");
+}
+
+/// The process that could write before this one has let the Service go; the watch does not show it
+/// yet.
+#[test]
+fn a_service_that_is_gone_gets_nothing() {
+    let mut run = Run::new();
+    run.presence = Presence::Gone;
+    run.go(cluster());
+    assert_eq!((run.claims, run.cloud.writes), (1, Vec::new()));
+}
+
+#[test]
+fn what_was_ours_before_the_lease_was_lost_may_be_gone() {
+    let mut run = Run::new();
+    run.go(cluster());
+    assert_eq!(run.claims, 1);
+    let regain = [Leadership::Lost, Leadership::Held].map(Event::Leadership);
+    run.take(regain.to_vec());
+    assert_eq!(run.claims, 1, "it stands, so nobody asks");
+    run.cloud = Cloud::default();
+    run.presence = Presence::Gone;
+    run.cloud.writes.clear();
+    run.now_ms += 3_600_000;
+    run.take(regain.to_vec());
+    assert_eq!((run.claims, run.cloud.writes), (2, Vec::new()));
+}
+
+/// Somebody made the public IP while our own write of it waited for its answer, and the list that
+/// showed it came in between: the write was refused, so the list was right.
+#[test]
+fn a_list_that_came_during_a_write_that_changed_nothing_is_read_again() {
+    let mut run = Run::new();
+    let mut events: Vec<Event> = cluster().into_iter().map(Event::Kubernetes).collect();
+    let mut put = None;
+    for _ in 0..20 {
+        for effect in run.controller.step(std::mem::take(&mut events), run.now_ms) {
+            match effect {
+                Effect::Azure { call, request } if request.method == Method::Put => {
+                    put = Some((call, request));
+                }
+                effect => events.extend(run.answer(effect)),
+            }
+        }
+    }
+    let (call, request) = put.expect("the public IP is being made");
+    run.cloud.answer(&request);
+    run.cloud.writes.clear();
+    // The look for drift.
+    run.now_ms += 3_600_000;
+    for _ in 0..20 {
+        for effect in run.controller.step(std::mem::take(&mut events), run.now_ms) {
+            events.extend(run.answer(effect));
+        }
+    }
+    let reply = Reply { status: 429, body: Some(json!({})), ..Reply::default() };
+    let answer = Answer::Reply(Box::new(reply));
+    let effects = run.controller.step([Event::Azure { call, answer }], run.now_ms);
+    let events: Vec<Event> = effects.into_iter().flat_map(|effect| run.answer(effect)).collect();
+    let effects = run.controller.step(events, run.now_ms);
+    let events: Vec<Event> = effects.into_iter().flat_map(|effect| run.answer(effect)).collect();
+    run.controller.step(events, run.now_ms);
+    run.go(Vec::new());
+    let again = run.cloud.writes.iter().filter(|write| write.ends_with("-pip")).count();
+    assert_eq!(again, 0, "{:?}", run.cloud.writes);
 }

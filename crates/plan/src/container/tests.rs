@@ -2,6 +2,7 @@
 
 mod cases;
 mod chaos;
+mod custody;
 mod gates;
 mod stage;
 mod waiting;

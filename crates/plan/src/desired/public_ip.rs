@@ -212,6 +212,12 @@ fn release_one(
         }
     }
     if kept.len() == users(ip).len() {
+        let known = |user: &&str| by_user(draft, user).is_some();
+        if ip.provisioning == Provisioning::Failed && kept.iter().any(known) {
+            // No load balancer that it is on can be written, for whomever: it is written as it is,
+            // also where the Service that has it is set aside.
+            edited.entry(ip.id.clone()).or_insert_with(|| unedited(ip));
+        }
         return;
     }
     if kept.is_empty() && !edited.contains_key(&ip.id) {
@@ -220,11 +226,7 @@ fn release_one(
     }
     let list = kept.join(",");
     let dns_owner = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::DNS)).map(str::to_owned);
-    let edit = edited.entry(ip.id.clone()).or_insert_with(|| Edited {
-        before: Some(Arc::clone(ip)),
-        after: PublicIp::clone(ip),
-        causes: BTreeSet::new(),
-    });
+    let edit = edited.entry(ip.id.clone()).or_insert_with(|| unedited(ip));
     let tags = edit.after.tags.get_or_insert_default();
     // A Service that joined in this plan is already on the edited tag: only leavers are taken off.
     let joined: Vec<String> = tags::ours(tags, tags::SERVICE)
@@ -243,6 +245,16 @@ fn release_one(
     edit.causes.extend(causes);
 }
 
+fn unedited(ip: &Arc<PublicIp>) -> Edited {
+    Edited { before: Some(Arc::clone(ip)), after: PublicIp::clone(ip), causes: BTreeSet::new() }
+}
+
+/// The Service that a public IP's tag names.
+fn by_user<'d>(draft: &'d Draft<'_>, user: &str) -> Option<&'d ServiceUid> {
+    let (namespace, name) = user.split_once('/')?;
+    draft.by_name.get(&model::ServiceName::new(namespace, name))
+}
+
 /// Whether a Service named on a public IP's tag still uses it.
 enum Claim {
     /// It does, or we cannot tell.
@@ -252,10 +264,7 @@ enum Claim {
 }
 
 fn claim(draft: &Draft<'_>, user: &str, ip: &PublicIp, chosen: &Chosen) -> Claim {
-    let found = user
-        .split_once('/')
-        .and_then(|(namespace, name)| draft.by_name.get(&model::ServiceName::new(namespace, name)));
-    let Some(uid) = found else {
+    let Some(uid) = by_user(draft, user) else {
         let gone = draft.is_abandoned(user);
         return if gone { Claim::Ended(None) } else { Claim::Holds };
     };
@@ -370,3 +379,6 @@ pub(crate) fn ready(draft: &Draft<'_>, id: &ResourceId) -> Option<IpAddr> {
     let settled = ip.provisioning == Provisioning::Succeeded && upgraded;
     ip.address.filter(|_| settled)
 }
+
+#[cfg(test)]
+mod tests;

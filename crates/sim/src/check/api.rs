@@ -98,7 +98,9 @@ impl Stage {
     fn check_status(&mut self, sent: &Sent, service: &Value) {
         count(&mut self.tally.checks, "L4");
         let lately = sent.at_ms + 5_000 < self.now_ms;
-        if self.hands_are_near() || lately {
+        // What was on its way when its process died was true then; the next one may be further.
+        let outlived = self.processes[sent.process].epoch != sent.epoch;
+        if self.hands_are_near() || lately || outlived {
             return;
         }
         let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();

@@ -9,9 +9,9 @@ use model::gateway::{
     ServicesUpdate, UpdateAction,
 };
 use model::kubernetes::{
-    Affinity, Deletion, Endpoint, EndpointSlice, Gate, GateReason, GatedPod, LoadBalancerType,
-    Membership, Node, NodeRole, Others, Pod, PodPhase, Readiness, Service, ServicePort, TargetPort,
-    TrafficPolicy, Wish,
+    Affinity, Custody, Deletion, Endpoint, EndpointSlice, Gate, GateReason, GatedPod,
+    LoadBalancerType, Membership, Node, NodeRole, Others, Pod, PodPhase, Readiness, Service,
+    ServicePort, TargetPort, TrafficPolicy, Wish,
 };
 use model::plan::{
     Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource,
@@ -68,7 +68,7 @@ pub(super) fn service(n: u8) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
-        custody: model::kubernetes::Custody::Own,
+        custody: Custody::Own,
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn pod(n: u8, label: &str, node: u8) -> Pod {
         finalizers: BTreeSet::new(),
         marks: BTreeSet::new(),
         claim: model::kubernetes::Claim::Needed,
-        custody: model::kubernetes::Custody::Own,
+        custody: Custody::Own,
         addresses: vec![pod_ip(n)],
         hosts: vec![node_ip(node)],
     }
@@ -524,6 +524,7 @@ impl Stage {
                             return;
                         }
                         service.finalizers.clone_from(list);
+                        service.custody = Custody::Own;
                         if *purpose == FinalizerPurpose::Release {
                             self.assert_gone(&names::of_service(uid));
                             self.world.kubernetes.services.remove(uid);
@@ -560,6 +561,7 @@ impl Stage {
                     return;
                 }
                 pod.finalizers = list.iter().cloned().collect();
+                pod.custody = Custody::Own;
                 if let Some(marks) = marks {
                     pod.marks.clone_from(marks);
                 }

@@ -1,0 +1,83 @@
+//! Objects that another process may have let go although a watch still shows them.
+
+use super::stage::{Stage, pod, service, uid};
+use model::kubernetes::{
+    Custody, EGRESS_MARKS, GATEWAY_FINALIZER, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service,
+};
+use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Plan};
+use model::report::Wait;
+use std::collections::BTreeSet;
+
+/// Service 1 with our finalizers, as a process finds it that has just been given the right to
+/// write.
+fn inherited() -> Service {
+    let finalizers = vec![SERVICE_FINALIZER.into(), GATEWAY_FINALIZER.into()];
+    Service { finalizers, custody: Custody::Inherited, ..service(1) }
+}
+
+fn claims(plan: &Plan) -> Vec<&KubernetesWrite> {
+    let claims = |write: &&KubernetesWrite| {
+        let Edit::Finalizers { purpose, .. } = &write.edit else { return false };
+        *purpose == FinalizerPurpose::Claim
+    };
+    plan.writes.iter().filter(claims).collect()
+}
+
+fn ready(plan: &Plan) -> usize {
+    plan.changes.iter().filter(|change| change.waits.is_empty()).count()
+}
+
+#[test]
+fn a_service_is_claimed_again_before_a_public_ip_is_made() {
+    let mut stage = Stage::new();
+    stage.put(inherited());
+    let (plan, _) = stage.plan();
+    assert_eq!((claims(&plan).len(), ready(&plan)), (1, 0), "{plan:#?}");
+    assert!(plan.changes.iter().all(|change| change.waits.contains(&Wait::Finalizer)));
+    let Edit::Finalizers { list, revision, .. } = &claims(&plan)[0].edit else { panic!("a claim") };
+    let held = &stage.world.kubernetes.services[&uid(1)];
+    // Guarded: another version of it has other finalizers, or none.
+    assert_eq!((list, revision), (&held.finalizers, &held.revision));
+    stage.settle();
+    assert_eq!(stage.calls.len(), 3, "{:?}", stage.calls);
+}
+
+#[test]
+fn a_service_whose_public_ip_stands_is_not() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    stage.edit(1, |service| service.custody = Custody::Inherited);
+    let (plan, _) = stage.plan();
+    assert!(plan.is_empty(), "{plan:#?}");
+    stage.edit(1, |service| service.ports[0].port += 1);
+    let (plan, _) = stage.plan();
+    assert_eq!((claims(&plan).len(), ready(&plan)), (0, 1), "{plan:#?}");
+}
+
+/// A Pod with our finalizer and mark, as a process finds it.
+fn marked(n: u8, custody: Custody) -> Pod {
+    let set = |text: &str| BTreeSet::from([text.into()]);
+    Pod { finalizers: set(POD_FINALIZER), marks: set("team-a"), custody, ..pod(n, "team-a", 1) }
+}
+
+#[test]
+fn a_pod_is_claimed_again_before_its_gateway_is_made() {
+    let mut stage = Stage::new();
+    stage.put_pod(marked(1, Custody::Inherited));
+    stage.put_pod(marked(2, Custody::Inherited));
+    let (plan, _) = stage.plan();
+    assert_eq!((claims(&plan).len(), ready(&plan)), (2, 0), "{EGRESS_MARKS}: {plan:#?}");
+    stage.settle();
+    assert_eq!(stage.calls[..2], ["PUT team-a-pip", "PUT team-a"]);
+    // One is enough that is certain to be there, and what stands is not made.
+    let mut stage = Stage::new();
+    stage.put_pod(marked(1, Custody::Inherited));
+    stage.put_pod(marked(2, Custody::Own));
+    let (plan, _) = stage.plan();
+    assert_eq!((claims(&plan).len(), ready(&plan)), (0, 1), "{plan:#?}");
+    stage.settle();
+    stage.edit_pod(2, |pod| pod.custody = Custody::Inherited);
+    let (plan, _) = stage.plan();
+    assert!(plan.is_empty(), "{plan:#?}");
+}

@@ -1,0 +1,89 @@
+use crate::check::check;
+use crate::desired::stage::{policy, settled, uid, world};
+use crate::fixture;
+use model::ServiceName;
+use model::World;
+use model::azure::{Provisioning, PublicIp};
+use model::kubernetes::{Custody, Service, ServicePort};
+use model::plan::{Action, Change, Edit, FinalizerPurpose};
+use model::report::Wait;
+use model::world::{Fact, Hold};
+use std::sync::Arc;
+
+/// Public Service number `n`.
+fn public(n: u16) -> Service {
+    let service = fixture::claimed(fixture::service(&[]));
+    let only =
+        ServicePort { port: 80 + n, node_port: Some(30_000 + n), ..service.ports[0].clone() };
+    let name = ServiceName::new("default", format!("web-{n}"));
+    Service { uid: uid(n), name, ports: vec![only], ..service }
+}
+
+fn set_custody(world: &mut World, n: u16, custody: Custody) {
+    let service = world.kubernetes.services.get_mut(&uid(n)).expect("it is there");
+    Arc::make_mut(service).custody = custody;
+}
+
+fn claims(world: &World) -> usize {
+    let (plan, _) = crate::plan(world, &policy());
+    assert_eq!(check(world, &policy(), &plan), []);
+    let claims =
+        |edit: &Edit| matches!(edit, Edit::Finalizers { purpose: FinalizerPurpose::Claim, .. });
+    plan.writes.iter().filter(|write| claims(&write.edit)).count()
+}
+
+fn changes(world: &World) -> Vec<Arc<Change>> {
+    crate::plan(world, &policy()).0.changes
+}
+
+fn edit(world: &mut World, n: u16, edit: impl FnOnce(&mut PublicIp)) {
+    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
+    let base = uid(n).base_name();
+    let ips = all.into_iter().flat_map(|all| all.values_mut());
+    let own = ips.into_iter().find(|ip| ip.id.name().contains(&*base)).expect("it has one");
+    edit(Arc::make_mut(own));
+}
+
+/// The Service may be gone: the process that could write before may have let it go, which the
+/// watch does not show yet. A public IP made for it would be nobody's.
+#[test]
+fn a_service_is_claimed_again_before_a_public_ip_is_made() {
+    let mut world = world(vec![public(1)]);
+    assert_eq!(claims(&world), 0);
+    set_custody(&mut world, 1, Custody::Inherited);
+    assert_eq!(claims(&world), 1);
+    let waits: Vec<_> =
+        changes(&world).iter().map(|c| c.waits.contains(&Wait::Finalizer)).collect();
+    assert_eq!(waits, [true], "the public IP, and nothing before it");
+    // Nothing more is asked where it stands.
+    let mut world = settled(world);
+    set_custody(&mut world, 1, Custody::Inherited);
+    assert_eq!((claims(&world), changes(&world)), (0, Vec::new()));
+}
+
+/// One Service is set aside because of the load balancer, and its public IP has failed: Azure
+/// refuses every write of that load balancer until the address is written again.
+#[test]
+fn a_public_ip_that_failed_is_mended_although_its_service_is_set_aside() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    let hold = Hold {
+        target: policy().balancer_id("kubernetes"),
+        reason: "refused with other Services in it".into(),
+        code: "InvalidRequestFormat".into(),
+        until_ms: None,
+        attempt: 0,
+    };
+    world.holds.insert(uid(1), hold);
+    assert_eq!(changes(&world), Vec::new());
+    edit(&mut world, 1, |ip| ip.provisioning = Provisioning::Failed);
+    let changes = changes(&world);
+    let put: Vec<_> = changes.iter().map(|c| (c.target.name(), c.waits.len())).collect();
+    let name = format!("kubernetes-{}", uid(1).base_name());
+    assert_eq!(put, [(&*name, 0)]);
+    assert!(matches!(changes[0].action, Action::Put { before: Some(_), .. }), "{changes:?}");
+    // Nobody's whom we know: it stays as it is.
+    world.kubernetes.services.remove(&uid(1));
+    world.holds.clear();
+    let (plan, _) = crate::plan(&world, &policy());
+    assert!(plan.changes.iter().all(|change| change.target.name() != name), "{plan:#?}");
+}
