@@ -285,31 +285,63 @@ fn let_drain(lab: &mut Laboratory) {
     assert!(lab.settle(DAY_MS));
 }
 
+/// Who is to see that the operation is canceled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Follower {
+    /// The process that asked for it, which cannot poll it.
+    Same,
+    /// The next one, which knows of no operation.
+    Next,
+}
+
 #[test]
 fn a_service_is_not_let_go_while_what_was_taken_away_may_come_back() {
+    delete_while_canceled(Follower::Same);
+}
+
+#[test]
+fn nor_does_a_process_let_it_go_that_starts_meanwhile() {
+    delete_while_canceled(Follower::Next);
+}
+
+fn delete_while_canceled(follower: Follower) {
     let mut lab = laboratory(&json!({}));
-    (0..2).for_each(|n| create(&mut lab, service(n)));
+    let inside = "service.beta.kubernetes.io/azure-load-balancer-internal";
+    for number in 0..2 {
+        // A public IP says by itself that it is still on a load balancer.
+        let mut web = service(number);
+        web["metadata"]["annotations"] = json!({inside: "true"});
+        create(&mut lab, web);
+    }
     assert!(lab.settle(DAY_MS));
     let base = model::ServiceUid::new(uid_of(&lab, "web-0001")).base_name();
     // The load balancer shows what was asked for, the operation cannot be polled, and in the end
     // it is canceled.
     let code = "CanceledAndSupersededDueToAnotherOperation".to_owned();
     let canceled = Fault::new(FaultKind::OperationCanceled { code }).on_method("PUT");
-    lab.azure.add_fault(canceled.on_path("loadBalancers/kubernetes$").expect("it parses"));
+    lab.azure.add_fault(canceled.on_path("loadBalancers/kubernetes-internal$").expect("it parses"));
     let expired = refused(401, "ExpiredAuthenticationToken", "/operations/");
     lab.azure.add_fault(expired.on_method("GET"));
-    lab.azure.options_mut().lro_ms = 20_000;
+    lab.azure.options_mut().lro_ms = if follower == Follower::Same { 20_000 } else { 60_000 };
+    lab.azure.clear_calls();
     delete(&mut lab, "default", "web-0001");
+    if follower == Follower::Next {
+        pass_until_written(&mut lab, "loadBalancers");
+        lab.restart();
+        lab.azure.options_mut().lro_ms = 0;
+    }
     let exists = |lab: &Laboratory| service_of(lab, "web-0001").is_some();
-    let leads_there = |lab: &Laboratory| {
-        let balancer = lab.azure.resource(&network("loadBalancers/kubernetes"));
-        balancer.expect("it is there").to_string().contains(&*base)
+    let path = format!("{}?api-version=2024-05-01", network("loadBalancers/kubernetes-internal"));
+    let leads_there = |lab: &mut Laboratory| {
+        let now = lab.now_ms;
+        let answer = lab.azure.handle(Request::new("GET", &path), now);
+        answer.body.expect("it is there").to_string().contains(&*base)
     };
     for second in 0..120 {
         lab.pass(1_000);
-        assert!(exists(&lab) || !leads_there(&lab), "after {second} s its rule is still there");
+        assert!(exists(&lab) || !leads_there(&mut lab), "after {second} s its rule is still there");
     }
     lab.azure.clear_faults();
     assert!(lab.settle(DAY_MS));
-    assert!(!exists(&lab) && !leads_there(&lab));
+    assert!(!exists(&lab) && !leads_there(&mut lab));
 }
