@@ -361,8 +361,12 @@ impl Controller {
 
     /// Reads the lists again when their time has come; lets go of the wait once they are read.
     pub(crate) fn ripen(&mut self, now_ms: u64) {
-        let lists =
-            |need: &Need| matches!(need, Need::Balancers | Need::PublicIps(_) | Need::NatGateways);
+        let lists = |need: &Need| {
+            matches!(
+                need,
+                Need::Balancers | Need::PublicIps(_) | Need::NatGateways | Need::SecurityGroup
+            )
+        };
         match self.ripening {
             Ripening::Done => {}
             Ripening::Until(at) if at <= now_ms => {

@@ -190,6 +190,13 @@ impl<'w> Draft<'w> {
             case.stance = Stance::Kept;
             let reason = Arc::clone(&hold.reason);
             case.waits.insert(Wait::SetAside { reason, until_ms: hold.until_ms });
+        } else if matches!(case.stance, Stance::Leaving)
+            && self.world.inherited.contains(&service.uid)
+        {
+            // A security rule that another process was opening may not be seen yet, and once the
+            // frontend has gone nobody knows whose address it leads to.
+            case.stance = Stance::Kept;
+            case.waits.insert(Wait::Listing);
         }
         case
     }
@@ -262,12 +269,17 @@ impl<'w> Draft<'w> {
     /// Turns what was drafted into the plan and the report.
     pub fn finish(self) -> (Plan, Report) {
         let Self { needs, findings, pods, draining, mut writes, .. } = self;
+        // It goes once lists are certain to show all that it has.
+        let leaves = |case: &Case<'_>| {
+            case.service.wish == Wish::Nothing && case.waits.contains(&Wait::Listing)
+        };
         let mut services = BTreeMap::new();
         for (uid, case) in self.cases {
             let refused = case.findings.iter().any(|f| f.severity == Severity::Refusal);
             let state = match case.stance {
                 Stance::Leaving => State::Removing,
                 _ if refused => State::Refused,
+                Stance::Kept if leaves(&case) => State::Removing,
                 Stance::Kept => State::Waiting,
                 Stance::Wanted(_) | Stance::Container(_) if case.waits.is_empty() => {
                     State::Programmed

@@ -41,7 +41,8 @@ fn label(effect: &Effect) -> String {
                 Method::Post => path.rsplit('/').next(),
                 _ => path.rsplit('/').nth(1),
             };
-            format!("{} {}", request.method.name(), kind.unwrap_or(""))
+            // Azure gives ids in whatever letters it likes, and takes them so.
+            format!("{} {}", request.method.name(), kind.unwrap_or("").to_lowercase())
         }
         Effect::Kubernetes { request, .. } if request.method == "POST" => "POST event".to_owned(),
         Effect::Kubernetes { request, .. } => {
@@ -270,8 +271,12 @@ impl Stage {
                 format!("Azure: {what} -> {status} {}", answer.code().unwrap_or(""))
             });
             let after = self.azure_view(&request);
-            if answer.status < 300 && request.method == Method::Put {
-                self.trace.say(self.now_ms, || format!("  now {}", summary(after.as_deref())));
+            if answer.status < 300 {
+                self.trace.say(self.now_ms, || match (request.method, &request.body) {
+                    (Method::Post, Some(body)) => format!("  asked {}", rows(&body.tree())),
+                    (Method::Delete, _) => "  to go".to_owned(),
+                    _ => format!("  now {}", summary(after.as_deref())),
+                });
             }
             self.check_azure_write(&sent, &request, before.as_deref(), after.as_deref(), &answer);
         }
@@ -405,12 +410,29 @@ fn next(failure: Failure) -> ApiFault {
     ApiFault::next(failure)
 }
 
+/// Parts of resources that are told, and what they are called.
+const PARTS: [(&str, &str); 4] = [
+    ("frontendIPConfigurations", "frontend"),
+    ("loadBalancingRules", "rule"),
+    ("probes", "probe"),
+    ("securityRules", "rule"),
+];
+
 /// What stands in a resource after a write, in a few words.
 pub(crate) fn summary(after: Option<&serde_json::Value>) -> String {
     let Some(after) = after else { return "nothing is there".to_owned() };
-    let mut words = Vec::new();
-    for collection in ["frontendIPConfigurations", "loadBalancingRules", "probes", "securityRules"]
-    {
+    let inside = &after["properties"];
+    let mut words: Vec<String> = ["ipAddress", "provisioningState"]
+        .iter()
+        .filter_map(|field| inside[*field].as_str())
+        .map(str::to_owned)
+        .collect();
+    if let Some(tags) = after["tags"].as_object() {
+        let tags: Vec<String> =
+            tags.iter().map(|(key, value)| format!("{key}={}", word(value))).collect();
+        words.push(format!("tags {}", tags.join(" ")));
+    }
+    for (collection, kind) in PARTS {
         for (name, part) in crate::check::form::parts(after, collection) {
             let inside = &part["properties"];
             let to = [
@@ -419,11 +441,12 @@ pub(crate) fn summary(after: Option<&serde_json::Value>) -> String {
                 &inside["publicIPAddress"]["id"],
                 &inside["privateIPAddress"],
             ];
-            let to: Vec<String> =
-                to.iter().filter(|to| !to.is_null()).map(ToString::to_string).collect();
+            let to: Vec<String> = to.iter().filter(|to| !to.is_null()).map(|to| word(to)).collect();
             let to = to.join(" ");
-            let to = to.rsplit('/').next().unwrap_or("");
-            words.push(if to.is_empty() { name } else { format!("{name} at {to}") });
+            words.push(match to.is_empty() {
+                true => format!("{kind} {name}"),
+                false => format!("{kind} {name} at {to}"),
+            });
         }
     }
     for (name, pool) in crate::check::form::parts(after, "backendAddressPools") {
@@ -433,4 +456,35 @@ pub(crate) fn summary(after: Option<&serde_json::Value>) -> String {
         words.push(format!("pool {name} of [{}]", held.join(" ")));
     }
     words.join(", ")
+}
+
+/// A value without quotes; of an id its last segment, and several one after the other.
+fn word(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Array(all) => all.iter().map(word).collect::<Vec<_>>().join(" "),
+        serde_json::Value::String(text) if text.starts_with("/subscriptions/") => {
+            text.rsplit('/').next().unwrap_or(text).to_owned()
+        }
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The rows that a write of one of a Service Gateway's tables asks for.
+fn rows(body: &serde_json::Value) -> String {
+    let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    let services = list(&body["serviceRequests"]).into_iter().map(|entry| {
+        let delete = entry["isDelete"].as_bool() == Some(true);
+        let service = &entry["service"];
+        let verb = if delete { "without" } else { "with" };
+        format!("{verb} {} {}", word(&service["properties"]["serviceType"]), word(&service["name"]))
+    });
+    let locations = list(&body["addressLocations"]).into_iter().map(|location| {
+        let addresses = list(&location["addresses"]).into_iter().map(|address| {
+            format!("{} of [{}]", word(&address["address"]), word(&address["services"]))
+        });
+        let addresses: Vec<String> = addresses.collect();
+        format!("{}: {}", word(&location["addressLocation"]), addresses.join(", "))
+    });
+    services.chain(locations).collect::<Vec<_>>().join("; ")
 }

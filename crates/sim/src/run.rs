@@ -32,10 +32,12 @@ pub struct Settings {
     pub without: BTreeSet<Fault>,
     /// Actors that do nothing.
     pub without_actors: BTreeSet<Actor>,
-    /// At most so many moves.
+    /// Only the first so many moves.
     pub moves: Option<u64>,
     /// What is wrong with the controller on purpose.
     pub canary: Option<Canary>,
+    /// Moves that are left out, by their numbers from 1 in the order of time.
+    pub skipped: BTreeSet<u64>,
     /// Whether a trace is kept.
     pub tracing: Tracing,
 }
@@ -57,6 +59,7 @@ impl Default for Settings {
             without: BTreeSet::new(),
             without_actors: BTreeSet::new(),
             moves: None,
+            skipped: BTreeSet::new(),
             canary: None,
             tracing: Tracing::Off,
         }
@@ -72,7 +75,7 @@ pub struct Outcome {
     pub breach: Option<Breach>,
     /// What was met.
     pub tally: Tally,
-    /// Moves that were made.
+    /// The number of the last move that was made.
     pub moves: u64,
     /// What happened, where it was kept.
     pub trace: Vec<String>,
@@ -120,6 +123,26 @@ pub fn run(seed: u64, settings: &Settings) -> Outcome {
     }
 }
 
+/// What the seed has drawn, for whoever reads the trace.
+fn head(swarm: &Swarm, planned: &[Planned]) -> String {
+    let pace = &swarm.pace;
+    let faults: Vec<String> =
+        swarm.strengths.iter().map(|(fault, of)| format!("{} {of}", fault.name())).collect();
+    let faults = if faults.is_empty() { "none".to_owned() } else { faults.join(", ") };
+    format!(
+        "layout {}, {} nodes, {} moves in {} s; one way: Azure {} ms, API server {} ms, watches \
+         {} ms; operations {} ms; faults in a thousand: {faults}",
+        swarm.scene.layout.name(),
+        swarm.scene.nodes,
+        planned.len(),
+        swarm.horizon_ms / 1_000,
+        pace.azure_ms,
+        pace.api_ms,
+        pace.watch_ms,
+        pace.operation_ms,
+    )
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Faulty,
@@ -159,13 +182,17 @@ impl Play {
         let repaired = |actor: Actor| {
             matches!(actor, Actor::Hand | Actor::Outage | Actor::Killer | Actor::Stripper)
         };
-        planned.retain(|planned| !settings.without_actors.contains(&planned.actor));
         let limit = settings.moves.unwrap_or(u64::MAX);
-        planned.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        planned.retain(|planned| {
+            planned.number <= limit
+                && !settings.skipped.contains(&planned.number)
+                && !settings.without_actors.contains(&planned.actor)
+        });
         planned.retain(|planned| faulty || !repaired(planned.actor));
         if faulty && swarm.has(Fault::Poison) {
             stage.poison = Some("default/web-1".to_owned());
         }
+        stage.trace.say(crate::stage::START_MS, || head(&swarm, &planned));
         let calm = swarm.is_calm();
         let company = Company::new(&swarm);
         let estate = stage.ids();
@@ -194,7 +221,7 @@ impl Play {
                 return None;
             }
             self.company.make(&planned, &mut self.stage);
-            self.made += 1;
+            self.made = planned.number;
         }
         if self.calm {
             self.count_cost(self.stage.now_ms + 90_000);

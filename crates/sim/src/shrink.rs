@@ -38,6 +38,19 @@ pub fn shrink(seed: u64, settings: &Settings, rule: &str) -> (Settings, Outcome)
         }
     }
     shorten(&mut best, &breaks);
+    for number in (1..=best.moves.unwrap_or(0)).rev() {
+        let mut tried = best.clone();
+        if tried.skipped.insert(number) && breaks(&tried).is_some() {
+            best = tried;
+        }
+    }
+    // Moves of those that make none need no mention.
+    for number in best.skipped.clone() {
+        let mut tried = best.clone();
+        if tried.skipped.remove(&number) && breaks(&tried).is_some() {
+            best = tried;
+        }
+    }
     best.tracing = Tracing::On;
     let outcome = run(seed, &best);
     (best, outcome)

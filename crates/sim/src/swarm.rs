@@ -89,6 +89,9 @@ pub struct Swarm {
     pub scene: Scene,
     /// Faults that are on, with their chance in a thousand.
     pub strengths: BTreeMap<Fault, u64>,
+    /// Faults that are left out although the seed has them on. They are drawn all the same, and
+    /// nothing comes of it: what else is drawn stays as it is.
+    pub muted: BTreeMap<Fault, u64>,
     /// How long things take.
     pub pace: Pace,
     /// Moves of all actors.
@@ -113,7 +116,7 @@ impl Swarm {
         };
         let scene = Scene::draw(layout, &mut random.fork("scene"));
         let calm = random.fork("calm").permille(60) && profile != Profile::Leaders;
-        let mut strengths = BTreeMap::new();
+        let (mut strengths, mut muted) = (BTreeMap::new(), BTreeMap::new());
         for fault in FAULTS {
             // Each fault has a generator of its own: a new one changes none of the others.
             let mut own = random.fork(fault.name());
@@ -122,8 +125,9 @@ impl Swarm {
             // A lease is only lost by one who stands still.
             let forced =
                 profile == Profile::Leaders && matches!(fault, Fault::TwoLeaders | Fault::Pause);
-            if (on || forced) && !calm && profile.allows(*fault) && !without.contains(fault) {
-                strengths.insert(*fault, strength);
+            if (on || forced) && !calm && profile.allows(*fault) {
+                let drawn = if without.contains(fault) { &mut muted } else { &mut strengths };
+                drawn.insert(*fault, strength);
             }
         }
         let pace = Pace {
@@ -132,11 +136,11 @@ impl Swarm {
             watch_ms: *sizes.pick(&[0, 5, 50]),
             operation_ms: *sizes.pick(&[0, 0, 60, 1_500, 20_000]),
         };
-        let calm = strengths.is_empty();
         let moves = sizes.between(5, 40);
+        let calm = strengths.is_empty() && muted.is_empty();
         let horizon_ms = if calm { moves * 120_000 } else { sizes.between(20_000, 1_800_000) };
         let services = sizes.between(2, 7);
-        Self { scene, strengths, pace, moves, horizon_ms, services }
+        Self { scene, strengths, muted, pace, moves, horizon_ms, services }
     }
 
     /// Whether nothing at all goes wrong.

@@ -137,6 +137,7 @@ pub enum Weather {
 #[derive(Clone, Debug)]
 pub struct Drawn {
     strengths: BTreeMap<Fault, u64>,
+    muted: BTreeMap<Fault, u64>,
     azure: Random,
     api: Random,
     watch: Random,
@@ -150,6 +151,7 @@ impl Drawn {
     pub fn new(swarm: &Swarm, random: &Random) -> Self {
         Self {
             strengths: swarm.strengths.clone(),
+            muted: swarm.muted.clone(),
             azure: random.fork("weather of Azure"),
             api: random.fork("weather of the API server"),
             watch: random.fork("weather of watches"),
@@ -158,8 +160,14 @@ impl Drawn {
         }
     }
 
+    /// How hard a fault is drawn, muted or not.
     fn strength(&self, fault: Fault) -> u64 {
-        self.strengths.get(&fault).copied().unwrap_or(0)
+        let drawn = self.strengths.get(&fault).or_else(|| self.muted.get(&fault));
+        drawn.copied().unwrap_or(0)
+    }
+
+    fn is_heard(&self, fault: Fault) -> bool {
+        !self.muted.contains_key(&fault)
     }
 }
 
@@ -170,7 +178,8 @@ impl Weather {
         for (fault, suits) in CALLS {
             let strength = drawn.strength(*fault);
             if strength > 0 && suits.fits(request) && drawn.azure.permille(strength) {
-                return Some((*fault, drawn.azure.draw()));
+                let number = drawn.azure.draw();
+                return drawn.is_heard(*fault).then_some((*fault, number));
             }
         }
         None
@@ -179,26 +188,30 @@ impl Weather {
     /// What befalls a call to the API server.
     pub fn api(&mut self) -> Option<Fault> {
         let Self::Drawn(drawn) = self else { return None };
-        API_CALLS.iter().copied().find(|fault| {
+        let fault = API_CALLS.iter().copied().find(|fault| {
             let strength = drawn.strength(*fault);
             strength > 0 && drawn.api.permille(strength)
-        })
+        });
+        fault.filter(|fault| drawn.is_heard(*fault))
     }
 
     /// What befalls a delivery of a watch.
     pub fn watch(&mut self) -> Option<Fault> {
         let Self::Drawn(drawn) = self else { return None };
-        WATCHES.iter().copied().find(|fault| {
+        let fault = WATCHES.iter().copied().find(|fault| {
             let strength = drawn.strength(*fault);
             strength > 0 && drawn.watch.permille(strength)
-        })
+        });
+        fault.filter(|fault| drawn.is_heard(*fault))
     }
 
     /// How much older than now a list is, in revisions.
     pub fn stale_relist(&mut self) -> Option<u64> {
         let Self::Drawn(drawn) = self else { return None };
         let strength = drawn.strength(Fault::StaleRelist);
-        (strength > 0 && drawn.watch.permille(strength * 4)).then(|| drawn.watch.between(1, 12))
+        let older = (strength > 0 && drawn.watch.permille(strength * 4))
+            .then(|| drawn.watch.between(1, 12));
+        older.filter(|_| drawn.is_heard(Fault::StaleRelist))
     }
 
     /// Whether the process dies around an effect.
@@ -213,13 +226,14 @@ impl Weather {
             Self::Drawn(drawn) => {
                 let (before, after) =
                     (drawn.strength(Fault::CrashBefore), drawn.strength(Fault::CrashAfter));
-                if before > 0 && drawn.crash.permille(before) {
-                    Crash::Before
+                let (crash, fault) = if before > 0 && drawn.crash.permille(before) {
+                    (Crash::Before, Fault::CrashBefore)
                 } else if after > 0 && drawn.crash.permille(after) {
-                    Crash::After
+                    (Crash::After, Fault::CrashAfter)
                 } else {
-                    Crash::None
-                }
+                    return Crash::None;
+                };
+                if drawn.is_heard(fault) { crash } else { Crash::None }
             }
         }
     }
@@ -234,8 +248,9 @@ impl Weather {
             Self::Drawn(drawn) => drawn,
         };
         let strength = drawn.strength(Fault::Pause);
-        (strength > 0 && drawn.crash.permille(strength.div_ceil(4)))
-            .then(|| *drawn.crash.pick(&[3_000, 12_000, 25_000, 90_000, 240_000]))
+        let pause_ms = (strength > 0 && drawn.crash.permille(strength.div_ceil(4)))
+            .then(|| *drawn.crash.pick(&[3_000, 12_000, 25_000, 90_000, 240_000]));
+        pause_ms.filter(|_| drawn.is_heard(Fault::Pause))
     }
 
     /// Whether a numbered call's answer is lost.
@@ -267,6 +282,8 @@ impl Weather {
     pub fn watch_lag_ms(&mut self) -> Option<u64> {
         let Self::Drawn(drawn) = self else { return None };
         let strength = drawn.strength(Fault::WatchLag);
-        (strength > 0 && drawn.lag.permille(strength * 4)).then(|| drawn.lag.between(100, 15_000))
+        let lag_ms = (strength > 0 && drawn.lag.permille(strength * 4))
+            .then(|| drawn.lag.between(100, 15_000));
+        lag_ms.filter(|_| drawn.is_heard(Fault::WatchLag))
     }
 }

@@ -62,6 +62,8 @@ pub struct Planned {
     pub at_ms: u64,
     /// By whom.
     pub actor: Actor,
+    /// Which of all moves it is, in the order of time, from 1.
+    pub number: u64,
     random: Random,
 }
 
@@ -133,10 +135,13 @@ impl Company {
                 let span = if early { swarm.horizon_ms / 8 } else { swarm.horizon_ms };
                 let at_ms = START_MS + own.below(span.max(1));
                 let random = own.fork(&number.to_string());
-                planned.push(Planned { at_ms, actor, random });
+                planned.push(Planned { at_ms, actor, number: 0, random });
             }
         }
         planned.sort_by_key(|move_| move_.at_ms);
+        for (number, move_) in (1..).zip(&mut planned) {
+            move_.number = number;
+        }
         if swarm.is_calm() {
             // One thing at a time, so that what it costs can be told.
             for (number, move_) in (1..).zip(&mut planned) {

@@ -22,7 +22,6 @@ pub(crate) struct Failure {
     pub rule: String,
     pub text: String,
     pub replay: String,
-    #[serde(skip)]
     pub trace: Vec<String>,
 }
 
@@ -41,7 +40,7 @@ pub(crate) struct Result {
 /// Runs seeds on so many threads.
 pub(crate) fn run_seeds(seeds: Range<u64>, settings: &Settings, jobs: usize) -> Result {
     let next = AtomicU64::new(seeds.start);
-    let (sender, receiver) = mpsc::channel::<(u64, Option<Outcome>)>();
+    let (sender, receiver) = mpsc::channel::<(u64, std::result::Result<Outcome, String>)>();
     let total = seeds.end - seeds.start;
     let mut result = Result {
         seeds: seeds.clone(),
@@ -60,7 +59,8 @@ pub(crate) fn run_seeds(seeds: Range<u64>, settings: &Settings, jobs: usize) -> 
                     if seed >= end {
                         return;
                     }
-                    let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, settings))).ok();
+                    let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, settings)));
+                    let outcome = outcome.map_err(|panic| last_words(&*panic));
                     if sender.send((seed, outcome)).is_err() {
                         return;
                     }
@@ -71,10 +71,10 @@ pub(crate) fn run_seeds(seeds: Range<u64>, settings: &Settings, jobs: usize) -> 
         let mut bar = Bar::new(total);
         for (seed, outcome) in receiver {
             result.runs += 1;
-            if let Some(failure) = failure(seed, outcome.as_ref(), settings) {
+            if let Some(failure) = failure(seed, &outcome, settings) {
                 failures.insert(seed, failure);
             }
-            if let Some(outcome) = outcome {
+            if let Ok(outcome) = outcome {
                 result.tally.add(&outcome.tally);
                 if total == 1 {
                     result.trace = outcome.trace;
@@ -91,10 +91,20 @@ pub(crate) fn run_seeds(seeds: Range<u64>, settings: &Settings, jobs: usize) -> 
     result
 }
 
-fn failure(seed: u64, outcome: Option<&Outcome>, settings: &Settings) -> Option<Failure> {
+/// What a panic said.
+fn last_words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words").to_owned()
+}
+
+fn failure(
+    seed: u64,
+    outcome: &std::result::Result<Outcome, String>,
+    settings: &Settings,
+) -> Option<Failure> {
     let (rule, text, trace) = match outcome {
-        None => (PANIC.to_owned(), "the controller panicked".to_owned(), Vec::new()),
-        Some(outcome) => {
+        Err(words) => (PANIC.to_owned(), format!("the controller panicked: {words}"), Vec::new()),
+        Ok(outcome) => {
             let breach = outcome.breach.as_ref()?;
             (breach.rule.to_owned(), breach.text.clone(), outcome.trace.clone())
         }

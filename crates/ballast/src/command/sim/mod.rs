@@ -15,6 +15,9 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
+/// So many seeds meet every fault and every point at which a process can die.
+const ENOUGH: u64 = 10_000;
+
 /// Arguments of `sim`.
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("which").args(["seed", "seeds"])))]
@@ -37,6 +40,9 @@ pub struct Args {
     /// Leave out faults and actors, by name
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = part)]
     pub without: Vec<Part>,
+    /// Leave out moves, by their numbers in the order of time: what `--shrink` found needless
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', conflicts_with = "exhaustive")]
+    pub skip: Vec<u64>,
     /// Look for fewer moves and faults that break the same rule
     #[arg(long)]
     pub shrink: bool,
@@ -92,6 +98,7 @@ impl Args {
             without,
             without_actors,
             moves: self.steps,
+            skipped: self.skip.iter().copied().collect(),
             canary: None,
             tracing: Tracing::Off,
         }
@@ -106,6 +113,10 @@ pub(crate) fn replay(seed: u64, settings: &Settings) -> String {
     }
     if let Some(moves) = settings.moves {
         words.push(format!("--steps {moves}"));
+    }
+    if !settings.skipped.is_empty() {
+        let numbers: Vec<String> = settings.skipped.iter().map(u64::to_string).collect();
+        words.push(format!("--skip {}", numbers.join(",")));
     }
     let actors = ACTORS.iter().filter(|(actor, _)| settings.without_actors.contains(actor));
     let faults = settings.without.iter().map(|fault| fault.name());
@@ -138,7 +149,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut result = crew::run_seeds(seeds, &told, jobs);
     let seconds = started.elapsed().as_secs_f64();
     for failure in &mut result.failures {
-        if args.shrink {
+        if args.shrink && failure.rule != crew::PANIC {
             let (smaller, outcome) = sim::shrink::shrink(failure.seed, &settings, &failure.rule);
             failure.replay = replay(failure.seed, &smaller);
             failure.trace = outcome.trace;
@@ -151,11 +162,15 @@ pub fn run(args: &Args) -> Outcome {
         Format::Json => output::print_json(&summary::json(&result, seconds))?,
         Format::Text => output::print(&summary::text(&result, seconds, single))?,
     }
-    if result.failures.is_empty() {
-        Ok(Exit::Done)
-    } else {
-        let count = result.failures.len();
+    let count = result.failures.len();
+    if count > 0 {
         let text = format!("{count} of {} seeds broke a rule; see above", result.runs);
-        Err(Failure::new(Exit::Failed, text))
+        return Err(Failure::new(Exit::Failed, text));
     }
+    let never = summary::never_met(&result);
+    if result.runs >= ENOUGH && settings == Settings::default() && !never.is_empty() {
+        let text = format!("{} seeds never met {}", result.runs, never.join(", "));
+        return Err(Failure::new(Exit::Failed, text));
+    }
+    Ok(Exit::Done)
 }

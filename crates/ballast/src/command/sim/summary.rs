@@ -25,6 +25,12 @@ fn missing(result: &Result) -> Vec<&'static str> {
     FAULTS.iter().map(|f| f.name()).filter(|name| !met.contains_key(name)).collect()
 }
 
+/// Faults and points to die at that were never met.
+pub(super) fn never_met(result: &Result) -> Vec<String> {
+    let points = result.tally.crashes_never_met();
+    missing(result).into_iter().map(str::to_owned).chain(points).collect()
+}
+
 /// For programs.
 pub(super) fn json(result: &Result, seconds: f64) -> Value {
     let tally = &result.tally;

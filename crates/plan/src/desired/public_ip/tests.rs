@@ -4,9 +4,9 @@ use crate::fixture;
 use model::ServiceName;
 use model::World;
 use model::azure::{Provisioning, PublicIp};
-use model::kubernetes::{Custody, Service, ServicePort};
+use model::kubernetes::{Custody, Service, ServicePort, Wish};
 use model::plan::{Action, Change, Edit, FinalizerPurpose};
-use model::report::Wait;
+use model::report::{State, Wait};
 use model::world::{Fact, Hold};
 use std::sync::Arc;
 
@@ -86,4 +86,23 @@ fn a_public_ip_that_failed_is_mended_although_its_service_is_set_aside() {
     world.holds.clear();
     let (plan, _) = crate::plan(&world, &policy());
     assert!(plan.changes.iter().all(|change| change.target.name() != name), "{plan:#?}");
+}
+
+/// What another process was opening for it a moment ago may not be seen yet: nothing of a Service
+/// is taken away before lists are certain to show it.
+#[test]
+fn a_service_of_another_process_is_not_taken_down_before_all_is_seen() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    let all = crate::plan(&world, &policy()).1.services.len();
+    let service = world.kubernetes.services.get_mut(&uid(1)).expect("it is there");
+    Arc::make_mut(service).wish = Wish::Nothing;
+    let seen = world.clone();
+    world.inherited.insert(uid(1));
+    let (plan, report) = crate::plan(&world, &policy());
+    assert!(plan.is_empty(), "{plan:#?}");
+    assert_eq!((all, report.services.len()), (2, 2));
+    let report = &report.services[&uid(1)];
+    assert_eq!((report.state, &report.waits[..]), (State::Removing, &[Wait::Listing][..]));
+    let (plan, _) = crate::plan(&seen, &policy());
+    assert!(!plan.is_empty(), "now it goes");
 }
