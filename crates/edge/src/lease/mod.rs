@@ -101,8 +101,8 @@ impl Default for LeaseSettings {
 
 impl LeaseSettings {
     /// Time between two looks of one that stands by. Half of the renewals': by default a lease that
-    /// was given back has a holder after 1.2 s, and 1.8 s of the three that a successor has are left
-    /// for the API server and for reading Azure.
+    /// was given back has a holder after 1.2 s, and 1.8 s of the three that a successor has are
+    /// left for the API server and for reading Azure.
     #[must_use]
     pub const fn look_ms(&self) -> u64 {
         if self.retry_ms > 1 { self.retry_ms / 2 } else { 1 }

@@ -52,7 +52,7 @@ pub enum Role {
 }
 
 /// Until the next try, but not past the deadline: losing the lease is told on time, and one that
-/// has run out is taken at once. `spread` lengthens a wait, so that not all look at the same moment.
+/// has run out is taken at once. `spread` lengthens a wait, so that not all look at one moment.
 #[must_use]
 pub fn pause_ms(
     role: Role,
