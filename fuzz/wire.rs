@@ -146,7 +146,7 @@ pub fn lease_record(bytes: &[u8]) {
         ] {
             object["spec"].as_object_mut().map(|spec| spec.remove(field));
         }
-        if !object["spec"].as_object().is_some_and(|spec| !spec.is_empty()) {
+        if object["spec"].as_object().is_none_or(serde_json::Map::is_empty) {
             object.as_object_mut().map(|object| object.remove("spec"));
         }
         object
