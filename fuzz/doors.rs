@@ -1,5 +1,6 @@
-//! Every door through which bytes from outside come in. A door takes any bytes; it panics when what
-//! lies behind does, or when what was read is not what it should be.
+//! The doors through which bytes from outside come in. A door takes any bytes; it panics when what
+//! lies behind does, or when what was read is not what it should be. `wire.rs` has those at the
+//! sockets.
 //!
 //! `fuzz/targets` opens them to cargo-fuzz, `crates/sim/tests/decoders.rs` to `cargo test`.
 
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use sim::Laboratory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::sync::LazyLock;
 
 /// A resource's body from ARM: what is read and written again reads the same.
 pub fn arm_body(bytes: &[u8]) {
@@ -118,7 +120,13 @@ pub fn cloud_config(bytes: &[u8]) {
     }
 }
 
-fn policy() -> Policy {
+/// The settings of the sample.
+pub(crate) fn policy() -> &'static Policy {
+    static POLICY: LazyLock<Policy> = LazyLock::new(read_policy);
+    &POLICY
+}
+
+fn read_policy() -> Policy {
     let config = sample_cloud_config("http://127.0.0.1:1", &sample()).to_string();
     let environment = BTreeMap::new();
     let sources = observe::config::Sources {
@@ -172,9 +180,9 @@ impl Settled {
                 panic!("the sample is refused: {refused:?}");
             }
         }
-        let mut lab = Laboratory::new(store, azure, policy(), Options::default());
+        let mut lab = Laboratory::new(store, azure, policy().clone(), Options::default());
         assert!(lab.settle(60_000), "the sample does not settle");
-        Self { world: lab.controller().world().clone(), policy: policy() }
+        Self { world: lab.controller().world().clone(), policy: policy().clone() }
     }
 }
 

@@ -3,15 +3,18 @@
 
 mod common;
 
-use azure_emulator::{Azure, Host, Hosts, Options, Request, Shared, Wire, WireOptions, serve_with};
+use azure_emulator::{
+    Azure, Floated, Host, Hosts, Options, Request, Shared, Wire, WireOptions, serve_with,
+};
 use common::net;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -26,6 +29,10 @@ struct Field {
     task: JoinHandle<()>,
     pool: Vec<(String, &'static str)>,
     transport: &'static str,
+    /// Frontend ports.
+    ports: Vec<u16>,
+    /// What stands in the rules beside what all have.
+    rule: Value,
 }
 
 impl Field {
@@ -41,21 +48,32 @@ impl Field {
             let _ = stopped.await;
         });
         let task = tokio::spawn(async { served.await.unwrap() });
-        Field { azure, wire, http, stop: Some(stop), task, pool: Vec::new(), transport }
+        Field {
+            azure,
+            wire,
+            http,
+            stop: Some(stop),
+            task,
+            pool: Vec::new(),
+            transport,
+            ports: vec![80],
+            rule: json!({"enableFloatingIP": true, "enableTcpReset": true,
+                "loadDistribution": "Default"}),
+        }
+    }
+
+    fn hosts(ports: &[u16]) -> Hosts {
+        let mut hosts = Hosts::default();
+        for (at, port) in ports.iter().enumerate() {
+            hosts.hosts.insert(node(at).parse().unwrap(), host(*port));
+        }
+        hosts
     }
 
     /// Nodes that are really at these ports of 127.0.0.1.
     fn place(&mut self, ports: &[u16]) {
-        let mut hosts = Hosts::default();
-        self.pool.clear();
-        for (at, port) in ports.iter().enumerate() {
-            let node = format!("10.224.0.{}", 4 + at);
-            let address = IpAddr::from([127, 0, 0, 1]);
-            let host = Host { address, ports: BTreeMap::new(), others: Some(*port) };
-            hosts.hosts.insert(node.parse().unwrap(), host);
-            self.pool.push((node, "None"));
-        }
-        self.wire.place(hosts).unwrap();
+        self.wire.place(Self::hosts(ports)).unwrap();
+        self.pool = (0..ports.len()).map(|at| (node(at), "None")).collect();
         self.write();
     }
 
@@ -70,11 +88,18 @@ impl Field {
                 json!({"name": node, "properties": {"ipAddress": node, "adminState": admin}})
             })
             .collect();
-        let rule = json!({"name": "rule", "properties": {
-            "frontendIPConfiguration": part("frontendIPConfigurations/front"),
-            "backendAddressPool": part("backendAddressPools/pool"), "probe": part("probes/probe"),
-            "protocol": self.transport, "frontendPort": 80, "backendPort": 80,
-            "enableFloatingIP": true, "enableTcpReset": true, "idleTimeoutInMinutes": 4}});
+        let rule = |port: &u16| {
+            let mut properties = json!({
+                "frontendIPConfiguration": part("frontendIPConfigurations/front"),
+                "backendAddressPool": part("backendAddressPools/pool"),
+                "probe": part("probes/probe"), "protocol": self.transport, "frontendPort": port,
+                "backendPort": port, "idleTimeoutInMinutes": 4});
+            for (key, value) in self.rule.as_object().unwrap() {
+                properties[key] = value.clone();
+            }
+            json!({"name": format!("rule-{port}"), "properties": properties})
+        };
+        let rules: Vec<Value> = self.ports.iter().map(rule).collect();
         let body = json!({"location": "eastus", "sku": {"name": "Standard"}, "properties": {
             "frontendIPConfigurations": [{"name": "front", "properties": {
                 "publicIPAddress": {"id": net("publicIPAddresses/pip")}}}],
@@ -83,7 +108,7 @@ impl Field {
                 "loadBalancerBackendAddresses": addresses}}],
             "probes": [{"name": "probe", "properties": {"protocol": "Tcp", "port": 10_256,
                 "intervalInSeconds": 5, "probeThreshold": 1}}],
-            "loadBalancingRules": [rule]}});
+            "loadBalancingRules": rules}});
         let mut azure = self.azure.lock().unwrap();
         azure.options_mut().references = azure_emulator::Switch::Off;
         let answer = azure.handle(Request::new("PUT", &id).with_body(body), 1);
@@ -124,6 +149,16 @@ impl Field {
         self.stop.take().unwrap().send(()).unwrap();
         self.task.await.unwrap();
     }
+}
+
+/// The address of a node in Azure.
+fn node(at: usize) -> String {
+    format!("10.224.0.{}", 4 + at)
+}
+
+/// Where a node really is.
+fn host(port: u16) -> Host {
+    Host { address: IpAddr::from([127, 0, 0, 1]), ports: BTreeMap::new(), others: Some(port) }
 }
 
 /// A node that puts its name before what it gives back.
@@ -217,8 +252,94 @@ async fn tcp_by_health_and_admin_state() {
     field.set(&["Down", "None"]);
     field.open(&[false, true]).await;
     for (stream, node) in &mut old {
-        assert_eq!(say(stream, "?").await.is_ok(), *node == 2, "node {node}");
+        let heard = say(stream, "?").await.map_err(|e| e.kind());
+        match node {
+            2 => assert_eq!(heard, Ok(2)),
+            _ => assert_eq!(heard, Err(std::io::ErrorKind::ConnectionReset)),
+        }
     }
+    field.end().await;
+}
+
+/// A connection of a client with this address.
+async fn connect_from(client: [u8; 4], at: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((IpAddr::from(client), 0).into()).unwrap();
+    socket.connect(at).await.unwrap()
+}
+
+/// Whatever its ports and the frontend's: with a hash of both addresses one client is always at
+/// one node. With a hash of everything it is not.
+#[tokio::test]
+async fn by_source_address_all_connections_of_a_client_reach_one_node() {
+    for (distribution, spreads) in
+        [("SourceIP", false), ("SourceIPProtocol", false), ("Default", true)]
+    {
+        let mut field = Field::new("Tcp", 20).await;
+        field.ports = vec![80, 443];
+        field.rule["loadDistribution"] = json!(distribution);
+        field.place(&[tcp_node(1).await, tcp_node(2).await, tcp_node(3).await]);
+        field.open(&[true, true, true]).await;
+        let view = field.until("both ports", |view| view["frontends"][1]["at"].is_string()).await;
+        let doors: Vec<SocketAddr> = view["frontends"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|door| door["at"].as_str().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(doors.len(), 2);
+        let mut nodes = Vec::new();
+        for client in 2..32 {
+            let mut found = Vec::new();
+            for door in [0, 1, 0, 1, 0, 1, 0, 1] {
+                let mut stream = connect_from([127, 0, 0, client], doors[door]).await;
+                found.push(say(&mut stream, "x").await.unwrap());
+            }
+            found.sort_unstable();
+            found.dedup();
+            nodes.push(found);
+        }
+        let wandered = nodes.iter().any(|found| found.len() > 1);
+        assert_eq!(wandered, spreads, "{distribution}: {nodes:?}");
+        let mut all = nodes.concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all, [1, 2, 3], "{distribution}");
+        field.end().await;
+    }
+}
+
+/// Packets that keep the frontend's address arrive where that address is on the node; others, and
+/// the probe's, where the node is.
+#[tokio::test]
+async fn a_floating_address_arrives_where_the_node_has_it() {
+    let mut field = Field::new("Tcp", 20).await;
+    let ports = [tcp_node(1).await, tcp_node(2).await];
+    let mut hosts = Field::hosts(&ports);
+    hosts.floating.push(Floated {
+        backend: node(1).parse().unwrap(),
+        frontend: PUBLIC.parse().unwrap(),
+        host: host(tcp_node(9).await),
+    });
+    field.place(&ports);
+    field.wire.place(hosts).unwrap();
+    let at = field.open(&[true, true]).await;
+    assert_eq!(reached(at).await, [1, 9]);
+    let mut old = Vec::new();
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let node = say(&mut stream, "x").await.unwrap();
+        old.push((stream, node));
+    }
+    field.rule["enableFloatingIP"] = json!(false);
+    field.write();
+    // Who was forwarded with the address is so no longer.
+    for (stream, _) in &mut old {
+        let mut byte = [0];
+        assert!(stream.read(&mut byte).await.is_err());
+    }
+    field.open(&[true, true]).await;
+    assert_eq!(reached(at).await, [1, 2]);
     field.end().await;
 }
 
@@ -313,6 +434,45 @@ async fn idle_connections_are_reset_and_busy_ones_live() {
     field.end().await;
 }
 
+/// Without `enableTcpReset` neither side hears of it: what the client says then goes nowhere.
+#[tokio::test]
+async fn an_idle_connection_without_reset_ends_in_silence() {
+    let mut field = Field::new("Tcp", 8).await;
+    field.rule["enableTcpReset"] = json!(false);
+    let heard = Arc::new(AtomicUsize::new(0));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    field.place(&[listener.local_addr().unwrap().port()]);
+    let counted = Arc::clone(&heard);
+    let server = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let counted = Arc::clone(&counted);
+            tokio::spawn(async move {
+                let mut byte = [0];
+                while let Ok(1) = stream.read(&mut byte).await {
+                    counted.fetch_add(1, Ordering::SeqCst);
+                    stream.write_all(b"!").await.unwrap();
+                }
+            });
+        }
+    });
+    let at = field.open(&[true]).await;
+    let mut idle = TcpStream::connect(at).await.unwrap();
+    idle.write_all(b"a").await.unwrap();
+    let mut byte = [0];
+    idle.read_exact(&mut byte).await.unwrap();
+    let ended = |view: &Value| view["flows"] == 0 && view["counts"]["ended"] == 1;
+    field.until("the end of the flow", ended).await;
+    idle.write_all(b"b").await.unwrap();
+    idle.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    // The end, and neither an answer nor a reset before it.
+    assert_eq!(idle.read_to_end(&mut rest).await.unwrap(), 0);
+    assert_eq!(heard.load(Ordering::SeqCst), 1, "nothing was forwarded");
+    server.abort();
+    field.end().await;
+}
+
 #[tokio::test]
 async fn datagrams_move_when_their_backend_is_down() {
     let mut field = Field::new("Udp", 20).await;
@@ -338,6 +498,9 @@ async fn datagrams_move_when_their_backend_is_down() {
     for (socket, _) in &clients {
         assert_eq!(ask(socket).await, 2);
     }
+    let moved = clients.iter().filter(|(_, node)| *node == 1).count();
+    let counts = &field.wire.view()["counts"];
+    assert_eq!((&counts["moved"], &counts["ended"]), (&json!(moved), &json!(0)));
     field.end().await;
 }
 

@@ -123,7 +123,8 @@ impl CloudConfigArgs {
 }
 
 /// The Secret's keys take the place of the file's, in any letter case.
-fn merge(file: &str, secret: &str) -> String {
+#[must_use]
+pub fn merge(file: &str, secret: &str) -> String {
     let read = |text: &str| serde_saphyr::from_str::<Map<String, Value>>(text);
     match (read(file), read(secret)) {
         (Ok(mut merged), Ok(over)) => {

@@ -18,7 +18,16 @@ pub fn read_snapshot(path: &Path) -> Result<Vec<Value>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|e| {
         Failure::new(Exit::Input, format!("cannot read the snapshot {shown}: {e}. Check the path"))
     })?;
-    let value: Value = serde_json::from_str(&text).map_err(|e| {
+    parse_snapshot(path, &text)
+}
+
+/// Reads the text of a snapshot.
+///
+/// # Errors
+/// It holds something else.
+pub fn parse_snapshot(path: &Path, text: &str) -> Result<Vec<Value>, Failure> {
+    let shown = path.display();
+    let value: Value = serde_json::from_str(text).map_err(|e| {
         let advice = "It has to be a JSON list of resources, as `az resource show` prints one";
         Failure::new(Exit::Input, format!("the snapshot {shown} is no JSON: {e}. {advice}"))
     })?;

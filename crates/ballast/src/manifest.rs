@@ -84,6 +84,15 @@ fn read_file(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Failure> {
         std::fs::read_to_string(path)
     };
     let text = text.map_err(|e| unreadable(path, e, "Check the path"))?;
+    found.extend(parse(path, text)?);
+    Ok(())
+}
+
+/// Reads the text of a file.
+///
+/// # Errors
+/// It is neither YAML nor JSON.
+pub fn parse(path: &Path, text: String) -> Result<Vec<Manifest>, Failure> {
     // Without the lines around the mistake: a Secret may be among the manifests.
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|e| {
         let why = e.without_snippet();
@@ -94,13 +103,11 @@ fn read_file(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Failure> {
         flatten(document, &mut objects);
     }
     let text: Arc<str> = text.into();
-    found.extend(objects.into_iter().enumerate().map(|(number, object)| Manifest {
-        path: path.to_owned(),
-        text: Arc::clone(&text),
-        number,
-        object,
-    }));
-    Ok(())
+    let manifest = |(number, object)| {
+        let text = Arc::clone(&text);
+        Manifest { path: path.to_owned(), text, number, object }
+    };
+    Ok(objects.into_iter().enumerate().map(manifest).collect())
 }
 
 /// A `List` is its items.

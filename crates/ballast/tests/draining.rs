@@ -1,5 +1,5 @@
-//! Clients of a Service while nodes are drained, pods roll and the controller is killed: real
-//! processes, real sockets, every connection counted.
+//! Clients of two Services, one of TCP and one of UDP, while nodes are drained or deleted, pods
+//! roll and the controller is killed: real processes, real sockets, every connection counted.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
 mod support;
@@ -12,13 +12,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::{Emulators, Process, http, wait_for};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 const NODES: u32 = 4;
 const CLIENTS: usize = 200;
+/// Clients that send datagrams, each from one port.
+const SENDERS: usize = 24;
+/// What is asked for in the cloud config; the nodes' pods need less.
+const DRAIN_SECONDS: u32 = 4;
 /// A second of the emulated Azure's data path.
 const SECOND: Duration = Duration::from_millis(100);
 
@@ -33,6 +37,10 @@ struct Tally {
     refused: AtomicUsize,
     /// Established connections that broke without a goodbye.
     broken: AtomicUsize,
+    /// Datagrams that were answered.
+    answered: AtomicUsize,
+    /// Datagrams that were sent once more, because no answer came.
+    resent: AtomicUsize,
     stop: AtomicBool,
 }
 
@@ -111,35 +119,79 @@ async fn open(at: SocketAddr, tally: &Tally) -> Option<BufReader<TcpStream>> {
     Some(stream)
 }
 
-/// A node: the Service's pods behind one port, kube-proxy's health behind another.
+/// Asks from one port for as long as there is time. Who uses UDP has to ask again when a datagram
+/// is lost.
+async fn send(at: SocketAddr, tally: Arc<Tally>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(at).await.unwrap();
+    let mut answer = [0; 16];
+    while !tally.is_over() {
+        let _ = socket.send(b"ping").await;
+        tokio::select! {
+            Ok(_) = socket.recv(&mut answer) => {
+                tally.count(&tally.answered);
+                tokio::time::sleep(SECOND / 4).await;
+            }
+            () = tokio::time::sleep(SECOND * 3) => tally.count(&tally.resent),
+        }
+    }
+}
+
+/// A node: the Services' pods behind one port, kube-proxy's health behind another.
 struct Node {
     port: u16,
     health: u16,
     /// Connections it has.
     connections: Arc<AtomicUsize>,
+    /// Datagrams it has answered.
+    datagrams: Arc<AtomicUsize>,
     /// Each change says goodbye to every connection made before it.
     pods: watch::Sender<u32>,
-    tasks: [JoinHandle<()>; 2],
+    tasks: [JoinHandle<()>; 3],
+}
+
+/// One port for connections and datagrams.
+async fn bind_both() -> (TcpListener, UdpSocket) {
+    loop {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        // Somebody else may have the same port for datagrams.
+        if let Ok(socket) = UdpSocket::bind(listener.local_addr().unwrap()).await {
+            return (listener, socket);
+        }
+    }
 }
 
 impl Node {
     fn start(runtime: &Runtime) -> Self {
         let (pods, watched) = watch::channel(0);
         let connections = Arc::new(AtomicUsize::new(0));
-        let bind = || runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let (service, proxy) = (bind(), bind());
+        let datagrams = Arc::new(AtomicUsize::new(0));
+        let (service, socket) = runtime.block_on(bind_both());
+        let proxy = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let (port, health) =
             (service.local_addr().unwrap().port(), proxy.local_addr().unwrap().port());
         let counted = Arc::clone(&connections);
         let serving = runtime.spawn(async move {
+            // They end with the node.
+            let mut all = JoinSet::new();
             loop {
                 let Ok((stream, _)) = service.accept().await else { continue };
                 counted.fetch_add(1, Ordering::SeqCst);
                 let (counted, watched) = (Arc::clone(&counted), watched.clone());
-                tokio::spawn(async move {
+                all.spawn(async move {
                     serve(stream, watched).await;
                     counted.fetch_sub(1, Ordering::SeqCst);
                 });
+                while all.try_join_next().is_some() {}
+            }
+        });
+        let counted = Arc::clone(&datagrams);
+        let answering = runtime.spawn(async move {
+            let mut datagram = [0; 16];
+            loop {
+                let Ok((count, from)) = socket.recv_from(&mut datagram).await else { continue };
+                counted.fetch_add(1, Ordering::SeqCst);
+                let _ = socket.send_to(&datagram[..count], from).await;
             }
         });
         let healthy = runtime.spawn(async move {
@@ -151,7 +203,16 @@ impl Node {
                 let _ = BufReader::new(stream).read_line(&mut line).await;
             }
         });
-        Node { port, health, connections, pods, tasks: [serving, healthy] }
+        let tasks = [serving, answering, healthy];
+        Node { port, health, connections, datagrams, pods, tasks }
+    }
+
+    /// How many datagrams it has got, with none left in its queue: the last one is ours.
+    async fn datagrams(&self) -> usize {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        socket.send_to(b"mark", ("127.0.0.1", self.port)).await.unwrap();
+        socket.recv(&mut [0; 16]).await.unwrap();
+        self.datagrams.load(Ordering::SeqCst)
     }
 
     fn connections(&self) -> usize {
@@ -163,7 +224,7 @@ impl Node {
         self.pods.send_modify(|generation| *generation += 1);
     }
 
-    /// Nothing listens any more.
+    /// The machine is gone: nothing listens any more, and what was open breaks.
     fn stop(&self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
@@ -183,6 +244,34 @@ async fn serve(stream: TcpStream, mut pods: watch::Receiver<u32>) {
         line.clear();
     }
 }
+
+/// How a node goes.
+#[derive(Clone, Copy, PartialEq)]
+enum Leaving {
+    /// As with the cluster autoscaler: it taints the node, waits for a while, has its pods
+    /// evicted, and deletes machine and node.
+    Tainted,
+    /// Somebody deletes the Node, and nothing was said before.
+    Deleted,
+}
+
+/// When the controller is killed with signal 9 and started again.
+#[derive(Clone, Copy, PartialEq)]
+enum Killed {
+    AtTheBeginning,
+    /// The node is Down and still has connections.
+    InTheMiddle,
+    AtTheEnd,
+    Never,
+}
+
+/// How each of the nodes goes.
+const WAYS: [(Leaving, Killed); NODES as usize] = [
+    (Leaving::Tainted, Killed::AtTheEnd),
+    (Leaving::Tainted, Killed::AtTheBeginning),
+    (Leaving::Deleted, Killed::Never),
+    (Leaving::Tainted, Killed::InTheMiddle),
+];
 
 /// The cluster, its controller and its nodes.
 struct Stage {
@@ -230,6 +319,11 @@ impl Stage {
         }
         stage.place();
         stage.emulators.create_service("web");
+        let dns = json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "dns", "namespace": "default"},
+            "spec": {"type": "LoadBalancer", "ports": [{"port": 53, "protocol": "UDP"}]}});
+        let path = "/api/v1/namespaces/default/services";
+        assert_eq!(http(&stage.emulators.kube, "POST", path, Some(&dns)).0, 201);
         stage.restart();
         (0..NODES).for_each(|number| stage.wait_until_open(number));
         stage
@@ -273,9 +367,12 @@ impl Stage {
         });
     }
 
-    fn frontend(&self) -> SocketAddr {
+    fn frontend(&self, transport: &str) -> SocketAddr {
         wait_for("the frontend's listener", || {
-            self.view().pointer("/frontends/0/at")?.as_str()?.parse().ok()
+            let view = self.view();
+            let mut all = view["frontends"].as_array()?.iter();
+            let found = all.find(|frontend| frontend["transport"] == transport)?;
+            found["at"].as_str()?.parse().ok()
         })
     }
 
@@ -283,37 +380,80 @@ impl Stage {
         format!("/api/v1/nodes/vmss{number:06}")
     }
 
-    /// What a cluster autoscaler does: it taints the node, waits for a while, has its pods evicted,
-    /// and deletes machine and node.
-    fn drain(&mut self, number: u32) {
-        let key = "ToBeDeletedByClusterAutoscaler";
-        let taint = json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
+    fn delete_node(&self, number: u32) {
         let path = Self::node_path(number);
-        assert_eq!(http(&self.emulators.kube, "PATCH", &path, Some(&taint)).0, 200);
-        if !number.is_multiple_of(2) {
+        assert_eq!(http(&self.emulators.kube, "DELETE", &path, None).0, 200);
+    }
+
+    /// A node goes, and its pods with it.
+    fn drain(&mut self, number: u32, tally: &Tally) {
+        let (leaving, killed) = WAYS[number as usize];
+        if leaving == Leaving::Tainted {
+            let key = "ToBeDeletedByClusterAutoscaler";
+            let taint = json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
+            let path = Self::node_path(number);
+            assert_eq!(http(&self.emulators.kube, "PATCH", &path, Some(&taint)).0, 200);
+        } else {
+            self.delete_node(number);
+        }
+        if killed == Killed::AtTheBeginning {
             self.restart();
         }
-        let node = &self.nodes[&number];
         if self.drains {
             wait_for("admin state Down", || {
                 (self.backend(number)?["adminState"] == "Down").then_some(())
             });
-            node.roll();
+            assert!(self.nodes[&number].connections() > 0, "established connections live on");
+            if killed == Killed::InTheMiddle {
+                self.restart();
+            }
+            self.assert_no_datagrams(number, tally);
+            self.nodes[&number].roll();
+            let node = &self.nodes[&number];
             wait_for("the end of its connections", || {
                 let there = self.backend(number)?["flows"] == 0;
                 (there && node.connections() == 0).then_some(())
             });
         } else {
-            // The autoscaler's own default is five seconds.
-            std::thread::sleep(SECOND * 5);
-            node.roll();
+            self.go_on_without_draining(number, leaving);
         }
-        node.stop();
-        assert_eq!(http(&self.emulators.kube, "DELETE", &path, None).0, 200);
-        if number.is_multiple_of(2) {
+        self.nodes[&number].stop();
+        if !self.drains {
+            // The machine goes first, and who comes meanwhile finds nobody.
+            std::thread::sleep(SECOND * 2);
+        }
+        if leaving == Leaving::Tainted {
+            self.delete_node(number);
+        }
+        if killed == Killed::AtTheEnd {
             self.restart();
         }
         wait_for("a pool without the node", || self.backend(number).is_none().then_some(()));
+    }
+
+    /// Datagrams go to other nodes at once; one may have been on its way.
+    fn assert_no_datagrams(&self, number: u32, tally: &Tally) {
+        let node = &self.nodes[&number];
+        let before = self.runtime.block_on(node.datagrams());
+        let answered = || tally.answered.load(Ordering::SeqCst);
+        let goal = answered() + 2 * SENDERS;
+        wait_for("answers of others", || (answered() >= goal).then_some(()));
+        let after = self.runtime.block_on(node.datagrams());
+        // The mark is one of them.
+        assert!(after - before <= 2, "node {number} got {} datagrams", after - before - 1);
+    }
+
+    /// New connections still come after the pods there were told to end, until the machine is gone
+    /// and takes them along. Of a node that was deleted they have broken already.
+    fn go_on_without_draining(&self, number: u32, leaving: Leaving) {
+        // The autoscaler's own default is five seconds.
+        std::thread::sleep(SECOND * 5);
+        let node = &self.nodes[&number];
+        node.roll();
+        if leaving == Leaving::Tainted {
+            std::thread::sleep(SECOND * 5);
+            wait_for("new connections", || (node.connections() > 0).then_some(()));
+        }
     }
 
     /// Another machine takes its place.
@@ -325,10 +465,11 @@ impl Stage {
     }
 }
 
-/// Drains every node once, under load.
+/// Every node goes once, under load.
 fn run(drain_seconds: u32) -> Arc<Tally> {
     let mut stage = Stage::new(drain_seconds);
-    let at = stage.frontend();
+    let at = stage.frontend("Tcp");
+    let datagrams_at = stage.frontend("Udp");
     let tally = Arc::new(Tally::default());
     let mut clients: Vec<JoinHandle<()>> = Vec::new();
     for _ in 0..CLIENTS {
@@ -337,12 +478,15 @@ fn run(drain_seconds: u32) -> Arc<Tally> {
     for _ in 0..4 {
         clients.push(stage.runtime.spawn(come_and_go(at, Arc::clone(&tally))));
     }
+    for _ in 0..SENDERS {
+        clients.push(stage.runtime.spawn(send(datagrams_at, Arc::clone(&tally))));
+    }
     let held = |stage: &Stage| stage.nodes.values().map(Node::connections).sum::<usize>();
     wait_for("the clients' connections", || (held(&stage) >= CLIENTS).then_some(()));
     for number in 0..NODES {
         assert!(stage.nodes[&number].connections() > 0, "node {number} has connections to lose");
         stage.nodes[&((number + 1) % NODES)].roll();
-        stage.drain(number);
+        stage.drain(number, &tally);
         stage.replace(number);
         wait_for("connections of the new node", || {
             (stage.nodes[&number].connections() > 0).then_some(())
@@ -362,6 +506,7 @@ fn run(drain_seconds: u32) -> Arc<Tally> {
         assert_eq!(view["unreached"], 0, "{view:#}");
         assert_eq!(view["counts"]["noneHealthy"], 0, "{view:#}");
         assert_eq!(view["counts"]["ended"], 0, "the data path itself ended none: {view:#}");
+        assert!(view["counts"]["moved"].as_u64() > Some(0), "{view:#}");
     }
     tally
 }
@@ -370,15 +515,16 @@ fn run(drain_seconds: u32) -> Arc<Tally> {
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
-fn no_connection_is_lost_while_nodes_drain_pods_roll_and_the_controller_is_killed() {
+fn no_connection_is_lost_while_nodes_go_pods_roll_and_the_controller_is_killed() {
     let turn = TURN.lock();
-    let tally = run(1);
+    let tally = run(DRAIN_SECONDS);
     drop(turn);
     println!("{tally:?}");
     assert_eq!(tally.failures(), 0, "{tally:?}");
     // Every node had its share of 200, and let it go with a goodbye.
     assert!(tally.ended.load(Ordering::SeqCst) >= CLIENTS, "{tally:?}");
     assert!(tally.opened.load(Ordering::SeqCst) > 2 * CLIENTS, "{tally:?}");
+    assert!(tally.answered.load(Ordering::SeqCst) > 8 * SENDERS, "{tally:?}");
 }
 
 #[test]
@@ -387,6 +533,8 @@ fn without_draining_the_same_run_counts_failures() {
     let tally = run(0);
     drop(turn);
     println!("{tally:?}");
-    // Not to mention those that broke, where a document might say otherwise of Azure.
     assert!(tally.refused.load(Ordering::SeqCst) > 0, "{tally:?}");
+    // Azure promises nothing to connections of an address that leaves its pool, and a machine that
+    // is gone keeps none.
+    assert!(tally.broken.load(Ordering::SeqCst) > 0, "{tally:?}");
 }

@@ -1,5 +1,6 @@
 //! Several real processes and one Lease. What is judged is what the emulators recorded: each
-//! state of the Lease, and who wrote to Azure in which order.
+//! state of the Lease with the times that stand in it, and who wrote to Azure in which order. The
+//! exact bounds are those of `election.rs`, where time stands still.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
 mod support;
@@ -11,12 +12,10 @@ use std::time::Duration;
 use support::{Emulators, Process, http, http_text, run, wait_for};
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/ballast";
-/// Nobody lives to see this lease run out.
-const LONG: [&str; 3] = [
-    "--leader-elect-lease-duration=3600",
-    "--leader-elect-renew-deadline=3000",
-    "--leader-elect-retry-period=500ms",
-];
+/// The times that are in force where nobody asks for others.
+const DEFAULT: [&str; 0] = [];
+/// What is promised of a successor, for its whole way from the release to its first write.
+const SUCCESSOR_MS: i128 = 3_000;
 const SHORT: [&str; 3] = [
     "--leader-elect-lease-duration=8s",
     "--leader-elect-renew-deadline=6s",
@@ -109,6 +108,31 @@ fn holders(states: &[State]) -> Vec<String> {
     order
 }
 
+/// How long the lease was without a holder that is alive before each one who took it over: from the
+/// release or the last renewal to the claim, by the times in the Lease.
+fn gaps_ms(states: &[State]) -> Vec<i128> {
+    let taken = states.windows(2).filter(|pair| {
+        let [old, new] = pair else { return false };
+        old.holder != new.holder && !new.holder.is_empty()
+    });
+    taken.map(|pair| pair[1].acquired.duration_since(pair[0].renewed).as_millis()).collect()
+}
+
+/// Azure's own clock, in milliseconds, at a call that is made now.
+fn azure_ms(emulators: &Emulators) -> i128 {
+    http(&emulators.azure, "GET", "/subscriptions/now/resourceGroups/now", None);
+    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
+    calls.as_array().unwrap().last().unwrap()["t_ms"].as_i64().unwrap().into()
+}
+
+/// When Azure had the first write since then, by its own clock.
+fn first_write_ms(emulators: &Emulators, since_ms: i128) -> i128 {
+    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
+    let writes = calls.as_array().unwrap().iter().filter(|call| call["method"] != "GET");
+    let times = writes.map(|call| i128::from(call["t_ms"].as_i64().unwrap()));
+    times.filter(|at_ms| *at_ms >= since_ms).min().expect("a write")
+}
+
 /// Who wrote to Azure, in turns. Processes are told apart by how their calls' ids begin.
 fn writers(emulators: &Emulators) -> Vec<String> {
     let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
@@ -136,10 +160,10 @@ fn assert_turns(emulators: &Emulators, wanted: usize) {
 fn a_lease_that_is_given_back_is_taken_by_the_one_that_stands_by() {
     let emulators = Emulators::start();
     emulators.create_service("one");
-    let (first, first_pages) = start(&emulators, &LONG);
+    let (first, first_pages) = start(&emulators, &DEFAULT);
     let first_name = leads(&first_pages);
     emulators.address_of("one");
-    let (second, second_pages) = start(&emulators, &LONG);
+    let (second, second_pages) = start(&emulators, &DEFAULT);
     sees(&second_pages, &first_name);
 
     let server = format!("http://{second_pages}");
@@ -176,32 +200,44 @@ fn a_lease_that_is_given_back_is_taken_by_the_one_that_stands_by() {
     }
 
     assert_eq!(first.terminate(), 0);
-    assert_eq!(leads(&second_pages), second_name);
+    let ended_ms = azure_ms(&emulators);
     emulators.create_service("two");
+    assert_eq!(leads(&second_pages), second_name);
     emulators.address_of("two");
     assert_eq!(second.terminate(), 0);
-    let order = holders(&states(&emulators));
+    let states = states(&emulators);
     let nobody = String::new();
-    assert_eq!(order, [first_name, nobody.clone(), second_name, nobody]);
+    assert_eq!(holders(&states), [first_name, nobody.clone(), second_name, nobody]);
     assert_turns(&emulators, 2);
+    let gaps = gaps_ms(&states);
+    assert!(gaps.len() == 1 && gaps[0] <= SUCCESSOR_MS, "{gaps:?} ms");
+    let wrote_ms = first_write_ms(&emulators, ended_ms) - ended_ms;
+    assert!(wrote_ms <= SUCCESSOR_MS, "the first write came after {wrote_ms} ms");
 }
 
 #[test]
 fn a_lease_of_one_that_was_killed_runs_out_first() {
     let emulators = Emulators::start();
     emulators.create_service("one");
-    let (first, first_pages) = start(&emulators, &SHORT);
+    let (first, first_pages) = start(&emulators, &DEFAULT);
     let first_name = leads(&first_pages);
     emulators.address_of("one");
-    let (second, second_pages) = start(&emulators, &SHORT);
+    let (second, second_pages) = start(&emulators, &DEFAULT);
     sees(&second_pages, &first_name);
     first.kill();
     emulators.create_service("two");
     let second_name = leads(&second_pages);
     emulators.address_of("two");
     assert_eq!(second.terminate(), 0);
-    assert_eq!(holders(&states(&emulators)), [first_name, second_name, String::new()]);
+    let states = states(&emulators);
+    assert_eq!(holders(&states), [first_name, second_name, String::new()]);
     assert_turns(&emulators, 2);
+    let settings = LeaseSettings::default();
+    // The bound with calls that take no time, and as much on top as a successor has for calls.
+    let calls_ms = SUCCESSOR_MS - i128::from(settings.longest_vacancy_ms());
+    let gaps = gaps_ms(&states);
+    let most_ms = i128::from(settings.longest_silence_ms()) + calls_ms;
+    assert!(gaps.len() == 1 && gaps[0] <= most_ms, "{gaps:?} ms");
 }
 
 /// It wakes, believes for a moment that it leads, and has to find out before it writes.

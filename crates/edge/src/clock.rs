@@ -1,9 +1,11 @@
 //! The process's clock: Unix time that never goes back.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
 
 /// Milliseconds since the Unix epoch, read from the wall clock once and counted on from there by
-/// the monotonic clock: a corrected wall clock does not disturb the controller.
+/// the monotonic clock: a corrected wall clock does not disturb the controller. It is tokio's
+/// clock, which is the system's, except in tests that make time stand still for timers, too.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     anchor_ms: u64,

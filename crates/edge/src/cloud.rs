@@ -122,8 +122,17 @@ impl Endpoints {
         if !answer.status.is_success() {
             return Err(unusable(format!("it answered HTTP {}", answer.status.as_u16())));
         }
-        let entries = entries(&answer.body).map_err(|e| unusable(e.to_string()))?;
-        Self::from_entries(&entries, name, &endpoint).map_err(unusable)
+        Self::from_metadata(&answer.body, name, &endpoint).map_err(unusable)
+    }
+
+    /// Picks the cloud in an endpoint's metadata: that of the address that was asked, or of this
+    /// name.
+    ///
+    /// # Errors
+    /// It is no metadata, or holds neither.
+    pub fn from_metadata(body: &[u8], name: &str, asked: &Origin) -> Result<Self, String> {
+        let entries = entries(body).map_err(|e| format!("it is no list of clouds: {e}"))?;
+        Self::from_entries(&entries, name, asked)
     }
 
     fn from_entries(entries: &[Entry], name: &str, asked: &Origin) -> Result<Self, String> {

@@ -28,6 +28,12 @@ pub fn jittered(ms: u64) -> u64 {
     ms.saturating_add(ms / 5 * share / u64::from(u16::MAX))
 }
 
+/// The longest that [`jittered`] makes of it.
+#[must_use]
+pub const fn longest_jittered(ms: u64) -> u64 {
+    ms.saturating_add(ms / 5)
+}
+
 /// Waits between tries: doubling from the first to the cap, with jitter.
 #[derive(Clone, Copy, Debug)]
 pub struct Pause {

@@ -83,4 +83,6 @@ pub struct FlowCounts {
     pub full: u64,
     /// Flows that the data path itself ended.
     pub ended: u64,
+    /// Flows of datagrams whose next one goes to another backend.
+    pub moved: u64,
 }

@@ -241,9 +241,12 @@ impl DataPath {
     }
 
     fn end(&mut self, ended: Vec<(Flow, Ending)>) -> Vec<(Flow, Ending)> {
-        for (flow, _) in &ended {
+        for (flow, ending) in &ended {
             self.flows.remove(flow);
-            self.counts.ended += 1;
+            match ending {
+                Ending::Moved => self.counts.moved += 1,
+                _ => self.counts.ended += 1,
+            }
         }
         ended
     }

@@ -105,7 +105,7 @@ pub struct LeaseArgs {
     /// How long the holder goes on without a renewal, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub leader_elect_renew_deadline: u64,
-    /// How long between two tries, in seconds
+    /// How long between two renewals, in seconds; others look twice as often
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub leader_elect_retry_period: u64,
     /// The Lease's namespace

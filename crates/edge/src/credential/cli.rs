@@ -77,7 +77,9 @@ impl Cli {
     }
 }
 
-fn token(stdout: &[u8]) -> Option<Token> {
+/// Reads what `az account get-access-token` prints.
+#[must_use]
+pub fn token(stdout: &[u8]) -> Option<Token> {
     let body: Value = serde_json::from_slice(stdout).ok()?;
     let secret = body.get("accessToken")?.as_str().filter(|t| !t.is_empty())?;
     let expires_ms = body.get("expires_on")?.as_u64()?.saturating_mul(1000);

@@ -8,7 +8,8 @@ use serde_json::Value;
 #[must_use]
 pub fn token(body: &Value, now_ms: u64) -> Option<Token> {
     let secret = body.get("access_token")?.as_str().filter(|t| !t.is_empty())?;
-    let from_now = |name: &str| Some(now_ms + number(body.get(name)?)?.saturating_mul(1000));
+    let from_now =
+        |name: &str| Some(now_ms.saturating_add(number(body.get(name)?)?.saturating_mul(1000)));
     let expires_ms = from_now("expires_in")
         .or_else(|| Some(number(body.get("expires_on")?)?.saturating_mul(1000)))?;
     Some(Token { secret: Secret::new(secret), expires_ms, refresh_ms: from_now("refresh_in") })
@@ -45,10 +46,12 @@ pub fn refusal(status: u16, body: &[u8], secrets: &[&str]) -> Refusal {
         (true, false) => format!("HTTP {status}: {line}"),
         (true, true) => format!("HTTP {status} without an explanation"),
     };
-    let mut reason: String = text.chars().filter(|c| !c.is_control()).take(600).collect();
+    let mut reason: String = text.chars().filter(|c| !c.is_control()).collect();
     for secret in secrets.iter().filter(|s| !s.is_empty()) {
         reason = reason.replace(secret, "(secret)");
     }
+    // Cut off afterwards: half a secret would not be found.
+    let reason = reason.chars().take(600).collect();
     Refusal { code: aadsts(description), reason }
 }
 
@@ -110,6 +113,22 @@ mod tests {
         assert_eq!(token(&imds, 1_000).unwrap().expires_ms, 1_700_000_000_000);
         assert_eq!(token(&json!({"access_token": "", "expires_in": 1}), 0), None);
         assert_eq!(token(&json!({"access_token": "t"}), 0), None);
+    }
+
+    #[test]
+    fn a_time_beyond_all_bounds_is_no_overflow() {
+        let endless = json!({"access_token": "t", "expires_in": u64::MAX, "refresh_in": u64::MAX});
+        let read = token(&endless, 1_000).unwrap();
+        assert_eq!((read.expires_ms, read.refresh_ms), (u64::MAX, Some(u64::MAX)));
+    }
+
+    #[test]
+    fn a_secret_at_the_place_where_a_long_refusal_is_cut_off_is_not_told() {
+        let secret = "0123456789abcdef";
+        let description = format!("{}{secret} was wrong", "x".repeat(560));
+        let body = json!({"error": "invalid_client", "error_description": description});
+        let told = refusal(401, body.to_string().as_bytes(), &[secret]).reason;
+        assert!(!told.contains("0123"), "{told}");
     }
 
     #[test]

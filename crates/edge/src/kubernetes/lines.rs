@@ -1,24 +1,25 @@
 //! A watch's answer as lines.
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use kube::client::Body;
+use hyper::body::Body;
+use std::error::Error;
 
 /// Longest line: an object of Kubernetes is at most some 1.5 MB in its store.
 const LINE_CAP: usize = 32 << 20;
 
 /// Reads an answer line by line.
 #[derive(Debug)]
-pub struct Lines {
-    body: Body,
+pub struct Lines<B> {
+    body: B,
     buffer: BytesMut,
     searched: usize,
 }
 
-impl Lines {
+impl<B: Body<Data = Bytes, Error: Error + 'static> + Unpin> Lines<B> {
     /// The lines of a body.
     #[must_use]
-    pub fn new(body: Body) -> Self {
+    pub fn new(body: B) -> Self {
         Self { body, buffer: BytesMut::new(), searched: 0 }
     }
 

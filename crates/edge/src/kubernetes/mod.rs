@@ -7,6 +7,7 @@ pub mod sender;
 pub mod sources;
 mod strays;
 pub mod watch;
+pub mod wire;
 
 pub use connect::{ConnectError, ConnectFrom, connect};
 pub use sender::Sender;

@@ -7,6 +7,7 @@
 use super::sender::{exchange, status_text};
 use super::sources::EGRESS_LABEL;
 use super::watch::{Change, Pace, Source};
+use super::wire::read_page;
 use crate::credential::entra::form;
 use crate::random::Pause;
 use crate::retry_after::retry_after_ms;
@@ -19,7 +20,6 @@ use kube::client::Body;
 use model::kubernetes::POD_FINALIZER;
 use observe::kubernetes::raw::Metadata;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -40,21 +40,6 @@ pub(super) struct Strays {
     source: Source,
     events: mpsc::Sender<Event>,
     pause: Pause,
-}
-
-#[derive(Deserialize)]
-struct Page<'a> {
-    #[serde(default)]
-    metadata: PageMeta,
-    #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct PageMeta {
-    #[serde(rename = "continue")]
-    next: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -104,22 +89,21 @@ impl Strays {
             }
             let path = format!("{}?{}", self.source.path, form(&query));
             let Some(body) = self.get(&path, SLIM).await? else { return Ok(()) };
-            let page: Page<'_> = serde_json::from_slice(&body)
-                .map_err(|e| Failure { why: format!("the page is no list: {e}"), wait_ms: 0 })?;
-            for item in page.items.unwrap_or_default() {
-                if item.get().contains(POD_FINALIZER) {
+            let page = read_page(&body).map_err(|why| Failure { why, wait_ms: 0 })?;
+            for item in page.items {
+                if item.contains(POD_FINALIZER) {
                     self.tell(item).await?;
                 }
             }
-            next = page.metadata.next.filter(|n| !n.is_empty());
+            next = page.next;
             if next.is_none() {
                 return Ok(());
             }
         }
     }
 
-    async fn tell(&self, item: &RawValue) -> Result<(), Failure> {
-        let Ok(Item { metadata }) = serde_json::from_str(item.get()) else { return Ok(()) };
+    async fn tell(&self, item: &str) -> Result<(), Failure> {
+        let Ok(Item { metadata }) = serde_json::from_str(item) else { return Ok(()) };
         let path = format!("/api/v1/namespaces/{}/pods/{}", metadata.namespace, metadata.name);
         let Some(body) = self.get(&path, WHOLE).await? else { return Ok(()) };
         let text = String::from_utf8_lossy(&body);

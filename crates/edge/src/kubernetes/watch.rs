@@ -12,6 +12,7 @@
 use super::lines::Lines;
 use super::sender::{exchange, status_text};
 use super::strays::Strays;
+use super::wire::{Frame, read_frame, read_page};
 use crate::credential::entra::form;
 use crate::random::Pause;
 use crate::retry_after::retry_after_ms;
@@ -22,9 +23,6 @@ use kube::Client;
 use kube::client::Body;
 use model::world::Kind;
 use observe::KubernetesFact;
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -119,38 +117,6 @@ enum ListFailure {
     Deaf,
 }
 
-#[derive(Deserialize)]
-struct Page<'a> {
-    #[serde(default)]
-    metadata: PageMeta,
-    #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PageMeta {
-    resource_version: String,
-    #[serde(rename = "continue")]
-    next: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Frame<'a> {
-    #[serde(rename = "type", borrow)]
-    change: Cow<'a, str>,
-    #[serde(borrow)]
-    object: &'a RawValue,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Object {
-    metadata: PageMeta,
-    code: Option<u16>,
-    message: Option<String>,
-}
-
 impl Watch {
     /// A watch that sends what it sees to `events`.
     #[must_use]
@@ -211,21 +177,19 @@ impl Watch {
                 query.push(("continue", next));
             }
             let body = self.page(query).await?;
-            let page: Page<'_> = serde_json::from_slice(&body).map_err(|e| {
-                ListFailure::Failed { why: format!("the page is no list: {e}"), wait_ms: 0 }
-            })?;
+            let page = read_page(&body).map_err(|why| ListFailure::Failed { why, wait_ms: 0 })?;
             if next.is_none() {
                 self.tell(KubernetesFact::ListBegin(self.source.kind)).await?;
             }
-            for item in page.items.unwrap_or_default() {
+            for item in page.items {
                 if let Some(fact) = self.read(Change::Present, item) {
                     self.tell(fact).await?;
                 }
             }
-            next = page.metadata.next.filter(|n| !n.is_empty());
+            next = page.next;
             if next.is_none() {
                 self.tell(KubernetesFact::ListEnd(self.source.kind)).await?;
-                return Ok(page.metadata.resource_version);
+                return Ok(page.revision);
             }
         }
     }
@@ -272,7 +236,7 @@ impl Watch {
         }
     }
 
-    async fn follow(&mut self, mut revision: String, mut lines: Lines) -> End {
+    async fn follow(&mut self, mut revision: String, mut lines: Lines<Body>) -> End {
         let patience = Duration::from_secs(WATCH_S) + WATCH_GRACE;
         let began = Instant::now();
         let mut quiet = true;
@@ -291,26 +255,21 @@ impl Watch {
                     return End::Broken { revision, why, wait_ms: 0 };
                 }
             };
-            let frame: Frame<'_> = match serde_json::from_slice(&line) {
-                Ok(frame) => frame,
-                Err(e) => {
-                    let why = format!("a line is no watch event: {e}");
-                    return End::Broken { revision, why, wait_ms: 0 };
+            let seen = match read_frame(&line) {
+                Ok(Frame::Object { change, object, revision: seen }) => {
+                    if let Some(fact) = self.read(change, object)
+                        && self.tell(fact).await.is_err()
+                    {
+                        return End::Deaf;
+                    }
+                    seen
                 }
+                Ok(Frame::Bookmark { revision: seen }) => seen,
+                Ok(Frame::Ended { code, message }) => return ended_by(code, &message, revision),
+                Err(why) => return End::Broken { revision, why, wait_ms: 0 },
             };
-            let object: Object = serde_json::from_str(frame.object.get()).unwrap_or_default();
-            if frame.change == "ERROR" {
-                return ended_by(&object, revision);
-            }
-            let change = if frame.change == "DELETED" { Change::Gone } else { Change::Present };
-            if frame.change != "BOOKMARK"
-                && let Some(fact) = self.read(change, frame.object)
-                && self.tell(fact).await.is_err()
-            {
-                return End::Deaf;
-            }
-            if !object.metadata.resource_version.is_empty() {
-                revision = object.metadata.resource_version;
+            if let Some(seen) = seen {
+                revision = seen;
             }
             quiet = false;
             self.pause.reset();
@@ -328,8 +287,8 @@ impl Watch {
             .body(Body::empty())
     }
 
-    fn read(&self, change: Change, object: &RawValue) -> Option<KubernetesFact> {
-        match (self.source.read)(change, object.get()) {
+    fn read(&self, change: Change, object: &str) -> Option<KubernetesFact> {
+        match (self.source.read)(change, object) {
             Ok(fact) => Some(fact),
             Err(e) => {
                 let kind = self.source.kind;
@@ -365,12 +324,10 @@ pub fn watch_all(
     tasks
 }
 
-fn ended_by(status: &Object, revision: String) -> End {
-    let code = status.code.unwrap_or(500);
+fn ended_by(code: u16, message: &str, revision: String) -> End {
     if code == StatusCode::GONE.as_u16() {
         return End::Expired;
     }
-    let message = status.message.as_deref().unwrap_or("no explanation");
     End::Broken { revision, why: format!("HTTP {code}: {message}"), wait_ms: 0 }
 }
 

@@ -3,8 +3,9 @@
 //! # Guarantees
 //! Writing is allowed for the renew deadline after the start of the last renewal that succeeded,
 //! which ends before anybody else may take the lease. On release the lease is left without a
-//! holder, so that a waiting process takes it at its next try. A lease that is not renewed is taken
-//! when it has run out, and not at the next try after that.
+//! holder, so that a waiting process takes it at its next look
+//! ([`LeaseSettings::longest_vacancy_ms`]). A lease that is not renewed is taken when it has run
+//! out, and not at the next look after that ([`LeaseSettings::longest_silence_ms`]).
 //!
 //! # Assumptions
 //! Clocks of different machines may differ: a holder is judged by how long its record has not
@@ -12,6 +13,7 @@
 
 pub mod leader;
 pub mod record;
+pub mod rule;
 
 use crate::clock::{Clock, micro_time};
 use crate::kubernetes::sender::{ServerReply, exchange, status_text};
@@ -23,6 +25,7 @@ use kube::Client;
 use kube::client::Body;
 use leader::{Leader, Standing};
 use record::{Claim, Record, Sighting};
+use rule::{Role, Verdict};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,7 +82,7 @@ pub struct LeaseSettings {
     pub lease_ms: u64,
     /// How long we go on without a renewal.
     pub renew_deadline_ms: u64,
-    /// Time between tries.
+    /// Time between renewals; those who stand by look twice as often.
     pub retry_ms: u64,
 }
 
@@ -93,6 +96,32 @@ impl Default for LeaseSettings {
             renew_deadline_ms: 10_000,
             retry_ms: 2_000,
         }
+    }
+}
+
+impl LeaseSettings {
+    /// Time between two looks of one that stands by. Half of the renewals': by default a lease that
+    /// was given back has a holder after 1.2 s, and 1.8 s of the three that a successor has are
+    /// left for the API server and for reading Azure.
+    #[must_use]
+    pub const fn look_ms(&self) -> u64 {
+        if self.retry_ms > 1 { self.retry_ms / 2 } else { 1 }
+    }
+
+    /// How long a lease that was given back stays without a holder at most while another stands by.
+    /// A call that takes d may be under way when it is given back, one reads it and one writes it:
+    /// three times d come on top.
+    #[must_use]
+    pub const fn longest_vacancy_ms(&self) -> u64 {
+        random::longest_jittered(self.look_ms())
+    }
+
+    /// How long after its last renewal a lease has another holder at most, if that one stood by:
+    /// it runs out that long after it was seen, which is at most a look later. Three times d come
+    /// on top, too.
+    #[must_use]
+    pub const fn longest_silence_ms(&self) -> u64 {
+        self.lease_ms.saturating_add(random::longest_jittered(self.look_ms()))
     }
 }
 
@@ -202,7 +231,7 @@ struct Candidate {
 enum Miss {
     /// Somebody else has it.
     Taken(String),
-    /// The record changed under our hands; look again at once.
+    /// The record changed under our hands; the next try reads it anew.
     Raced,
     /// The API server did not do as asked.
     Failed(String),
@@ -274,16 +303,12 @@ impl Candidate {
         }
     }
 
-    /// Until the next try, but not past the deadline: losing the lease is told on time, and one
-    /// that has run out is taken at once.
     fn pause_ms(&self) -> u64 {
-        let retry_ms = random::jittered(self.settings.retry_ms);
-        let deadline_ms = match self.leading {
-            true => Some(self.held.deadline_ms()),
-            false => self.ends_ms,
+        let role = match self.leading {
+            true => Role::Leads { deadline_ms: self.held.deadline_ms() },
+            false => Role::StandsBy { ends_ms: self.ends_ms },
         };
-        let now_ms = self.clock.now_ms();
-        deadline_ms.map_or(retry_ms, |at| retry_ms.min(at.saturating_sub(now_ms) + 1))
+        rule::pause_ms(role, &self.settings, self.clock.now_ms(), random::jittered)
     }
 
     async fn set_leading(&mut self, leading: bool) {
@@ -306,12 +331,12 @@ impl Candidate {
         };
         let now_ms = self.clock.now_ms();
         let sighting = Sighting::of(&known, self.sighting.take(), now_ms);
-        let ends_ms = sighting.ends_ms(&known, self.settings.lease_ms);
+        let LeaseSettings { identity, lease_ms, .. } = &self.settings;
+        let verdict = rule::judge(&known, &sighting, identity, *lease_ms, now_ms);
         self.sighting = Some(sighting);
-        let holder = known.holder();
-        if !holder.is_empty() && holder != self.settings.identity && now_ms < ends_ms {
+        if let Verdict::Taken { ends_ms } = verdict {
             self.ends_ms = Some(ends_ms);
-            return Err(Miss::Taken(holder.to_string()));
+            return Err(Miss::Taken(known.holder().to_owned()));
         }
         let claim = Claim {
             holder: &self.settings.identity,

@@ -66,7 +66,7 @@ impl Record {
         let transitions = self.object.pointer("/spec/leaseTransitions").and_then(Value::as_u64);
         if !is_ours {
             next.set("acquireTime", json!(claim.now));
-            let grown = if self.is_new() { 0 } else { transitions.unwrap_or(0) + 1 };
+            let grown = if self.is_new() { 0 } else { transitions.unwrap_or(0).saturating_add(1) };
             next.set("leaseTransitions", json!(grown));
         }
         next.set("holderIdentity", json!(claim.holder));
@@ -119,7 +119,8 @@ impl Sighting {
     #[must_use]
     pub fn ends_ms(&self, record: &Record, lease_ms: u64) -> u64 {
         let theirs = record.object.pointer("/spec/leaseDurationSeconds").and_then(Value::as_u64);
-        self.at_ms + theirs.unwrap_or(0).saturating_mul(1000).max(lease_ms)
+        let lasts_ms = theirs.unwrap_or(0).saturating_mul(1000).max(lease_ms);
+        self.at_ms.saturating_add(lasts_ms)
     }
 }
 
@@ -159,6 +160,16 @@ mod tests {
         let next = Record::parse(body).unwrap().claimed(&claim("a", "t"));
         assert_eq!(next.object["spec"]["preferredHolder"], "c");
         assert_eq!(next.object["metadata"]["labels"]["x"], "y");
+    }
+
+    #[test]
+    fn numbers_beyond_all_bounds_stay_at_the_bound() {
+        let body = br#"{"metadata":{"resourceVersion":"4"},"spec":{"holderIdentity":"b",
+            "leaseTransitions":18446744073709551615,"leaseDurationSeconds":18446744073709551615}}"#;
+        let record = Record::parse(body).unwrap();
+        assert_eq!(Sighting::of(&record, None, 100).ends_ms(&record, 15_000), u64::MAX);
+        let next = record.claimed(&claim("a", "t"));
+        assert_eq!(next.object["spec"]["leaseTransitions"], u64::MAX);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure};
 use edge::clock::Clock;
 use serde_json::{Map, Value, json};
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// An open journal.
@@ -83,10 +83,11 @@ impl Journal {
 }
 
 /// Looks for a beginning without an end; a last line that was cut short counts for nothing.
-fn unfinished(file: File) -> std::io::Result<Option<(String, usize)>> {
+fn unfinished(journal: impl Read) -> std::io::Result<Option<(String, usize)>> {
     let mut open: Option<(String, usize)> = None;
-    for line in BufReader::new(file).lines() {
-        let Ok(entry) = serde_json::from_str::<Value>(&line?) else { continue };
+    // Bytes, as a line may have been cut short within a letter.
+    for line in BufReader::new(journal).split(b'\n') {
+        let Ok(entry) = serde_json::from_slice::<Value>(&line?) else { continue };
         match entry["event"].as_str() {
             Some("begin") => open = Some((entry["at"].as_str().unwrap_or("").to_owned(), 0)),
             Some("write") => open.iter_mut().for_each(|(_, writes)| *writes += 1),
@@ -100,6 +101,16 @@ fn unfinished(file: File) -> std::io::Result<Option<(String, usize)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_short_within_a_letter_counts_for_nothing() {
+        let whole = "{\"event\":\"begin\",\"at\":\"t\"}\n{\"event\":\"write\",\"name\":\"ä\"}\n";
+        let first = whole.find('\n').unwrap();
+        for end in 0..whole.len() {
+            let open = unfinished(&whole.as_bytes()[..end]).unwrap();
+            assert_eq!(open.is_some(), end >= first, "{end}");
+        }
+    }
 
     #[test]
     fn a_migration_without_an_end_is_told_of_even_where_a_line_was_cut_short() {

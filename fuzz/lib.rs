@@ -1,0 +1,7 @@
+//! The doors, for the targets.
+
+mod doors;
+mod wire;
+
+pub use doors::*;
+pub use wire::*;
