@@ -2,14 +2,14 @@
 
 use crate::fault::Fault;
 use crate::process::Hold;
-use crate::refusal::{azure_fault, refusal};
+use crate::refusal::azure_fault;
 use crate::scene;
 use crate::stage::{Happening, Rightful, Sent, Stage};
 use crate::tally::count;
 use crate::weather::{Crash, Side, Weather};
 use crate::wire;
 use arm::{Answer, Method, Request, Target, TransportFault};
-use azure_emulator::{Fault as AzureFault, FaultKind};
+use azure_emulator::Fault as AzureFault;
 use control::{CallId, Effect, Event, KubernetesAnswer, KubernetesCall};
 use kube_emulator::{Failure, Fault as ApiFault};
 use model::world::Kind;
@@ -157,6 +157,7 @@ impl Stage {
             leaves_ms: self.now_ms,
             nodes: view(Kind::Nodes),
             services: view(Kind::Services),
+            slices: view(Kind::EndpointSlices),
             term: self.lease.term,
             rightful,
         }
@@ -316,24 +317,6 @@ impl Stage {
             },
             None => self.queue_at(at, happening),
         }
-    }
-
-    /// How Azure refuses a Service's first part, where that Service is the poisoned one.
-    fn poisoned(&self, request: &Request) -> Option<FaultKind> {
-        let name = self.poison.as_ref().filter(|_| request.method == Method::Put)?;
-        let path = bare_path(request);
-        if !path.contains("/loadBalancers/") {
-            return None;
-        }
-        let services = self.truth.services.iter();
-        let (uid, service) =
-            services.filter(|(_, s)| s.name == *name).find(|(_, s)| s.gone_at.is_none())?;
-        let body = request.body.as_ref()?.text().to_lowercase();
-        let has = |text: &str| text.contains(&service.base) || text.contains(uid.as_str());
-        let standing = self.azure.shown_by_id(path).map(|r| r.to_string().to_lowercase());
-        let there = standing.is_some_and(|standing| has(&standing));
-        let refused = (has(&body) || has(&path.to_lowercase())) && !there;
-        refused.then(|| refusal(400, "InvalidRequestFormat", "on order", None))
     }
 
     /// A call reaches the API server.

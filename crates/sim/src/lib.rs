@@ -8,6 +8,7 @@ pub mod exhaust;
 pub mod fault;
 pub mod laboratory;
 pub mod life;
+mod poison;
 pub mod process;
 pub mod random;
 pub mod run;

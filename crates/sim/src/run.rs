@@ -255,10 +255,15 @@ impl Play {
             }
             self.stage.fail("L1", text);
         }
-        count(&mut self.stage.tally.checks, "L4");
-        let wrong = self.stage.untrue();
-        if let Some(first) = wrong.first().filter(|_| !self.company.stripped) {
-            self.stage.fail("L4", first.clone());
+        if self.stage.breach.is_none() && !self.company.stripped {
+            count(&mut self.stage.tally.checks, "L1");
+            if let Some(text) = self.stage.undrained() {
+                self.stage.fail("L1", text);
+            }
+            count(&mut self.stage.tally.checks, "L4");
+            if let Some(first) = self.stage.untrue().first() {
+                self.stage.fail("L4", first.clone());
+            }
         }
         self.stage.breach.is_none().then(|| self.stage.form())
     }
@@ -268,8 +273,11 @@ impl Play {
         if self.company.stripped {
             return;
         }
-        count(&mut self.stage.tally.checks, "S7");
         let poisoned = self.stage.poison.clone().unwrap_or_default();
+        if !self.stage.is_refused() {
+            return;
+        }
+        count(&mut self.stage.tally.checks, "S7");
         let end = self.stage.now_ms + POISONED_MS;
         loop {
             let wrong: Vec<String> = self

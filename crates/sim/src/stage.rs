@@ -39,6 +39,8 @@ pub struct Sent {
     pub nodes: u64,
     /// Up to which revision it knew Services.
     pub services: u64,
+    /// Up to which revision it knew EndpointSlices.
+    pub slices: u64,
     /// Under which term of the lease.
     pub term: u64,
     /// Whether the lease was its own.
@@ -204,7 +206,7 @@ impl Stage {
                 stage.queue_at(stage.now_ms + number as u64, Happening::Renew(number));
             }
         }
-        stage.truth.follow(&stage.kubernetes);
+        stage.truth.follow(&stage.kubernetes, START_MS);
         stage.arrange_watches();
         stage
     }
@@ -315,7 +317,7 @@ impl Stage {
     /// What the checks and the watches make of what has changed in the cluster.
     pub fn follow(&mut self) {
         if self.kubernetes.revision() != self.seen_revision {
-            self.truth.follow(&self.kubernetes);
+            self.truth.follow(&self.kubernetes, self.now_ms);
             self.arrange_watches();
         }
     }
@@ -374,6 +376,9 @@ impl Stage {
 
     fn deliver(&mut self, number: usize, id: u64, event: Event) {
         self.under_way.remove(&id);
+        if let Event::Azure { call, .. } = &event {
+            self.learn_answer(number, *call);
+        }
         let process = &mut self.processes[number];
         process.outstanding = process.outstanding.saturating_sub(1);
         process.inbox.push(event);

@@ -27,6 +27,14 @@ pub struct ServiceTruth {
     asks: Value,
 }
 
+impl ServiceTruth {
+    /// Whether our finalizer is on it, or was when somebody knew this revision.
+    #[must_use]
+    pub fn was_claimed(&self, seen: u64) -> bool {
+        self.claimed || self.unclaimed_at.is_some_and(|at| at > seen)
+    }
+}
+
 /// The cluster's history as far as checks look.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
@@ -39,11 +47,48 @@ pub struct Truth {
     pub members: BTreeMap<String, u64>,
     /// Node names to their addresses.
     nodes: BTreeMap<String, String>,
+    /// Pod addresses that are ready, by slice.
+    pub(crate) slices: BTreeMap<String, SliceTruth>,
+    /// Names of all nodes to their addresses, and since which revision they have had them.
+    pub(crate) hosts: BTreeMap<String, (String, u64)>,
+    /// Addresses of nodes that are going or gone.
+    pub(crate) leaving: BTreeMap<String, Leaving>,
+}
+
+/// A node that is going or gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leaving {
+    /// Since which revision it has been so.
+    pub since: u64,
+    /// When it began to go.
+    pub began_ms: u64,
+    /// Whether it is still there.
+    pub stay: Stay,
+    /// Whether it was to be in pools until then.
+    pub joined: bool,
+}
+
+/// Whether a node that is going is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stay {
+    /// It is.
+    There,
+    /// It is not.
+    Gone,
+}
+
+/// An EndpointSlice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SliceTruth {
+    /// UID of the Service that it belongs to.
+    pub owner: String,
+    /// Addresses that are ready to their nodes, and since which revision that has been so.
+    pub ready: BTreeMap<String, (String, u64)>,
 }
 
 impl Truth {
     /// Takes in what happened since the last time.
-    pub fn follow(&mut self, store: &Store) {
+    pub fn follow(&mut self, store: &Store, now_ms: u64) {
         let revision = store.revision();
         if revision == self.revision {
             return;
@@ -52,9 +97,38 @@ impl Truth {
             self.note_service(&event.object, event.event == EventType::Deleted, event.revision);
         }
         for event in store.events_since("nodes", self.revision).unwrap_or_default() {
-            self.note_node(&event.object, event.event == EventType::Deleted, event.revision);
+            let gone = event.event == EventType::Deleted;
+            self.note_leaving(&event.object, gone, event.revision, now_ms);
+            self.note_node(&event.object, gone, event.revision);
+        }
+        for event in store.events_since("endpointslices", self.revision).unwrap_or_default() {
+            self.note_slice(&event.object, event.event == EventType::Deleted, event.revision);
         }
         self.revision = revision;
+    }
+
+    fn note_slice(&mut self, object: &Value, gone: bool, revision: u64) {
+        let meta = &object["metadata"];
+        let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
+        let key = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
+        let before = self.slices.remove(&key).unwrap_or_default();
+        if gone {
+            return;
+        }
+        let owner = text(&meta["ownerReferences"][0]["uid"]);
+        let mut ready = BTreeMap::new();
+        for endpoint in object["endpoints"].as_array().into_iter().flatten() {
+            if endpoint["conditions"]["ready"] == false {
+                continue;
+            }
+            let node = text(&endpoint["nodeName"]);
+            for address in endpoint["addresses"].as_array().into_iter().flatten().map(text) {
+                let known = before.ready.get(&address).filter(|known| known.0 == node);
+                let since = known.filter(|_| before.owner == owner).map_or(revision, |k| k.1);
+                ready.insert(address, (node.clone(), since));
+            }
+        }
+        self.slices.insert(key, SliceTruth { owner, ready });
     }
 
     fn note_service(&mut self, object: &Value, gone: bool, revision: u64) {
@@ -93,23 +167,41 @@ impl Truth {
         }
     }
 
+    /// Follows who is going: before what is known of the node itself is renewed.
+    fn note_leaving(&mut self, object: &Value, gone: bool, revision: u64, now_ms: u64) {
+        let meta = &object["metadata"];
+        let name = meta["name"].as_str().unwrap_or("");
+        let Some((address, _)) = self.hosts.get(name) else { return };
+        let address = address.clone();
+        let known = self.leaving.remove(&address);
+        let was_in = known.is_some() || self.members.contains_key(&address);
+        let going = is_going(object) || gone;
+        if !going || (gone && !was_in) || (!gone && is_excluded(object)) {
+            return;
+        }
+        let joined = known.map_or(was_in, |known| known.joined);
+        let stay = if gone { Stay::Gone } else { Stay::There };
+        let since = known.filter(|known| known.stay == stay).map_or(revision, |known| known.since);
+        let began_ms = known.map_or(now_ms, |known| known.began_ms);
+        self.leaving.insert(address, Leaving { since, began_ms, stay, joined });
+    }
+
     fn note_node(&mut self, object: &Value, gone: bool, revision: u64) {
         let name = object["metadata"]["name"].as_str().unwrap_or("").to_owned();
         let addresses = object["status"]["addresses"].as_array();
         let internal = addresses.into_iter().flatten().filter(|a| a["type"] == "InternalIP");
         let address = internal.filter_map(|a| a["address"].as_str()).find(|a| a.contains('.'));
-        let meta = &object["metadata"];
-        let label = &meta["labels"]["node.kubernetes.io/exclude-from-external-load-balancers"];
-        let taints = object["spec"]["taints"].as_array();
-        let leaves = taints
-            .into_iter()
-            .flatten()
-            .any(|taint| taint["key"] == "ToBeDeletedByClusterAutoscaler");
         let member = !gone
-            && label.is_null()
-            && !leaves
-            && meta["deletionTimestamp"].is_null()
+            && !is_excluded(object)
+            && !is_going(object)
             && !object["spec"]["providerID"].is_null();
+        match address.filter(|_| !gone) {
+            None => drop(self.hosts.remove(&name)),
+            Some(address) if self.hosts.get(&name).is_some_and(|(known, _)| known == address) => {}
+            Some(address) => {
+                self.hosts.insert(name.clone(), (address.to_owned(), revision));
+            }
+        }
         let before = self.nodes.remove(&name);
         if before.as_deref() != address || !member {
             before.and_then(|before| self.members.remove(&before));
@@ -141,4 +233,17 @@ impl Truth {
 
 fn is_ours(finalizer: &str) -> bool {
     finalizer == SERVICE_FINALIZER || finalizer == GATEWAY_FINALIZER
+}
+
+/// Whether a node is to be in no pool.
+fn is_excluded(node: &Value) -> bool {
+    let label = "node.kubernetes.io/exclude-from-external-load-balancers";
+    !node["metadata"]["labels"][label].is_null()
+}
+
+/// Whether a node is about to be deleted.
+fn is_going(node: &Value) -> bool {
+    let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    taints.any(|taint| taint["key"] == "ToBeDeletedByClusterAutoscaler")
+        || !node["metadata"]["deletionTimestamp"].is_null()
 }

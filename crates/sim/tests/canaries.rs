@@ -9,40 +9,47 @@ use sim::check::RULES;
 use sim::fault::FAULTS;
 use sim::run::{Settings, run};
 use sim::swarm::Profile;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// Within so many seeds each canary has to be caught.
 const BOUND: u64 = 100;
 
-/// Each canary, the profile in which it has the best chance to sing, the rule that catches it
-/// first, and how many seeds that takes.
+/// Each canary, the profile in which it has the best chance to sing, the rule that it is made for,
+/// and how many seeds that rule takes to catch it.
 const CAUGHT: &[(Canary, Profile, &str, u64)] = &[
     (Canary::ForgetsFinalizer, Profile::All, "S4", 1),
     (Canary::DropsFinalizerEarly, Profile::All, "S4", 1),
-    (Canary::KeepsFinalizer, Profile::All, "L3", 1),
+    (Canary::KeepsFinalizer, Profile::All, "L2", 1),
     (Canary::DropsForeignParts, Profile::All, "S2", 1),
     (Canary::DropsForeignTags, Profile::All, "S2", 5),
     (Canary::IgnoresIfMatch, Profile::All, "S2", 5),
     (Canary::DeletesNeighbour, Profile::All, "S1", 1),
     (Canary::DeletesBroughtIp, Profile::All, "S1", 1),
-    (Canary::EmptiesPoolOnError, Profile::Azure, "S3", 5),
-    (Canary::BelievesHalfList, Profile::All, "L1", 1),
+    (Canary::EmptiesPoolOnError, Profile::Azure, "S3", 6),
+    (Canary::BelievesHalfList, Profile::All, "S3", 2),
     (Canary::SwapsAddress, Profile::All, "S3", 1),
     (Canary::ForgetsPublicIp, Profile::All, "S4", 1),
-    (Canary::ForgetsRule, Profile::Calm, "S6", 1),
-    (Canary::SpoilsRules, Profile::Calm, "S6", 1),
+    (Canary::ForgetsRule, Profile::Calm, "L5", 2),
+    (Canary::SpoilsRules, Profile::Calm, "L5", 2),
     (Canary::TrustsOldList, Profile::Crashes, "L1", 1),
     (Canary::DropsWakeUp, Profile::All, "L1", 1),
-    (Canary::LosesAnswer, Profile::All, "L3", 1),
+    (Canary::LosesAnswer, Profile::All, "L3", 2),
     (Canary::IgnoresLease, Profile::Leaders, "S5", 1),
     (Canary::NoBackOff, Profile::Azure, "S6", 2),
     (Canary::IgnoresRetryAfter, Profile::Azure, "S6", 3),
     (Canary::StatusFirst, Profile::All, "L4", 1),
-    (Canary::KeepsStatus, Profile::All, "L3", 3),
+    (Canary::KeepsStatus, Profile::All, "L4", 6),
     (Canary::TellsSecret, Profile::All, "S8", 1),
     (Canary::WritesWhenQuiet, Profile::Calm, "L1", 1),
     (Canary::WritesTwice, Profile::Calm, "L5", 2),
-    (Canary::WaitsForTheBroken, Profile::Azure, "L1", 5),
+    (Canary::WaitsForTheBroken, Profile::Azure, "S7", 70),
+    (Canary::KeepsEgressAddress, Profile::Containers, "L2", 1),
+    (Canary::NeverChangesTimeouts, Profile::All, "differential", 9),
+    (Canary::SpoilsTheirRow, Profile::Containers, "S1", 1),
+    (Canary::ReplacesLocations, Profile::Containers, "S3", 1),
+    (Canary::RegistersEarly, Profile::Containers, "S4", 1),
+    (Canary::UnregistersEarly, Profile::Containers, "S4", 1),
 ];
 
 /// The rule that catches a canary in one seed.
@@ -91,13 +98,21 @@ fn put(page: &str, name: &str, table: &str) -> String {
 /// seed comes to.
 const SOON: u64 = 20;
 
-/// Every second row, so that two tests run beside each other. The seed on the page comes first.
+/// Every second row, so that two tests run beside each other. They start from the page's seed.
+/// What another rule catches does not count: it says nothing of the rule that a canary is made for.
 fn is_caught_soon(from: usize) {
-    for (canary, profile, _, seeds) in CAUGHT.iter().skip(from).step_by(2) {
+    for (canary, profile, rule, seeds) in CAUGHT.iter().skip(from).step_by(2) {
         assert!(*seeds <= BOUND, "{} takes {seeds} seeds", canary.name());
-        let mut tries = std::iter::once(seeds - 1).chain(0..SOON);
-        let caught = tries.find_map(|seed| rule_that_catches(*canary, *profile, seed));
-        assert!(caught.is_some(), "{} is not caught in {SOON} seeds", canary.name());
+        let mut others = BTreeSet::new();
+        let mut tries = (seeds - 1)..(seeds - 1 + SOON);
+        let caught = tries.any(|seed| {
+            let broken = rule_that_catches(*canary, *profile, seed);
+            assert_ne!(broken, Some("actors"), "{} spoils the stage itself", canary.name());
+            others.extend(broken);
+            broken == Some(*rule)
+        });
+        let name = canary.name();
+        assert!(caught, "{rule} does not catch {name} in {SOON} seeds; {others:?} did");
     }
 }
 
@@ -121,13 +136,18 @@ fn every_canary_of_an_even_row_is_caught_soon() {
 #[ignore = "minutes: looks for the first seed that catches each canary"]
 fn every_canary_is_caught_as_soon_as_the_page_says() {
     let mut rows = Vec::new();
-    for (canary, profile, _, _) in CAUGHT {
-        let tries = (0..BOUND).map(|seed| (rule_that_catches(*canary, *profile, seed), seed + 1));
-        let first = tries.into_iter().find_map(|(rule, seeds)| Some((rule?, seeds)));
-        println!("    (Canary::{canary:?}, Profile::{profile:?}, {first:?}),");
-        rows.push((*canary, *profile, first));
+    for (canary, profile, rule, _) in CAUGHT {
+        let mut others = BTreeMap::new();
+        let first = (0..BOUND).find(|seed| {
+            let broken = rule_that_catches(*canary, *profile, *seed);
+            *others.entry(broken).or_insert(0) += 1;
+            broken == Some(*rule)
+        });
+        let row = (*canary, *profile, *rule, first.map_or(0, |seed| seed + 1));
+        println!("    (Canary::{canary:?}, Profile::{profile:?}, {rule:?}, {}), {others:?}", row.3);
+        rows.push(row);
     }
-    let want: Vec<_> = CAUGHT.iter().map(|row| (row.0, row.1, Some((row.2, row.3)))).collect();
+    let want: Vec<_> = CAUGHT.to_vec();
     assert_eq!(rows, want, "CAUGHT is old");
 }
 

@@ -15,14 +15,15 @@ use std::collections::BTreeMap;
 /// How long after people's edits their traces are still being put right.
 const HANDS_MS: u64 = 200_000;
 
-struct Write<'a> {
-    sent: &'a Sent,
-    method: Method,
-    path: &'a str,
-    before: Option<&'a Value>,
-    after: Option<&'a Value>,
+/// A write, and what it wrote before and after it.
+pub(super) struct Write<'a> {
+    pub sent: &'a Sent,
+    pub method: Method,
+    pub path: &'a str,
+    pub before: Option<&'a Value>,
+    pub after: Option<&'a Value>,
     /// What was asked for: Azure may lose a part of it by itself.
-    body: Option<&'a Value>,
+    pub body: Option<&'a Value>,
 }
 
 impl Stage {
@@ -41,6 +42,9 @@ impl Stage {
         let write = Write { sent, method: request.method, path, before, after, body };
         self.ledger.attempts += 1;
         self.check_mark(&write);
+        if request.method == Method::Post {
+            self.check_unregistering(&write);
+        }
         if sent.rightful == Rightful::No {
             self.fail("S5", format!("process {} writes {path} without the lease", sent.process));
         }
@@ -53,11 +57,13 @@ impl Stage {
         self.ledger.writes += 1;
         self.check_term(&write);
         if request.method == Method::Post {
+            self.check_tables(&write);
             return;
         }
         self.check_foreign(&write);
         if path.contains("/loadBalancers/") {
             self.check_pools(&write);
+            self.check_drains(&write);
             self.check_addresses(&write);
         }
         self.check_claims(&write);
@@ -101,12 +107,12 @@ impl Stage {
 
     /// S2.
     fn check_foreign(&mut self, write: &Write<'_>) {
-        count(&mut self.tally.checks, "S2");
         let Some(before) = write.before else { return };
         let kept = foreign(before);
         if kept.is_empty() {
             return;
         }
+        count(&mut self.tally.checks, "S2");
         let now = write.after.map(foreign).unwrap_or_default();
         if let Some((key, was)) = kept.iter().find(|(key, was)| now.get(*key) != Some(*was)) {
             // Our own part may go with all that stands on it.
@@ -120,11 +126,11 @@ impl Stage {
 
     /// S3: backends.
     fn check_pools(&mut self, write: &Write<'_>) {
-        count(&mut self.tally.checks, "S3");
         let (Some(before), Some(after)) = (write.before, write.body) else { return };
         if !self.pools_hold_every_node() || self.hands_are_near() {
             return;
         }
+        count(&mut self.tally.checks, "S3");
         let (was, is) = (pools(before), pools(after));
         for (name, was) in &was {
             let Some(is) = is.get(name) else { continue };
@@ -150,6 +156,10 @@ impl Stage {
                 .collect()
         };
         let (was, is) = (frontends(write.before), frontends(write.after));
+        if was.is_empty() && is.is_empty() {
+            return;
+        }
+        count(&mut self.tally.checks, "S3");
         let balancer = write.path.to_lowercase();
         for (name, address) in &is {
             let Some(owner) = self.owner_of_frontend(&balancer, name) else { continue };
@@ -212,8 +222,8 @@ impl Stage {
 
     /// S4: the finalizer is there before anything of a Service is in Azure.
     fn check_claims(&mut self, write: &Write<'_>) {
-        count(&mut self.tally.checks, "S4");
         let Some(after) = write.after.filter(|_| write.method == Method::Put) else { return };
+        count(&mut self.tally.checks, "S4");
         let mut fresh: Vec<String> = Vec::new();
         if write.before.is_none() {
             let name = write.path.rsplit('/').next().unwrap_or("");
@@ -228,9 +238,7 @@ impl Stage {
         for name in fresh {
             let Some(uid) = self.truth.owner_of(&name) else { continue };
             let Some(service) = self.truth.services.get(uid) else { continue };
-            let seen = write.sent.services;
-            let lately = service.unclaimed_at.is_some_and(|at| at > seen);
-            if !service.claimed && !lately {
+            if !service.was_claimed(write.sent.services) {
                 let text =
                     format!("{name} was made for Service {}, which has no finalizer", service.name);
                 self.fail("S4", text);
@@ -262,7 +270,7 @@ fn address_of(frontend: &Value) -> String {
 }
 
 /// Pools of addresses: names to what they hold.
-fn pools(balancer: &Value) -> BTreeMap<String, Vec<String>> {
+pub(super) fn pools(balancer: &Value) -> BTreeMap<String, Vec<String>> {
     let held = |pool: &Value| -> Vec<String> {
         let all = pool["properties"]["loadBalancerBackendAddresses"].as_array();
         let all = all.into_iter().flatten();

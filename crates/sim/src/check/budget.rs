@@ -28,8 +28,9 @@ pub struct Budget {
     failures: BTreeMap<(usize, u64, String), VecDeque<u64>>,
     /// Writes of this resource.
     writes: BTreeMap<(usize, u64, String), VecDeque<u64>>,
-    /// What answers under way will have asked for once they have arrived.
-    coming: Vec<(u64, Asked)>,
+    /// What answers under way ask for: known once the process has taken them in, which may stand
+    /// still when they arrive.
+    coming: BTreeMap<(usize, u64, CallId), Asked>,
 }
 
 /// What a write uses: Resource Manager counts writes and deletes of a subscription apart, each
@@ -57,8 +58,8 @@ impl Quotas {
 
 #[derive(Clone, Debug)]
 struct Asked {
-    process: (usize, u64),
-    target: Option<String>,
+    at_ms: u64,
+    target: String,
     until_ms: u64,
     /// The quota that is used up.
     quota: Option<String>,
@@ -76,7 +77,7 @@ impl Stage {
     /// A write is about to be sent.
     pub(crate) fn check_sending(&mut self, sent: &Sent, call: CallId, request: &Request) {
         count(&mut self.tally.checks, "S6");
-        self.learn_answers();
+        self.forget_failures();
         let target = bare_path(request).to_lowercase();
         let process = (sent.process, sent.epoch);
         let budget = &mut self.ledger.budget;
@@ -115,62 +116,76 @@ impl Stage {
         let key = (sent.process, sent.epoch, call);
         // Only the answer to the write itself; polls are other calls.
         let Some((target, quotas)) = budget.calls.remove(&key) else { return };
-        let asked = match answer {
-            Answer::Reply(reply) if reply.status >= 400 => {
-                let code = reply.body.as_ref().and_then(|b| b["error"]["code"].as_str());
-                let quota = match code {
-                    Some("SubscriptionRequestsThrottled") => Some(quotas.manager),
-                    Some("TooManyRequests") => Some(quotas.provider),
-                    _ => None,
-                };
-                Asked {
-                    process: (sent.process, sent.epoch),
-                    target: Some(target),
-                    until_ms: at_ms + reply.retry_after_ms.unwrap_or(0),
-                    quota,
-                    failed: Failed::Yes,
-                }
-            }
-            Answer::Reply(_) => Asked {
-                process: (sent.process, sent.epoch),
-                target: Some(target),
-                until_ms: 0,
-                quota: None,
-                failed: Failed::No,
-            },
-            Answer::Fault(_) => return,
+        let Answer::Reply(reply) = answer else { return };
+        let failed = if reply.status >= 400 { Failed::Yes } else { Failed::No };
+        let error = reply.body.as_ref().map(|body| &body["error"]);
+        let quota = match error.and_then(|error| error["code"].as_str()) {
+            Some("SubscriptionRequestsThrottled") => Some(quotas.manager),
+            Some("TooManyRequests") => Some(quotas.provider),
+            _ => None,
         };
-        budget.coming.push((at_ms, asked));
+        let said_ms = || seconds_in(error?["message"].as_str()?).map(|seconds| seconds * 1_000);
+        let wait_ms = match failed {
+            Failed::Yes => reply.retry_after_ms.or_else(said_ms).unwrap_or(0),
+            Failed::No => 0,
+        };
+        let asked = Asked {
+            at_ms,
+            target,
+            until_ms: at_ms + wait_ms,
+            quota: quota.filter(|_| failed == Failed::Yes),
+            failed,
+        };
+        budget.coming.insert(key, asked);
     }
 
-    fn learn_answers(&mut self) {
-        let now_ms = self.now_ms;
+    /// An answer has reached a process: its next step takes it in before it sends anything.
+    pub(crate) fn learn_answer(&mut self, number: usize, call: CallId) {
+        let epoch = self.processes[number].epoch;
         let budget = &mut self.ledger.budget;
-        let coming = std::mem::take(&mut budget.coming);
-        for (at_ms, asked) in coming {
-            // What arrives at this very moment may not have been read yet.
-            if at_ms >= now_ms {
-                budget.coming.push((at_ms, asked));
-                continue;
-            }
-            let Asked { process, target, until_ms, quota, failed } = asked;
-            if let Some(name) = quota {
-                let quota = budget.quota.entry((process.0, process.1, name)).or_insert(0);
-                *quota = (*quota).max(until_ms);
-            }
-            let Some(target) = target else { continue };
-            let key = (process.0, process.1, target);
-            if failed == Failed::Yes {
-                let wait = budget.targets.entry(key.clone()).or_insert(0);
-                *wait = (*wait).max(until_ms);
-                budget.failures.entry(key).or_default().push_back(at_ms);
-            }
+        let Some(asked) = budget.coming.remove(&(number, epoch, call)) else { return };
+        let Asked { at_ms, target, until_ms, quota, failed } = asked;
+        if failed == Failed::No {
+            return;
         }
-        for times in budget.failures.values_mut() {
+        if let Some(name) = quota {
+            let quota = budget.quota.entry((number, epoch, name)).or_insert(0);
+            *quota = (*quota).max(until_ms);
+        }
+        let key = (number, epoch, target);
+        let wait = budget.targets.entry(key.clone()).or_insert(0);
+        *wait = (*wait).max(until_ms);
+        budget.failures.entry(key).or_default().push_back(at_ms);
+    }
+
+    fn forget_failures(&mut self) {
+        let now_ms = self.now_ms;
+        let failures = &mut self.ledger.budget.failures;
+        for times in failures.values_mut() {
             while times.front().is_some_and(|at| at + MINUTE_MS < now_ms) {
                 times.pop_front();
             }
         }
-        budget.failures.retain(|_, times| !times.is_empty());
+        failures.retain(|_, times| !times.is_empty());
+    }
+}
+
+/// The seconds in "The operation can be retried in 15 seconds", which stand in for Retry-After.
+fn seconds_in(message: &str) -> Option<u64> {
+    let (_, rest) = message.split_once("can be retried in ")?;
+    let (number, unit) = rest.split_once(' ')?;
+    number.parse().ok().filter(|_| unit.starts_with("second"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds_in;
+
+    #[test]
+    fn seconds_stand_in_the_message() {
+        let said = "The operation can be retried in 15 seconds.";
+        assert_eq!(seconds_in(said), Some(15));
+        assert_eq!(seconds_in("The operation can be retried in 3 minutes."), None);
+        assert_eq!(seconds_in("too many requests"), None);
     }
 }

@@ -3,8 +3,10 @@
 pub mod api;
 pub mod azure;
 pub mod budget;
+pub mod drain;
 pub mod ends;
 pub mod form;
+pub mod tables;
 
 use std::collections::BTreeMap;
 
@@ -44,6 +46,8 @@ pub struct Ledger {
     pub(crate) terms: BTreeMap<String, u64>,
     /// Frontends to their address and the revision their Service was last edited at.
     pub(crate) addresses: BTreeMap<(String, String), (String, u64)>,
+    /// Which life of which process last changed a Service Gateway's addresses.
+    pub(crate) tables_by: Option<(usize, u64)>,
     /// When people last edited Azure by hand, or changed the cloud config.
     pub(crate) hands_ms: Option<u64>,
     /// What answers ask of writers.

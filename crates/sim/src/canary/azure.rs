@@ -1,0 +1,189 @@
+//! What is wrong on the way to Azure.
+
+use super::{Canary, Mutant};
+use crate::carry::bare_path;
+use crate::scene;
+use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
+use crate::stage::Stage;
+use arm::{Answer, Method, Reply, Request, Target};
+use control::{CallId, Effect, Event};
+use serde_json::{Value, json};
+
+const BALANCERS: &str = "/loadBalancers/";
+
+impl Mutant {
+    /// What becomes of a PUT's body.
+    fn spoil(&mut self, request: &mut Request, path: &str) {
+        match self.canary {
+            Canary::DropsForeignParts => each_list(request, |list| {
+                list.retain(|part| !is_theirs(part["name"].as_str().unwrap_or("")));
+            }),
+            Canary::DropsForeignTags => {
+                if let Some(tags) = tree(request).and_then(|b| b["tags"].as_object_mut()) {
+                    tags.retain(|key, _| !is_theirs(key));
+                }
+            }
+            Canary::EmptiesPoolOnError if self.failed => each_list(request, |list| {
+                for part in list.iter_mut().filter(|part| !is_theirs_part(part)) {
+                    let held = part.pointer_mut("/properties/loadBalancerBackendAddresses");
+                    if let Some(held) = held.filter(|held| held.is_array()) {
+                        *held = json!([]);
+                    }
+                }
+            }),
+            Canary::SwapsAddress if path.contains("/loadBalancers/") => {
+                swap_address(request);
+            }
+            Canary::ForgetsRule if path.contains("/networkSecurityGroups/") => {
+                each_list(request, |list| {
+                    let foreign = |part: &Value| {
+                        is_theirs_part(part) || part["name"] == json!(OTHER_CLUSTERS)
+                    };
+                    if let Some(at) = list.iter().position(|part| !foreign(part)) {
+                        list.remove(at);
+                    }
+                });
+            }
+            Canary::SpoilsRules => each_list(request, |list| {
+                for part in list.iter_mut().filter(|part| !is_theirs_part(part)) {
+                    let minutes = part.pointer_mut("/properties/idleTimeoutInMinutes");
+                    if let Some(minutes) = minutes.filter(|minutes| minutes.is_number()) {
+                        *minutes = json!(13);
+                    }
+                }
+            }),
+            _ => {}
+        }
+    }
+
+    pub(super) fn azure(
+        &mut self,
+        call: CallId,
+        mut request: Request,
+        stage: &mut Stage,
+        number: usize,
+        out: &mut Vec<Effect>,
+    ) {
+        let path = bare_path(&request).to_owned();
+        if request.method == Method::Put {
+            self.spoil(&mut request, &path);
+        }
+        let delete = request.method == Method::Delete;
+        match self.canary {
+            Canary::IgnoresIfMatch => request.condition = arm::Condition::None,
+            Canary::DeletesNeighbour if delete => {
+                out.push(
+                    self.extra(Method::Delete, &scene::network("publicIPAddresses/theirs-ip")),
+                );
+            }
+            Canary::DeletesBroughtIp if delete => {
+                out.push(self.extra(Method::Delete, &scene::network("publicIPAddresses/byo-pip")));
+            }
+            Canary::ForgetsPublicIp if delete && path.contains("/publicIPAddresses/") => {
+                self.pretend_azure(call, stage, number);
+                return;
+            }
+            Canary::KeepsEgressAddress if delete && path.contains("/publicIPAddresses/") => {
+                let name = path.rsplit('/').next().unwrap_or("");
+                if stage.truth.owner_of(name).is_none() {
+                    self.pretend_azure(call, stage, number);
+                    return;
+                }
+            }
+            Canary::NeverChangesTimeouts if request.method == Method::Put => {
+                let standing = stage.azure.shown_by_id(&path);
+                if let Some(body) = tree(&mut request).filter(|_| path.contains(BALANCERS)) {
+                    self.timeouts.keep(body, standing.as_deref());
+                }
+            }
+            Canary::SpoilsTheirRow
+            | Canary::ReplacesLocations
+            | Canary::RegistersEarly
+            | Canary::UnregistersEarly => out.extend(self.tables(&mut request, &path, stage)),
+            Canary::WritesWhenQuiet if is_list(&request) && path.contains("/loadBalancers") => {
+                let id = scene::security_group();
+                if let Some(group) = stage.azure.resource(&id) {
+                    let mut write = self.extra(Method::Put, &id);
+                    if let Effect::Azure { request, .. } = &mut write {
+                        request.body = Some(group.into());
+                    }
+                    out.push(write);
+                }
+            }
+            Canary::WritesTwice if request.method.is_write() => {
+                let mut twice = self.extra(request.method, &path);
+                if let Effect::Azure { request: again, .. } = &mut twice {
+                    again.target = request.target.clone();
+                    again.body.clone_from(&request.body);
+                }
+                out.push(twice);
+            }
+            Canary::WaitsForTheBroken
+                if request.method.is_write() && self.refused && stage.poison.is_some() =>
+            {
+                let wait = Reply { status: 409, ..Reply::default() };
+                let answer = Answer::Reply(Box::new(wait));
+                stage.tell(number, Event::Azure { call, answer });
+                return;
+            }
+            _ => {}
+        }
+        self.asked.insert(call, request.clone());
+        out.push(Effect::Azure { call, request });
+    }
+
+    pub(super) fn extra(&mut self, method: Method, path: &str) -> Effect {
+        let request = Request {
+            method,
+            target: Target::Path(format!("{path}?api-version=2025-05-01")),
+            condition: arm::Condition::None,
+            body: None,
+            correlation: "mutant".to_owned(),
+        };
+        Effect::Azure { call: self.fresh(), request }
+    }
+
+    fn pretend_azure(&self, call: CallId, stage: &mut Stage, number: usize) {
+        let reply = Reply { status: 204, ..Reply::default() };
+        let answer = Answer::Reply(Box::new(reply));
+        stage.tell(number, Event::Azure { call, answer });
+    }
+}
+
+pub(super) fn is_list(request: &Request) -> bool {
+    let path = bare_path(request);
+    request.method == Method::Get
+        && matches!(request.target, Target::Path(_))
+        && (path.ends_with("/loadBalancers") || path.ends_with("/publicIPAddresses"))
+}
+
+fn is_theirs_part(part: &Value) -> bool {
+    is_theirs(part["name"].as_str().unwrap_or(""))
+}
+
+pub(super) fn tree(request: &mut Request) -> Option<&mut Value> {
+    request.body.as_mut()?.tree_mut()
+}
+
+fn each_list(request: &mut Request, mut change: impl FnMut(&mut Vec<Value>)) {
+    let inside = tree(request).and_then(|body| body["properties"].as_object_mut());
+    for (_, value) in inside.into_iter().flatten() {
+        if let Some(list) = value.as_array_mut() {
+            change(list);
+        }
+    }
+}
+
+fn swap_address(request: &mut Request) {
+    let Some(body) = tree(request) else { return };
+    let frontends = body["properties"]["frontendIPConfigurations"].as_array_mut();
+    let ours = frontends.into_iter().flatten().filter(|f| !is_theirs_part(f));
+    let mut ours: Vec<&mut Value> =
+        ours.filter(|f| f["properties"]["publicIPAddress"].is_object()).collect();
+    if let [first, second, ..] = ours.as_mut_slice() {
+        let one = first["properties"]["publicIPAddress"].take();
+        let two = second["properties"]["publicIPAddress"].take();
+        first["properties"]["publicIPAddress"] = two;
+        second["properties"]["publicIPAddress"] = one;
+    }
+}

@@ -1,0 +1,98 @@
+//! S3 and L1 of nodes that go away: docs/draining.md says what they are promised.
+
+use super::azure::{Write, pools};
+use super::form::parts;
+use crate::scene::objects::is_theirs;
+use crate::stage::Stage;
+use crate::tally::count;
+use crate::truth::Stay;
+use model::policy::NodeDrain;
+use serde_json::Value;
+
+const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+
+impl Stage {
+    /// S3: the address of a node that is going stays in its pools for as long as the node is there,
+    /// and for the time that it is given to drain.
+    pub(super) fn check_drains(&mut self, write: &Write<'_>) {
+        let (Some(before), Some(after)) = (write.before, write.body) else { return };
+        let Some(drain_ms) = self.drain_ms() else { return };
+        if self.hands_are_near() {
+            return;
+        }
+        let (was, is) = (pools(before), pools(after));
+        for (pool, was) in &was {
+            let Some(is) = is.get(pool) else { continue };
+            if !is_probed(before, pool) || !is_probed(after, pool) {
+                continue;
+            }
+            for address in was.iter().filter(|address| !is.contains(*address)) {
+                let Some(leaving) = self.truth.leaving.get(address) else { continue };
+                if leaving.since > write.sent.nodes || !leaving.joined {
+                    continue;
+                }
+                count(&mut self.tally.checks, "S3");
+                let left_ms = (leaving.began_ms + drain_ms).saturating_sub(write.sent.at_ms);
+                let text = match leaving.stay {
+                    Stay::There => {
+                        format!("{address} left pool {pool}, and its node is still there")
+                    }
+                    Stay::Gone if left_ms > 0 => {
+                        format!("{address} left pool {pool} {left_ms} ms before it had drained")
+                    }
+                    Stay::Gone => continue,
+                };
+                self.fail("S3", text);
+                return;
+            }
+        }
+    }
+
+    /// L1: who is going takes no new connections, and everybody else does.
+    pub(crate) fn undrained(&self) -> Option<String> {
+        self.drain_ms()?;
+        for balancer in self.azure.resources_of(BALANCERS) {
+            for (name, pool) in parts(&balancer, "backendAddressPools") {
+                let held = pool["properties"]["loadBalancerBackendAddresses"].as_array();
+                if is_theirs(&name) || !is_probed(&balancer, &name) {
+                    continue;
+                }
+                for member in held.into_iter().flatten() {
+                    let inside = &member["properties"];
+                    let address = inside["ipAddress"].as_str().unwrap_or("");
+                    let down = inside["adminState"] == "Down";
+                    let going = self.truth.leaving.get(address);
+                    let going = going.is_some_and(|leaving| leaving.stay == Stay::There);
+                    if down != going && (down || !self.truth.members.contains_key(address)) {
+                        let what = if down { "takes no" } else { "still takes" };
+                        return Some(format!("{address} of pool {name} {what} new connections"));
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// For how long nodes drain, where pools hold the addresses of all.
+    fn drain_ms(&self) -> Option<u64> {
+        match self.policy.node_drain {
+            NodeDrain::For { seconds } if self.pools_hold_every_node() => {
+                Some(u64::from(seconds) * 1_000)
+            }
+            NodeDrain::For { .. } | NodeDrain::Off => None,
+        }
+    }
+}
+
+/// Whether rules lead to a pool, and every one of them has a probe: Azure heeds the admin state for
+/// no other.
+fn is_probed(balancer: &Value, pool: &str) -> bool {
+    let end = format!("/backendaddresspools/{}", pool.to_lowercase());
+    let leads = |rule: &&Value| {
+        let to = rule["properties"]["backendAddressPool"]["id"].as_str().unwrap_or("");
+        to.to_lowercase().ends_with(&end)
+    };
+    let rules = parts(balancer, "loadBalancingRules");
+    let mut rules = rules.into_values().filter(leads).peekable();
+    rules.peek().is_some() && rules.all(|rule| rule["properties"]["probe"]["id"].is_string())
+}

@@ -1,0 +1,159 @@
+//! S1, S3 and S4 at each write of a Service Gateway's tables.
+
+use super::azure::Write;
+use crate::scene;
+use crate::scene::objects::is_theirs;
+use crate::stage::{Sent, Stage};
+use crate::tally::count;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A location, an address there, and the name of a service that the address stands for.
+type Entry = (String, String, String);
+
+impl Stage {
+    /// S4: a registration is not taken away by who has put the addresses there that lead to it.
+    /// Azure refuses that, so it is judged by what was asked for.
+    pub(super) fn check_unregistering(&mut self, write: &Write<'_>) {
+        let (Some(before), Some(body)) = (write.before, write.body) else { return };
+        let asked = body["serviceRequests"].as_array().into_iter().flatten();
+        let gone = asked.filter(|row| row["isDelete"] == true);
+        let gone: BTreeSet<String> =
+            gone.filter_map(|row| row["service"]["name"].as_str()).map(str::to_lowercase).collect();
+        let writer = (write.sent.process, write.sent.epoch);
+        if gone.is_empty() || self.ledger.tables_by != Some(writer) {
+            return;
+        }
+        count(&mut self.tally.checks, "S4");
+        if let Some((_, address, name)) = entries(before).into_iter().find(|e| gone.contains(&e.2))
+        {
+            let text = format!("{name} was to be unregistered while {address} leads to it");
+            self.fail("S4", text);
+        }
+    }
+
+    /// Checks a write of the tables by what it did.
+    pub(super) fn check_tables(&mut self, write: &Write<'_>) {
+        let (Some(before), Some(after)) = (write.before, write.after) else { return };
+        if before == after {
+            return;
+        }
+        let (was, is) = (entries(before), entries(after));
+        self.check_others_rows(before, after, &was, &is);
+        self.check_registrations(write.sent, before, after, &is);
+        if was != is {
+            self.check_published(write.sent, &was, &is);
+            self.ledger.tables_by = Some((write.sent.process, write.sent.epoch));
+        }
+    }
+
+    /// S1: rows of others stay as they are.
+    fn check_others_rows(
+        &mut self,
+        before: &Value,
+        after: &Value,
+        was: &BTreeSet<Entry>,
+        is: &BTreeSet<Entry>,
+    ) {
+        count(&mut self.tally.checks, "S1");
+        let rows = before["services"].as_object().into_iter().flatten();
+        let changed = rows.filter(|(name, _)| is_theirs(name));
+        let mut changed = changed.filter(|(name, row)| after["services"][name.as_str()] != **row);
+        let moved = was.symmetric_difference(is).find(|entry| is_theirs(&entry.2));
+        if let Some((name, _)) = changed.next() {
+            self.fail("S1", format!("row {name} of the Service Gateway is not ours"));
+        } else if let Some((_, address, name)) = moved {
+            self.fail("S1", format!("{address} of {name} is not ours"));
+        }
+    }
+
+    /// S4: what a registration leads to is there before it, and no address outlives it.
+    fn check_registrations(
+        &mut self,
+        sent: &Sent,
+        before: &Value,
+        after: &Value,
+        is: &BTreeSet<Entry>,
+    ) {
+        // Nothing fences off the late write of who led before: what it makes has to go again.
+        let late = sent.term < self.lease.term;
+        let rows = after["services"].as_object().into_iter().flatten().filter(|_| !late);
+        let fresh =
+            rows.map(|(name, _)| name).filter(|name| before["services"].get(name).is_none());
+        for name in fresh {
+            count(&mut self.tally.checks, "S4");
+            let owner = self.truth.owner_of(name);
+            let kind = if owner.is_some() { "loadBalancers" } else { "natGateways" };
+            let leads_to = scene::network(&format!("{kind}/{name}"));
+            if self.azure.shown_by_id(&leads_to).is_none() && !is_theirs(name) {
+                self.fail("S4", format!("{name} was registered before {leads_to} was there"));
+                return;
+            }
+            if let Some(service) = owner.and_then(|uid| self.truth.services.get(uid))
+                && !service.was_claimed(sent.services)
+            {
+                let text =
+                    format!("{name} was registered for {}, which has no finalizer", service.name);
+                self.fail("S4", text);
+                return;
+            }
+        }
+        let names = after["services"].as_object().into_iter().flatten();
+        let names: BTreeSet<String> = names.map(|(name, _)| name.to_lowercase()).collect();
+        if let Some((_, address, name)) = is.iter().find(|entry| !names.contains(&entry.2)) {
+            self.fail("S4", format!("{address} leads to {name}, which is not registered"));
+        }
+    }
+
+    /// S3: the address of a Pod that is ready stays where it is, for each Service that nobody has
+    /// changed.
+    fn check_published(&mut self, sent: &Sent, was: &BTreeSet<Entry>, is: &BTreeSet<Entry>) {
+        if self.hands_are_near() {
+            return;
+        }
+        for (location, address, name) in was.difference(is) {
+            let Some(uid) = self.truth.owner_of(name) else { continue };
+            let Some(service) = self.truth.services.get(uid) else { continue };
+            if !service.wants || service.edited_at > sent.services {
+                continue;
+            }
+            count(&mut self.tally.checks, "S3");
+            if self.is_published(sent, uid, location, address) {
+                let text = format!("{address} of {} left {location} and is ready", service.name);
+                self.fail("S3", text);
+                return;
+            }
+        }
+    }
+
+    /// Whether a ready Pod of a Service was at this address on this node, as far as the sender
+    /// knew, and no slice says anything else of the address.
+    fn is_published(&self, sent: &Sent, uid: &str, location: &str, address: &str) -> bool {
+        let at_home = |node: &str| {
+            let host = self.truth.hosts.get(node);
+            host.is_some_and(|(host, since)| host == location && *since <= sent.nodes)
+        };
+        let mut found = false;
+        for slice in self.truth.slices.values() {
+            let Some((node, since)) = slice.ready.get(address) else { continue };
+            if !at_home(node) {
+                return false;
+            }
+            found |= slice.owner == uid && *since <= sent.slices;
+        }
+        found
+    }
+}
+
+/// The table of addresses.
+fn entries(tables: &Value) -> BTreeSet<Entry> {
+    let mut found = BTreeSet::new();
+    for (location, at) in tables["locations"].as_object().into_iter().flatten() {
+        for (address, names) in at.as_object().into_iter().flatten() {
+            let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
+            let entry = |name: &str| (location.clone(), address.clone(), name.to_lowercase());
+            found.extend(names.map(entry));
+        }
+    }
+    found
+}
