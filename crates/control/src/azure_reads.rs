@@ -203,6 +203,14 @@ impl Controller {
         self.dirty = true;
     }
 
+    /// Whatever of a read is under way comes to nothing: it began too early.
+    pub(crate) fn abandon_read(&mut self, need: &Need) {
+        let Some(read) = self.reads.get_mut(need) else { return };
+        read.under_way = None;
+        read.held = None;
+        self.callers.retain(|_, caller| *caller != Caller::Read(need.clone()));
+    }
+
     /// Reads what planning does not ask for yet: for whoever wants to know how plans go on.
     pub fn read_ahead(&mut self, needs: impl IntoIterator<Item = Need>) {
         for need in needs {

@@ -231,6 +231,14 @@ impl Run {
         }
     }
 
+    /// Answers all that comes of something, at this moment.
+    fn drive(&mut self, mut events: Vec<Event>) {
+        while !events.is_empty() {
+            let effects = self.controller.step(std::mem::take(&mut events), self.now_ms);
+            events = effects.into_iter().flat_map(|effect| self.answer(effect)).collect();
+        }
+    }
+
     fn go(&mut self, facts: Vec<Fact>) {
         self.take(facts.into_iter().map(Event::Kubernetes).collect());
     }
@@ -338,6 +346,24 @@ fn a_read_that_is_older_than_a_write_does_not_undo_it() {
     run.go(vec![slice("3", &[1])]);
     run.go(vec![slice("4", &[1, 2])]);
     assert_eq!(run.cloud.writes, ["POST updateaddresslocations"; 2]);
+}
+
+#[test]
+fn who_takes_over_plans_on_no_table_that_was_read_before() {
+    let mut run = Run::new();
+    run.go(cluster());
+    // Another one read the services before they were registered, and the addresses after that: to
+    // it they lead to nobody.
+    let services = std::mem::take(&mut run.cloud.services);
+    let (table, leadership) = (run.cloud.table.clone(), Leadership::Lost);
+    run.controller = Controller::new(policy(), Options { leadership, ..Options::default() });
+    run.drive(cluster().into_iter().map(Event::Kubernetes).collect());
+    run.cloud.services = services;
+    run.cloud.writes.clear();
+    run.drive(vec![Event::Leadership(Leadership::Held)]);
+    let tables: Vec<&String> = run.cloud.writes.iter().filter(|w| w.contains("POST")).collect();
+    assert_eq!(tables, Vec::<&String>::new());
+    assert_eq!(run.cloud.table, table);
 }
 
 #[test]
