@@ -104,7 +104,10 @@ impl Stage {
         count(&mut self.tally.checks, "S2");
         let Some(before) = write.before else { return };
         let kept = foreign(before);
-        if kept.is_empty() {
+        // A public IP of ours goes with what somebody wrote on it.
+        let goes = write.method == Method::Delete
+            && write.path.to_lowercase().contains("/publicipaddresses/");
+        if kept.is_empty() || goes {
             return;
         }
         let now = write.after.map(foreign).unwrap_or_default();
