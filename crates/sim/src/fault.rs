@@ -94,13 +94,25 @@ faults! {
     ConfigChanges, "config-changes", "a restart with another cloud config";
     Poison, "poison", "Azure refuses whatever one Service has part in";
     FinalizerStripped, "finalizer-stripped", "somebody removes a finalizer by hand";
+    Vandal, "hand-deletes",
+        "somebody deletes what of ours is in use, and edits public IPs and tables";
 }
+
+/// Faults that came when there were seeds to keep. A seed of five draws one of them, and only where
+/// it drew others, so that all others of a seed stay as they were.
+pub const LATER: &[Fault] = &[Fault::Vandal];
 
 impl Fault {
     /// The fault of a name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         FAULTS.iter().copied().find(|fault| fault.name() == name)
+    }
+
+    /// In how many seeds of a thousand it is on.
+    #[must_use]
+    pub fn chance(self) -> u64 {
+        if LATER.contains(&self) { 200 } else { 250 }
     }
 }
 
@@ -113,6 +125,7 @@ mod tests {
     fn every_fault_has_a_name_of_its_own() {
         let names: BTreeSet<&str> = FAULTS.iter().map(|fault| fault.name()).collect();
         assert_eq!(names.len(), FAULTS.len());
+        assert!(FAULTS.ends_with(LATER), "later ones are drawn when it is known what else is on");
         for fault in FAULTS {
             assert_eq!(Fault::parse(fault.name()), Some(*fault));
         }

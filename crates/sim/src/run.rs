@@ -180,7 +180,8 @@ impl Play {
         }
         let mut planned = Company::plan(&swarm, random);
         let repaired = |actor: Actor| {
-            matches!(actor, Actor::Hand | Actor::Outage | Actor::Killer | Actor::Stripper)
+            use Actor::{Hand, Killer, Outage, Stripper, Vandal};
+            matches!(actor, Hand | Outage | Killer | Stripper | Vandal)
         };
         let limit = settings.moves.unwrap_or(u64::MAX);
         planned.retain(|planned| {
@@ -233,6 +234,7 @@ impl Play {
         self.stage.api_down_until = 0;
         self.company.mend(&mut self.stage);
         for _ in 0..8 {
+            self.company.take_notes_off(&mut self.stage);
             self.company.tend(&mut self.stage);
             self.stage.advance(self.stage.now_ms + 60_000);
         }

@@ -1,6 +1,6 @@
 //! What a seed draws: the scene, which faults are on and how hard, how much is done.
 
-use crate::fault::{FAULTS, Fault};
+use crate::fault::{FAULTS, Fault, LATER};
 use crate::random::Random;
 use crate::scene::{LAYOUTS, Layout, Scene};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,12 +120,14 @@ impl Swarm {
         for fault in FAULTS {
             // Each fault has a generator of its own: a new one changes none of the others.
             let mut own = random.fork(fault.name());
-            let on = own.permille(250);
+            let on = own.permille(fault.chance());
             let strength = *own.pick(&STRENGTHS);
             // A lease is only lost by one who stands still.
             let forced =
                 profile == Profile::Leaders && matches!(fault, Fault::TwoLeaders | Fault::Pause);
-            if (on || forced) && !calm && profile.allows(*fault) {
+            // Nor does a later one make a seed without faults one with faults.
+            let suits = !LATER.contains(fault) || !(strengths.is_empty() && muted.is_empty());
+            if (on || forced) && suits && !calm && profile.allows(*fault) {
                 let drawn = if without.contains(fault) { &mut muted } else { &mut strengths };
                 drawn.insert(*fault, strength);
             }

@@ -7,6 +7,7 @@ pub mod node;
 pub mod operator;
 pub mod pod;
 pub mod user;
+pub mod vandal;
 
 use crate::fault::Fault;
 use crate::random::Random;
@@ -40,10 +41,12 @@ pub enum Actor {
     Killer,
     /// Somebody takes finalizers off.
     Stripper,
+    /// Somebody deletes what of ours is in use.
+    Vandal,
 }
 
 /// Every actor with its name.
-pub const ACTORS: [(Actor, &str); 9] = [
+pub const ACTORS: [(Actor, &str); 10] = [
     (Actor::User, "user"),
     (Actor::Node, "node"),
     (Actor::Pod, "pod"),
@@ -53,6 +56,7 @@ pub const ACTORS: [(Actor, &str); 9] = [
     (Actor::Outage, "outage"),
     (Actor::Killer, "killer"),
     (Actor::Stripper, "stripper"),
+    (Actor::Vandal, "vandal"),
 ];
 
 /// One move that will be made.
@@ -128,6 +132,7 @@ impl Company {
                 Actor::Outage => share(Fault::ApiDown, 1 + own.below(2)),
                 Actor::Killer => share(Fault::CrashIdle, 1 + own.below(4)),
                 Actor::Stripper => share(Fault::FinalizerStripped, 1),
+                Actor::Vandal => share(Fault::Vandal, 1 + swarm.moves / 6),
             };
             for number in 0..moves {
                 // The first Services come early, or little would happen.
@@ -165,6 +170,7 @@ impl Company {
             Actor::Outage => self.outage(&mut random, stage),
             Actor::Killer => self.kill(&mut random, stage),
             Actor::Stripper => self.strip(&mut random, stage),
+            Actor::Vandal => self.vandal(&mut random, stage),
         };
         count(&mut stage.tally.moves, what);
         stage.tally.steps += 1;

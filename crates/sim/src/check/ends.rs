@@ -103,6 +103,28 @@ fn drop_label(ip: &mut Value) {
     }
 }
 
+/// Takes out of a security group where nobody can know whose an address was.
+fn close(resource: &Arc<Value>, forgotten: &BTreeSet<String>) -> Arc<Value> {
+    if forgotten.is_empty() || !resource["properties"]["securityRules"].is_array() {
+        return Arc::clone(resource);
+    }
+    let is_forgotten = |value: &Value| forgotten.contains(text(value));
+    let mut resource = Value::clone(resource);
+    if let Some(rules) = resource["properties"]["securityRules"].as_array_mut() {
+        rules.retain_mut(|rule| {
+            let inside = &mut rule["properties"];
+            let all = inside["destinationAddressPrefixes"].as_array_mut();
+            let some = all.is_some_and(|all| {
+                all.retain(|address| !is_forgotten(address));
+                !all.is_empty()
+            });
+            let one = &inside["destinationAddressPrefix"];
+            some || (!one.is_null() && !is_forgotten(one))
+        });
+    }
+    Arc::new(resource)
+}
+
 fn is_node(value: &Value) -> bool {
     value.as_str().is_some_and(|address| address.starts_with("10.224."))
 }
@@ -144,7 +166,8 @@ impl Stage {
     /// The end of a run, to be compared with another's.
     #[must_use]
     pub fn form(&self) -> Form {
-        let resources: Vec<_> = self.azure.shown().collect();
+        let forgotten = self.forgotten();
+        let resources: Vec<_> = self.azure.shown().map(|r| close(&r, &forgotten)).collect();
         let mut words = self.names_by_chance(&resources);
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
         let rename = |text: String| {
@@ -259,7 +282,9 @@ impl Stage {
     #[must_use]
     pub fn left_over(&self, before: &BTreeSet<String>) -> Vec<String> {
         let mut left = Vec::new();
+        let forgotten = self.forgotten();
         for resource in self.azure.shown() {
+            let resource = close(&resource, &forgotten);
             let id = text(&resource["id"]).to_owned();
             // The NICs of a scale set's machine come to light with its first write.
             if id.contains("/virtualMachines/") && id.contains("/networkInterfaces/") {
@@ -294,6 +319,19 @@ impl Stage {
             }
         }
         left
+    }
+
+    /// Addresses of public IPs that somebody deleted while a process that died since was to close
+    /// the security rules that led there.
+    fn forgotten(&self) -> BTreeSet<String> {
+        let lives = self.lives();
+        let deleted = self.ledger.deleted.iter().filter(|(_, before)| **before < lives);
+        deleted.map(|(address, _)| address.clone()).collect()
+    }
+
+    /// How often processes have died.
+    pub(crate) fn lives(&self) -> u64 {
+        self.processes.iter().map(|process| process.epoch).sum()
     }
 
     /// Resources that Azure has not finished with.

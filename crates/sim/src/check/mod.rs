@@ -50,6 +50,8 @@ pub struct Ledger {
     pub(crate) tables_by: Option<(usize, u64)>,
     /// When people last edited Azure by hand, or changed the cloud config.
     pub(crate) hands_ms: Option<u64>,
+    /// Addresses of public IPs that people deleted, and how often processes had died by then.
+    pub(crate) deleted: BTreeMap<String, u64>,
     /// What answers ask of writers.
     pub(crate) budget: budget::Budget,
     /// Writes that changed something, for L5.
