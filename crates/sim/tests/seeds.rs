@@ -54,6 +54,22 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (7_054, Profile::All, "a gone node left its pool while a write under way was opening it"),
     (4_496, Profile::All, "a process that stood still and died sent a request all the same"),
     (4_641, Profile::All, "compared a DNS label that no Service asks for any more"),
+    (156, Profile::All, "a public IP was deleted before the rule that led to its address"),
+    (172, Profile::All, "a write that gathers others waited behind one under way: spinning"),
+    (1_571, Profile::All, "a rule to a brought IP that was left before status told of it"),
+    (1_769, Profile::All, "the same"),
+    (2_391, Profile::All, "the same"),
+    (1_983, Profile::All, "judged the address in a write of the condition alone"),
+    (1_442, Profile::All, "judged beside a Service whose finalizer had been stripped"),
+    (8_657, Profile::All, "compared a pool that no rule of ours leads to"),
+    (9_639, Profile::All, "judged making again what was deleted since"),
+    (3_952, Profile::All, "a public IP for a Service that the process before had let go"),
+    (11_360, Profile::All, "the same"),
+    (13_629, Profile::All, "judged a refusal that a process standing still had not seen"),
+    (13_690, Profile::All, "a list was not believed because of a write that was refused"),
+    (13_969, Profile::All, "a failed public IP held up its load balancer for everybody"),
+    (17_484, Profile::All, "a list that came during a refused write was not believed"),
+    (19_008, Profile::All, "judged a status that was on its way when its process died"),
 ];
 
 fn holds(seed: u64, settings: &Settings) {
