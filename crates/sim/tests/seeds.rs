@@ -69,6 +69,8 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (13_690, Profile::All, "a list was not believed because of a write that was refused"),
     (13_969, Profile::All, "a failed public IP held up its load balancer for everybody"),
     (17_484, Profile::All, "a list that came during a refused write was not believed"),
+    (308, Profile::All, "judged a frontend that came back with a canceled operation"),
+    (631, Profile::All, "judged a late deletion of what was being deleted"),
     (19_008, Profile::All, "judged a status that was on its way when its process died"),
 ];
 

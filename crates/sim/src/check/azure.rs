@@ -87,8 +87,9 @@ impl Stage {
         let last = self.ledger.terms.get(&key).copied().unwrap_or(0);
         let changed = || match (write.before, write.after) {
             (Some(before), Some(after)) => plain(before) != plain(after),
-            // A late deletion of what is gone.
+            // A late deletion of what is gone, or on its way.
             (None, None) => false,
+            (Some(before), None) => before["properties"]["provisioningState"] != "Deleting",
             _ => true,
         };
         // The Service Gateway's tables have no ETag: nothing fences them but the lease's times. Nor
@@ -174,6 +175,9 @@ impl Stage {
             if known.as_ref().is_some_and(|(old, _)| old == address) {
                 continue;
             }
+            // One that came back, because the write that took it away was canceled, is of an
+            // earlier wish.
+            let came_back = known.is_none() && was.contains_key(name);
             if let Some((old, at)) = known
                 && at == edited
                 && wants
@@ -183,7 +187,7 @@ impl Stage {
                 self.fail("S3", text);
             }
             // Made for an earlier wish where its sender did not know the newest yet.
-            let asked = edited.min(write.sent.services);
+            let asked = if came_back { 0 } else { edited.min(write.sent.services) };
             self.ledger.addresses.insert(key, (address.clone(), asked));
         }
         for name in was.keys().filter(|name| !is.contains_key(*name)) {
