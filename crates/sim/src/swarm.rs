@@ -126,7 +126,8 @@ impl Swarm {
             let forced =
                 profile == Profile::Leaders && matches!(fault, Fault::TwoLeaders | Fault::Pause);
             // Nor does a later one make a seed without faults one with faults.
-            let suits = !LATER.contains(fault) || !(strengths.is_empty() && muted.is_empty());
+            let alone = strengths.is_empty() && muted.is_empty();
+            let suits = !alone || !LATER.contains(fault);
             if (on || forced) && suits && !calm && profile.allows(*fault) {
                 let drawn = if without.contains(fault) { &mut muted } else { &mut strengths };
                 drawn.insert(*fault, strength);
