@@ -101,14 +101,18 @@ impl Stage {
         let process = &self.processes[number];
         let leads = process.may_write(self.now_ms) && process.hold == Hold::Always;
         let rests = process.outstanding == 0 && process.inbox.is_empty();
-        if leads
+        let judged = leads
             && rests
             && self.mutant.as_ref().is_none_or(|m| m.may_be_asleep())
             && process.is_listed()
-            && process.streams.values().all(|stream| !stream.queued)
-            && process.controller.next_wake_ms().is_none()
-            && !process.controller.is_settled()
-        {
+            && process.streams.values().all(|stream| !stream.queued);
+        if !judged {
+            return;
+        }
+        let asleep = process.controller.next_wake_ms().is_none();
+        let asleep = asleep && !process.controller.is_settled();
+        count(&mut self.tally.checks, "L3");
+        if asleep {
             let text = format!("process {number} waits for nothing, and is not done");
             self.fail("L3", text);
         }
@@ -360,7 +364,7 @@ impl Stage {
     }
 
     fn api_call(&mut self, sent: &Sent, request: &KubernetesCall) -> KubernetesAnswer {
-        let before = self.service_at(&request.path);
+        let before = self.object_at(&request.path);
         let answer = wire::kubernetes_call(&mut self.kubernetes, request, self.now_ms);
         if let KubernetesAnswer::Reply { status, .. } = &answer
             && request.method != "POST"
@@ -370,15 +374,16 @@ impl Stage {
                 format!("API server: {what} {} -> {status}", request.body)
             });
         }
-        let after = self.service_at(&request.path);
+        let after = self.object_at(&request.path);
         self.check_api_write(sent, request, before.as_deref(), after.as_deref());
         answer
     }
 
-    pub(crate) fn service_at(&self, path: &str) -> Option<Arc<serde_json::Value>> {
+    /// The Service or Pod that a call is about.
+    pub(crate) fn object_at(&self, path: &str) -> Option<Arc<serde_json::Value>> {
         let mut segments = path.split('/').skip_while(|s| *s != "namespaces").skip(1);
         let (namespace, plural, name) = (segments.next()?, segments.next()?, segments.next()?);
-        (plural == "services").then_some(())?;
+        matches!(plural, "services" | "pods").then_some(())?;
         self.kubernetes.get(kube_emulator::ObjectRef::new(plural, namespace, name)).ok()
     }
 

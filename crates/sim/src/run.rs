@@ -262,6 +262,9 @@ impl Play {
             if let Some(text) = self.stage.undrained() {
                 self.stage.fail("L1", text);
             }
+            if let Some(text) = self.stage.unpublished().first() {
+                self.stage.fail("L1", text.clone());
+            }
             count(&mut self.stage.tally.checks, "L4");
             if let Some(first) = self.stage.untrue().first() {
                 self.stage.fail("L4", first.clone());
@@ -282,10 +285,12 @@ impl Play {
         count(&mut self.stage.tally.checks, "S7");
         let end = self.stage.now_ms + POISONED_MS;
         loop {
+            let unpublished = self.stage.unpublished();
             let wrong: Vec<String> = self
                 .stage
                 .untrue()
                 .into_iter()
+                .chain(unpublished)
                 .filter(|line| !line.starts_with(&format!("{poisoned} ")))
                 .collect();
             if wrong.is_empty() || self.stage.breach.is_some() {

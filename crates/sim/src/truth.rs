@@ -23,6 +23,8 @@ pub struct ServiceTruth {
     pub edited_at: u64,
     /// When it went.
     pub gone_at: Option<u64>,
+    /// When it last asked for a load balancer again after it had not for a while.
+    pub again_ms: Option<u64>,
     /// What its owner decides on.
     asks: Value,
 }
@@ -94,7 +96,8 @@ impl Truth {
             return;
         }
         for event in store.events_since("services", self.revision).unwrap_or_default() {
-            self.note_service(&event.object, event.event == EventType::Deleted, event.revision);
+            let gone = event.event == EventType::Deleted;
+            self.note_service(&event.object, gone, event.revision, now_ms);
         }
         for event in store.events_since("nodes", self.revision).unwrap_or_default() {
             let gone = event.event == EventType::Deleted;
@@ -131,7 +134,7 @@ impl Truth {
         self.slices.insert(key, SliceTruth { owner, ready });
     }
 
-    fn note_service(&mut self, object: &Value, gone: bool, revision: u64) {
+    fn note_service(&mut self, object: &Value, gone: bool, revision: u64, now_ms: u64) {
         let meta = &object["metadata"];
         let text = |key: &str| meta[key].as_str().unwrap_or("");
         let uid = text("uid").to_owned();
@@ -149,6 +152,7 @@ impl Truth {
             unclaimed_at: None,
             edited_at: revision,
             gone_at: None,
+            again_ms: None,
             asks: asks.clone(),
         });
         self.bases.entry(base).or_insert_with(|| uid.clone());
@@ -159,6 +163,9 @@ impl Truth {
         if known.asks != asks {
             known.asks = asks;
             known.edited_at = revision;
+        }
+        if wants && !known.wants {
+            known.again_ms = Some(now_ms);
         }
         known.wants = wants;
         known.claimed = claimed && !gone;

@@ -50,6 +50,9 @@ const CAUGHT: &[(Canary, Profile, &str, u64)] = &[
     (Canary::ReplacesLocations, Profile::Containers, "S3", 1),
     (Canary::RegistersEarly, Profile::Containers, "S4", 1),
     (Canary::UnregistersEarly, Profile::Containers, "S4", 1),
+    (Canary::DoesNotDrain, Profile::All, "S3", 17),
+    (Canary::KeepsOpen, Profile::All, "S4", 1),
+    (Canary::ReleasesPodsEarly, Profile::Containers, "S4", 1),
 ];
 
 /// The rule that catches a canary in one seed.

@@ -45,8 +45,14 @@ impl Mutant {
                 out.push(Effect::Kubernetes { call: self.fresh(), request: early });
                 return;
             }
+            (Canary::ReleasesPodsEarly, Some(Value::Array(_)))
+                if request.path.contains("/pods/") =>
+            {
+                let body = json!({"metadata": {"finalizers": null}});
+                self.marked = Some(KubernetesCall { body, ..request.clone() });
+            }
             (Canary::KeepsStatus, None) if status && ingress.is_array() => {
-                let told = stage.service_at(&request.path);
+                let told = stage.object_at(&request.path);
                 let told =
                     told.and_then(|s| s["status"]["loadBalancer"]["ingress"].as_array().cloned());
                 let mut list = request.body["status"]["loadBalancer"]["ingress"].as_array_mut();
@@ -57,7 +63,7 @@ impl Mutant {
                 }
             }
             (Canary::KeepsStatus, None) if status && shown && ingress.is_null() => {
-                let body = stage.service_at(&request.path).map(|service| {
+                let body = stage.object_at(&request.path).map(|service| {
                     let mut service = service.as_ref().clone();
                     service["status"] = request.body["status"].clone();
                     service
@@ -78,7 +84,7 @@ impl Mutant {
         stage: &mut Stage,
         number: usize,
     ) {
-        let body = stage.service_at(&request.path).map(|service| {
+        let body = stage.object_at(&request.path).map(|service| {
             let mut service = service.as_ref().clone();
             service["metadata"]["finalizers"] = Value::Array(list);
             service

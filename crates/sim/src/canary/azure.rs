@@ -2,6 +2,7 @@
 
 use super::{Canary, Mutant};
 use crate::carry::bare_path;
+use crate::check::form::parts;
 use crate::scene;
 use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
 use crate::stage::Stage;
@@ -28,6 +29,14 @@ impl Mutant {
                     let held = part.pointer_mut("/properties/loadBalancerBackendAddresses");
                     if let Some(held) = held.filter(|held| held.is_array()) {
                         *held = json!([]);
+                    }
+                }
+            }),
+            Canary::DoesNotDrain => each_list(request, |list| {
+                for part in list.iter_mut().filter(|part| !is_theirs_part(part)) {
+                    let held = part.pointer_mut("/properties/loadBalancerBackendAddresses");
+                    if let Some(held) = held.and_then(Value::as_array_mut) {
+                        held.retain(|member| member["properties"]["adminState"] != "Down");
                     }
                 }
             }),
@@ -68,6 +77,11 @@ impl Mutant {
         if request.method == Method::Put {
             self.spoil(&mut request, &path);
         }
+        if let Some(reply) = self.pretended(&request, &path, stage) {
+            let answer = Answer::Reply(Box::new(reply));
+            stage.tell(number, Event::Azure { call, answer });
+            return;
+        }
         let delete = request.method == Method::Delete;
         match self.canary {
             Canary::IgnoresIfMatch => request.condition = arm::Condition::None,
@@ -79,15 +93,9 @@ impl Mutant {
             Canary::DeletesBroughtIp if delete => {
                 out.push(self.extra(Method::Delete, &scene::network("publicIPAddresses/byo-pip")));
             }
-            Canary::ForgetsPublicIp if delete && path.contains("/publicIPAddresses/") => {
-                self.pretend_azure(call, stage, number);
-                return;
-            }
-            Canary::KeepsEgressAddress if delete && path.contains("/publicIPAddresses/") => {
-                let name = path.rsplit('/').next().unwrap_or("");
-                if stage.truth.owner_of(name).is_none() {
-                    self.pretend_azure(call, stage, number);
-                    return;
+            Canary::ReleasesPodsEarly if !delete && path.contains("/natGateways/") => {
+                if let Some(request) = self.marked.take() {
+                    out.push(Effect::Kubernetes { call: self.fresh(), request });
                 }
             }
             Canary::NeverChangesTimeouts if request.method == Method::Put => {
@@ -118,14 +126,6 @@ impl Mutant {
                 }
                 out.push(twice);
             }
-            Canary::WaitsForTheBroken
-                if request.method.is_write() && self.refused && stage.poison.is_some() =>
-            {
-                let wait = Reply { status: 409, ..Reply::default() };
-                let answer = Answer::Reply(Box::new(wait));
-                stage.tell(number, Event::Azure { call, answer });
-                return;
-            }
             _ => {}
         }
         self.asked.insert(call, request.clone());
@@ -143,10 +143,25 @@ impl Mutant {
         Effect::Azure { call: self.fresh(), request }
     }
 
-    fn pretend_azure(&self, call: CallId, stage: &mut Stage, number: usize) {
-        let reply = Reply { status: 204, ..Reply::default() };
-        let answer = Answer::Reply(Box::new(reply));
-        stage.tell(number, Event::Azure { call, answer });
+    /// The answer to a write that is never sent.
+    fn pretended(&self, request: &Request, path: &str, stage: &Stage) -> Option<Reply> {
+        let gone = Reply { status: 204, ..Reply::default() };
+        let delete = request.method == Method::Delete && path.contains("/publicIPAddresses/");
+        match self.canary {
+            Canary::ForgetsPublicIp if delete => Some(gone),
+            Canary::KeepsEgressAddress if delete && path.ends_with("-pip-v6") => Some(gone),
+            Canary::KeepsOpen if request.method == Method::Put => {
+                let body = request.body.as_ref()?.tree().into_owned();
+                let closes = closes(stage.azure.shown_by_id(path)?.as_ref(), &body);
+                closes.then(|| Reply { status: 200, body: Some(body), ..Reply::default() })
+            }
+            Canary::WaitsForTheBroken
+                if request.method.is_write() && self.refused && stage.poison.is_some() =>
+            {
+                Some(Reply { status: 409, ..Reply::default() })
+            }
+            _ => None,
+        }
     }
 }
 
@@ -172,6 +187,12 @@ fn each_list(request: &mut Request, mut change: impl FnMut(&mut Vec<Value>)) {
             change(list);
         }
     }
+}
+
+/// Whether a write takes security rules of ours away.
+fn closes(standing: &Value, body: &Value) -> bool {
+    let (was, is) = (parts(standing, "securityRules"), parts(body, "securityRules"));
+    was.keys().any(|name| !is_theirs(name) && !is.contains_key(name))
 }
 
 fn swap_address(request: &mut Request) {

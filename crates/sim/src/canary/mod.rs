@@ -11,7 +11,7 @@ use crate::scene::SECRET;
 use crate::stage::Stage;
 use arm::{Answer, Request};
 use azure::is_list;
-use control::{CallId, Effect, Event, Leadership, NoticeKind};
+use control::{CallId, Effect, Event, KubernetesCall, Leadership, NoticeKind};
 use model::world::Kind;
 use observe::KubernetesFact;
 use serde_json::json;
@@ -77,7 +77,7 @@ canaries! {
     WritesTwice, "writes-twice", "sends every write twice";
     WaitsForTheBroken, "waits-for-the-broken", "writes nothing while one Service is refused";
     KeepsEgressAddress, "keeps-egress-address",
-        "takes an egress gateway's public IP for deleted that was not";
+        "takes an egress gateway's second public IP for deleted that was not";
     NeverChangesTimeouts, "never-changes-timeouts",
         "never changes the idle timeout of a rule that stands";
     SpoilsTheirRow, "spoils-their-row", "writes a row of somebody else's in the Service Gateway";
@@ -86,6 +86,10 @@ canaries! {
     RegistersEarly, "registers-early", "registers a Service before its load balancer exists";
     UnregistersEarly, "unregisters-early",
         "takes a registration away while addresses lead to it";
+    DoesNotDrain, "does-not-drain", "takes nodes that are going out of pools at once";
+    KeepsOpen, "keeps-open", "takes a security rule for removed that was not";
+    ReleasesPodsEarly, "releases-pods-early",
+        "takes the finalizer off a Pod before its egress gateway stands";
 }
 
 /// A controller with something wrong.
@@ -100,6 +104,8 @@ pub struct Mutant {
     failed: bool,
     refused: bool,
     timeouts: Timeouts,
+    /// The last Pod that was marked.
+    marked: Option<KubernetesCall>,
     /// Events that the mutant makes up.
     made_up: Vec<Event>,
     next_call: u64,
@@ -117,6 +123,7 @@ impl Mutant {
             failed: false,
             refused: false,
             timeouts: Timeouts::default(),
+            marked: None,
             made_up: Vec::new(),
             next_call: 1 << 40,
         }

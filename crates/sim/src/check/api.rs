@@ -1,10 +1,11 @@
 //! S4, S8 and L4 at each write of a Kubernetes object.
 
 use super::form::parts;
-use crate::scene::{self, Layout, SECRET};
+use crate::scene::SECRET;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use control::KubernetesCall;
+use model::kubernetes::{POD_FINALIZER, SERVICE_FINALIZER};
 use serde_json::Value;
 
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
@@ -33,8 +34,11 @@ impl Stage {
             return;
         }
         let Some(before) = before else { return };
-        if released(before, after) {
+        if released(before, after, SERVICE_FINALIZER) {
             self.check_release(before);
+        }
+        if released(before, after, POD_FINALIZER) {
+            self.check_pod_release(before);
         }
         if request.path.ends_with("/status")
             && let Some(after) = after
@@ -53,44 +57,6 @@ impl Stage {
             let text = format!("the finalizer of {name} went while {left} was still there");
             self.fail("S4", text);
         }
-    }
-
-    /// What a Service has in Azure.
-    pub(crate) fn remains(&self, uid: &str) -> Vec<String> {
-        let Some(service) = self.truth.services.get(uid) else { return Vec::new() };
-        let mut left = Vec::new();
-        let is_own = |name: &str| {
-            let name = name.to_lowercase();
-            name.contains(&service.base) || name.contains(&uid.to_lowercase())
-        };
-        let kinds = [BALANCERS, "Microsoft.Network/publicIPAddresses"];
-        for resource in kinds.iter().flat_map(|kind| self.azure.resources_of(kind)) {
-            let id = resource["id"].as_str().unwrap_or("");
-            let name = id.rsplit('/').next().unwrap_or("");
-            if is_own(name) {
-                left.push(id.to_owned());
-            }
-            for rule in parts(&resource, "loadBalancingRules").into_keys() {
-                if is_own(&rule) {
-                    left.push(format!("{id}/loadBalancingRules/{rule}"));
-                }
-            }
-            let frontends = parts(&resource, "frontendIPConfigurations");
-            for (frontend, value) in frontends {
-                // A frontend that other Services' rules lead to stays for them.
-                let shared = value["properties"]["loadBalancingRules"].as_array();
-                if is_own(&frontend) && shared.is_none_or(Vec::is_empty) {
-                    left.push(format!("{id}/frontendIPConfigurations/{frontend}"));
-                }
-            }
-        }
-        if self.scene.layout == Layout::Containers
-            && let Some(tables) = self.azure.gateway(&scene::gateway())
-            && tables["services"].get(uid.to_lowercase()).is_some()
-        {
-            left.push(format!("service {uid} of the Service Gateway"));
-        }
-        left
     }
 
     /// L4: an address is written into status only when its frontend and a rule stand. A write of
@@ -146,11 +112,13 @@ impl Stage {
     }
 }
 
-/// Whether our finalizer was on an object and is not any more.
-fn released(before: &Value, after: Option<&Value>) -> bool {
-    let ours = |object: &Value| {
-        let all = object["metadata"]["finalizers"].as_array();
-        all.into_iter().flatten().any(|f| f.as_str() == Some(model::kubernetes::SERVICE_FINALIZER))
-    };
-    ours(before) && !after.is_some_and(ours)
+/// Whether a finalizer of ours was on an object and is not any more.
+fn released(before: &Value, after: Option<&Value>, finalizer: &str) -> bool {
+    has_finalizer(before, finalizer) && !after.is_some_and(|after| has_finalizer(after, finalizer))
+}
+
+/// Whether a finalizer is on an object.
+pub(super) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    let all = object["metadata"]["finalizers"].as_array();
+    all.into_iter().flatten().any(|f| f.as_str() == Some(finalizer))
 }

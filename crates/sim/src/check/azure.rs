@@ -65,6 +65,7 @@ impl Stage {
             self.check_pools(&write);
             self.check_drains(&write);
             self.check_addresses(&write);
+            self.note_opened(&write);
         }
         self.check_claims(&write);
     }

@@ -6,9 +6,10 @@ pub mod budget;
 pub mod drain;
 pub mod ends;
 pub mod form;
+pub mod remains;
 pub mod tables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A rule that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Ledger {
     pub(crate) addresses: BTreeMap<(String, String), (String, u64)>,
     /// Which life of which process last changed a Service Gateway's addresses.
     pub(crate) tables_by: Option<(usize, u64)>,
+    /// Addresses of frontends that rules of a Service have led to, by its UID.
+    pub(crate) opened: BTreeMap<String, BTreeSet<String>>,
     /// When people last edited Azure by hand, or changed the cloud config.
     pub(crate) hands_ms: Option<u64>,
     /// Addresses of public IPs that people deleted, and how often processes had died by then.

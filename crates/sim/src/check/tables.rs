@@ -8,6 +8,9 @@ use crate::tally::count;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// How long it may take until a Service that asks for a load balancer again has it again.
+const AGAIN_MS: u64 = 300_000;
+
 /// A location, an address there, and the name of a service that the address stands for.
 type Entry = (String, String, String);
 
@@ -114,7 +117,9 @@ impl Stage {
         for (location, address, name) in was.difference(is) {
             let Some(uid) = self.truth.owner_of(name) else { continue };
             let Some(service) = self.truth.services.get(uid) else { continue };
-            if !service.wants || service.edited_at > sent.services {
+            // One that comes back while it is being taken down is taken down first.
+            let again = service.again_ms.is_some_and(|at| at + AGAIN_MS > self.now_ms);
+            if !service.wants || again || service.edited_at > sent.services {
                 continue;
             }
             count(&mut self.tally.checks, "S3");
@@ -124,6 +129,24 @@ impl Stage {
                 return;
             }
         }
+    }
+
+    /// Addresses of ready Pods that are not in the table.
+    pub(crate) fn unpublished(&self) -> Vec<String> {
+        let Some(tables) = self.azure.gateway(&scene::gateway()) else { return Vec::new() };
+        let listed = entries(&tables);
+        let mut lacking = Vec::new();
+        for slice in self.truth.slices.values() {
+            let Some(service) = self.truth.services.get(&slice.owner) else { continue };
+            let known = |node: &String| self.truth.hosts.get(node).map(|(host, _)| host.clone());
+            for (address, (node, _)) in slice.ready.iter().filter(|_| service.wants) {
+                let Some(host) = known(node) else { continue };
+                if !listed.contains(&(host, address.clone(), slice.owner.to_lowercase())) {
+                    lacking.push(format!("{} does not lead to {address}", service.name));
+                }
+            }
+        }
+        lacking
     }
 
     /// Whether a ready Pod of a Service was at this address on this node, as far as the sender

@@ -1,0 +1,156 @@
+//! S4: what is left of a Service or of an egress gateway in Azure.
+
+use super::api::has_finalizer;
+use super::azure::Write;
+use super::form::parts;
+use crate::scene::objects::{OTHER_ADDRESS, OTHER_CLUSTERS, is_theirs};
+use crate::scene::{self, Layout};
+use crate::stage::Stage;
+use crate::tally::count;
+use model::kubernetes::{EGRESS_MARKS, POD_FINALIZER};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+
+impl Stage {
+    /// Remembers where rules of Services lead from.
+    pub(super) fn note_opened(&mut self, write: &Write<'_>) {
+        let Some(after) = write.after else { return };
+        let frontends = parts(after, "frontendIPConfigurations");
+        for (name, rule) in parts(after, "loadBalancingRules") {
+            let Some(uid) = self.truth.owner_of(&name).map(str::to_owned) else { continue };
+            let id = rule["properties"]["frontendIPConfiguration"]["id"].as_str().unwrap_or("");
+            let frontend = id.rsplit('/').next().unwrap_or("").to_lowercase();
+            let frontend = frontends.iter().find(|(name, _)| name.to_lowercase() == frontend);
+            if let Some(address) = frontend.and_then(|(_, value)| self.address_at(value)) {
+                self.ledger.opened.entry(uid).or_default().insert(address);
+            }
+        }
+    }
+
+    /// The address of a frontend.
+    fn address_at(&self, frontend: &Value) -> Option<String> {
+        let inside = &frontend["properties"];
+        let address = match inside["publicIPAddress"]["id"].as_str() {
+            Some(id) => self.azure.shown_by_id(id)?["properties"]["ipAddress"].clone(),
+            None => inside["privateIPAddress"].clone(),
+        };
+        address.as_str().map(str::to_owned)
+    }
+
+    /// What a Service has in Azure.
+    pub(super) fn remains(&self, uid: &str) -> Vec<String> {
+        let Some(service) = self.truth.services.get(uid) else { return Vec::new() };
+        let mut left = Vec::new();
+        let is_own = |name: &str| {
+            let name = name.to_lowercase();
+            name.contains(&service.base) || name.contains(&uid.to_lowercase())
+        };
+        let kinds = [BALANCERS, "Microsoft.Network/publicIPAddresses"];
+        for resource in kinds.iter().flat_map(|kind| self.azure.resources_of(kind)) {
+            let id = resource["id"].as_str().unwrap_or("");
+            let name = id.rsplit('/').next().unwrap_or("");
+            if is_own(name) {
+                left.push(id.to_owned());
+            }
+            for rule in parts(&resource, "loadBalancingRules").into_keys() {
+                if is_own(&rule) {
+                    left.push(format!("{id}/loadBalancingRules/{rule}"));
+                }
+            }
+            let frontends = parts(&resource, "frontendIPConfigurations");
+            for (frontend, value) in frontends {
+                // A frontend that other Services' rules lead to stays for them.
+                let shared = value["properties"]["loadBalancingRules"].as_array();
+                if is_own(&frontend) && shared.is_none_or(Vec::is_empty) {
+                    left.push(format!("{id}/frontendIPConfigurations/{frontend}"));
+                }
+            }
+        }
+        left.extend(self.open_rules(uid));
+        left.extend(self.private_links(&is_own));
+        if self.scene.layout == Layout::Containers
+            && let Some(tables) = self.azure.gateway(&scene::gateway())
+            && tables["services"].get(uid.to_lowercase()).is_some()
+        {
+            left.push(format!("service {uid} of the Service Gateway"));
+        }
+        left
+    }
+
+    /// Security rules that still open an address that a Service had and nobody has now.
+    fn open_rules(&self, uid: &str) -> Vec<String> {
+        let Some(addresses) = self.ledger.opened.get(uid) else { return Vec::new() };
+        let mut closed: BTreeSet<&str> = addresses.iter().map(String::as_str).collect();
+        closed.remove(OTHER_ADDRESS);
+        closed.retain(|address| !self.is_anothers(uid, address));
+        let mut left = Vec::new();
+        let group = self.azure.shown_by_id(&scene::security_group());
+        for (name, rule) in group.iter().flat_map(|group| parts(group, "securityRules")) {
+            if is_theirs(&name) || name == OTHER_CLUSTERS {
+                continue;
+            }
+            let inside = &rule["properties"];
+            let many = inside["destinationAddressPrefixes"].as_array().into_iter().flatten();
+            let to = many.chain([&inside["destinationAddressPrefix"]]).filter_map(Value::as_str);
+            let open = to.filter(|address| closed.contains(address));
+            left.extend(open.map(|address| format!("security rule {name} to {address}")));
+        }
+        left
+    }
+
+    /// Whether an address is by now that of another Service: Azure gives addresses out again, and
+    /// several Services may share one.
+    fn is_anothers(&self, uid: &str, address: &str) -> bool {
+        let services = self.truth.services.iter();
+        let mut others = services.filter(|(other, s)| *other != uid && s.gone_at.is_none());
+        others.any(|(other, _)| self.ledger.opened.get(other).is_some_and(|a| a.contains(address)))
+            || self.azure.resources_of("Microsoft.Network/publicIPAddresses").iter().any(|ip| {
+                let name = ip["name"].as_str().unwrap_or("");
+                let owner = self.truth.owner_of(name.strip_prefix("kubernetes-").unwrap_or(name));
+                ip["properties"]["ipAddress"] == address && owner.is_some_and(|owner| owner != uid)
+            })
+    }
+
+    /// Private Link Services of ours that stand before a Service's frontends.
+    fn private_links(&self, is_own: &dyn Fn(&str) -> bool) -> Vec<String> {
+        let links = self.azure.resources_of("Microsoft.Network/privateLinkServices");
+        let before = |link: &Value| {
+            let all = link["properties"]["loadBalancerFrontendIpConfigurations"].as_array();
+            let ids = all.into_iter().flatten().filter_map(|frontend| frontend["id"].as_str());
+            ids.map(|id| id.rsplit('/').next().unwrap_or("")).any(is_own)
+        };
+        let ids = links.iter().filter(|link| before(link)).filter_map(|link| link["id"].as_str());
+        ids.filter(|id| !is_theirs(id.rsplit('/').next().unwrap_or("")))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// S4: until an egress gateway stands, and tells so itself, the marks of its Pods are all that
+    /// says whose its public IP is.
+    pub(super) fn check_pod_release(&mut self, pod: &Value) {
+        let marks = |pod: &Value| -> BTreeSet<String> {
+            let text = pod["metadata"]["annotations"][EGRESS_MARKS].as_str().unwrap_or("");
+            text.split(',').filter(|mark| !mark.is_empty()).map(str::to_owned).collect()
+        };
+        let pods = self.kubernetes.list("pods", None);
+        let others = pods.iter().filter(|other| other["metadata"]["uid"] != pod["metadata"]["uid"]);
+        let others = others.filter(|other| has_finalizer(other, POD_FINALIZER));
+        let held: BTreeSet<String> = others.flat_map(|other| marks(other)).collect();
+        let name = pod["metadata"]["name"].as_str().unwrap_or("");
+        for mark in marks(pod).difference(&held) {
+            count(&mut self.tally.checks, "S4");
+            let ip = scene::network(&format!("publicIPAddresses/{mark}-pip"));
+            let gateway = scene::network(&format!("natGateways/{mark}"));
+            let tables = self.azure.gateway(&scene::gateway());
+            let told = self.azure.shown_by_id(&gateway).is_some()
+                || tables.is_some_and(|tables| tables["services"].get(mark).is_some());
+            if self.azure.shown_by_id(&ip).is_some() && !told {
+                let text = format!("the finalizer of Pod {name} went, and nothing tells of {ip}");
+                self.fail("S4", text);
+                return;
+            }
+        }
+    }
+}
