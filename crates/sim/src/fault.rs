@@ -96,11 +96,13 @@ faults! {
     FinalizerStripped, "finalizer-stripped", "somebody removes a finalizer by hand";
     Vandal, "hand-deletes",
         "somebody deletes what of ours is in use, and edits public IPs and tables";
+    Slices, "slices-in-parts",
+        "a Service's endpoints in several slices, in two at a time or in none for a while";
 }
 
 /// Faults that came when there were seeds to keep. A seed of five draws one of them, and only where
 /// it drew others, so that all others of a seed stay as they were.
-pub const LATER: &[Fault] = &[Fault::Vandal];
+pub const LATER: &[Fault] = &[Fault::Vandal, Fault::Slices];
 
 impl Fault {
     /// The fault of a name.

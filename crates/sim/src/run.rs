@@ -270,6 +270,10 @@ impl Play {
                 self.stage.fail("L4", first.clone());
             }
         }
+        let astray = self.stage.astray();
+        if let Some(first) = astray.first().filter(|_| !self.company.stripped) {
+            self.stage.fail("L1", first.clone());
+        }
         self.stage.breach.is_none().then(|| self.stage.form())
     }
 

@@ -61,7 +61,7 @@ impl Profile {
             Self::Azure => fault < Fault::ApiThrottled || people,
             Self::Kubernetes => {
                 (Fault::ApiThrottled..Fault::CrashBefore).contains(&fault)
-                    || fault == Fault::FinalizerStripped
+                    || matches!(fault, Fault::FinalizerStripped | Fault::Slices)
             }
             Self::Crashes => process || fault == Fault::ConfigChanges,
             Self::Leaders => process || fault == Fault::TwoLeaders || fault == Fault::ApiDown,

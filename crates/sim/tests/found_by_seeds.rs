@@ -8,7 +8,9 @@ use model::Group;
 use model::report::State;
 use serde_json::json;
 use sim::Laboratory;
-use support::container::{fault, refusal, service_of, uid_of};
+use support::container::{
+    address_of, container_laboratory, fault, refusal, service_of, uid_of, web, web_name,
+};
 use support::*;
 
 const DAY_MS: u64 = 86_400_000;
@@ -344,4 +346,40 @@ fn delete_while_canceled(follower: Follower) {
     lab.azure.clear_faults();
     assert!(lab.settle(DAY_MS));
     assert!(!exists(&lab) && !leads_there(&mut lab));
+}
+
+#[test]
+fn an_address_made_anew_is_told_once_a_container_load_balancer_leads_there() {
+    let mut lab = container_laboratory(2);
+    create(&mut lab, web(0));
+    assert!(lab.settle(DAY_MS));
+    let (name, uid) = (web_name(0), uid_of(&lab, &web_name(0)));
+    let first = address_of(&lab, &name).expect("it is told");
+    // Somebody deletes the public IP, and before it what stands on it.
+    let balancer = network(&format!("loadBalancers/{uid}"));
+    let mut body = lab.azure.resource(&balancer).expect("it stands");
+    for collection in ["loadBalancingRules", "frontendIPConfigurations"] {
+        body["properties"][collection] = json!([]);
+    }
+    let now = lab.now_ms;
+    let ip = network(&format!("publicIPAddresses/{uid}-pip"));
+    for request in [Request::new("PUT", &balancer).with_body(body), Request::new("DELETE", &ip)] {
+        let answer = lab.azure.handle(request, now);
+        assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    }
+    lab.azure.clear_calls();
+    lab.azure.options_mut().lro_ms = 30_000;
+    let written = |lab: &Laboratory| {
+        let mut writes = lab.azure.calls().iter().filter(|c| c.is_write() && c.status < 300);
+        writes.any(|c| c.path.contains("loadBalancers"))
+    };
+    while !written(&lab) {
+        lab.pass(1_000);
+        let told = address_of(&lab, &name);
+        assert!(told.is_none_or(|told| told == first), "nothing leads to the new one yet");
+    }
+    let told = address_of(&lab, &name);
+    assert!(told.is_none_or(|told| told == first), "nor while the load balancer is being written");
+    assert!(lab.settle(DAY_MS));
+    assert!(address_of(&lab, &name).is_some_and(|told| told != first));
 }

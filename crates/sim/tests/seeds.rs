@@ -1,7 +1,7 @@
 //! A fixed set of seeds, and every seed that once failed.
 
 use sim::actor::ACTORS;
-use sim::fault::LATER;
+use sim::fault::{Fault, LATER};
 use sim::run::{Settings, Tracing, run};
 use sim::shrink::shrink;
 use sim::swarm::{PROFILES, Profile};
@@ -76,6 +76,13 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (20_016, Profile::Containers, "the same"),
 ];
 
+/// The same with faults that came later, and with which of them.
+const FAILED_LATER: &[(u64, &[Fault], &str)] = &[(
+    63_702,
+    &[Fault::Vandal, Fault::Slices],
+    "status told a new address before a container load balancer led there",
+)];
+
 fn holds(seed: u64, settings: &Settings) {
     let outcome = run(seed, settings);
     if let Some(breach) = outcome.breach {
@@ -102,6 +109,10 @@ fn what_was_mended_stays_mended() {
         let settings =
             Settings { profile: *profile, without: without.clone(), ..Settings::default() };
         holds(*seed, &settings);
+    }
+    for (seed, with, _) in FAILED_LATER {
+        let without = without.iter().copied().filter(|fault| !with.contains(fault)).collect();
+        holds(*seed, &Settings { without, ..Settings::default() });
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::draft::{Draft, Stance, Traces};
 use crate::kubernetes;
+use model::azure::FrontendAddress;
 use model::kubernetes::{GATEWAY_FINALIZER, Ingress, LoadBalancerType};
 use model::report::Wait;
 use model::{Family, ServiceUid};
@@ -41,9 +42,18 @@ pub(super) fn conclude(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid)
     }
 }
 
+/// Whether a load balancer leads from a Service's public IP to its Pods, and is not being changed.
+fn leads(draft: &Draft<'_>, name: &Arc<str>) -> bool {
+    let own = FrontendAddress::Public(draft.container_ip_id(name));
+    let idle = !draft.is_in_flight(&draft.policy.balancer_id(name));
+    idle && draft.container(name).is_some_and(|balancer| {
+        !balancer.rules.is_empty() && balancer.frontends.iter().any(|f| f.address == own)
+    })
+}
+
 fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Family) {
     let registered = draft.registered(name).is_some_and(|entry| !entry.pools.is_empty());
-    let stands = draft.container(name).is_some() && registered;
+    let stands = registered && leads(draft, name);
     let address = draft.container_ip(name).and_then(|ip| ip.address);
     let Some(case) = draft.cases.get_mut(uid) else { return };
     // Host names and addresses of the other family are somebody else's. Until all is done only

@@ -6,6 +6,7 @@ pub mod neighbour;
 pub mod node;
 pub mod operator;
 pub mod pod;
+pub mod slices;
 pub mod user;
 pub mod vandal;
 
@@ -43,10 +44,12 @@ pub enum Actor {
     Stripper,
     /// Somebody deletes what of ours is in use.
     Vandal,
+    /// Endpoints wander between slices.
+    Slices,
 }
 
 /// Every actor with its name.
-pub const ACTORS: [(Actor, &str); 10] = [
+pub const ACTORS: [(Actor, &str); 11] = [
     (Actor::User, "user"),
     (Actor::Node, "node"),
     (Actor::Pod, "pod"),
@@ -57,6 +60,7 @@ pub const ACTORS: [(Actor, &str); 10] = [
     (Actor::Killer, "killer"),
     (Actor::Stripper, "stripper"),
     (Actor::Vandal, "vandal"),
+    (Actor::Slices, "slices"),
 ];
 
 /// One move that will be made.
@@ -86,6 +90,8 @@ pub struct Company {
     /// Edits of others that still have to be made.
     pub(crate) theirs: BTreeMap<String, Option<Value>>,
     pub(crate) slots: u64,
+    /// What slices shall hold that nobody else fills.
+    pub(crate) parts: slices::Parts,
     /// Whether a finalizer was taken off by hand.
     pub stripped: bool,
 }
@@ -104,6 +110,7 @@ impl Company {
             namespaces: BTreeSet::from(["team".to_owned()]),
             theirs: BTreeMap::new(),
             slots: swarm.services,
+            parts: slices::Parts::default(),
             stripped: false,
         }
     }
@@ -133,6 +140,8 @@ impl Company {
                 Actor::Killer => share(Fault::CrashIdle, 1 + own.below(4)),
                 Actor::Stripper => share(Fault::FinalizerStripped, 1),
                 Actor::Vandal => share(Fault::Vandal, 1 + swarm.moves / 6),
+                Actor::Slices if pods => share(Fault::Slices, 2 + swarm.moves / 2),
+                Actor::Slices => 0,
             };
             for number in 0..moves {
                 // The first Services come early, or little would happen.
@@ -171,6 +180,7 @@ impl Company {
             Actor::Killer => self.kill(&mut random, stage),
             Actor::Stripper => self.strip(&mut random, stage),
             Actor::Vandal => self.vandal(&mut random, stage),
+            Actor::Slices => self.part(&mut random, stage),
         };
         count(&mut stage.tally.moves, what);
         stage.tally.steps += 1;
@@ -201,6 +211,7 @@ impl Company {
         self.tend_nodes(stage);
         self.tend_pods(stage);
         self.tend_theirs(stage);
+        self.tend_slices(stage);
         stage.follow();
     }
 
@@ -214,6 +225,7 @@ impl Company {
         self.services.keys().all(|(namespace, name)| lives("services", namespace, name))
             && self.pods.keys().all(|name| lives("pods", "default", name))
             && self.theirs.is_empty()
+            && self.is_parted()
     }
 }
 
