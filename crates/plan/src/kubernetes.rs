@@ -32,9 +32,9 @@ pub(crate) fn is_claimed(policy: &Policy, service: &Service) -> bool {
     finalizers(policy).iter().all(|f| service.has_finalizer(f))
 }
 
-/// Whether a public IP may be made on account of these Services: one of them is certain to carry its
-/// finalizers, for nothing would say later whose address that is. Where another process may have
-/// taken them off, they are written again first.
+/// Whether a public IP may be made on account of these Services: one of them is certain to carry
+/// its finalizers, for nothing would say later whose address that is. Where another process may
+/// have taken them off, they are written again first.
 pub(crate) fn may_make_ip<'u>(
     draft: &mut Draft<'_>,
     causes: impl Iterator<Item = &'u ServiceUid> + Clone,
@@ -60,8 +60,8 @@ pub(crate) fn addresses(service: &Service, list: Vec<Ingress>) -> KubernetesWrit
     KubernetesWrite { object: object(service), edit }
 }
 
-/// Asks for the finalizers of every Service that wants a load balancer and has none yet, or has them
-/// only as far as is seen.
+/// Asks for the finalizers of every Service that wants a load balancer and has none yet, or has
+/// them only as far as is seen.
 pub(crate) fn claim(draft: &mut Draft<'_>) {
     let mut writes = Vec::new();
     for case in draft.cases.values() {
