@@ -367,6 +367,27 @@ fn who_takes_over_plans_on_no_table_that_was_read_before() {
 }
 
 #[test]
+fn who_takes_over_doubts_lists_about_the_gateways_of_marked_pods() {
+    let mut run = Run::new();
+    let pod = json!({"metadata": {"name": "p", "namespace": "default", "uid": "pod",
+        "resourceVersion": "1", "finalizers": [model::kubernetes::POD_FINALIZER],
+        "labels": {"kubernetes.azure.com/service-egress-gateway": "team"},
+        "annotations": {model::kubernetes::EGRESS_MARKS: "team"}}, "status": {"phase": "Running"}});
+    let mut interner = observe::Interner::default();
+    let pod = observe::kubernetes::pod_from_value(&pod, &mut interner).expect("a Pod");
+    let (leadership, team) = (Leadership::Lost, ServiceUid::new("team"));
+    run.controller = Controller::new(policy(), Options { leadership, ..Options::default() });
+    run.drive(vec![Event::Kubernetes(Fact::Pod(pod))]);
+    // Lists have been read since it came.
+    run.controller.world.inherited.clear();
+    run.controller.step([Event::Leadership(Leadership::Held)], run.now_ms);
+    assert!(
+        run.controller.world.inherited.contains(&team),
+        "its public IP may have just been made"
+    );
+}
+
+#[test]
 fn a_table_that_is_read_after_a_write_is_not_waited_for_by_waking() {
     let mut run = Run::new();
     run.go(cluster());
