@@ -5,7 +5,7 @@ use super::registry::Registry;
 use super::{names, obstacles, public_ip, until};
 use crate::difftracker::{DiffTracker, hosted, is_alive};
 use crate::draft::Draft;
-use model::azure::{NatGateway, Provisioning, Rest, Sku};
+use model::azure::{NatGateway, Provisioning, PublicIp, Rest, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService};
 use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod};
 use model::plan::{Action, Change, Resource};
@@ -185,12 +185,14 @@ impl Gateway {
         let foreign_nat = self.nat.as_ref().is_some_and(|nat| {
             nat.gateway.as_ref() != Some(&draft.policy.gateway_id()) && self.entry.is_none()
         });
+        // A list from before the NAT gateway was deleted shows it as the user still.
+        let used = |ip: &PublicIp| ip.user.as_ref().is_some_and(|user| *user != self.id);
         let foreign_ip = self.nat.is_none()
             && !self.is_in_flight(draft)
             && self.ips.iter().any(|(id, family)| {
-                draft.public_ip(id).is_some_and(|ip| {
-                    ip.sku != Sku::StandardV2 || ip.family != *family || ip.user.is_some()
-                })
+                draft
+                    .public_ip(id)
+                    .is_some_and(|ip| ip.sku != Sku::StandardV2 || ip.family != *family || used(ip))
             });
         let inbound = self.entry.as_ref().is_some_and(|e| e.direction != Direction::Outbound);
         inbound || foreign_nat || (foreign_ip && self.entry.is_none())

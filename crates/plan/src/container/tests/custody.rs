@@ -7,6 +7,7 @@ use model::kubernetes::{
 use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Plan};
 use model::report::Wait;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Service 1 with our finalizers, as a process finds it that has just been given the right to
 /// write.
@@ -80,4 +81,28 @@ fn a_pod_is_claimed_again_before_its_gateway_is_made() {
     stage.edit_pod(2, |pod| pod.custody = Custody::Inherited);
     let (plan, _) = stage.plan();
     assert!(plan.is_empty(), "{plan:#?}");
+}
+
+/// Somebody deleted the NAT gateway and its registration; the list of public IPs is from before.
+#[test]
+fn a_public_ip_that_names_a_nat_gateway_which_has_gone_is_nobody_elses() {
+    let mut stage = Stage::new();
+    stage.put_pod(marked(1, Custody::Own));
+    stage.settle();
+    let nat = stage.nats().keys().next().expect("it has one").clone();
+    let azure = &mut stage.world.azure;
+    azure.nat_gateways.known_mut().expect("read").clear();
+    azure.gateway_services.known_mut().expect("read").clear();
+    azure.gateway_locations = model::world::Fact::Known(Arc::default());
+    let ips = azure.public_ips.get_mut(&stage.policy.group).and_then(|all| all.known_mut());
+    for ip in ips.expect("read").values_mut() {
+        Arc::make_mut(ip).user = Some(nat.clone());
+    }
+    let (plan, report) = stage.plan();
+    let lets_go = |write: &KubernetesWrite| {
+        let Edit::Finalizers { purpose, .. } = &write.edit else { return false };
+        *purpose == FinalizerPurpose::Release
+    };
+    assert!(!plan.writes.iter().any(lets_go), "{plan:#?}");
+    assert!(report.pods.is_empty(), "{:?}", report.pods);
 }
