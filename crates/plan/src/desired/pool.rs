@@ -123,6 +123,22 @@ fn ensure_one(
     Vec::new()
 }
 
+/// Pools that are named as a Service's own is, and to which no rule led: somebody took the rules
+/// away by hand, and nothing else says whose they are.
+fn orphans(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<String> {
+    let led: BTreeSet<String> =
+        balancer.rules.iter().filter_map(|rule| Some(rule.pool.as_ref()?.folded())).collect();
+    let ids = balancer.pools.iter().map(|p| balancer.id.child("backendAddressPools", &p.name));
+    let mut idle = ids.filter(|id| !led.contains(&id.folded())).peekable();
+    if idle.peek().is_none() {
+        return Vec::new();
+    }
+    let services = draft.by_name.keys();
+    let names = services.flat_map(|s| Family::ALL.map(|family| name::local_pool(s, family)));
+    let names: BTreeSet<String> = names.map(|name| name.to_lowercase()).collect();
+    idle.filter(|id| names.contains(&id.name().to_lowercase())).map(|id| id.folded()).collect()
+}
+
 /// Takes out the pools that Services had to themselves and that no rule leads to any more.
 pub(crate) fn drop_unused(draft: &Draft<'_>, before: &LoadBalancer, after: &mut LoadBalancer) {
     let several = matches!(draft.policy.layout, Layout::Several(_));
@@ -145,6 +161,9 @@ pub(crate) fn drop_unused(draft: &Draft<'_>, before: &LoadBalancer, after: &mut 
         {
             unused.insert(pool.folded());
         }
+    }
+    if several {
+        unused.extend(orphans(draft, before));
     }
     for rule in &after.rules {
         if let Some(pool) = &rule.pool {

@@ -24,7 +24,7 @@ impl Stage {
         let gone: BTreeSet<String> =
             gone.filter_map(|row| row["service"]["name"].as_str()).map(str::to_lowercase).collect();
         let writer = (write.sent.process, write.sent.epoch);
-        if gone.is_empty() || self.ledger.tables_by != Some(writer) {
+        if gone.is_empty() || self.ledger.tables_by != Some(writer) || self.hands_are_near() {
             return;
         }
         count(&mut self.tally.checks, "S4");
@@ -79,7 +79,7 @@ impl Stage {
         is: &BTreeSet<Entry>,
     ) {
         // Nothing fences off the late write of who led before: what it makes has to go again.
-        let late = sent.term < self.lease.term;
+        let late = sent.term < self.lease.term || self.hands_are_near();
         let rows = after["services"].as_object().into_iter().flatten().filter(|_| !late);
         let fresh =
             rows.map(|(name, _)| name).filter(|name| before["services"].get(name).is_none());
