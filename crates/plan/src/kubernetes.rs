@@ -120,7 +120,9 @@ fn address(
     let complete = standing.len() == intent.families.len();
     // What rules still lead to is in the status until they do not: nothing else would say, after
     // the frontend has gone, that they are ours.
-    let unread = draft.needs.contains(&Need::SecurityGroup);
+    let group = draft.world.azure.security_group.known().and_then(Option::as_ref);
+    let unread = draft.needs.contains(&Need::SecurityGroup)
+        || group.is_some_and(|group| group.provisioning == Provisioning::Busy);
     // What is known of a resource that is being written for it is about to be otherwise, also
     // where nothing is left to change because its owner went back to an earlier wish.
     let sent = draft.world.in_flight.iter().filter(|(_, f)| f.causes.contains(&intent.uid));
@@ -146,8 +148,8 @@ fn address(
     }
 }
 
-/// What an address that is not in the status yet leads through and Azure is still changing, on
-/// account of a write of which nobody awaits the end any more. Until it has ended the resource
+/// What an address that is not in the status yet, or is about to leave it, leads through and Azure
+/// is still changing, on account of a write of which nobody awaits the end any more. Until it has ended the resource
 /// shows what was asked for, and an operation that is canceled puts back what was there before.
 fn unsure(
     draft: &Draft<'_>,
@@ -156,8 +158,8 @@ fn unsure(
     addresses: &[Arc<str>],
 ) -> Vec<Wait> {
     let told = &draft.cases[&intent.uid].service.ingress;
-    let is_told = |address: &Arc<str>| told.iter().any(|i| i.ip.as_ref() == Some(address));
-    if addresses.iter().all(is_told) {
+    let told: BTreeSet<&Arc<str>> = told.iter().filter_map(|i| i.ip.as_ref()).collect();
+    if told == addresses.iter().collect() {
         return Vec::new();
     }
     let seats = placement.balancers.iter().filter(|(_, seats)| seats.has(&intent.uid));

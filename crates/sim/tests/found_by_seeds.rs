@@ -215,6 +215,37 @@ fn an_address_is_not_told_while_an_operation_that_nobody_follows_may_still_be_ca
 }
 
 #[test]
+fn an_address_stays_told_while_the_rule_that_was_taken_away_may_come_back() {
+    let mut lab = laboratory(&json!({}));
+    let mut web = service(0);
+    web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip"});
+    create(&mut lab, web);
+    assert!(lab.settle(DAY_MS));
+    assert!(group(&lab).contains(BROUGHT));
+    // It moves; what closes the old address is canceled in the end, which nobody awaits.
+    let code = "CanceledAndSupersededDueToAnotherOperation".to_owned();
+    let canceled = Fault::new(FaultKind::OperationCanceled { code }).on_method("PUT");
+    lab.azure.add_fault(canceled.on_path("networkSecurityGroups/nsg$").expect("it parses"));
+    lab.azure.clear_calls();
+    name_ip(&mut lab, &json!(null));
+    lab.azure.options_mut().lro_ms = 0;
+    let closes = |lab: &Laboratory| !group(lab).contains(BROUGHT);
+    while !closes(&lab) {
+        lab.azure.options_mut().lro_ms = 60_000;
+        lab.pass(100);
+    }
+    lab.restart();
+    lab.azure.options_mut().lro_ms = 0;
+    lab.pass(30_000);
+    let told = service_of(&lab, "web-0000").expect("it is there")["status"].to_string();
+    assert!(told.contains(BROUGHT), "nothing else says whose rule comes back: {told}");
+    assert!(lab.settle(DAY_MS));
+    lab.pass(2 * INTERVAL_MS);
+    assert!(lab.settle(DAY_MS));
+    assert!(closes(&lab), "{}", group(&lab));
+}
+
+#[test]
 fn a_gone_nodes_address_is_closed_although_azure_lost_the_pool_that_held_it() {
     let mut lab = laboratory(&json!({}));
     let mut web = service(0);
