@@ -55,6 +55,10 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
     let registered = draft.registered(name).is_some_and(|entry| !entry.pools.is_empty());
     let stands = registered && leads(draft, name);
     let address = draft.container_ip(name).and_then(|ip| ip.address);
+    let balancer = draft.policy.balancer_id(name);
+    let busy = draft.is_in_flight(&balancer);
+    // Lists need not show yet what another process has just made.
+    let unsure = address.is_none() && draft.world.inherited.contains(uid);
     let Some(case) = draft.cases.get_mut(uid) else { return };
     // Host names and addresses of the other family are somebody else's. Until all is done only
     // an address that no longer is ours goes.
@@ -63,7 +67,7 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         .ingress
         .iter()
         .filter(|entry| match entry.ip.as_deref().map(str::parse::<IpAddr>) {
-            Some(Ok(ip)) => Family::of(ip) != family || Some(ip) == address,
+            Some(Ok(ip)) => unsure || Family::of(ip) != family || Some(ip) == address,
             Some(Err(_)) => false,
             None => entry.hostname.is_some(),
         })
@@ -74,6 +78,9 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         if !list.iter().any(|entry| entry.ip.as_deref() == Some(text.as_str())) {
             list.push(Ingress { ip: Some(Arc::from(text)), hostname: None });
         }
+    } else if busy {
+        // It is told when that write has ended, whatever comes of it.
+        case.waits.insert(Wait::Writing(balancer));
     }
     if list != case.service.ingress {
         case.waits.insert(Wait::Status);

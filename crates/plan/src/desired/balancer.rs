@@ -399,6 +399,12 @@ fn is_shell(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
         && balancer.foreign.is_empty()
 }
 
+/// Whether the last parts of ours go, after somebody has taken the frontends away.
+fn lays_bare(before: &LoadBalancer, after: &LoadBalancer) -> bool {
+    let parts = |b: &LoadBalancer| b.pools.len() + b.rules.len() + b.probes.len();
+    parts(before) > 0 && parts(after) == 0 && after.foreign.is_empty()
+}
+
 /// Services whose parts differ between two bodies.
 fn causes(
     draft: &Draft<'_>,
@@ -459,8 +465,8 @@ fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Bui
         }
         return;
     };
-    let emptied =
-        after.frontends.is_empty() && (!before.frontends.is_empty() || is_shell(draft, &before));
+    let emptied = after.frontends.is_empty()
+        && (!before.frontends.is_empty() || is_shell(draft, &before) || lays_bare(&before, &after));
     let keeps = pool::is_preconfigured(draft, seats.exposure) || !after.foreign.is_empty();
     if emptied && !keeps && coming.is_empty() {
         if pool::is_awaited(draft, &before) {

@@ -66,7 +66,10 @@ impl Stage {
         let lately = sent.at_ms + 5_000 < self.now_ms;
         // What was on its way when its process died was true then; the next one may be further.
         let outlived = self.processes[sent.process].epoch != sent.epoch;
-        if self.hands_are_near() || lately || outlived {
+        // Who stood still has not seen what people did meanwhile.
+        let asleep = self.processes[sent.process].paused_until + 5_000 > self.now_ms
+            && self.hands_were_near();
+        if self.hands_are_near() || lately || outlived || asleep {
             return;
         }
         let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();

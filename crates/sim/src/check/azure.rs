@@ -262,6 +262,12 @@ impl Stage {
         owner.map(str::to_owned)
     }
 
+    /// Whether people have had their hands in Azure since the longest time that a process stands
+    /// still.
+    pub(crate) fn hands_were_near(&self) -> bool {
+        self.ledger.hands_ms.is_some_and(|at| at + HANDS_MS + 300_000 > self.now_ms)
+    }
+
     /// Whether people have had their hands in Azure lately.
     pub(crate) fn hands_are_near(&self) -> bool {
         self.ledger.hands_ms.is_some_and(|at| at + HANDS_MS > self.now_ms)

@@ -63,7 +63,8 @@ impl Stage {
                     let down = inside["adminState"] == "Down";
                     let going = self.truth.leaving.get(address);
                     let going = going.is_some_and(|leaving| leaving.stay == Stay::There);
-                    if down != going && (down || !self.truth.members.contains_key(address)) {
+                    let member = self.truth.members.contains_key(address);
+                    if (down && !going && member) || (!down && going && !member) {
                         let what = if down { "takes no" } else { "still takes" };
                         return Some(format!("{address} of pool {name} {what} new connections"));
                     }

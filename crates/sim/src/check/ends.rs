@@ -137,15 +137,11 @@ fn idle(resources: &[Arc<Value>]) -> Vec<String> {
     idle.map(|r| text(&r["id"]).to_lowercase()).collect()
 }
 
-/// Takes out what our pools of a load balancer hold.
-fn empty_pools(balancer: &mut Value) {
+/// Takes out our pools of a load balancer: whether one was ever made there depends on when.
+fn drop_pools(balancer: &mut Value) {
     let pools = balancer.pointer_mut("/properties/backendaddresspools");
-    for pool in pools.and_then(Value::as_array_mut).into_iter().flatten() {
-        let ours = !is_theirs(text(&pool["name"]));
-        let inside = pool.get_mut("properties").and_then(Value::as_object_mut);
-        if let Some(inside) = inside.filter(|_| ours) {
-            inside.shift_remove("loadbalancerbackendaddresses");
-        }
+    if let Some(pools) = pools.and_then(Value::as_array_mut) {
+        pools.retain(|pool| is_theirs(text(&pool["name"])));
     }
 }
 
@@ -200,7 +196,7 @@ impl Stage {
                     tidied = pools_of(&tidied, &idle);
                 }
                 if idle.contains(&id.to_lowercase()) {
-                    empty_pools(&mut tidied);
+                    drop_pools(&mut tidied);
                 }
                 if self.scene.layout == Layout::Several {
                     drop_rules_to_nodes(&mut tidied);
