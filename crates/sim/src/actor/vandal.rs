@@ -160,7 +160,14 @@ impl Company {
                 "drop all security rules of ours"
             }
             _ => {
-                let all = ours(stage, BALANCERS);
+                let mut all = ours(stage, BALANCERS);
+                // Of a brought address nothing but a status tells that we opened it:
+                // docs/simulation.md.
+                let brought = |id: &String| {
+                    let balancer = stage.azure.shown_by_id(id);
+                    balancer.is_some_and(|b| b.to_string().contains("/publicIPAddresses/byo-pip"))
+                };
+                all.retain(|id| !brought(id));
                 if let Some(id) = random.choose(&all) {
                     let kept = |name: &str| is_theirs(name);
                     edit(stage, &id.clone(), |balancer| {
