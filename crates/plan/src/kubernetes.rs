@@ -149,8 +149,9 @@ fn address(
 }
 
 /// What an address that is not in the status yet, or is about to leave it, leads through and Azure
-/// is still changing, on account of a write of which nobody awaits the end any more. Until it has ended the resource
-/// shows what was asked for, and an operation that is canceled puts back what was there before.
+/// is still changing, on account of a write of which nobody awaits the end any more. Until it has
+/// ended the resource shows what was asked for, and an operation that is canceled puts back what
+/// was there before.
 fn unsure(
     draft: &Draft<'_>,
     placement: &Placement,

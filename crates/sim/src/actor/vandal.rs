@@ -1,6 +1,7 @@
 //! Somebody in the portal who deletes what of ours is in use, and edits what load balancers are
 //! made of beside themselves. Azure refuses to delete what others refer to, so that goes first.
 
+use super::operator::is_on_brought;
 use super::{Company, neighbour};
 use crate::check::form::parts;
 use crate::fault::Fault;
@@ -161,13 +162,7 @@ impl Company {
             }
             _ => {
                 let mut all = ours(stage, BALANCERS);
-                // Of a brought address nothing but a status tells that we opened it:
-                // docs/simulation.md.
-                let brought = |id: &String| {
-                    let balancer = stage.azure.shown_by_id(id);
-                    balancer.is_some_and(|b| b.to_string().contains("/publicIPAddresses/byo-pip"))
-                };
-                all.retain(|id| !brought(id));
+                all.retain(|id| !is_on_brought(stage, id));
                 if let Some(id) = random.choose(&all) {
                     let kept = |name: &str| is_theirs(name);
                     edit(stage, &id.clone(), |balancer| {
