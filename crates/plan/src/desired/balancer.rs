@@ -3,7 +3,7 @@
 use super::frontend::{self, Place, Wanted};
 use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
-use super::{bridge, contest, limit, pool, rule, security_group, tags};
+use super::{bridge, contest, limit, pool, rule, security_group, shell, tags};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{Intent, SHARED_PROBE};
 use crate::name;
@@ -389,22 +389,6 @@ fn drop_unused_shared_probe(balancer: &mut LoadBalancer) {
     }
 }
 
-/// Whether nothing but our own pools is left on a load balancer: a write that was cut short.
-fn is_shell(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
-    let policy = draft.policy;
-    let ours = Family::ALL.map(|f| [name::pool(&policy.cluster, f), bridge::name(policy, f)]);
-    let ours = ours.as_flattened();
-    !balancer.pools.is_empty()
-        && balancer.pools.iter().all(|p| ours.iter().any(|name| same(name, &p.name)))
-        && balancer.foreign.is_empty()
-}
-
-/// Whether the last parts of ours go, after somebody has taken the frontends away.
-fn lays_bare(before: &LoadBalancer, after: &LoadBalancer) -> bool {
-    let parts = |b: &LoadBalancer| b.pools.len() + b.rules.len() + b.probes.len();
-    parts(before) > 0 && parts(after) == 0 && after.foreign.is_empty()
-}
-
 /// Services whose parts differ between two bodies.
 fn causes(
     draft: &Draft<'_>,
@@ -466,7 +450,9 @@ fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Bui
         return;
     };
     let emptied = after.frontends.is_empty()
-        && (!before.frontends.is_empty() || is_shell(draft, &before) || lays_bare(&before, &after));
+        && (!before.frontends.is_empty()
+            || shell::is_shell(draft, &before)
+            || shell::lays_bare(&before, &after));
     let keeps = pool::is_preconfigured(draft, seats.exposure) || !after.foreign.is_empty();
     if emptied && !keeps && coming.is_empty() {
         if pool::is_awaited(draft, &before) {
