@@ -75,16 +75,8 @@ fn watch_line(line: &[u8]) {
 
 /// Each kind's reader in production: a fact, the same each time, or a reason.
 fn read_object(object: &str) {
-    let kinds = [
-        Kind::Services,
-        Kind::Nodes,
-        Kind::EndpointSlices,
-        Kind::Pods,
-        Kind::GatedPods,
-        Kind::Namespaces,
-    ];
     let settings = SourceSettings { classes: BTreeSet::new(), group: Group::new("rg") };
-    for source in sources(&kinds, &settings) {
+    for source in sources(&Kind::ALL, &settings) {
         for change in [Change::Present, Change::Gone] {
             let first = (source.read)(change, object);
             assert_eq!(first, (source.read)(change, object));

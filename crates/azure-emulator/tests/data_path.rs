@@ -218,6 +218,17 @@ async fn reached(at: SocketAddr) -> Vec<u8> {
     found
 }
 
+/// Twenty connections, each with the node that answered on it.
+async fn twenty(at: SocketAddr) -> Vec<(TcpStream, u8)> {
+    let mut all = Vec::new();
+    for _ in 0..20 {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let node = say(&mut stream, "x").await.unwrap();
+        all.push((stream, node));
+    }
+    all
+}
+
 #[tokio::test]
 async fn tcp_by_health_and_admin_state() {
     let mut field = Field::new("Tcp", 20).await;
@@ -227,12 +238,7 @@ async fn tcp_by_health_and_admin_state() {
     assert_eq!(reached(at).await, [1, 2]);
 
     // Down: established connections live on, new ones go elsewhere.
-    let mut old = Vec::new();
-    for _ in 0..20 {
-        let mut stream = TcpStream::connect(at).await.unwrap();
-        let node = say(&mut stream, "x").await.unwrap();
-        old.push((stream, node));
-    }
+    let mut old = twenty(at).await;
     assert!(old.iter().any(|(_, node)| *node == 1));
     field.set(&["Down", "None"]);
     field.open(&[false, true]).await;
@@ -325,12 +331,7 @@ async fn a_floating_address_arrives_where_the_node_has_it() {
     field.wire.place(hosts).unwrap();
     let at = field.open(&[true, true]).await;
     assert_eq!(reached(at).await, [1, 9]);
-    let mut old = Vec::new();
-    for _ in 0..20 {
-        let mut stream = TcpStream::connect(at).await.unwrap();
-        let node = say(&mut stream, "x").await.unwrap();
-        old.push((stream, node));
-    }
+    let mut old = twenty(at).await;
     field.rule["enableFloatingIP"] = json!(false);
     field.write();
     // Who was forwarded with the address is so no longer.

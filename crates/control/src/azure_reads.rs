@@ -6,7 +6,6 @@ use crate::budget::limit::limits_of;
 use crate::controller::{Caller, Controller};
 use crate::effect::NoticeKind;
 use crate::event::Leadership;
-use crate::gateway::Inheritance;
 use crate::keep;
 use crate::lists::{Coming, LeftOut};
 use arm::error::{ArmError, ErrorKind};
@@ -14,7 +13,7 @@ use arm::page::{PageStep, Pages};
 use arm::{Answer, Request};
 use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Sku};
 use model::world::Need;
-use model::{Group, ResourceId, ServiceUid};
+use model::{Group, ResourceId};
 use observe::Applied;
 use observe::azure::Gathering;
 use std::collections::BTreeSet;
@@ -350,21 +349,6 @@ impl Controller {
             .map(|(group, _)| group.clone())
             .collect();
         groups.into_iter().for_each(|group| self.read_now(Need::PublicIps(group)));
-    }
-
-    /// A Service that was another process's: it is let go only after lists that are certain to
-    /// show what that process wrote.
-    pub(crate) fn inherit(&mut self, uid: &ServiceUid, now_ms: u64) {
-        self.world.inherited.insert(uid.clone());
-        self.ripening = Ripening::Until(now_ms + LIST_LAG_MS);
-    }
-
-    /// Every Service may have been another process's meanwhile.
-    pub(crate) fn inherit_all(&mut self, now_ms: u64) {
-        let uids: Vec<ServiceUid> = self.world.kubernetes.services.keys().cloned().collect();
-        uids.iter().for_each(|uid| self.inherit(uid, now_ms));
-        self.lose_custody();
-        self.inheritance = Inheritance::Open;
     }
 
     /// Reads the lists again when their time has come; lets go of the wait once they are read.

@@ -306,7 +306,7 @@ impl Controller {
                 if leadership == Leadership::Held && self.leadership == Leadership::Lost {
                     // Somebody else may have written meanwhile.
                     self.reread_everything();
-                    self.take_over_tables(now_ms);
+                    self.take_over_tables();
                     self.inherit_all(now_ms);
                 }
                 if leadership == Leadership::Lost {

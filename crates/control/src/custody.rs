@@ -1,15 +1,47 @@
-//! Whether an object that shows our finalizer is certain to be there still.
+//! What another process may have done with objects that show our finalizer.
 //!
 //! A watch may lag, and the process that could write before this one may have let the object go in
-//! the meantime. An answer to a write of ours says that it is there: a write names its UID.
+//! the meantime: an answer to a write of ours says that it is there, for a write names its UID. And
+//! lists may be older than what that process wrote for it.
 
+use crate::azure_reads::{LIST_LAG_MS, Ripening};
 use crate::controller::Controller;
+use crate::gateway::Inheritance;
+use model::ServiceUid;
 use model::kubernetes::{Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service};
 use model::plan::Object;
 use observe::KubernetesFact;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Controller {
+    /// A Service that was another process's: it is let go only after lists that are certain to
+    /// show what that process wrote.
+    pub(crate) fn inherit(&mut self, uid: &ServiceUid, now_ms: u64) {
+        self.world.inherited.insert(uid.clone());
+        self.ripening = Ripening::Until(now_ms + LIST_LAG_MS);
+    }
+
+    /// The right to write was another process's until now: every Service may have been its own, and
+    /// so may every egress gateway that a Pod is marked for.
+    pub(crate) fn inherit_all(&mut self, now_ms: u64) {
+        let held = &self.world.kubernetes;
+        let marks = held.pods.values().flat_map(|pod| &pod.marks).map(ServiceUid::new);
+        let uids: BTreeSet<ServiceUid> = held.services.keys().cloned().chain(marks).collect();
+        uids.iter().for_each(|uid| self.inherit(uid, now_ms));
+        self.inheritance = Inheritance::Open;
+        self.objects.values_mut().for_each(|lane| lane.outlived = true);
+        let held = &mut self.world.kubernetes;
+        held.services
+            .values_mut()
+            .filter(|service| service.custody == Custody::Own && is_ours(service))
+            .for_each(|service| Arc::make_mut(service).custody = Custody::Inherited);
+        held.pods
+            .values_mut()
+            .filter(|pod| pod.custody == Custody::Own && is_marked(pod))
+            .for_each(|pod| Arc::make_mut(pod).custody = Custody::Inherited);
+    }
+
     /// What is known of an object holds for its next version; one that had our finalizer before
     /// this process ever saw it got it from another.
     pub(crate) fn keep_custody(&self, fact: &mut KubernetesFact) {
@@ -27,23 +59,6 @@ impl Controller {
         }
     }
 
-    /// The right to write was another process's until now.
-    pub(crate) fn lose_custody(&mut self) {
-        self.objects.values_mut().for_each(|lane| lane.outlived = true);
-        let held = &mut self.world.kubernetes;
-        for service in held.services.values_mut().filter(|service| is_ours(service)) {
-            if service.custody == Custody::Own {
-                let custody = Custody::Inherited;
-                *service = Arc::new(Service { custody, ..Service::clone(service) });
-            }
-        }
-        for pod in held.pods.values_mut().filter(|pod| is_marked(pod)) {
-            if pod.custody == Custody::Own {
-                *pod = Arc::new(Pod { custody: Custody::Inherited, ..Pod::clone(pod) });
-            }
-        }
-    }
-
     /// A write to the object was answered: it is there, and nobody else can let it go.
     pub(crate) fn confirm(&mut self, object: &Object) {
         if self.objects.get(object).is_some_and(|lane| lane.outlived) {
@@ -53,16 +68,14 @@ impl Controller {
         match object {
             Object::Service { uid, .. } => {
                 let service = held.services.get_mut(uid);
-                let inherited = service.filter(|service| service.custody == Custody::Inherited);
-                if let Some(service) = inherited {
-                    let custody = Custody::Own;
-                    *service = Arc::new(Service { custody, ..Service::clone(service) });
+                if let Some(service) = service.filter(|s| s.custody == Custody::Inherited) {
+                    Arc::make_mut(service).custody = Custody::Own;
                 }
             }
             Object::Pod { name, uid } => {
                 let pod = held.pods.get_mut(name).filter(|pod| pod.uid == *uid);
                 if let Some(pod) = pod.filter(|pod| pod.custody == Custody::Inherited) {
-                    *pod = Arc::new(Pod { custody: Custody::Own, ..Pod::clone(pod) });
+                    Arc::make_mut(pod).custody = Custody::Own;
                 }
             }
         }

@@ -79,15 +79,11 @@ impl Controller {
 
     /// Who led before may have written the tables since they were read, or between the reads of
     /// the two, and no ETag would tell: nothing is planned on them until they have been read anew.
-    /// And it may have just made what Pods are marked for.
-    pub(crate) fn take_over_tables(&mut self, now_ms: u64) {
+    pub(crate) fn take_over_tables(&mut self) {
         if self.policy.layout == Layout::PerService {
             self.abandon_read(&Need::GatewayServices);
             self.abandon_read(&Need::GatewayLocations);
             self.forget_tables();
-            let marks = self.world.kubernetes.pods.values().flat_map(|pod| &pod.marks);
-            let gateways: BTreeSet<ServiceUid> = marks.map(ServiceUid::new).collect();
-            gateways.iter().for_each(|gateway| self.inherit(gateway, now_ms));
         }
     }
 

@@ -71,8 +71,8 @@ impl Controller {
         });
         // What we wrote ourselves is known better than by pages: of two, the last counts.
         let held = keep::hold(&self.world.azure, need, paged.chain(ids));
-        for (id, lane) in self.lanes.iter_mut().filter(|(id, _)| held.contains_key(id)) {
-            lane.overruled |= lane.work.is_some() && keep::covers(need, id);
+        for (_, lane) in self.lanes.iter_mut().filter(|(id, _)| held.contains_key(id)) {
+            lane.overruled |= lane.work.is_some();
         }
         let read = gathering.finish(&mut self.world.azure, need);
         let resources = keep::restore(&mut self.world.azure, need, held);

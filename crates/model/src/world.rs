@@ -125,6 +125,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Services,
+        Self::Nodes,
+        Self::EndpointSlices,
+        Self::Pods,
+        Self::GatedPods,
+        Self::Namespaces,
+    ];
+
     /// The kinds without which container load balancers cannot be planned.
     pub const CONTAINER: [Self; 5] =
         [Self::Services, Self::Nodes, Self::EndpointSlices, Self::Pods, Self::GatedPods];

@@ -1,38 +1,11 @@
 //! The faults, one name each: for the draw of a seed, for the count of what was met, and for
 //! `--without`.
 
-macro_rules! faults {
-    ($($fault:ident, $name:literal, $what:literal;)*) => {
-        /// Something that goes wrong, or somebody who makes it so.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Fault {
-            $(#[doc = $what] $fault,)*
-        }
-
-        /// Every fault.
-        pub const FAULTS: &[Fault] = &[$(Fault::$fault,)*];
-
-        impl Fault {
-            /// Its name on the command line and in counts.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$fault => $name,)*
-                }
-            }
-
-            /// What it is, in a few words.
-            #[must_use]
-            pub fn what(self) -> &'static str {
-                match self {
-                    $(Self::$fault => $what,)*
-                }
-            }
-        }
-    };
-}
-
-faults! {
+named! {
+    /// Something that goes wrong, or somebody who makes it so.
+    pub enum Fault;
+    /// Every fault.
+    pub const FAULTS;
     QuotaWithHeader, "quota-429-with-retry-after", "429 for a quota, with `Retry-After`";
     QuotaWithoutHeader, "quota-429-without-retry-after", "429 for a quota, without `Retry-After`";
     QuotaInBody, "quota-429-seconds-in-body", "429 that says the seconds only in its message";

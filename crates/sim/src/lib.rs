@@ -1,5 +1,8 @@
 //! One thread, one clock: the production controller between both emulators' cores.
 
+#[macro_use]
+mod named;
+
 pub mod actor;
 pub mod bench;
 pub mod canary;

@@ -166,6 +166,15 @@ impl Drawn {
         drawn.copied().unwrap_or(0)
     }
 
+    /// The first of these faults that befalls, unless it is muted.
+    fn first(&mut self, faults: &[Fault], random: fn(&mut Self) -> &mut Random) -> Option<Fault> {
+        let fault = faults.iter().copied().find(|fault| {
+            let strength = self.strength(*fault);
+            strength > 0 && random(self).permille(strength)
+        });
+        fault.filter(|fault| self.is_heard(*fault))
+    }
+
     fn is_heard(&self, fault: Fault) -> bool {
         !self.muted.contains_key(&fault)
     }
@@ -188,21 +197,13 @@ impl Weather {
     /// What befalls a call to the API server.
     pub fn api(&mut self) -> Option<Fault> {
         let Self::Drawn(drawn) = self else { return None };
-        let fault = API_CALLS.iter().copied().find(|fault| {
-            let strength = drawn.strength(*fault);
-            strength > 0 && drawn.api.permille(strength)
-        });
-        fault.filter(|fault| drawn.is_heard(*fault))
+        drawn.first(API_CALLS, |drawn| &mut drawn.api)
     }
 
     /// What befalls a delivery of a watch.
     pub fn watch(&mut self) -> Option<Fault> {
         let Self::Drawn(drawn) = self else { return None };
-        let fault = WATCHES.iter().copied().find(|fault| {
-            let strength = drawn.strength(*fault);
-            strength > 0 && drawn.watch.permille(strength)
-        });
-        fault.filter(|fault| drawn.is_heard(*fault))
+        drawn.first(WATCHES, |drawn| &mut drawn.watch)
     }
 
     /// How much older than now a list is, in revisions.

@@ -42,21 +42,20 @@ pub(super) fn conclude(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid)
     }
 }
 
-/// Whether a load balancer leads from a Service's public IP to its Pods, and is not being changed.
+/// Whether a load balancer leads from a Service's public IP to its Pods.
 fn leads(draft: &Draft<'_>, name: &Arc<str>) -> bool {
     let own = FrontendAddress::Public(draft.container_ip_id(name));
-    let idle = !draft.is_in_flight(&draft.policy.balancer_id(name));
-    idle && draft.container(name).is_some_and(|balancer| {
+    draft.container(name).is_some_and(|balancer| {
         !balancer.rules.is_empty() && balancer.frontends.iter().any(|f| f.address == own)
     })
 }
 
 fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Family) {
     let registered = draft.registered(name).is_some_and(|entry| !entry.pools.is_empty());
-    let stands = registered && leads(draft, name);
     let address = draft.container_ip(name).and_then(|ip| ip.address);
     let balancer = draft.policy.balancer_id(name);
     let busy = draft.is_in_flight(&balancer);
+    let stands = registered && !busy && leads(draft, name);
     // Lists need not show yet what another process has just made.
     let unsure = address.is_none() && draft.world.inherited.contains(uid);
     let Some(case) = draft.cases.get_mut(uid) else { return };

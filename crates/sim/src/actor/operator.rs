@@ -2,13 +2,13 @@
 
 use super::Company;
 use super::neighbour::edit;
+use super::vandal::delete;
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, Layout};
 use crate::stage::Stage;
 use crate::tally::count;
-use azure_emulator::Request;
 use serde_json::{Value, json};
 
 fn is_ours(part: &Value) -> bool {
@@ -67,11 +67,7 @@ impl Company {
             (3, Some(id))
                 if self.scene.outbound == scene::Outbound::None && !is_on_brought(stage, &id) =>
             {
-                let answer = stage.azure.handle(Request::new("DELETE", &id), stage.now_ms);
-                stage.azure.clear_calls();
-                stage
-                    .trace
-                    .say(stage.now_ms, || format!("somebody deletes {id} -> {}", answer.status));
+                delete(stage, &id);
                 "delete a load balancer of ours"
             }
             (4, _) => {

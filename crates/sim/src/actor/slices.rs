@@ -2,6 +2,7 @@
 //! way from one to another, in two at a time or in none, in slices of other managers.
 
 use super::{Company, living, merge};
+use crate::check::tables::entries;
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::{self, Layout, Scene, objects};
@@ -245,11 +246,8 @@ impl Stage {
         let wanted = self.addresses_wanted();
         let mut held: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let tables = self.azure.gateway(&scene::gateway()).unwrap_or_default();
-        let rows = tables["locations"].as_object().into_iter().flatten();
-        for (address, names) in rows.flat_map(|(_, row)| row.as_object().into_iter().flatten()) {
-            for name in names.as_array().into_iter().flatten().filter_map(Value::as_str) {
-                held.entry(name.to_lowercase()).or_default().insert(address.clone());
-            }
+        for (_, address, name) in entries(&tables) {
+            held.entry(name).or_default().insert(address);
         }
         let none = BTreeSet::new();
         let wrong = wanted.iter().filter_map(|((uid, name), wanted)| {

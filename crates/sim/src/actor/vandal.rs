@@ -44,7 +44,7 @@ fn is_same(reference: &Value, id: &str) -> bool {
 }
 
 /// Somebody deletes a resource. The status and code that Azure answers with.
-fn delete(stage: &mut Stage, id: &str) -> (u16, String) {
+pub(super) fn delete(stage: &mut Stage, id: &str) -> (u16, String) {
     let answer = stage.azure.handle(Request::new("DELETE", id), stage.now_ms);
     stage.azure.clear_calls();
     let code = answer.code().unwrap_or("").to_owned();

@@ -18,38 +18,11 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use timeouts::Timeouts;
 
-macro_rules! canaries {
-    ($($canary:ident, $name:literal, $what:literal;)*) => {
-        /// What is wrong with the controller.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Canary {
-            $(#[doc = $what] $canary,)*
-        }
-
-        /// Every canary.
-        pub const CANARIES: &[Canary] = &[$(Canary::$canary,)*];
-
-        impl Canary {
-            /// Its name.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$canary => $name,)*
-                }
-            }
-
-            /// What is wrong.
-            #[must_use]
-            pub fn what(self) -> &'static str {
-                match self {
-                    $(Self::$canary => $what,)*
-                }
-            }
-        }
-    };
-}
-
-canaries! {
+named! {
+    /// What is wrong with the controller.
+    pub enum Canary;
+    /// Every canary.
+    pub const CANARIES;
     ForgetsFinalizer, "forgets-finalizer", "takes a finalizer for written that was never sent";
     DropsFinalizerEarly, "drops-finalizer-early", "takes the finalizer off before Azure is clean";
     KeepsFinalizer, "keeps-finalizer", "never takes the finalizer off";

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const AGAIN_MS: u64 = 300_000;
 
 /// A location, an address there, and the name of a service that the address stands for.
-type Entry = (String, String, String);
+pub(crate) type Entry = (String, String, String);
 
 impl Stage {
     /// S4: a registration is not taken away by who has put the addresses there that lead to it.
@@ -169,7 +169,7 @@ impl Stage {
 }
 
 /// The table of addresses.
-fn entries(tables: &Value) -> BTreeSet<Entry> {
+pub(crate) fn entries(tables: &Value) -> BTreeSet<Entry> {
     let mut found = BTreeSet::new();
     for (location, at) in tables["locations"].as_object().into_iter().flatten() {
         for (address, names) in at.as_object().into_iter().flatten() {

@@ -103,15 +103,7 @@ pub(super) fn add_node(world: &mut World, set: &str, n: u8) {
 /// Two nodes, the Service, a network with two subnets, and an empty security group.
 pub(super) fn node_world(service: &Service) -> World {
     let mut world = World::default();
-    let kinds = [
-        Kind::Services,
-        Kind::Nodes,
-        Kind::EndpointSlices,
-        Kind::Pods,
-        Kind::GatedPods,
-        Kind::Namespaces,
-    ];
-    world.kubernetes.complete = kinds.into();
+    world.kubernetes.complete = Kind::ALL.into();
     world.kubernetes.services.insert(service.uid.clone(), Arc::new(service.clone()));
     add_node(&mut world, "vmss1", 4);
     add_node(&mut world, "vmss1", 5);

@@ -1,0 +1,37 @@
+//! Enums whose variants are known by a name and told in a few words.
+
+/// An enum, all its variants in their order, and their names and words.
+macro_rules! named {
+    (
+        $(#[$doc:meta])* pub enum $kind:ident;
+        $(#[$all_doc:meta])* pub const $all:ident;
+        $($variant:ident, $name:literal, $what:literal;)*
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $kind {
+            $(#[doc = $what] $variant,)*
+        }
+
+        $(#[$all_doc])*
+        pub const $all: &[$kind] = &[$($kind::$variant,)*];
+
+        impl $kind {
+            /// Its name on the command line and in counts.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// What it is, in a few words.
+            #[must_use]
+            pub fn what(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $what,)*
+                }
+            }
+        }
+    };
+}
