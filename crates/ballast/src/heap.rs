@@ -1,18 +1,21 @@
-//! One heap for all threads.
+//! A heap that gives back at once what is free.
 //!
-//! The C library of most Linux systems gives threads heaps of their own, and what one frees another
-//! cannot use. Facts are read by the threads of the sockets and kept by the one of the controller:
-//! with 150,000 Pods a seventh of the memory was room that nobody could use.
+//! The program's allocator keeps pages for a while that nobody uses, and asks for huge ones, which
+//! makes short work fast. A controller runs for weeks: with 150,000 Pods a quarter of its memory
+//! was such room.
 
-/// Begins this process anew with one heap, under the same number and with the same arguments,
-/// unless somebody has chosen a number of heaps. Where that cannot be, all goes on as it is.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub fn take_one() {
+/// The allocator's settings (mimalloc's), read once as a process begins: no huge pages, and what
+/// is free goes back at once.
+#[cfg(unix)]
+const SPARING: [(&str, &str); 2] = [("MIMALLOC_ALLOW_THP", "0"), ("MIMALLOC_PURGE_DELAY", "0")];
+
+/// Begins this process anew with a sparing heap, under the same number and with the same arguments,
+/// unless somebody has chosen otherwise. Where that cannot be, all goes on as it is.
+#[cfg(unix)]
+pub fn spare() {
     use std::env;
     use std::os::unix::process::CommandExt;
-    /// Tells glibc how many heaps there may be. It is read once, as a process begins.
-    const HEAPS: &str = "MALLOC_ARENA_MAX";
-    if env::var_os(HEAPS).is_some() {
+    if SPARING.iter().any(|(setting, _)| env::var_os(setting).is_some()) {
         return;
     }
     let mut words = env::args_os();
@@ -20,9 +23,9 @@ pub fn take_one() {
     let Ok(program) = env::current_exe() else { return };
     let mut anew = std::process::Command::new(program);
     // It returns only if it failed, and then nothing has happened.
-    let _ = anew.arg0(called_as).args(words).env(HEAPS, "1").exec();
+    let _ = anew.arg0(called_as).args(words).envs(SPARING).exec();
 }
 
-/// Other systems' allocators have no such setting.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub fn take_one() {}
+/// Elsewhere a process cannot begin anew under its number.
+#[cfg(not(unix))]
+pub fn spare() {}

@@ -67,7 +67,7 @@ fn run(words: Vec<OsString>) -> Outcome {
         }
     };
     if matches!(cli.command, Command::Run(_)) {
-        heap::take_one();
+        heap::spare();
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| {

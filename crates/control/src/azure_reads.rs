@@ -362,7 +362,12 @@ impl Controller {
         match self.ripening {
             Ripening::Done => {}
             Ripening::Until(at) if at <= now_ms => {
-                self.read_known_again(lists);
+                // An answer that is still awaited was asked for too early.
+                for (_, read) in self.reads.iter_mut().filter(|(need, _)| lists(need)) {
+                    if read.read_ms.is_some() || read.under_way.is_some() {
+                        read.stale = Staleness::Stale;
+                    }
+                }
                 self.ripening = Ripening::Reading(now_ms);
                 self.dirty = true;
             }

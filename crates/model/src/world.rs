@@ -232,7 +232,7 @@ pub struct World {
     /// row: their Service is gone without having been waited for.
     pub abandoned: BTreeSet<Arc<str>>,
     /// Addresses that Services showed in their status, or nodes had, since this process started and
-    /// no longer do: what is open for them was opened for us.
+    /// no longer do, and those that it has opened itself: what is open for them was opened for us.
     pub shown: BTreeSet<IpAddr>,
     /// Addresses of nodes that have drained for the time allowed.
     pub drained: BTreeSet<IpAddr>,

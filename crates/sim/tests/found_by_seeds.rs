@@ -116,6 +116,34 @@ fn a_rule_to_a_brought_ip_that_is_left_before_anybody_was_told_is_not_left_over(
 }
 
 #[test]
+fn a_rule_to_a_brought_ip_is_not_left_over_where_somebody_takes_its_frontend_away() {
+    let mut lab = laboratory(&json!({}));
+    let mut web = service(0);
+    web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip"});
+    lab.azure.options_mut().lro_ms = 5_000;
+    create(&mut lab, web);
+    pass_until_written(&mut lab, "loadBalancers/kubernetes");
+    lab.azure.options_mut().lro_ms = 300_000;
+    pass_until_written(&mut lab, "networkSecurityGroups/nsg");
+    // The rule is being opened, and nobody is told of the address before that is over.
+    assert!(group(&lab).contains(BROUGHT));
+    assert_eq!(addressed(&lab), (0, 1));
+    let path = format!("{}?api-version=2024-05-01", network("loadBalancers/kubernetes"));
+    let now = lab.now_ms;
+    let body = json!({"location": "eastus", "sku": {"name": "Standard"}, "properties": {}});
+    let answer = lab.azure.handle(Request { body: Some(body), ..Request::new("PUT", &path) }, now);
+    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    lab.azure.add_fault(refused(409, "ScopeLocked", "loadBalancers/kubernetes$"));
+    lab.azure.options_mut().lro_ms = 1_000;
+    lab.pass(INTERVAL_MS + 1_000);
+    lab.azure.clear_faults();
+    name_ip(&mut lab, &json!(null));
+    assert!(lab.settle(DAY_MS));
+    assert!(!group(&lab).contains(BROUGHT), "nobody knows any more whose rule that is");
+    assert_eq!(addressed(&lab), (1, 0));
+}
+
+#[test]
 fn a_load_balancer_that_somebody_deleted_is_missed_although_every_write_is_refused() {
     let mut lab = laboratory(&json!({}));
     create(&mut lab, service(0));
@@ -325,6 +353,22 @@ enum Follower {
     Same,
     /// The next one, which knows of no operation.
     Next,
+}
+
+#[test]
+fn a_service_is_not_let_go_by_a_list_that_was_asked_for_too_early() {
+    let mut lab = laboratory(&json!({}));
+    lab.azure.options_mut().list_lag_ms = 8_000;
+    lab.azure.options_mut().lro_ms = 1_000;
+    create(&mut lab, service(0));
+    pass_until_written(&mut lab, "publicIPAddresses/");
+    // The next process asks at once, for what lists do not show yet; the answer takes longer than
+    // they lag.
+    lab.restart();
+    lab.azure_latency_ms = 15_000;
+    delete(&mut lab, "default", "web-0000");
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(leftovers(&lab), Vec::<String>::new());
 }
 
 #[test]

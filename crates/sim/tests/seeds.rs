@@ -77,11 +77,16 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
 ];
 
 /// The same with faults that came later, and with which of them.
-const FAILED_LATER: &[(u64, &[Fault], &str)] = &[(
-    63_702,
-    &[Fault::Vandal, Fault::Slices],
-    "status told a new address before a container load balancer led there",
-)];
+const FAILED_LATER: &[(u64, &[Fault], &str)] = &[
+    (
+        63_702,
+        &[Fault::Vandal, Fault::Slices],
+        "status told a new address before a container load balancer led there",
+    ),
+    (9_055, &[Fault::Vandal, Fault::Slices], "a rule to a brought IP whose frontend was gone"),
+    (20_105, &[Fault::Vandal, Fault::Slices], "a list that was asked for too early let go"),
+    (101_006, &[Fault::Vandal, Fault::Slices], "the same, in pages"),
+];
 
 fn holds(seed: u64, settings: &Settings) {
     let outcome = run(seed, settings);

@@ -1,11 +1,15 @@
 //! What is known about one limit: what is left, what is under way, whether Azure has closed it.
 
+use super::Limits;
 use super::bucket::Bucket;
 use crate::backoff;
 use std::collections::BTreeSet;
 
 /// How soon to look again where the next call waits for an answer.
 const LOOK_AGAIN_MS: u64 = 1_000;
+/// Calls that may be under way at once before Azure has answered the first: the process before may
+/// have left less than the limit.
+const UNANSWERED: usize = 10;
 /// Over how much time a refill is measured.
 const MEASURE_MS: u64 = 3_000;
 
@@ -14,6 +18,8 @@ const MEASURE_MS: u64 = 3_000;
 enum Gate {
     /// They do.
     Open,
+    /// A few at a time, until one is answered: nothing is known of what was used up before.
+    Unanswered,
     /// One at a time, until one is answered: after Azure has closed it.
     Trying,
 }
@@ -52,10 +58,15 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub fn new(bucket: Bucket, now_ms: u64) -> Self {
+    /// Where limits were published, they are believed once Azure has answered.
+    pub fn new(bucket: Bucket, start: Limits, now_ms: u64) -> Self {
+        let gate = match start {
+            Limits::Published => Gate::Unanswered,
+            Limits::Unknown => Gate::Open,
+        };
         Self {
             bucket,
-            gate: Gate::Open,
+            gate,
             closed_until_ms: 0,
             told: false,
             made: 0,
@@ -115,6 +126,9 @@ impl Account {
         if self.gate == Gate::Trying && !self.under_way.is_empty() {
             return Err(now_ms + LOOK_AGAIN_MS);
         }
+        if self.gate == Gate::Unanswered && self.under_way.len() >= UNANSWERED {
+            return Err(now_ms + LOOK_AGAIN_MS);
+        }
         // A trial is worth more than what is kept for others: without it nothing goes on.
         let spare = if self.gate == Gate::Trying { 0 } else { spare };
         if self.bucket.left() > spare {
@@ -136,7 +150,7 @@ impl Account {
 
     /// A call is made; returns its number.
     pub fn take(&mut self, now_ms: u64) -> u64 {
-        if self.gate == Gate::Open {
+        if self.gate != Gate::Trying {
             self.seeking = self.trials();
         }
         self.bucket.take(now_ms);
@@ -168,7 +182,7 @@ impl Account {
         {
             *trials += 1;
         }
-        let opened = std::mem::replace(&mut self.gate, Gate::Open) == Gate::Trying;
+        let opened = std::mem::replace(&mut self.gate, Gate::Open) != Gate::Open;
         opened || self.seeking.is_some() || (self.is_at_the_edge() && self.under_way.is_empty())
     }
 

@@ -14,7 +14,7 @@
 //!
 //! # Restart
 //! A new process knows nothing of what the one before used up. It begins with the published limits
-//! and believes the first answer; until then no more than the writes at a time have left.
+//! and believes the first answer; until that is there, ten calls at most are under way.
 
 mod account;
 mod bucket;
@@ -196,7 +196,7 @@ impl Budget {
         let account = self
             .accounts
             .entry(limit.clone())
-            .or_insert_with(|| Account::new(bucket(limit.kind, start), now_ms));
+            .or_insert_with(|| Account::new(bucket(limit.kind, start), start, now_ms));
         account.pass(now_ms);
         account
     }

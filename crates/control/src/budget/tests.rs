@@ -77,6 +77,28 @@ fn kinds(method: Method, path: &str) -> Vec<LimitKind> {
 }
 
 #[test]
+fn before_the_first_answer_a_few_calls_are_under_way() {
+    let mut desk = Desk::new();
+    let calls: Vec<CallId> = (0..20)
+        .map_while(|_| {
+            desk.ask(Method::Put, Urgency::Urgent).ok()?;
+            Some(desk.send(Method::Put))
+        })
+        .collect();
+    assert_eq!(calls.len(), 10);
+    // One that nobody answered says nothing of what is left.
+    let lost = Answer::Fault(TransportFault::Ambiguous("reset".into()));
+    desk.budget.answered(calls[0], &lost, desk.now_ms);
+    let eleventh = desk.send(Method::Put);
+    assert!(desk.ask(Method::Put, Urgency::Urgent).is_err());
+    // The process before left thirty: nine of them are on the way.
+    let known = Reply { remaining: vec![left("subscription-writes", 29)], ..reply(200) };
+    let reply = Answer::Reply(Box::new(known));
+    assert!(desk.budget.answered(eleventh, &reply, desk.now_ms), "others wait to see that");
+    assert_eq!(desk.drain(Method::Put), 20);
+}
+
+#[test]
 fn every_request_names_its_limits() {
     use LimitKind::*;
     assert_eq!(kinds(Method::Put, PIP), [Writes, NetworkWrites]);
