@@ -59,7 +59,8 @@ pub enum State {
 pub enum Wait {
     /// Azure has to be read.
     Reading(Need),
-    /// Kubernetes has to be read.
+    /// Kubernetes has to be read, or Azure again: what is known may be older than what another
+    /// process did.
     Listing,
     /// The finalizer has to be on the Service first.
     Finalizer,
@@ -143,7 +144,7 @@ impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reading(need) => write!(f, "reading {need}"),
-            Self::Listing => f.write_str("listing Kubernetes objects"),
+            Self::Listing => f.write_str("lists that are complete and new enough"),
             Self::Finalizer => f.write_str("the finalizer to be written"),
             Self::Resource { id, until } => write!(f, "{} {until}", short(id)),
             Self::Gathering { others } => write!(f, "{others} more to join the same write"),

@@ -78,8 +78,7 @@ impl Stage {
         after: &Value,
         is: &BTreeSet<Entry>,
     ) {
-        // Nothing fences off the late write of who led before: what it makes has to go again.
-        let late = sent.term < self.lease.term || self.hands_are_near();
+        let late = self.is_late(sent) || self.hands_are_near();
         let rows = after["services"].as_object().into_iter().flatten().filter(|_| !late);
         let fresh =
             rows.map(|(name, _)| name).filter(|name| before["services"].get(name).is_none());
@@ -111,7 +110,7 @@ impl Stage {
     /// S3: the address of a Pod that is ready stays where it is, for each Service that nobody has
     /// changed.
     fn check_published(&mut self, sent: &Sent, was: &BTreeSet<Entry>, is: &BTreeSet<Entry>) {
-        if self.hands_are_near() {
+        if self.is_late(sent) || self.hands_are_near() {
             return;
         }
         for (location, address, name) in was.difference(is) {
@@ -129,6 +128,12 @@ impl Stage {
                 return;
             }
         }
+    }
+
+    /// Whether a write is one of who led before. Nothing fences it off: what it makes has to go
+    /// again, and what it takes away comes back.
+    fn is_late(&self, sent: &Sent) -> bool {
+        sent.term < self.lease.term
     }
 
     /// Addresses of ready Pods that are not in the table.
