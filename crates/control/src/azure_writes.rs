@@ -13,7 +13,7 @@ use arm::error::{ArmError, ErrorKind};
 use arm::operation::Step;
 use model::azure::{Provisioning, Sku};
 use model::plan::{Action, Change, Resource};
-use model::report::{ServiceReport, State, Wait};
+use model::report::State;
 use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -249,9 +249,8 @@ impl Controller {
         }
     }
 
-    fn nobody_awaits_lists(&self) -> bool {
-        let awaits = |s: &ServiceReport| s.waits.contains(&Wait::Listing);
-        self.report.services.values().all(|s| s.state != State::Removing && !awaits(s))
+    fn nobody_leaves(&self) -> bool {
+        self.report.services.values().all(|s| s.state != State::Removing)
     }
 
     /// Lanes that are wholly free of work: for tests and the simulator.
@@ -263,7 +262,7 @@ impl Controller {
             && self.world.holds.is_empty()
             && self.report.needs.is_empty()
             && !self.is_reading()
-            && (self.world.inherited.is_empty() || self.nobody_awaits_lists())
+            && (self.world.inherited.is_empty() || self.nobody_leaves())
     }
 
     /// The change that is carried out under a correlation id.

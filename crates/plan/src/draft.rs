@@ -110,9 +110,6 @@ pub(crate) struct Draft<'w> {
     pub judged: BTreeSet<ServiceUid>,
     /// Addresses of nodes that are going or gone, once pools have been looked at.
     pub draining: Option<BTreeSet<IpAddr>>,
-    /// Base names, folded, of which a rule stands on some load balancer; gathered where Services
-    /// of another process's are among ours.
-    ruled: BTreeSet<String>,
 }
 
 impl<'w> Draft<'w> {
@@ -142,22 +139,11 @@ impl<'w> Draft<'w> {
             unconfirmed: BTreeSet::new(),
             judged: BTreeSet::new(),
             draining: None,
-            ruled: BTreeSet::new(),
         }
-    }
-
-    /// Base names of which a rule stands, folded.
-    fn ruled(&self) -> BTreeSet<String> {
-        let balancers = self.balancers().into_iter().flat_map(BTreeMap::values);
-        let rules = balancers.flat_map(|balancer| &balancer.rules);
-        rules.filter_map(|rule| crate::name::base_of(&rule.name)).map(str::to_lowercase).collect()
     }
 
     /// Takes a stance to every Service.
     pub fn admit_all(&mut self) {
-        if !self.world.inherited.is_empty() {
-            self.ruled = self.ruled();
-        }
         self.world.kubernetes.services.values().for_each(|service| self.admit(service));
     }
 
@@ -204,25 +190,15 @@ impl<'w> Draft<'w> {
             case.stance = Stance::Kept;
             let reason = Arc::clone(&hold.reason);
             case.waits.insert(Wait::SetAside { reason, until_ms: hold.until_ms });
-        } else if self.world.inherited.contains(&service.uid) && self.is_unseen(&case) {
+        } else if matches!(case.stance, Stance::Leaving)
+            && self.world.inherited.contains(&service.uid)
+        {
+            // A security rule that another process was opening may not be seen yet, and once the
+            // frontend has gone nobody knows whose address it leads to.
             case.stance = Stance::Kept;
             case.waits.insert(Wait::Listing);
         }
         case
-    }
-
-    /// Whether lists may not show yet what another process made for a Service. Of one that leaves,
-    /// a security rule may just be opening, and once the frontend has gone nobody knows whose
-    /// address it leads to. One whose status tells an address that no rule stands for would be
-    /// built anew elsewhere, and its address closed.
-    fn is_unseen(&self, case: &Case<'_>) -> bool {
-        match case.stance {
-            Stance::Leaving => true,
-            Stance::Wanted(_) => {
-                !case.service.ingress.is_empty() && !self.ruled.contains(&case.base.to_lowercase())
-            }
-            Stance::Kept | Stance::Container(_) => false,
-        }
     }
 
     /// The Service whose base name this part's name begins with.
