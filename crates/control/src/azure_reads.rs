@@ -379,13 +379,19 @@ impl Controller {
                         || read.stale != Staleness::Fresh
                         || read.wait_until_ms.is_some()
                 };
-                let settled = !all().any(|(_, read)| waits(read)) && self.busy_needs().is_empty();
+                let read_again = !all().any(|(_, read)| waits(read));
+                if read_again && !self.world.unseen.is_empty() {
+                    self.world.unseen.clear();
+                    self.dirty = true;
+                }
+                let settled = read_again && self.busy_needs().is_empty();
                 // One that is said to be changed for ever is nobody's operation.
                 let late = now_ms >= since_ms + UNFOLLOWED_MS
                     && all().all(|(_, read)| read.read_ms.is_none_or(|at| at >= since_ms));
                 if settled || late {
                     self.ripening = Ripening::Done;
                     self.world.inherited.clear();
+                    self.world.unseen.clear();
                     self.dirty = true;
                 }
             }

@@ -262,6 +262,7 @@ impl Controller {
             && self.world.holds.is_empty()
             && self.report.needs.is_empty()
             && !self.is_reading()
+            && self.world.unseen.is_empty()
             && (self.world.inherited.is_empty() || self.nobody_leaves())
     }
 

@@ -107,6 +107,8 @@ pub struct Controller {
     pub(crate) said: BTreeMap<ServiceUid, Said>,
     pub(crate) leadership: Leadership,
     pub(crate) ripening: Ripening,
+    /// Services of another process's that were not looked for in lists yet.
+    pub(crate) unlooked: BTreeSet<ServiceUid>,
     /// Something that planning looks at may have changed.
     pub(crate) dirty: bool,
     /// The plan stands; more of it may be sent, or read for it, than before.
@@ -174,6 +176,7 @@ impl Controller {
             strikes: BTreeMap::new(),
             said: BTreeMap::new(),
             ripening: Ripening::Done,
+            unlooked: BTreeSet::new(),
             dirty: true,
             look: false,
             next_call: 0,
@@ -364,6 +367,7 @@ impl Controller {
     }
 
     fn make_plan(&mut self, now_ms: u64) {
+        self.look_for_inherited();
         self.world.in_flight = self
             .lanes
             .iter()

@@ -19,6 +19,7 @@ impl Controller {
     /// show what that process wrote.
     pub(crate) fn inherit(&mut self, uid: &ServiceUid, now_ms: u64) {
         self.world.inherited.insert(uid.clone());
+        self.unlooked.insert(uid.clone());
         self.ripening = Ripening::Until(now_ms + LIST_LAG_MS);
     }
 
@@ -40,6 +41,23 @@ impl Controller {
             .values_mut()
             .filter(|pod| pod.custody == Custody::Own && is_marked(pod))
             .for_each(|pod| Arc::make_mut(pod).custody = Custody::Inherited);
+    }
+
+    /// Which Services of another process's are told an address that no listed rule stands for. Only
+    /// the first lists can make one unseen: a rule that goes later was taken away by ourselves.
+    pub(crate) fn look_for_inherited(&mut self) {
+        let Some(balancers) = self.world.azure.balancers.known() else { return };
+        if self.unlooked.is_empty() && self.world.unseen.is_empty() {
+            return;
+        }
+        let rules = balancers.values().flat_map(|balancer| &balancer.rules);
+        let bases = rules.filter_map(|rule| plan::name::base_of(&rule.name));
+        let ruled: BTreeSet<String> = bases.map(str::to_lowercase).collect();
+        let held = &self.world.kubernetes.services;
+        let is_told = |uid: &ServiceUid| held.get(uid).is_some_and(|s| !s.ingress.is_empty());
+        let unlooked = std::mem::take(&mut self.unlooked);
+        self.world.unseen.extend(unlooked.into_iter().filter(is_told));
+        self.world.unseen.retain(|uid| !ruled.contains(&uid.base_name().to_lowercase()));
     }
 
     /// What is known of an object holds for its next version; one that had our finalizer before

@@ -228,6 +228,9 @@ pub struct World {
     /// egress gateways that were registered then: another process may have written for them a
     /// moment ago, which a list need not show yet. They are not let go.
     pub inherited: BTreeSet<ServiceUid>,
+    /// Those of them whose status tells an address, and of which the first list of load balancers
+    /// showed no rule: what they have may not be listed yet. They are left as they are.
+    pub unseen: BTreeSet<ServiceUid>,
     /// Frontend names (base names) that were seen without a Service in two complete lists in a
     /// row: their Service is gone without having been waited for.
     pub abandoned: BTreeSet<Arc<str>>,

@@ -190,15 +190,23 @@ impl<'w> Draft<'w> {
             case.stance = Stance::Kept;
             let reason = Arc::clone(&hold.reason);
             case.waits.insert(Wait::SetAside { reason, until_ms: hold.until_ms });
-        } else if matches!(case.stance, Stance::Leaving)
-            && self.world.inherited.contains(&service.uid)
-        {
-            // A security rule that another process was opening may not be seen yet, and once the
-            // frontend has gone nobody knows whose address it leads to.
+        } else if self.is_unseen(&case) {
             case.stance = Stance::Kept;
             case.waits.insert(Wait::Listing);
         }
         case
+    }
+
+    /// Whether lists may not show yet what another process made for a Service. Of one that leaves,
+    /// a security rule may just be opening, and once the frontend has gone nobody knows whose
+    /// address it leads to. One that is told an address would be built anew elsewhere, and its
+    /// address closed.
+    fn is_unseen(&self, case: &Case<'_>) -> bool {
+        match case.stance {
+            Stance::Leaving => self.world.inherited.contains(&case.service.uid),
+            Stance::Wanted(_) => self.world.unseen.contains(&case.service.uid),
+            Stance::Kept | Stance::Container(_) => false,
+        }
     }
 
     /// The Service whose base name this part's name begins with.

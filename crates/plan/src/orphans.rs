@@ -54,6 +54,7 @@ pub fn find(world: &World, policy: &Policy) -> Orphans {
     let mut world = world.clone();
     // Nothing is written here: what another process may be writing does not matter.
     world.inherited.clear();
+    world.unseen.clear();
     world.in_flight.clear();
     let mut found = Orphans { pending: due(&world, policy), ..Orphans::default() };
     found.names = candidates(&world, policy);

@@ -275,6 +275,7 @@ impl Stage {
                 let what = describe(request.method.name(), bare_path(&request));
                 format!("Azure: {what} -> {status} {}", answer.code().unwrap_or(""))
             });
+            self.ledger.fenced += u64::from(status == 412 && self.is_late(&sent));
             let after = self.azure_view(&request);
             if answer.status < 300 {
                 self.trace.say(self.now_ms, || match (request.method, &request.body) {

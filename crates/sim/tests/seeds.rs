@@ -86,6 +86,11 @@ const FAILED_LATER: &[(u64, &[Fault], &str)] = &[
     (9_055, &[Fault::Vandal, Fault::Slices], "a rule to a brought IP whose frontend was gone"),
     (20_105, &[Fault::Vandal, Fault::Slices], "a list that was asked for too early let go"),
     (101_006, &[Fault::Vandal, Fault::Slices], "the same, in pages"),
+    (
+        301_309,
+        &[Fault::Vandal, Fault::Slices],
+        "lists did not show yet what a Service had: it was moved",
+    ),
     (4_612, &[Fault::Vandal, Fault::Slices], "judged a table's write by who led before"),
 ];
 

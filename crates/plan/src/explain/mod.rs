@@ -315,6 +315,7 @@ fn unhindered(world: &World) -> World {
     world.holds.clear();
     world.in_flight.clear();
     world.inherited.clear();
+    world.unseen.clear();
     world
 }
 

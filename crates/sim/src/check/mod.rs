@@ -45,6 +45,8 @@ pub const RULES: [(&str, &str); 14] = [
 pub struct Ledger {
     /// Under which term of the lease a resource was last changed.
     pub(crate) terms: BTreeMap<String, u64>,
+    /// Writes of who led before that an ETag kept off.
+    pub fenced: u64,
     /// Frontends to their address and the revision their Service was last edited at.
     pub(crate) addresses: BTreeMap<(String, String), (String, u64)>,
     /// Which life of which process last changed a Service Gateway's addresses.

@@ -132,7 +132,7 @@ impl Stage {
 
     /// Whether a write is one of who led before. Nothing fences it off: what it makes has to go
     /// again, and what it takes away comes back.
-    fn is_late(&self, sent: &Sent) -> bool {
+    pub(crate) fn is_late(&self, sent: &Sent) -> bool {
         sent.term < self.lease.term
     }
 
