@@ -379,7 +379,8 @@ impl Controller {
                         || read.stale != Staleness::Fresh
                         || read.wait_until_ms.is_some()
                 };
-                let read_again = !all().any(|(_, read)| waits(read));
+                let read_again = !all().any(|(_, read)| waits(read))
+                    && self.lanes.values().all(|lane| !lane.hidden);
                 if read_again && !self.world.unseen.is_empty() {
                     self.world.unseen.clear();
                     self.dirty = true;

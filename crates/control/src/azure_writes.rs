@@ -115,6 +115,7 @@ impl Controller {
         let Some(lane) = self.lanes.get_mut(id) else { return };
         lane.work = None;
         lane.overruled = false;
+        lane.hidden = false;
         lane.ended_ms = Some(now_ms);
         if done.is_some() && lane.last != done {
             lane.failures = 0;
@@ -171,6 +172,7 @@ impl Controller {
         let Some(work) = lane.work.take() else { return };
         let outcome = outcome(&work, error.kind);
         lane.last = None;
+        lane.hidden = false;
         let overruled = std::mem::take(&mut lane.overruled);
         if outcome.is_some() {
             lane.ended_ms = Some(now_ms);

@@ -107,6 +107,8 @@ pub struct Controller {
     pub(crate) said: BTreeMap<ServiceUid, Said>,
     pub(crate) leadership: Leadership,
     pub(crate) ripening: Ripening,
+    /// Finalizers of ours that were asked for and not seen yet.
+    pub(crate) claims: BTreeSet<Object>,
     /// Services of another process's that were not looked for in lists yet.
     pub(crate) unlooked: BTreeSet<ServiceUid>,
     /// Something that planning looks at may have changed.
@@ -176,6 +178,7 @@ impl Controller {
             strikes: BTreeMap::new(),
             said: BTreeMap::new(),
             ripening: Ripening::Done,
+            claims: BTreeSet::new(),
             unlooked: BTreeSet::new(),
             dirty: true,
             look: false,

@@ -6,10 +6,12 @@
 
 use crate::azure_reads::{LIST_LAG_MS, Ripening};
 use crate::controller::Controller;
+use crate::event::Leadership;
 use crate::gateway::Inheritance;
 use model::ServiceUid;
 use model::kubernetes::{Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service};
 use model::plan::Object;
+use model::policy::Layout;
 use observe::KubernetesFact;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,6 +25,16 @@ impl Controller {
         self.ripening = Ripening::Until(now_ms + LIST_LAG_MS);
     }
 
+    /// Whether an object has become another process's, or is first seen as such. A process that may
+    /// not write looks at all of them once it may.
+    pub(crate) fn is_inherited(&self, was: Option<Custody>, is: Custody) -> bool {
+        let news = match was {
+            None => true,
+            Some(was) => was == Custody::Own && self.leadership == Leadership::Held,
+        };
+        is == Custody::Inherited && news
+    }
+
     /// The right to write was another process's until now: every Service may have been its own, and
     /// so may every egress gateway that a Pod is marked for.
     pub(crate) fn inherit_all(&mut self, now_ms: u64) {
@@ -31,6 +43,7 @@ impl Controller {
         let uids: BTreeSet<ServiceUid> = held.services.keys().cloned().chain(marks).collect();
         uids.iter().for_each(|uid| self.inherit(uid, now_ms));
         self.inheritance = Inheritance::Open;
+        self.claims.clear();
         self.objects.values_mut().for_each(|lane| lane.outlived = true);
         let held = &mut self.world.kubernetes;
         held.services
@@ -46,6 +59,9 @@ impl Controller {
     /// Which Services of another process's are told an address that no listed rule stands for. Only
     /// the first lists can make one unseen: a rule that goes later was taken away by ourselves.
     pub(crate) fn look_for_inherited(&mut self) {
+        if self.ripening == Ripening::Done || self.policy.layout == Layout::PerService {
+            self.unlooked.clear();
+        }
         let Some(balancers) = self.world.azure.balancers.known() else { return };
         if self.unlooked.is_empty() && self.world.unseen.is_empty() {
             return;
@@ -60,19 +76,39 @@ impl Controller {
         self.world.unseen.retain(|uid| !ruled.contains(&uid.base_name().to_lowercase()));
     }
 
-    /// What is known of an object holds for its next version; one that had our finalizer before
-    /// this process ever saw it got it from another.
-    pub(crate) fn keep_custody(&self, fact: &mut KubernetesFact) {
+    /// What is known of an object holds for its next version; one that got our finalizer without
+    /// this process' doing got it from another. A watch that lags may show that after this process
+    /// was given the right to write.
+    pub(crate) fn keep_custody(&mut self, fact: &mut KubernetesFact) {
         let held = &self.world.kubernetes;
         match fact {
             KubernetesFact::Service(service) => {
-                let old = held.services.get(&service.uid).map(|old| old.custody);
-                service.custody = old.unwrap_or_else(|| first(is_ours(service)));
+                let old = held.services.get(&service.uid);
+                let had = old.map(|old| (is_ours(old), old.custody));
+                let object =
+                    Object::Service { name: service.name.clone(), uid: service.uid.clone() };
+                service.custody = custody(had, is_ours(service), self.claims.contains(&object));
+                if is_ours(service) {
+                    self.claims.remove(&object);
+                }
             }
             KubernetesFact::Pod(pod) => {
                 let old = held.pods.get(&pod.name).filter(|old| old.uid == pod.uid);
-                pod.custody = old.map_or_else(|| first(is_marked(pod)), |old| old.custody);
+                let had = old.map(|old| (is_marked(old), old.custody));
+                let object = Object::Pod { name: pod.name.clone(), uid: Arc::clone(&pod.uid) };
+                pod.custody = custody(had, is_marked(pod), self.claims.contains(&object));
+                if is_marked(pod) {
+                    self.claims.remove(&object);
+                }
             }
+            KubernetesFact::ServiceGone(gone) => self.claims.retain(|object| match object {
+                Object::Service { uid, .. } => uid != gone,
+                Object::Pod { .. } => true,
+            }),
+            KubernetesFact::PodGone(gone) => self.claims.retain(|object| match object {
+                Object::Pod { name, .. } => name != gone,
+                Object::Service { .. } => true,
+            }),
             _ => {}
         }
     }
@@ -100,8 +136,14 @@ impl Controller {
     }
 }
 
-fn first(ours: bool) -> Custody {
-    if ours { Custody::Inherited } else { Custody::Own }
+/// Whose an object is: from whether our finalizer was on it and whose it was, whether it is on it
+/// now, and whether this process asked for that.
+fn custody(had: Option<(bool, Custody)>, has: bool, asked: bool) -> Custody {
+    match had {
+        None | Some((false, _)) if has && !asked => Custody::Inherited,
+        None => Custody::Own,
+        Some((_, custody)) => custody,
+    }
 }
 
 fn is_ours(service: &Service) -> bool {

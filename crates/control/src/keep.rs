@@ -36,20 +36,31 @@ pub(crate) fn hold(
         .collect()
 }
 
-/// Puts back what the list cannot have known, or may have left out. What it may have left out is
-/// given back.
-pub(crate) fn restore(azure: &mut Azure, need: &Need, held: Held) -> BTreeSet<ResourceId> {
-    let mut left_out = BTreeSet::new();
+/// What a list was not believed about.
+#[derive(Debug, Default)]
+pub(crate) struct Disbelieved {
+    /// What it may have left out.
+    pub left_out: BTreeSet<ResourceId>,
+    /// What it shows although it is only being made: ours, already, or another's.
+    pub hidden: BTreeSet<ResourceId>,
+}
+
+/// Puts back what the list cannot have known, or may have left out.
+pub(crate) fn restore(azure: &mut Azure, need: &Need, held: Held) -> Disbelieved {
+    let mut disbelieved = Disbelieved::default();
     for (id, (belief, resource)) in held {
         let listed = find(azure, need, &id).is_some();
+        if belief == Belief::Written && listed && resource.is_none() {
+            disbelieved.hidden.insert(id.clone());
+        }
         if belief == Belief::Written || listed != resource.is_some() {
             put(azure, need, &id, resource);
             if belief == Belief::Paged {
-                left_out.insert(id);
+                disbelieved.left_out.insert(id);
             }
         }
     }
-    left_out
+    disbelieved
 }
 
 /// Everything that is held of what a read lists.

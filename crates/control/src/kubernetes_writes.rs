@@ -10,7 +10,7 @@ use crate::said::timestamp;
 use model::ServiceUid;
 use model::kubernetes::{
     Claim, Condition, Custody, EGRESS_MARKS, Ingress, Node, POD_FINALIZER, Pod, SERVICE_CONDITION,
-    SERVICE_FINALIZER, Service, Wish,
+    Service, Wish,
 };
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::{Layout, PoolKind};
@@ -65,9 +65,7 @@ impl Controller {
             KubernetesFact::Node(node) if !self.world.kubernetes.nodes.contains_key(&node.name) => {
                 self.notice_node();
             }
-            KubernetesFact::Pod(pod) if !self.world.kubernetes.pods.contains_key(&pod.name) => {
-                self.notice_pod(pod, now_ms);
-            }
+            KubernetesFact::Pod(pod) => self.notice_pod(pod, now_ms),
             _ => {}
         }
         let nodes = self.nodes_of(&fact);
@@ -99,7 +97,8 @@ impl Controller {
         let shown =
             old.iter().flat_map(|old| &old.ingress).filter(|i| !service.ingress.contains(i));
         self.world.shown.extend(shown.filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok()));
-        if old.is_none() && service.has_finalizer(SERVICE_FINALIZER) {
+        let was = old.as_ref().map(|old| old.custody);
+        if self.is_inherited(was, service.custody) {
             self.inherit(&service.uid, now_ms);
         }
         self.world.abandoned.remove(service.name.to_string().to_lowercase().as_str());
@@ -123,7 +122,9 @@ impl Controller {
 
     /// A Pod of another process's may have egress gateways that lists do not show yet.
     fn notice_pod(&mut self, pod: &Pod, now_ms: u64) {
-        if pod.finalizers.contains(POD_FINALIZER) {
+        let old = self.world.kubernetes.pods.get(&pod.name).filter(|old| old.uid == pod.uid);
+        let was = old.map(|old| old.custody);
+        if self.is_inherited(was, pod.custody) {
             for name in pod.egress.iter().chain(&pod.marks) {
                 self.inherit(&ServiceUid::new(name), now_ms);
             }
@@ -207,6 +208,9 @@ impl Controller {
             lane.call = Some(call);
             lane.outlived = false;
         }
+        if matches!(write.edit, Edit::Finalizers { purpose: FinalizerPurpose::Claim, .. }) {
+            self.claims.insert(write.object.clone());
+        }
         let request = request(write, now_ms);
         self.effects.push(Effect::Kubernetes { call, request });
     }
@@ -238,6 +242,8 @@ impl Controller {
                 }
             }
             KubernetesAnswer::Reply { status, retry_after_ms, body } => {
+                // A finalizer that is there all the same is another's.
+                self.claims.remove(object);
                 let message = body.as_ref().and_then(|b| b.get("message")).and_then(Value::as_str);
                 let why = message.unwrap_or("no message").to_owned();
                 self.delay(object, retry_after_ms, &format!("{status}: {why}"), now_ms);

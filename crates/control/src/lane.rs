@@ -27,6 +27,9 @@ pub(crate) struct Lane {
     pub ended_ms: Option<u64>,
     /// A list that came while a write was under way was not believed.
     pub overruled: bool,
+    /// A list showed the resource while it was being made: it may be another process's, and what
+    /// is in it is not known before the write ends.
+    pub hidden: bool,
     /// The last write that succeeded, to notice one that Azure acknowledges and loses.
     pub last: Option<Action>,
     /// How many writes of pool members the load balancer shows.

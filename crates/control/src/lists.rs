@@ -75,8 +75,12 @@ impl Controller {
             lane.overruled |= lane.work.is_some();
         }
         let read = gathering.finish(&mut self.world.azure, need);
-        let resources = keep::restore(&mut self.world.azure, need, held);
-        self.doubt(need, LeftOut { resources, ..LeftOut::default() });
+        let keep::Disbelieved { left_out, hidden } =
+            keep::restore(&mut self.world.azure, need, held);
+        for (_, lane) in self.lanes.iter_mut().filter(|(id, _)| hidden.contains(id)) {
+            lane.hidden |= lane.work.is_some();
+        }
+        self.doubt(need, LeftOut { resources: left_out, ..LeftOut::default() });
         for problem in read.problems {
             self.say_unread(need, &problem.to_string(), now_ms);
         }

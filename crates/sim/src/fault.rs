@@ -71,11 +71,13 @@ named! {
         "somebody deletes what of ours is in use, and edits public IPs and tables";
     Slices, "slices-in-parts",
         "a Service's endpoints in several slices, in two at a time or in none for a while";
+    Families, "two-families", "Services of IPv4 and IPv6, that lose one family and get it back";
+    Links, "private-links", "Services behind Private Link Services";
 }
 
 /// Faults that came when there were seeds to keep. A seed of five draws one of them, and only where
 /// it drew others, so that all others of a seed stay as they were.
-pub const LATER: &[Fault] = &[Fault::Vandal, Fault::Slices];
+pub const LATER: &[Fault] = &[Fault::Vandal, Fault::Slices, Fault::Families, Fault::Links];
 
 impl Fault {
     /// The fault of a name.

@@ -61,7 +61,8 @@ impl Profile {
             Self::Azure => fault < Fault::ApiThrottled || people,
             Self::Kubernetes => {
                 (Fault::ApiThrottled..Fault::CrashBefore).contains(&fault)
-                    || matches!(fault, Fault::FinalizerStripped | Fault::Slices)
+                    || fault == Fault::FinalizerStripped
+                    || (fault > Fault::Vandal && LATER.contains(&fault))
             }
             Self::Crashes => process || fault == Fault::ConfigChanges,
             Self::Leaders => process || fault == Fault::TwoLeaders || fault == Fault::ApiDown,

@@ -102,3 +102,30 @@ fn a_machine_that_goes_with_its_node_is_written_to_once_at_most() {
     assert!(lab.calls().0 <= 1, "{}", calls.concat());
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
 }
+
+/// Its model is in the pool by itself, which no instance and no node tells.
+#[test]
+fn a_scale_set_without_nodes_lets_go_of_a_load_balancer_that_goes() {
+    let mut lab = bound();
+    let id = network("loadBalancers/kubernetes");
+    let pool = format!("{id}/backendAddressPools/kubernetes");
+    let set = format!("{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss");
+    let model = lab.azure.resource(&set).expect("the scale set is there").to_string();
+    assert!(model.contains(&pool), "{model}");
+    let now = lab.now_ms;
+    for number in 0..3 {
+        let path = format!("{set}/virtualMachines/{number}?api-version=2024-07-01");
+        assert!(lab.azure.handle(Request::new("DELETE", &path), now).status < 300);
+        let name = format!("vmss{number:06}");
+        lab.kubernetes.delete(ObjectRef::new("nodes", "", &name), now).expect("it is deleted");
+    }
+    lab.pass(600_000);
+    lab.restart();
+    assert!(lab.settle(LIMIT_MS));
+    (0..3).for_each(|n| delete(&mut lab, "default", &format!("web-{n:04}")));
+    lab.pass(120_000);
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    assert!(lab.azure.resource(&id).is_none(), "it is deleted");
+    let model = lab.azure.resource(&set).expect("the scale set is there").to_string();
+    assert!(!model.contains(&pool), "{model}");
+}

@@ -79,6 +79,11 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
 /// The same with faults that came later, and with which of them.
 const FAILED_LATER: &[(u64, &[Fault], &str)] = &[
     (
+        2_809,
+        &[Fault::Vandal, Fault::Slices, Fault::Families, Fault::Links],
+        "a scale set's model held on to a load balancer that was to go",
+    ),
+    (
         63_702,
         &[Fault::Vandal, Fault::Slices],
         "status told a new address before a container load balancer led there",
@@ -90,6 +95,12 @@ const FAILED_LATER: &[(u64, &[Fault], &str)] = &[
         301_309,
         &[Fault::Vandal, Fault::Slices],
         "lists did not show yet what a Service had: it was moved",
+    ),
+    (1_748, &[Fault::Vandal, Fault::Slices], "a finalizer that came late was taken for our own"),
+    (
+        301_330,
+        &[Fault::Vandal, Fault::Slices],
+        "a list showed what was being made: it counted as read, and was not believed",
     ),
     (4_612, &[Fault::Vandal, Fault::Slices], "judged a table's write by who led before"),
 ];

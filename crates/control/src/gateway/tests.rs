@@ -2,9 +2,9 @@ use crate::lists::{Coming, LeftOut};
 use crate::{CallId, Controller, Effect, Event, KubernetesAnswer, Leadership, Options};
 use arm::exchange::{Answer, Method, Reply, Request, Target, TransportFault};
 use model::kubernetes::{
-    Affinity, Deletion, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress, LoadBalancerType,
-    Membership, Node, NodeRole, Readiness, SERVICE_FINALIZER, Service, ServicePort, TargetPort,
-    TrafficPolicy, Wish,
+    Affinity, Custody, Deletion, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress,
+    LoadBalancerType, Membership, Node, NodeRole, Readiness, SERVICE_FINALIZER, Service,
+    ServicePort, TargetPort, TrafficPolicy, Wish,
 };
 use model::world::Kind;
 use model::{Family, NodeName, Protocol, ServiceName, ServiceUid};
@@ -385,6 +385,33 @@ fn who_takes_over_doubts_lists_about_the_gateways_of_marked_pods() {
         run.controller.world.inherited.contains(&team),
         "its public IP may have just been made"
     );
+}
+
+/// A watch that lags shows it after this process was given the right to write.
+#[test]
+fn a_finalizer_of_another_process_is_not_taken_for_our_own() {
+    let bare = Service { finalizers: Vec::new(), ..service(None) };
+    let claimed =
+        || Event::Kubernetes(Fact::Service(Service { revision: "2".into(), ..service(None) }));
+    let mut run = Run::new();
+    run.controller.step([Event::Kubernetes(Fact::Service(bare.clone()))], 0);
+    run.controller.step([claimed()], 0);
+    let uid = ServiceUid::new(UID);
+    assert!(run.controller.world.inherited.contains(&uid), "what it made need not be listed yet");
+    assert_eq!(run.controller.world.kubernetes.services[&uid].custody, Custody::Inherited);
+
+    let mut run = Run::new();
+    let mut facts = cluster();
+    for fact in &mut facts {
+        if let Fact::Service(service) = fact {
+            *service = bare.clone();
+        }
+    }
+    run.controller.step(facts.into_iter().map(Event::Kubernetes), 0);
+    assert_eq!(run.controller.claims.len(), 1, "it has asked for it");
+    run.controller.step([claimed()], 0);
+    assert!(run.controller.world.inherited.is_empty());
+    assert_eq!(run.controller.world.kubernetes.services[&uid].custody, Custody::Own);
 }
 
 #[test]

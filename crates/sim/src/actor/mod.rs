@@ -2,6 +2,8 @@
 //! that and on what it wants itself, never on how far the controller is: the same inputs come with
 //! faults and without.
 
+pub mod families;
+pub mod links;
 pub mod neighbour;
 pub mod node;
 pub mod operator;
@@ -46,10 +48,14 @@ pub enum Actor {
     Vandal,
     /// Endpoints wander between slices.
     Slices,
+    /// Owners of Services of two families.
+    Family,
+    /// Owners of Services behind Private Link Services.
+    Link,
 }
 
 /// Every actor with its name.
-pub const ACTORS: [(Actor, &str); 11] = [
+pub const ACTORS: [(Actor, &str); 13] = [
     (Actor::User, "user"),
     (Actor::Node, "node"),
     (Actor::Pod, "pod"),
@@ -61,6 +67,8 @@ pub const ACTORS: [(Actor, &str); 11] = [
     (Actor::Stripper, "stripper"),
     (Actor::Vandal, "vandal"),
     (Actor::Slices, "slices"),
+    (Actor::Family, "family"),
+    (Actor::Link, "link"),
 ];
 
 /// One move that will be made.
@@ -119,6 +127,7 @@ impl Company {
     #[must_use]
     pub fn plan(swarm: &Swarm, random: &Random) -> Vec<Planned> {
         let pods = matches!(swarm.scene.layout, Layout::Containers | Layout::Several);
+        let standard = families::suits(swarm.scene.layout);
         let share = |fault: Fault, moves: u64| if swarm.has(fault) { moves } else { 0 };
         let mut planned = Vec::new();
         for (actor, name) in ACTORS {
@@ -141,7 +150,9 @@ impl Company {
                 Actor::Stripper => share(Fault::FinalizerStripped, 1),
                 Actor::Vandal => share(Fault::Vandal, 1 + swarm.moves / 6),
                 Actor::Slices if pods => share(Fault::Slices, 2 + swarm.moves / 2),
-                Actor::Slices => 0,
+                Actor::Family if standard => share(Fault::Families, 2 + swarm.moves / 4),
+                Actor::Link if standard => share(Fault::Links, 2 + swarm.moves / 4),
+                Actor::Slices | Actor::Family | Actor::Link => 0,
             };
             for number in 0..moves {
                 // The first Services come early, or little would happen.
@@ -181,6 +192,8 @@ impl Company {
             Actor::Stripper => self.strip(&mut random, stage),
             Actor::Vandal => self.vandal(&mut random, stage),
             Actor::Slices => self.part(&mut random, stage),
+            Actor::Family => self.family(&mut random, stage),
+            Actor::Link => self.link(&mut random, stage),
         };
         count(&mut stage.tally.moves, what);
         stage.tally.steps += 1;

@@ -9,11 +9,11 @@ use crate::tally::count;
 use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};
 
-fn key(suffix: &str) -> String {
+pub(super) fn key(suffix: &str) -> String {
     format!("service.beta.kubernetes.io/{suffix}")
 }
 
-fn annotation(suffix: &str, value: Value) -> Value {
+pub(super) fn annotation(suffix: &str, value: Value) -> Value {
     let mut annotations = serde_json::Map::new();
     annotations.insert(key(suffix), value);
     json!({"metadata": {"annotations": annotations}})
@@ -194,7 +194,7 @@ impl Company {
         }
     }
 
-    fn delete(&self, stage: &mut Stage, (namespace, name): &(String, String)) {
+    pub(super) fn delete(&self, stage: &mut Stage, (namespace, name): &(String, String)) {
         let now = stage.now_ms;
         let object = ObjectRef::new("services", namespace, name);
         let _ = stage.kubernetes.delete(object, now);
@@ -202,7 +202,7 @@ impl Company {
     }
 
     /// Changes a Service, or what it will be once it can be made.
-    fn apply(&mut self, stage: &mut Stage, place: &(String, String), patch: &Value) {
+    pub(super) fn apply(&mut self, stage: &mut Stage, place: &(String, String), patch: &Value) {
         let Some(manifest) = self.services.get_mut(place) else { return };
         merge(manifest, patch);
         let (namespace, name) = place;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What differs between two runs that come to the same: what Azure hands out, orders, marks.
-const BY_CHANCE: [&str; 14] = [
+const BY_CHANCE: [&str; 15] = [
     "etag",
     "provisioningstate",
     "resourceguid",
@@ -22,6 +22,8 @@ const BY_CHANCE: [&str; 14] = [
     "defaultsecurityrules",
     "privateipallocationmethod",
     "fqdn",
+    // A subnet keeps what was once done to it for a Private Link Service.
+    "privatelinkservicenetworkpolicies",
     // Tags are never taken off again, so those of an earlier wish may or may not be there.
     "team",
     "owner",
@@ -38,6 +40,7 @@ fn tidy(value: &Value) -> Option<Value> {
                 .iter()
                 .filter(|(key, _)| !BY_CHANCE.contains(&key.as_str()))
                 .filter(|(key, value)| *key != "destinationaddressprefix" || !is_node(value))
+                .filter(|(key, value)| *key != "enableproxyprotocol" || **value == true)
                 .filter_map(|(key, value)| Some(single(key, tidy(value)?)))
                 .collect();
             kept.sort_by(|a, b| a.0.cmp(&b.0));
@@ -129,32 +132,40 @@ fn is_node(value: &Value) -> bool {
     value.as_str().is_some_and(|address| address.starts_with("10.224."))
 }
 
-/// Load balancers, lower case, to which no rule of ours leads: what is left there is somebody
-/// else's, and with it our pools, as they were when the last Service went.
-fn idle(resources: &[Arc<Value>]) -> Vec<String> {
+/// Pools of ours, lower case, that no rule leads to: they are as they were when the last Service
+/// went, or the last one of their family.
+fn idle(resources: &[Arc<Value>]) -> BTreeSet<String> {
     let balancers = resources.iter().filter(|r| text(&r["id"]).contains("/loadBalancers/"));
-    let idle = balancers.filter(|r| parts(r, "loadBalancingRules").keys().all(|n| is_theirs(n)));
-    idle.map(|r| text(&r["id"]).to_lowercase()).collect()
+    let idle = balancers.flat_map(|balancer| {
+        let id = text(&balancer["id"]).to_lowercase();
+        let rules = parts(balancer, "loadBalancingRules").into_values();
+        let rules = rules.map(|rule| rule.to_string().to_lowercase());
+        let led_to = rules.collect::<String>();
+        let pools = parts(balancer, "backendAddressPools").into_keys();
+        let ours = pools.filter(|name| !is_theirs(name));
+        let ids = ours.map(move |name| format!("{id}/backendaddresspools/{}", name.to_lowercase()));
+        ids.filter(move |pool| !led_to.contains(&format!("\"{pool}\"")))
+    });
+    idle.collect()
 }
 
-/// Takes out our pools of a load balancer: whether one was ever made there depends on when.
-fn drop_pools(balancer: &mut Value) {
+/// Takes out the pools of a load balancer that no rule leads to: whether one was ever made there
+/// depends on when.
+fn drop_pools(balancer: &mut Value, id: &str, idle: &BTreeSet<String>) {
     let pools = balancer.pointer_mut("/properties/backendaddresspools");
     if let Some(pools) = pools.and_then(Value::as_array_mut) {
-        pools.retain(|pool| is_theirs(text(&pool["name"])));
+        pools.retain(|pool| {
+            let name = text(&pool["name"]).to_lowercase();
+            !idle.contains(&format!("{}/backendaddresspools/{name}", id.to_lowercase()))
+        });
     }
 }
 
 /// A machine by the pools it is in: the rest is not ours.
-fn pools_of(machine: &Value, idle: &[String]) -> Value {
+fn pools_of(machine: &Value, idle: &BTreeSet<String>) -> Value {
     let text = machine.to_string();
-    let left = |id: &str| {
-        let (balancer, pool) = id.split_once("/backendaddresspools/").unwrap_or((id, ""));
-        !is_theirs(pool) && idle.iter().any(|other| other == balancer)
-    };
     let ids = text.split('"').filter(|part| part.contains("/backendaddresspools/"));
-    let ids = ids.filter(|id| !left(id));
-    let ids: BTreeSet<&str> = ids.collect();
+    let ids: BTreeSet<&str> = ids.filter(|id| !idle.contains(*id)).collect();
     serde_json::json!({ "pools": ids })
 }
 
@@ -195,8 +206,8 @@ impl Stage {
                 if id.contains("/virtualMachines/") {
                     tidied = pools_of(&tidied, &idle);
                 }
-                if idle.contains(&id.to_lowercase()) {
-                    drop_pools(&mut tidied);
+                if id.contains("/loadBalancers/") {
+                    drop_pools(&mut tidied, id, &idle);
                 }
                 if self.scene.layout == Layout::Several {
                     drop_rules_to_nodes(&mut tidied);

@@ -17,6 +17,10 @@ pub(super) struct Sources {
     pub sets: BTreeSet<ResourceId>,
     /// Whether there are VMs outside of uniform scale sets.
     pub loose: bool,
+    /// Whether a scale set may hold on to a load balancer that goes although no instance is in its
+    /// pools and no node is there: its model is in them by itself, and Azure deletes none before
+    /// it has left.
+    pub models: bool,
 }
 
 /// Where members of these pools, and nodes that are to join them, are to be looked for.
@@ -42,6 +46,8 @@ pub(super) fn sources(draft: &Draft<'_>, targets: &[Target]) -> Sources {
         nodes.filter_map(|n| machine(n)).for_each(|id| add(&id));
     }
     targets.iter().flat_map(|t| &t.nics).for_each(&mut add);
+    sources.models = draft.policy.pools == PoolKind::NodeNic
+        && targets.iter().any(|target| target.aim == Aim::Leave);
     for model in models(draft).filter(|m| targets.iter().any(|t| is_in(m, &t.pool))) {
         match model.kind {
             MemberKind::ScaleSet => {
@@ -71,7 +77,8 @@ pub(super) fn unread(draft: &Draft<'_>, sources: &Sources) -> BTreeSet<Need> {
     let machines = azure.virtual_machines.known().into_iter().flat_map(BTreeMap::values);
     let mut sets = machines.filter_map(|vm| vm.set.as_ref());
     let flexible = sources.loose && sets.any(|set| set.folded().contains(SCALE_SETS));
-    if (flexible || !sources.sets.is_empty()) && azure.scale_sets == Fact::Unknown {
+    if (flexible || sources.models || !sources.sets.is_empty()) && azure.scale_sets == Fact::Unknown
+    {
         needs.insert(Need::ScaleSets);
     }
     needs
