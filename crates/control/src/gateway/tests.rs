@@ -60,7 +60,7 @@ fn service(ingress: Option<&str>) -> Service {
             .into_iter()
             .collect(),
         condition: None,
-        custody: model::kubernetes::Custody::Own,
+        custody: Custody::Own,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::scene::{SUBSCRIPTION, objects};
 use crate::stage::Stage;
 use crate::tally::count;
 use serde_json::{Value, json};
+use std::collections::btree_map::Entry;
 
 /// Services that are made here.
 const SERVICES: u64 = 2;
@@ -25,8 +26,8 @@ impl Company {
         count(&mut stage.tally.faults, Fault::Links.name());
         let number = random.below(SERVICES);
         let place = ("default".to_owned(), format!("link-{number}"));
-        if !self.services.contains_key(&place) {
-            self.services.insert(place, service(number));
+        if let Entry::Vacant(free) = self.services.entry(place.clone()) {
+            free.insert(service(number));
             self.tend(stage);
             return "create a Service behind a Private Link Service";
         }
