@@ -114,6 +114,34 @@ fn an_unreachable_cluster_and_an_unreachable_azure_are_69_for_plan() {
 }
 
 #[test]
+fn run_takes_the_cluster_of_kubeconfig_from_the_environment() {
+    let folder = Folder::with(&config().to_string());
+    let flag = format!("--cloud-config={}", folder.path("azure.json"));
+    let with = |variable: &str| {
+        let mut command = ballast();
+        command.args(["run", "--port=0", &flag]).env("KUBECONFIG", variable);
+        outcome(command.output().unwrap())
+    };
+    let (code, _, err) = with("/nowhere/kubeconfig");
+    assert!(code == 64 && err.contains("/nowhere/kubeconfig"), "{code}: {err}");
+    let (code, _, err) = with("");
+    assert!(code == 64 && err.contains("set KUBECONFIG, or run in a pod"), "{code}: {err}");
+}
+
+#[test]
+fn plain_http_to_an_api_server_on_another_machine_is_refused() {
+    let folder = Folder::with(&config().to_string());
+    let kubeconfig = "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+        clusters: [{name: a, cluster: {server: 'http://192.0.2.1:8080'}}]\n\
+        contexts: [{name: a, context: {cluster: a, user: a}}]\n\
+        users: [{name: a, user: {token: hunter2-hunter2}}]\n";
+    std::fs::write(folder.path("kubeconfig"), kubeconfig).unwrap();
+    let flag = format!("--cloud-config={}", folder.path("azure.json"));
+    let cluster = format!("--kubeconfig={}", folder.path("kubeconfig"));
+    told(&["plan", &flag, &cluster], 64, &["http://192.0.2.1:8080", "plain HTTP", "https"]);
+}
+
+#[test]
 fn run_waits_for_a_cluster_and_says_so() {
     let folder = Folder::with(&config().to_string());
     let mut there = config();

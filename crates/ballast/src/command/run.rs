@@ -28,7 +28,7 @@ const LONGEST_PAUSE_S: u64 = 30;
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Which cluster; without --kubeconfig, the one whose pod this is.
+    /// Which cluster; without --kubeconfig, that of KUBECONFIG, else the one whose pod this is.
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// Which Azure.
@@ -252,7 +252,7 @@ async fn connect(args: &Args, clock: Clock) -> Result<Started, Failure> {
         true => None,
         false => Some(args.config.load(None).await?),
     };
-    let client = cluster::client(&args.cluster.origin(ConnectFrom::Cluster)).await?;
+    let client = cluster::client(&args.cluster.origin(ConnectFrom::Service)).await?;
     let config = match early {
         Some(config) => config,
         None => args.config.load(Some(&client)).await?,

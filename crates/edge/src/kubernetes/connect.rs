@@ -4,7 +4,7 @@ use crate::origin::{Origin, Scheme};
 use crate::web::chain;
 use http::HeaderValue;
 use http::header::USER_AGENT;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use std::path::PathBuf;
 
@@ -14,8 +14,9 @@ pub enum ConnectFrom {
     /// `KUBECONFIG` or `~/.kube/config`, else the pod's service account.
     #[default]
     Environment,
-    /// The pod's service account.
-    Cluster,
+    /// `KUBECONFIG`, else the pod's service account. The file in the user's home is left alone: a
+    /// controller writes, and which cluster that file points at changes with the user's work.
+    Service,
     /// A kubeconfig file.
     Kubeconfig {
         /// The file.
@@ -69,16 +70,16 @@ pub async fn connect(from: &ConnectFrom, user_agent: &str) -> Result<Client, Con
         ConnectFrom::Environment => {
             Config::infer().await.map_err(|e| ConnectError::Nowhere(chain(&e)))?
         }
-        ConnectFrom::Cluster => {
-            Config::incluster().map_err(|e| ConnectError::Nowhere(chain(&e)))?
-        }
+        ConnectFrom::Service => match Kubeconfig::from_env() {
+            Ok(None) => Config::incluster().map_err(|e| ConnectError::Nowhere(chain(&e)))?,
+            file => {
+                let path = std::env::var("KUBECONFIG").unwrap_or_default();
+                read(file.map(Option::unwrap_or_default), &path, None).await?
+            }
+        },
         ConnectFrom::Kubeconfig { path, context } => {
-            let unusable =
-                |why: String| ConnectError::Kubeconfig { path: path.display().to_string(), why };
-            let file = Kubeconfig::read_from(path).map_err(|e| unusable(chain(&e)))?;
-            let options = KubeConfigOptions { context: context.clone(), ..Default::default() };
-            let config = Config::from_custom_kubeconfig(file, &options).await;
-            config.map_err(|e| unusable(chain(&e)))?
+            let file = Kubeconfig::read_from(path);
+            read(file, &path.display().to_string(), context.clone()).await?
         }
         ConnectFrom::Address(url) => {
             let origin = Origin::parse("the API server", url)?;
@@ -91,10 +92,36 @@ pub async fn connect(from: &ConnectFrom, user_agent: &str) -> Result<Client, Con
             config
         }
     };
+    check_transport(&config)?;
     config.default_retry = false;
     if let Ok(value) = HeaderValue::from_str(user_agent) {
         config.headers.push((USER_AGENT, value));
     }
     let server = config.cluster_url.to_string();
     Client::try_from(config).map_err(|e| ConnectError::Client { server, why: chain(&e) })
+}
+
+async fn read(
+    file: Result<Kubeconfig, KubeconfigError>,
+    path: &str,
+    context: Option<String>,
+) -> Result<Config, ConnectError> {
+    let unusable = |why: String| ConnectError::Kubeconfig { path: path.to_owned(), why };
+    let file = file.map_err(|e| unusable(chain(&e)))?;
+    let options = KubeConfigOptions { context, ..Default::default() };
+    let config = Config::from_custom_kubeconfig(file, &options).await;
+    config.map_err(|e| unusable(chain(&e)))
+}
+
+/// A token, and all that is read with it, must not cross a network in the clear.
+fn check_transport(config: &Config) -> Result<(), ConnectError> {
+    let server = config.cluster_url.to_string();
+    Origin::parse("the API server", server.trim_end_matches('/'))?;
+    if config.accept_invalid_certs {
+        tracing::warn!(
+            "the API server's certificate is not verified: the kubeconfig sets \
+             insecure-skip-tls-verify for {server}; give certificate-authority instead"
+        );
+    }
+    Ok(())
 }
