@@ -5,6 +5,7 @@
 //! is left. What only Azure can know (an address it will choose) gets a placeholder.
 
 mod assumption;
+pub mod transition;
 
 use crate::plan;
 use crate::reach::{Reached, reached};

@@ -5,7 +5,9 @@ pub mod words;
 
 pub use console::plan_view::Verb;
 pub(crate) use document::word;
-pub use document::{ChangeView, PlanDocument, ServiceView, WriteView, document, verb};
+pub use document::{
+    AddressChange, ChangeView, PlanDocument, ServiceView, WriteView, document, verb,
+};
 pub use words::{kind_name, shown_name};
 
 use crate::output::{Ink, Paint};
@@ -16,7 +18,10 @@ use serde_json::Value;
 /// The whole document.
 #[must_use]
 pub fn render(plan: &PlanDocument, paint: Paint) -> String {
-    let mut text = String::new();
+    let mut text = match plan.is_empty() {
+        true => String::new(),
+        false => address_changes(plan, paint),
+    };
     for change in &plan.changes {
         text.push_str(&render_change(change, paint, 0));
         text.push('\n');
@@ -37,7 +42,10 @@ pub fn render(plan: &PlanDocument, paint: Paint) -> String {
 /// What would change for each Service that is there already.
 #[must_use]
 pub fn render_by_service(plan: &PlanDocument, paint: Paint) -> String {
-    let mut text = String::new();
+    let mut text = match plan.is_empty() {
+        true => String::new(),
+        false => address_changes(plan, paint),
+    };
     for service in &plan.services {
         let about = |names: &[String]| names.contains(&service.name);
         let changes: Vec<&ChangeView> =
@@ -156,20 +164,7 @@ fn render_write(write: &WriteView, paint: Paint) -> String {
 fn render_services(plan: &PlanDocument, paint: Paint) -> String {
     let mut text = String::new();
     for service in &plan.services {
-        let quiet = service.findings.is_empty() && service.waits.is_empty();
-        if quiet && service.after == service.state {
-            continue;
-        }
-        let mut line = format!("{}: {}", paint.ink(Ink::Bold, &service.name), service.state);
-        if service.after != service.state {
-            line.push_str(&format!(" → {}", service.after));
-        }
-        if !service.addresses.is_empty() {
-            line.push_str(&format!(" at {}", service.addresses.join(", ")));
-        }
-        if let Some(balancer) = &service.balancer {
-            line.push_str(&format!(" on {balancer}"));
-        }
+        let Some(line) = service_line(service, paint) else { continue };
         text.push_str(&line);
         text.push('\n');
         for finding in &service.findings {
@@ -195,8 +190,70 @@ fn render_services(plan: &PlanDocument, paint: Paint) -> String {
     text
 }
 
+/// Where a Service stands and will stand; nothing for one of which there is nothing to say.
+fn service_line(service: &ServiceView, paint: Paint) -> Option<String> {
+    let stays = service.after == service.state;
+    let quiet = service.findings.is_empty() && service.waits.is_empty() && !service.written;
+    if quiet && stays && service.address_change == AddressChange::None {
+        return None;
+    }
+    let mut line = format!("{}: {}", paint.ink(Ink::Bold, &service.name), service.state);
+    match (stays, service.written) {
+        (false, _) => line.push_str(&format!(" → {}", service.after)),
+        (true, true) if service.address_change == AddressChange::None => {
+            line.push_str(", updated in place");
+        }
+        (true, _) => {}
+    }
+    match service.address_change {
+        AddressChange::Changed => {
+            line.push_str(&format!(", address changes: {}", exchange(service)));
+        }
+        AddressChange::Released => {
+            line.push_str(&format!(", releases {}", service.lost.join(", ")));
+        }
+        AddressChange::New | AddressChange::None if !service.addresses.is_empty() => {
+            line.push_str(&format!(" at {}", service.addresses.join(", ")));
+        }
+        AddressChange::New | AddressChange::None => {}
+    }
+    if let Some(balancer) = &service.balancer {
+        line.push_str(&format!(" on {balancer}"));
+    }
+    Some(line)
+}
+
+/// `20.0.0.2 → 10.0.0.9`.
+fn exchange(service: &ServiceView) -> String {
+    let gained = match service.gained.is_empty() {
+        true => "none".to_owned(),
+        false => service.gained.join(", "),
+    };
+    format!("{} → {gained}", service.lost.join(", "))
+}
+
+/// What clients notice stands first: how many addresses change, and which.
+fn address_changes(plan: &PlanDocument, paint: Paint) -> String {
+    let count =
+        |change: AddressChange| plan.services.iter().filter(|s| s.address_change == change).count();
+    let changed = count(AddressChange::Changed);
+    let text = format!(
+        "Addresses: {changed} to change, {} to create, {} to release.",
+        count(AddressChange::New),
+        count(AddressChange::Released),
+    );
+    let mut text = format!("{}\n", paint.ink(Ink::Bold, text));
+    let all = plan.services.iter().filter(|s| s.address_change == AddressChange::Changed);
+    for service in all {
+        let line = format!("ADDRESS CHANGES {}: {}", service.name, exchange(service));
+        text.push_str(&format!("{}\n", paint.ink(Ink::Red, line)));
+    }
+    text.push('\n');
+    text
+}
+
 fn summary(plan: &PlanDocument, paint: Paint) -> String {
-    let refused = plan.services.iter().filter(|s| s.after == "refused").count();
+    let refused = plan.services.iter().filter(|s| s.after.starts_with("refused")).count();
     if plan.is_empty() {
         let asked = plan.services.len();
         let mut text = match asked {

@@ -10,6 +10,7 @@ use model::plan::{Action, Change, ConditionEdit, Edit, FinalizerPurpose, Kuberne
 use model::report::Wait;
 use model::{ServiceUid, World};
 use plan::forecast::Forecast;
+use plan::forecast::transition::{Stage, Transition, transitions};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -83,15 +84,50 @@ pub struct WriteView {
     pub what: String,
 }
 
+/// What becomes of the addresses that clients use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AddressChange {
+    /// Clients go on using what they use.
+    None,
+    /// There is one where there was none, or one beside those that there are.
+    New,
+    /// One that clients use goes; there may be another instead.
+    Changed,
+    /// It is given up with the Service.
+    Released,
+}
+
+impl AddressChange {
+    fn of(transition: &Transition) -> Self {
+        match transition {
+            t if t.changes_address() => Self::Changed,
+            t if t.releases_address() => Self::Released,
+            t if t.gets_address() => Self::New,
+            _ => Self::None,
+        }
+    }
+}
+
 /// One Service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ServiceView {
     /// Namespace and name.
     pub name: String,
-    /// How far it is.
+    /// Where it stands now: `new`, `programmed`, `waiting`, `refused`,
+    /// `refused, serving as before`, `removing`.
     pub state: &'static str,
-    /// How far it will be.
+    /// Where it stands in the end: one of these, or `removed`.
     pub after: &'static str,
+    /// Whether anything is written in Azure on its account.
+    pub written: bool,
+    /// What becomes of its addresses.
+    pub address_change: AddressChange,
+    /// Addresses in its status now that are not there in the end.
+    pub lost: Vec<String>,
+    /// Addresses in its status in the end that are not there now.
+    pub gained: Vec<String>,
     /// Addresses it will have.
     pub addresses: Vec<String>,
     /// Its load balancer.
@@ -109,7 +145,7 @@ pub fn document(forecast: &Forecast, world: &World) -> PlanDocument {
     PlanDocument {
         changes: forecast.changes.iter().map(|c| change(c, world)).collect(),
         writes: writes(&forecast.writes, world),
-        services: services(forecast),
+        services: services(forecast, world),
         findings: forecast.last.findings.iter().map(ToString::to_string).collect(),
         notes: Vec::new(),
         calls: forecast.calls,
@@ -225,34 +261,47 @@ fn finalizer_words(before: &[Arc<str>], after: &[Arc<str>], purpose: FinalizerPu
         gone.join(", ")
     };
     match purpose {
+        // A new leader writes again what the one before may have taken off.
+        FinalizerPurpose::Claim if before == after => "its finalizers are confirmed".to_owned(),
         FinalizerPurpose::Claim => format!("gets finalizer {}", missing_in(after, before)),
         FinalizerPurpose::Release => format!("loses finalizer {}", missing_in(before, after)),
     }
 }
 
-fn services(forecast: &Forecast) -> Vec<ServiceView> {
-    let mut views: Vec<ServiceView> = forecast
-        .report
-        .services
-        .iter()
-        .map(|(uid, now)| {
-            let last = forecast.last.services.get(uid);
-            let end = last.unwrap_or(now);
+fn services(forecast: &Forecast, world: &World) -> Vec<ServiceView> {
+    let mut views: Vec<ServiceView> = transitions(forecast, world)
+        .into_iter()
+        .filter_map(|(uid, transition)| {
+            let last = forecast.last.services.get(&uid);
+            let end = last.or_else(|| forecast.report.services.get(&uid))?;
             let lasting = last.map(|l| l.waits.as_slice()).unwrap_or_default();
-            let findings: Vec<String> = end.findings.iter().map(ToString::to_string).collect();
-            ServiceView {
-                name: now.name.to_string(),
-                state: state(now.state),
-                after: last.map_or("gone", |l| state(l.state)),
-                addresses: end.addresses.iter().map(|a| known::text(a)).collect(),
+            let known = |list: &[Arc<str>]| list.iter().map(|a| known::text(a)).collect();
+            Some(ServiceView {
+                name: transition.name.to_string(),
+                state: stage(transition.from),
+                after: stage(transition.to),
+                written: transition.written,
+                address_change: AddressChange::of(&transition),
+                lost: known(&transition.lost),
+                gained: known(&transition.gained),
+                addresses: known(&end.addresses),
                 balancer: end.balancer.as_ref().map(ToString::to_string),
-                findings,
+                findings: end.findings.iter().map(ToString::to_string).collect(),
                 waits: lasting.iter().map(Wait::to_string).collect(),
-            }
+            })
         })
         .collect();
     views.sort_by(|a, b| a.name.cmp(&b.name));
     views
+}
+
+fn stage(stage: Stage) -> &'static str {
+    match stage {
+        Stage::New => "new",
+        Stage::At(at) => state(at),
+        Stage::RefusedServing => "refused, serving as before",
+        Stage::Removed => "removed",
+    }
 }
 
 /// The document as JSON.
