@@ -129,7 +129,7 @@ pub struct Controller {
     pub(crate) gates: crate::gates::Gates,
     pub(crate) latencies: crate::latency::Latencies,
     pub(crate) tally: Tally,
-    pub(crate) words: crate::said::Words,
+    pub(crate) words: crate::words::Words,
     pub(crate) drift: crate::drift::DriftLog,
     pub(crate) drains: crate::drains::Drains,
 }
@@ -193,7 +193,7 @@ impl Controller {
             gates: crate::gates::Gates::default(),
             latencies: crate::latency::Latencies::default(),
             tally: Tally::default(),
-            words: crate::said::Words::default(),
+            words: crate::words::Words::default(),
             drift: crate::drift::DriftLog::default(),
             drains: crate::drains::Drains::default(),
         }

@@ -32,6 +32,7 @@ mod lists;
 mod queue;
 mod said;
 mod shares;
+mod words;
 
 pub use controller::{Controller, Counts, Options};
 pub use drift::{DriftOutcome, DriftRecord};

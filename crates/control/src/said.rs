@@ -3,12 +3,13 @@
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
 use crate::reason::{self, EventReason};
+use crate::words::{Waiting, Word};
 use model::kubernetes::{POD_FINALIZER, Service};
 use model::policy::Layout;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
 use model::{ServiceName, ServiceUid};
 use serde_json::json;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What was last said about a Service.
@@ -26,35 +27,8 @@ pub(crate) struct Said {
     pub report: Option<Arc<ServiceReport>>,
 }
 
-/// Events under way at a time: each takes a connection of its own.
-const EVENTS_AT_ONCE: usize = 32;
-/// Events that may wait; beyond it the oldest are left out, as Kubernetes' own controllers do.
-const EVENTS_WAITING: usize = 20_000;
-
-/// Events that are being posted or wait for it.
-#[derive(Debug, Default)]
-pub(crate) struct Words {
-    under_way: usize,
-    waiting: VecDeque<Waiting>,
-}
-
-/// An Event that waits until others have been posted.
-#[derive(Debug)]
-struct Waiting {
-    kind: &'static str,
-    name: ServiceName,
-    uid: Arc<str>,
-    word: Word,
-    at_ms: u64,
-}
-
-/// One Event.
-#[derive(Debug)]
-struct Word {
-    kind: &'static str,
-    reason: String,
-    message: String,
-}
+/// Findings of one rule that an Event names; the others are counted.
+const NAMED: usize = 6;
 
 impl Controller {
     /// Remembers a Service's name.
@@ -119,12 +93,11 @@ impl Controller {
         self.said_of_pods.retain(|pod, _| report.pods.contains_key(pod));
         for (name, findings) in &report.pods {
             let Some(pod) = self.world.kubernetes.pods.get(name).cloned() else { continue };
-            let texts: BTreeSet<Arc<str>> =
-                findings.iter().map(|f| Arc::from(f.to_string())).collect();
+            let by_rule = by_rule(findings);
+            let texts = by_rule.iter().map(|(_, text)| Arc::clone(text)).collect();
             let known = self.said_of_pods.insert(name.clone(), texts).unwrap_or_default();
-            for finding in findings {
-                let message = finding.to_string();
-                if !known.contains(message.as_str()) {
+            for (finding, message) in by_rule {
+                if !known.contains(&message) {
                     let word = warning(finding.rule, &message);
                     self.post_about("Pod", name, Arc::clone(&pod.uid), word, now_ms);
                 }
@@ -246,27 +219,21 @@ impl Controller {
             return;
         }
         let name = name.clone();
-        self.words.waiting.push_back(Waiting { kind, name, uid, word, at_ms });
-        if self.words.waiting.len() > EVENTS_WAITING {
-            self.words.waiting.pop_front();
-        }
+        self.words.push(Waiting { kind, name, uid, word, at_ms });
         self.post_waiting();
     }
 
     /// An Event was posted, or was not; either way there is room for another.
     pub(crate) fn posted(&mut self) {
-        self.words.under_way = self.words.under_way.saturating_sub(1);
+        self.words.posted();
         self.post_waiting();
     }
 
     fn post_waiting(&mut self) {
         if self.leadership == crate::Leadership::Lost {
-            self.words.waiting.clear();
+            self.words.clear();
         }
-        while self.words.under_way < EVENTS_AT_ONCE
-            && let Some(next) = self.words.waiting.pop_front()
-        {
-            self.words.under_way += 1;
+        while let Some(next) = self.words.next() {
             self.send_word(&next);
         }
     }
@@ -319,11 +286,10 @@ fn word(reason: &EventReason, message: &str) -> Word {
     Word { kind: reason.kind, reason: reason.name.to_owned(), message: message.to_owned() }
 }
 
-/// What is wrong with a Service: each text once, with the Event that tells it.
+/// What is wrong with a Service: one text and one Event for each rule.
 fn texts(report: &ServiceReport, layout: &Layout) -> Vec<(Arc<str>, Word)> {
     let mut texts = Vec::new();
-    for finding in &report.findings {
-        let text: Arc<str> = Arc::from(finding.to_string());
+    for (finding, text) in by_rule(&report.findings) {
         texts.push((Arc::clone(&text), finding_word(finding, &text)));
         // On container load balancers users look for the rule, too.
         if *layout == Layout::PerService && finding.severity == Severity::Refusal {
@@ -336,6 +302,25 @@ fn texts(report: &ServiceReport, layout: &Layout) -> Vec<(Arc<str>, Word)> {
         }
     }
     texts
+}
+
+/// The first finding of each rule, with a text for all of the rule.
+fn by_rule(findings: &[Finding]) -> Vec<(&Finding, Arc<str>)> {
+    let mut rules: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    for finding in findings {
+        rules.entry(finding.rule).or_default().push(finding);
+    }
+    findings
+        .iter()
+        .filter_map(|first| {
+            let all = rules.remove(first.rule)?;
+            let mut named: Vec<String> = all.iter().take(NAMED).map(ToString::to_string).collect();
+            if all.len() > NAMED {
+                named.push(format!("and {} more", all.len() - NAMED));
+            }
+            Some((first, Arc::from(named.join("; "))))
+        })
+        .collect()
 }
 
 fn finding_word(finding: &Finding, text: &str) -> Word {
@@ -359,4 +344,62 @@ fn failed(text: &str) -> Word {
 pub(crate) fn timestamp(at_ms: u64) -> String {
     let seconds = i64::try_from(at_ms / 1_000).unwrap_or(i64::MAX);
     jiff::Timestamp::from_second(seconds).map(|t| t.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::controller::{Controller, Options};
+    use crate::effect::Effect;
+    use model::report::{Finding, Report, ServiceReport, Severity, State};
+    use model::{Policy, ServiceName, ServiceUid};
+    use std::sync::Arc;
+
+    fn policy() -> Policy {
+        let text = r#"{"tenantId": "t", "subscriptionId": "s", "resourceGroup": "rg",
+            "location": "eastus", "vnetName": "v", "subnetName": "n", "securityGroupName": "g",
+            "useManagedIdentityExtension": true}"#;
+        let environment = Default::default();
+        let sources =
+            observe::config::Sources { text, cluster: "kubernetes", environment: &environment };
+        observe::config::read(&sources).expect("a whole config").policy
+    }
+
+    fn finding(rule: &'static str, severity: Severity, n: usize) -> Finding {
+        let (key, allowed) = (Arc::from("key"), Arc::from("something else"));
+        Finding { severity, rule, key, value: Arc::from(n.to_string()), allowed }
+    }
+
+    #[test]
+    fn many_findings_of_one_rule_are_one_event_and_one_line() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let refusals = (0..1_000).map(|n| finding("InvalidTag", Severity::Refusal, n));
+        let notes = (0..3).map(|n| finding("MalformedTag", Severity::Note, n));
+        let report = ServiceReport {
+            name: ServiceName::new("evil", "web"),
+            balancer: None,
+            addresses: Vec::new(),
+            state: State::Refused,
+            waits: Vec::new(),
+            findings: refusals.chain(notes).collect(),
+        };
+        let services = [(ServiceUid::new("uid"), Arc::new(report))].into();
+        controller.report = Report { services, ..Report::default() };
+        controller.say_changes(0);
+        let mut lines = 0;
+        let mut messages = Vec::new();
+        for effect in std::mem::take(&mut controller.effects) {
+            match effect {
+                Effect::Kubernetes { request, .. } => {
+                    messages.push(request.body["message"].as_str().unwrap_or("").to_owned());
+                }
+                Effect::Say(_) => lines += 1,
+                Effect::Azure { .. } => {}
+            }
+        }
+        assert_eq!((messages.len(), lines), (2, 2), "{messages:?}");
+        assert!(messages[0].contains("\"5\"") && messages[0].ends_with("; and 994 more"));
+        assert!(messages[1].contains("\"2\"") && !messages[1].contains("more"));
+        controller.say_changes(1);
+        assert!(controller.effects.is_empty(), "it was said");
+    }
 }

@@ -203,6 +203,20 @@ pub enum Severity {
     Refusal,
 }
 
+/// Most bytes of a value that a [`Finding`] quotes, and with it Events, conditions and the log:
+/// room for every name and resource id that Azure takes.
+pub const QUOTED: usize = 400;
+
+/// A text as it is quoted: whole up to [`QUOTED`] bytes, else its beginning and its length.
+#[must_use]
+pub fn quoted(text: &str) -> Arc<str> {
+    if text.len() <= QUOTED {
+        return Arc::from(text);
+    }
+    let beginning = &text[..text.floor_char_boundary(QUOTED)];
+    Arc::from(format!("{beginning}… ({} bytes)", text.len()))
+}
+
 /// Something wrong with a Service (or with the whole), for its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {

@@ -1,8 +1,9 @@
 //! What planning builds up: a stance to every Service, changes, waits and findings.
 
 use crate::condition;
-use crate::intent::container::{self, ContainerIntent};
-use crate::intent::{self, Intent};
+use crate::intent::Intent;
+use crate::intent::container::ContainerIntent;
+use crate::readings::Readings;
 use model::azure::{LoadBalancer, PublicIp};
 use model::kubernetes::{Service, Wish};
 use model::plan::{Change, KubernetesWrite, Plan};
@@ -18,9 +19,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) enum Stance {
     /// It gets what it asks.
-    Wanted(Box<Intent>),
+    Wanted(Arc<Intent>),
     /// It gets the container load balancer that it asks.
-    Container(Box<ContainerIntent>),
+    Container(Arc<ContainerIntent>),
     /// It keeps what it has: it is refused or set aside.
     Kept,
     /// It loses what it has.
@@ -68,7 +69,9 @@ impl Case<'_> {
 
     /// Refuses the Service: what it has stays.
     pub fn refuse(&mut self, finding: Finding) {
-        self.findings.push(finding);
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
         self.stance = Stance::Kept;
     }
 }
@@ -114,9 +117,9 @@ pub(crate) struct Draft<'w> {
 
 impl<'w> Draft<'w> {
     /// Takes a stance to every Service.
-    pub fn new(world: &'w World, policy: &'w Policy) -> Self {
+    pub fn new(world: &'w World, policy: &'w Policy, readings: &mut Readings) -> Self {
         let mut draft = Self::bare(world, policy);
-        draft.admit_all();
+        draft.admit_all(readings);
         draft
     }
 
@@ -143,19 +146,20 @@ impl<'w> Draft<'w> {
     }
 
     /// Takes a stance to every Service.
-    pub fn admit_all(&mut self) {
-        self.world.kubernetes.services.values().for_each(|service| self.admit(service));
+    pub fn admit_all(&mut self, readings: &mut Readings) {
+        let services = self.world.kubernetes.services.values();
+        services.for_each(|service| self.admit(service, readings));
     }
 
     /// Takes a stance to one Service.
-    pub fn admit(&mut self, service: &'w Service) {
-        let case = self.case(service);
+    pub fn admit(&mut self, service: &'w Arc<Service>, readings: &mut Readings) {
+        let case = self.case(service, readings);
         self.by_base.insert(case.base.to_lowercase(), service.uid.clone());
         self.by_name.insert(service.name.clone(), service.uid.clone());
         self.cases.insert(service.uid.clone(), case);
     }
 
-    fn case(&self, service: &'w Service) -> Case<'w> {
+    fn case(&self, service: &'w Arc<Service>, readings: &mut Readings) -> Case<'w> {
         let mut case = Case {
             service,
             base: Arc::from(service.uid.base_name()),
@@ -169,22 +173,16 @@ impl<'w> Draft<'w> {
         if self.policy.layout == Layout::PerService {
             // A container load balancer shares nothing: each of its parts is held by itself.
             if service.wish == Wish::LoadBalancer {
-                let reading = container::read(service, self.policy);
-                case.findings = reading.findings;
-                case.stance = match reading.intent {
-                    Some(intent) => Stance::Container(Box::new(intent)),
-                    None => Stance::Kept,
-                };
+                let reading = readings.container(service, self.policy);
+                case.findings.clone_from(&reading.findings);
+                case.stance = reading.intent.clone().map_or(Stance::Kept, Stance::Container);
             }
             return case;
         }
         if service.wish == Wish::LoadBalancer {
-            let reading = intent::read(service, self.policy);
-            case.findings = reading.findings;
-            case.stance = match reading.intent {
-                Some(intent) => Stance::Wanted(Box::new(intent)),
-                None => Stance::Kept,
-            };
+            let reading = readings.node(service, self.policy);
+            case.findings.clone_from(&reading.findings);
+            case.stance = reading.intent.clone().map_or(Stance::Kept, Stance::Wanted);
         }
         if let Some(hold) = self.world.holds.get(&service.uid) {
             case.stance = Stance::Kept;

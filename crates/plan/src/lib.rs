@@ -31,6 +31,7 @@ mod gate;
 mod kubernetes;
 mod nodes;
 mod placement;
+mod readings;
 
 pub use check::{Breach, Violation, check};
 
@@ -54,16 +55,19 @@ pub fn plan(world: &World, policy: &Policy) -> (Plan, Report) {
 #[derive(Debug, Default)]
 pub struct Planner {
     containers: container::Memory,
+    readings: readings::Readings,
 }
 
 impl Planner {
     /// Plans: what is to be written now, and who waits on what.
     #[must_use]
     pub fn plan(&mut self, world: &World, policy: &Policy) -> (Plan, Report) {
+        let Self { containers, readings } = self;
+        readings.sweep(&world.kubernetes.services);
         match policy.layout {
-            Layout::PerService => container::plan(world, policy, &mut self.containers),
+            Layout::PerService => container::plan(world, policy, containers, readings),
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
-                let mut draft = nodes::settled(world, policy);
+                let mut draft = nodes::settled(world, policy, readings);
                 gate::open_all(&mut draft);
                 draft.finish()
             }

@@ -2,6 +2,7 @@
 
 use crate::desired::{balancer, member, private_link, public_ip, security_group, unread, upgrade};
 use crate::draft::{Draft, Stance};
+use crate::readings::Readings;
 use crate::{kubernetes, name, placement};
 use model::azure::LoadBalancer;
 use model::policy::Layout;
@@ -14,10 +15,14 @@ use std::sync::Arc;
 /// Drafts everything. A Service that stands and is refused only when its new place is drafted would
 /// have let go of its old one by then, and a new one would have got an address: all is drafted
 /// again, with it refused from the start.
-pub(crate) fn settled<'w>(world: &'w World, policy: &'w Policy) -> Draft<'w> {
+pub(crate) fn settled<'w>(
+    world: &'w World,
+    policy: &'w Policy,
+    readings: &mut Readings,
+) -> Draft<'w> {
     let mut refused: BTreeMap<ServiceUid, Vec<Finding>> = BTreeMap::new();
     loop {
-        let mut draft = Draft::new(world, policy);
+        let mut draft = Draft::new(world, policy, readings);
         for (uid, findings) in &refused {
             findings.iter().for_each(|finding| draft.refuse(uid, finding.clone()));
         }

@@ -145,9 +145,15 @@ pub fn is_ours(key: &str) -> bool {
     key.starts_with("azure-") || key.starts_with("port_")
 }
 
+/// Most bytes of a key that suggestions are made for: the API server takes 63 behind the prefix.
+const LONGEST_KEY: usize = 63;
+
 /// The key that was probably meant, for one that is not in the table; without [`PREFIX`].
 #[must_use]
 pub fn suggestion(key: &str) -> Option<String> {
+    if key.len() > LONGEST_KEY {
+        return None;
+    }
     let port = key.strip_prefix("port_").and_then(|rest| rest.split('_').next());
     let room = 2 + key.len() / 12;
     TABLE

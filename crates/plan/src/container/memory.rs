@@ -42,7 +42,7 @@ pub(crate) struct Memory {
 #[derive(Debug, Default)]
 pub(super) struct Closing {
     /// They are done.
-    done: Vec<ServiceUid>,
+    pub done: Vec<ServiceUid>,
     /// They wait for something that will be seen when it comes.
     waiting: Vec<(Arc<str>, ServiceUid, Standing)>,
 }

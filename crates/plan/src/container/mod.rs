@@ -32,6 +32,7 @@ pub(crate) use memory::Memory;
 use crate::difftracker::DiffTracker;
 use crate::draft::{Draft, Stance};
 use crate::kubernetes;
+use crate::readings::Readings;
 use model::azure::{LoadBalancer, NatGateway, PublicIp};
 use model::gateway::GatewayService;
 use model::report::{Finding, Severity, Until, Wait};
@@ -42,15 +43,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Plans everything, or says what has to be read first.
-pub(crate) fn plan(world: &World, policy: &Policy, memory: &mut Memory) -> (Plan, Report) {
+pub(crate) fn plan(
+    world: &World,
+    policy: &Policy,
+    memory: &mut Memory,
+    readings: &mut Readings,
+) -> (Plan, Report) {
     let mut draft = Draft::bare(world, policy);
     if !world.is_complete(&Kind::CONTAINER) {
-        draft.admit_all();
+        draft.admit_all(readings);
         wait_all(&mut draft, &Wait::Listing);
         return draft.finish();
     }
     if !is_known(&draft) {
-        draft.admit_all();
+        draft.admit_all(readings);
         note_unread(&mut draft);
         kubernetes::claim(&mut draft);
         gates::conclude_blind(&mut draft);
@@ -58,11 +64,12 @@ pub(crate) fn plan(world: &World, policy: &Policy, memory: &mut Memory) -> (Plan
     }
     let names = memory.update(world, policy);
     for uid in names.iter().filter_map(|name| memory.uids.get(name)) {
-        draft.admit(&world.kubernetes.services[uid]);
+        draft.admit(&world.kubernetes.services[uid], readings);
     }
     let registrations = draw(&mut draft, memory, &names);
     gates::conclude(&mut draft, memory);
     let closing = memory.close(&draft, &registrations);
+    closing.done.iter().for_each(|uid| readings.forget(uid));
     let (mut plan, mut report) = draft.finish();
     memory.complete(&mut plan, &mut report, closing);
     (plan, report)

@@ -9,13 +9,13 @@ use super::{AccessIntent, AccessPort, DenyAll, SecurityRules};
 use crate::annotation::PREFIX;
 use ipnet::IpNet;
 use model::{Exposure, Family};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-const TAGS: &str = "azure-allowed-service-tags";
-const RANGES: &str = "azure-allowed-ip-ranges";
-const CORE_RANGES: &str = "load-balancer-source-ranges";
-const FIELD: &str = "spec.loadBalancerSourceRanges";
+pub(super) const TAGS: &str = "azure-allowed-service-tags";
+pub(super) const RANGES: &str = "azure-allowed-ip-ranges";
+pub(super) const CORE_RANGES: &str = "load-balancer-source-ranges";
+pub(super) const FIELD: &str = "spec.loadBalancerSourceRanges";
 
 /// Reads who may connect. Without tags and ranges a public Service is open to the Internet, and
 /// an internal one needs no rule.
@@ -54,6 +54,7 @@ pub(super) fn read(r: &mut Reader<'_>, exposure: Exposure) -> AccessIntent {
 
 fn service_tags(r: &mut Reader<'_>) -> Vec<Arc<str>> {
     let mut tags: Vec<Arc<str>> = Vec::new();
+    let mut known = BTreeSet::new();
     let Some(value) = r.raw(TAGS) else { return tags };
     if value.split(',').any(|entry| entry.trim().is_empty()) {
         r.find(&EMPTY_SERVICE_TAGS, TAGS, value);
@@ -62,7 +63,7 @@ fn service_tags(r: &mut Reader<'_>) -> Vec<Arc<str>> {
         let named = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
         if tag != "*" && !tag.bytes().all(named) {
             r.find(&INVALID_SERVICE_TAG, TAGS, tag);
-        } else if !tags.iter().any(|t| **t == *tag) {
+        } else if known.insert(tag) {
             tags.push(Arc::from(tag));
         }
     }
@@ -72,9 +73,8 @@ fn service_tags(r: &mut Reader<'_>) -> Vec<Arc<str>> {
 fn annotated_ranges(r: &mut Reader<'_>) -> Vec<IpNet> {
     let mut ranges = Vec::new();
     for key in [RANGES, CORE_RANGES] {
-        for text in r.list(key) {
-            ranges.extend(range(r, &format!("{PREFIX}{key}"), text));
-        }
+        let whole = format!("{PREFIX}{key}");
+        ranges.extend(r.list(key).into_iter().filter_map(|text| range(r, &whole, text)));
     }
     ranges
 }

@@ -37,7 +37,8 @@ pub(super) fn check(r: &mut Reader<'_>, exposure: Exposure) {
 
 /// Notes a key that looks like ours and is not.
 pub(super) fn unknown(r: &mut Reader<'_>, key: &str, value: &str) {
-    if !annotation::is_ours(key) {
+    // To look for what was meant is the dearest part of reading.
+    if !annotation::is_ours(key) || r.only_counts(&UNKNOWN_ANNOTATION) {
         return;
     }
     let whole = format!("{PREFIX}{key}");
@@ -59,9 +60,7 @@ pub(super) fn flag(r: &mut Reader<'_>, entry: &Annotation, key: &str, value: &st
 }
 
 fn number(r: &mut Reader<'_>, port: u16, key: &str, value: &str) {
-    let service = r.service;
-    let known = service.ports.iter().any(|p| p.port == port)
-        || service.health_check_node_port == Some(port);
+    let known = r.ports.contains_key(&port) || r.service.health_check_node_port == Some(port);
     if !known {
         r.find(&UNKNOWN_PORT, key, value);
     }

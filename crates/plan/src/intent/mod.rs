@@ -5,6 +5,7 @@ pub mod rules;
 
 mod access;
 mod audit;
+pub(crate) mod limit;
 mod pinned;
 mod placement;
 mod private_link;

@@ -5,11 +5,12 @@ use super::rules::{
     FindingRule, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,
     INVALID_PRIVATE_LINK_FQDN, INVALID_PRIVATE_LINK_NAME, INVALID_RESOURCE_GROUP, INVALID_SUBNET,
     INVALID_SUBSCRIPTION, PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_STANDARD,
-    PRIVATE_LINK_NOT_CREATED, PRIVATE_LINK_UNREACHABLE,
+    PRIVATE_LINK_NOT_CREATED, PRIVATE_LINK_UNREACHABLE, TOO_MANY_SUBSCRIPTIONS,
 };
 use super::{FloatingIp, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtocol};
 use model::policy::BalancerSku;
 use model::{Exposure, Family, Group};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -26,6 +27,10 @@ const APPROVAL: &str = "azure-pls-auto-approval";
 
 /// What makes a configuration a Service's own. The resource group only says where to look.
 const OWN: &[&str] = &[NAME, SUBNET, COUNT, ADDRESSES, FQDNS, PROXY, VISIBILITY, APPROVAL];
+
+/// Subscriptions that Azure takes in a Private Link Service's visibility, and in its auto-approval
+/// (Azure subscription and service limits, "Private Link limits").
+const SUBSCRIPTIONS: usize = 100;
 
 /// The frontend it stands before.
 pub(super) struct Frontend<'a> {
@@ -114,9 +119,10 @@ fn count(r: &mut Reader<'_>, fixed: usize) -> u8 {
 
 fn addresses(r: &mut Reader<'_>) -> Vec<IpAddr> {
     let mut addresses = Vec::new();
+    let mut known = BTreeSet::new();
     for text in r.words(ADDRESSES) {
         match text.parse::<Ipv4Addr>().map(IpAddr::V4) {
-            Ok(address) if !addresses.contains(&address) => addresses.push(address),
+            Ok(address) if known.insert(address) => addresses.push(address),
             Ok(_) | Err(_) => r.find(&INVALID_PRIVATE_LINK_ADDRESS, ADDRESSES, text),
         }
     }
@@ -125,34 +131,32 @@ fn addresses(r: &mut Reader<'_>) -> Vec<IpAddr> {
 
 fn fqdns(r: &mut Reader<'_>) -> Vec<Arc<str>> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'*' | b'_');
-    let mut names = Vec::new();
-    for name in r.words(FQDNS) {
-        if !name.bytes().all(allowed) {
-            r.find(&INVALID_PRIVATE_LINK_FQDN, FQDNS, name);
-        }
-        add(&mut names, name);
+    let names = distinct(r.words(FQDNS));
+    for name in names.iter().filter(|name| !name.bytes().all(allowed)) {
+        r.find(&INVALID_PRIVATE_LINK_FQDN, FQDNS, name);
     }
-    names
+    names.into_iter().map(Arc::from).collect()
 }
 
 /// Subscription ids; `*` takes the place of all others.
 fn subscriptions(r: &mut Reader<'_>, key: &str) -> Vec<Arc<str>> {
-    let mut ids: Vec<Arc<str>> = Vec::new();
-    for id in r.words(key) {
-        if id != "*" && !id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
-            r.find(&INVALID_SUBSCRIPTION, key, id);
-        }
-        add(&mut ids, id);
+    let mut ids = distinct(r.words(key));
+    let named = |id: &str| id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    for id in ids.iter().filter(|id| **id != "*" && !named(id)) {
+        r.find(&INVALID_SUBSCRIPTION, key, id);
     }
-    if key == VISIBILITY && ids.iter().any(|id| &**id == "*") {
-        ids.retain(|id| &**id == "*");
+    if key == VISIBILITY && ids.contains(&"*") {
+        ids.retain(|id| *id == "*");
     }
-    ids
+    if ids.len() > SUBSCRIPTIONS {
+        let count = format!("{} subscriptions", ids.len());
+        r.find(&TOO_MANY_SUBSCRIPTIONS, key, &count);
+    }
+    ids.into_iter().map(Arc::from).collect()
 }
 
-/// Adds a word that is not there yet.
-fn add(words: &mut Vec<Arc<str>>, word: &str) {
-    if !words.iter().any(|w| **w == *word) {
-        words.push(Arc::from(word));
-    }
+/// Each word once, in the order written.
+fn distinct(words: Vec<&str>) -> Vec<&str> {
+    let mut known = BTreeSet::new();
+    words.into_iter().filter(|word| known.insert(*word)).collect()
 }

@@ -167,11 +167,10 @@ fn own(r: &mut Reader<'_>, port: &ServicePort) -> Option<ProbeIntent> {
 fn target(r: &mut Reader<'_>, key: &str, text: &str) -> Option<u16> {
     let number = text.parse::<u16>().ok().filter(|port| *port > 0);
     let service = r.service;
-    let named = service
-        .ports
-        .iter()
-        .find(|p| p.name.eq_ignore_ascii_case(text) || number == Some(p.port))
-        .and_then(|p| p.node_port);
+    let by_name = r.names.get(&text.to_ascii_lowercase()).copied();
+    let by_number = number.and_then(|number| r.ports.get(&number).copied());
+    let first = by_name.into_iter().chain(by_number).min();
+    let named = first.and_then(|at| service.ports[at].node_port);
     let target = named.or(number);
     if target.is_none() {
         r.find(&INVALID_PROBE_PORT, key, text);

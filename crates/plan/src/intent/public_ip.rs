@@ -3,14 +3,18 @@
 use super::reader::{Reader, is_group_name, is_resource_name};
 use super::rules::{
     INVALID_DNS_LABEL, INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX, INVALID_RESOURCE_GROUP,
-    INVALID_TAG, MALFORMED_TAG, RESERVED_TAG,
+    INVALID_TAG, MALFORMED_TAG, RESERVED_TAG, TOO_MANY_TAGS,
 };
 use super::{DnsLabel, PublicIpIntent, PublicIpOptions};
 use model::policy::BalancerSku;
 use model::{Exposure, Family, Group, ResourceId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// Tags that Azure takes on a resource (Azure Resource Manager, "Use tags to organize your Azure
+/// resources"); their keys have no letter case.
+const TAGS: usize = 50;
 
 /// Reads where the public IP of each family comes from: a name goes before a prefix, and a prefix
 /// before a pinned address.
@@ -117,6 +121,10 @@ pub(super) fn options(r: &mut Reader<'_>, exposure: Exposure) -> PublicIpOptions
         if long || key.contains(['<', '>', '%', '&', '\\', '?', '/']) {
             r.find(&INVALID_TAG, "azure-pip-tags", key);
         }
+    }
+    let distinct = tags.keys().map(|key| key.to_lowercase()).collect::<BTreeSet<_>>().len();
+    if distinct > TAGS {
+        r.find(&TOO_MANY_TAGS, "azure-pip-tags", &format!("{distinct} tags"));
     }
     let annotated = r.raw("azure-pip-ip-tags").is_some();
     let ip_tags = annotated.then(|| pairs(r, "azure-pip-ip-tags"));

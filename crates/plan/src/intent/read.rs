@@ -3,13 +3,14 @@
 use super::reader::{Reader, is_resource_name};
 use super::rules::{INVALID_ADDITIONAL_ADDRESS, INVALID_IDLE_TIMEOUT, INVALID_SUBNET};
 use super::{
-    EndpointScope, FloatingIp, Intent, RuleOptions, TcpReset, access, audit, pinned, placement,
-    private_link, probe, public_ip,
+    EndpointScope, FloatingIp, Intent, RuleOptions, TcpReset, access, audit, limit, pinned,
+    placement, private_link, probe, public_ip,
 };
 use model::azure::Distribution;
 use model::kubernetes::{Affinity, Service, TrafficPolicy};
 use model::report::Finding;
 use model::{Exposure, Family, Policy};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -47,6 +48,7 @@ pub fn read(service: &Service, policy: &Policy) -> Reading {
         probe::rules(&mut r, &probe::Setting { exposure, floating, proxy, families: &families });
     let additional = additional(&mut r);
     let access = access::read(&mut r, exposure);
+    limit::check(&mut r, &families, &rules, &additional, &access);
     let intent = Intent {
         uid: service.uid.clone(),
         name: service.name.clone(),
@@ -131,9 +133,10 @@ pub(super) fn idle_timeout(
 fn additional(r: &mut Reader<'_>) -> Vec<IpAddr> {
     let key = "azure-additional-public-ips";
     let mut addresses = Vec::new();
+    let mut known = BTreeSet::new();
     for text in r.list(key) {
         match text.parse::<IpAddr>() {
-            Ok(address) if addresses.contains(&address) => {}
+            Ok(address) if !known.insert(address) => {}
             Ok(address) => addresses.push(address),
             Err(_) => r.find(&INVALID_ADDITIONAL_ADDRESS, key, text),
         }

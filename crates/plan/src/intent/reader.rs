@@ -4,11 +4,18 @@ use super::rules::FindingRule;
 use crate::annotation::{CONFIGURATIONS, PREFIX};
 use model::Policy;
 use model::kubernetes::Service;
-use model::report::{Finding, Severity};
+use model::report::{Finding, Severity, quoted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Findings of one rule that a Service gets one by one; a last one counts the others.
+pub(super) const LISTED: usize = 5;
+
 /// A Service while it is read.
+///
+/// # Guarantees
+/// The work is linear in the bytes of the Service, but for logarithms; findings are at most
+/// [`LISTED`] and one for each rule.
 pub(super) struct Reader<'a> {
     /// The Service.
     pub service: &'a Service,
@@ -16,7 +23,13 @@ pub(super) struct Reader<'a> {
     pub policy: &'a Policy,
     /// Annotations by key without the prefix, values without blanks around them.
     pub annotations: BTreeMap<&'a str, &'a str>,
+    /// Where a port number is first among its ports.
+    pub ports: BTreeMap<u16, usize>,
+    /// Where a port's name in lower case is first among its ports.
+    pub names: BTreeMap<String, usize>,
     findings: Vec<Finding>,
+    /// How many were listed, and how many more there are, by rule.
+    found: BTreeMap<&'static str, (usize, usize)>,
 }
 
 impl<'a> Reader<'a> {
@@ -31,7 +44,13 @@ impl<'a> Reader<'a> {
                 annotations.insert(key, value.trim());
             }
         }
-        Self { service, policy, annotations, findings: Vec::new() }
+        let (mut ports, mut names) = (BTreeMap::new(), BTreeMap::new());
+        for (at, port) in service.ports.iter().enumerate() {
+            ports.entry(port.port).or_insert(at);
+            names.entry(port.name.to_ascii_lowercase()).or_insert(at);
+        }
+        let (findings, found) = Default::default();
+        Self { service, policy, annotations, ports, names, findings, found }
     }
 
     /// An annotation's value, also an empty one.
@@ -60,8 +79,19 @@ impl<'a> Reader<'a> {
         self.raw(key).unwrap_or("").split_whitespace().collect()
     }
 
+    /// Whether no more findings of a rule are listed: this one is counted.
+    pub fn only_counts(&mut self, rule: &FindingRule) -> bool {
+        let (listed, more) = self.found.entry(rule.name).or_default();
+        let full = *listed >= LISTED;
+        *more += usize::from(full);
+        full
+    }
+
     /// Notes that an annotation breaks a rule.
     pub fn find(&mut self, rule: &FindingRule, key: &str, value: &str) {
+        if self.only_counts(rule) {
+            return;
+        }
         self.find_with(rule, &format!("{PREFIX}{key}"), value, rule.allowed);
     }
 
@@ -73,21 +103,43 @@ impl<'a> Reader<'a> {
     /// Notes that a key breaks a rule, with words of its own for what is allowed. The same value
     /// breaks the same rule once.
     pub fn find_with(&mut self, rule: &FindingRule, key: &str, value: &str, allowed: &str) {
-        let known = |f: &Finding| f.rule == rule.name && *f.key == *key && *f.value == *value;
+        if self.only_counts(rule) {
+            return;
+        }
+        let value = quoted(value);
+        let known = |f: &Finding| f.rule == rule.name && *f.key == *key && f.value == value;
         if self.findings.iter().any(known) {
             return;
         }
+        self.found.entry(rule.name).or_default().0 += 1;
         self.findings.push(Finding {
             severity: rule.severity,
             rule: rule.name,
-            key: Arc::from(key),
-            value: Arc::from(value),
+            key: quoted(key),
+            value,
             allowed: Arc::from(allowed),
         });
     }
 
+    /// One finding for all of a rule that were only counted, behind those that are listed.
+    fn count_others(&mut self) {
+        for (rule, (_, more)) in std::mem::take(&mut self.found) {
+            let of_rule = |f: &Finding| f.rule == rule;
+            let Some(last) = self.findings.iter().rposition(of_rule).filter(|_| more > 0) else {
+                continue;
+            };
+            let finding = self.findings[last].clone();
+            let mut listed = self.findings.iter().filter(|f| of_rule(f));
+            let same = listed.all(|f| f.key == finding.key);
+            let key = if same { finding.key } else { Arc::from("metadata.annotations") };
+            let value = Arc::from(format!("and {more} more"));
+            self.findings.insert(last + 1, Finding { key, value, ..finding });
+        }
+    }
+
     /// Ends reading: there is an intent unless something was refused.
-    pub fn finish<T>(self, intent: T) -> super::Reading<T> {
+    pub fn finish<T>(mut self, intent: T) -> super::Reading<T> {
+        self.count_others();
         let refused = self.findings.iter().any(|f| f.severity == Severity::Refusal);
         super::Reading { intent: (!refused).then_some(intent), findings: self.findings }
     }

@@ -102,6 +102,9 @@ rules! {
     INVALID_TAG Refusal "InvalidTag"
         "azure-pip-tags: a/b=c"
         "keys up to 512 characters without <>%&\\?/ and values up to 256";
+    TOO_MANY_TAGS Refusal "TooManyTags"
+        "azure-pip-tags: 51 tags"
+        "at most 50 tags, as many as a resource takes";
     RESERVED_TAG Note "ReservedTag"
         "azure-pip-tags: k8s-azure-service=x"
         "keys that do not begin with k8s-azure-; those do not count";
@@ -181,6 +184,9 @@ rules! {
     INVALID_SUBSCRIPTION Refusal "InvalidSubscription"
         "azure-pls-visibility: a,b"
         "subscription ids, separated by blanks; or *";
+    TOO_MANY_SUBSCRIPTIONS Refusal "TooManySubscriptions"
+        "azure-pls-visibility: 101 subscriptions"
+        "at most 100 subscriptions";
 
     UNSUPPORTED_INTERNAL Refusal "UnsupportedInternalLoadBalancer"
         "azure-load-balancer-internal: true"

@@ -3,6 +3,7 @@
 mod admission;
 mod admission_policy;
 mod annotations;
+mod limits;
 mod probes;
 mod properties;
 

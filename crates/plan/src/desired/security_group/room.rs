@@ -1,15 +1,13 @@
 //! What a security group has room for.
 
 use super::PRIORITIES;
+use crate::intent::limit::PREFIXES;
 use model::azure::{Access, SecurityGroup, SecurityRule};
 use model::report::{Finding, Severity};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Rules a security group takes.
-pub(super) const RULES: usize = 1_000;
-/// Source prefixes, and destination prefixes, of all its rules.
-const PREFIXES: usize = 4_000;
+pub(super) use crate::intent::limit::SECURITY_RULES as RULES;
 
 /// Whether a rule in place of another makes too many prefixes of the group.
 pub(super) fn is_crowded(
