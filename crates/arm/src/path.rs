@@ -3,12 +3,30 @@
 use model::{Group, ResourceId};
 use std::fmt::Write as _;
 
-/// API version of everything below `Microsoft.Network`.
-pub const NETWORK_API: &str = "2025-05-01";
-/// API version of everything below `Microsoft.Compute`.
-pub const COMPUTE_API: &str = "2025-04-01";
 /// API version of resource providers themselves.
-pub const PROVIDERS_API: &str = "2021-04-01";
+const PROVIDERS_API: &str = "2021-04-01";
+
+/// API version by kind of resource: the first segments below `/providers/` of an id, folded. A kind
+/// that is not listed has the version of its provider.
+///
+/// Source: the published contracts, compared in docs/azure-facts.md.
+const VERSIONS: [(&str, &str); 3] = [
+    // The first contract whose `sku.name` of load balancers takes `Service`.
+    ("microsoft.network/loadbalancers", "2025-09-01"),
+    // Service Gateways, and StandardV2 of public IPs and NAT gateways, enter with it.
+    ("microsoft.network", "2025-05-01"),
+    ("microsoft.compute", "2025-04-01"),
+];
+
+/// The API version of a kind of resource, such as `Microsoft.Network/loadBalancers`, and of what
+/// stands below it.
+fn version_of(kind: &str) -> &'static str {
+    let kind = kind.to_ascii_lowercase();
+    let covers = |of: &str| {
+        kind.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    VERSIONS.iter().find(|(of, _)| covers(of)).map_or(VERSIONS[1].1, |(_, version)| version)
+}
 
 /// A kind of resource that is listed by resource group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +103,7 @@ pub fn resource_path(id: &ResourceId) -> String {
 #[must_use]
 pub fn list_path(subscription: &str, group: &Group, collection: Collection) -> String {
     let kind = collection.kind();
-    let api = if kind.starts_with("Microsoft.Compute") { COMPUTE_API } else { NETWORK_API };
+    let api = version_of(kind);
     let path = format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/{kind}");
     format!("{}?api-version={api}", escaped(&path))
 }
@@ -94,7 +112,8 @@ pub fn list_path(subscription: &str, group: &Group, collection: Collection) -> S
 #[must_use]
 pub fn scale_set_vms_path(scale_set: &ResourceId) -> String {
     let path = escaped(scale_set.as_str());
-    format!("{path}/virtualMachines?$expand=instanceView&api-version={COMPUTE_API}")
+    let api = version_of("Microsoft.Compute");
+    format!("{path}/virtualMachines?$expand=instanceView&api-version={api}")
 }
 
 /// Of the compute provider, whose types say which zones a region has.
@@ -111,10 +130,13 @@ pub fn action_path(id: &ResourceId, action: Action) -> String {
     format!("{path}/{}?api-version={}", action.segment(), api_version(id))
 }
 
+/// A NIC of an instance is below its scale set, and Microsoft.Network's all the same.
 fn api_version(id: &ResourceId) -> &'static str {
-    let compute = id.folded().contains("/providers/microsoft.compute/")
-        && !id.folded().contains("/networkinterfaces/");
-    if compute { COMPUTE_API } else { NETWORK_API }
+    let folded = id.folded();
+    if folded.contains("/networkinterfaces/") {
+        return version_of("microsoft.network");
+    }
+    version_of(folded.rsplit_once("/providers/").map_or("", |(_, kind)| kind))
 }
 
 /// Names come from annotations, too: nothing in one may end the path or leave its segment.

@@ -17,6 +17,7 @@ mod admin;
 mod azure;
 mod calls;
 mod compute;
+mod contract;
 pub mod data_path;
 mod faults;
 mod gateway;

@@ -165,6 +165,55 @@ impl Azure {
             .try_for_each(|frontend| self.check_link_frontend(key, entry, frontend))
     }
 
+    /// Refuses what no load balancer has that a private link service stands before: pools of
+    /// addresses (the code and text are those of Azure/azure-docs issue 75134, which got them when
+    /// it added such a pool beside a link) and IPv6 frontends. No public thread has the latter's
+    /// code.
+    pub(crate) fn check_beside_link(&self, balancer: &Entry) -> Checked {
+        let pools = list(&balancer.value, &["properties", "backendAddressPools"]);
+        let mut addresses = pools
+            .iter()
+            .flat_map(|pool| list(pool, &["properties", "loadBalancerBackendAddresses"]));
+        if addresses.any(|address| !text(address, &["properties", "ipAddress"]).is_empty()) {
+            let message = format!(
+                "Private link service is not supported for load balancer {} with backend addresses \
+                 set by (virtualNetwork, ipAddress) or (subnet, ipAddress).",
+                balancer.id
+            );
+            return refuse("PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer", message);
+        }
+        let frontends = list(&balancer.value, &["properties", "frontendIPConfigurations"]);
+        if let Some(frontend) = frontends.iter().find(|frontend| self.is_ipv6(frontend)) {
+            let message = format!(
+                "Private link service is not supported for load balancer {} with the IPv6 frontend \
+                 {}.",
+                balancer.id,
+                text(frontend, &["name"])
+            );
+            return refuse("PrivateLinkServiceIsNotSupportedForIPv6LoadBalancer", message);
+        }
+        Ok(())
+    }
+
+    fn is_ipv6(&self, frontend: &Value) -> bool {
+        let inside = &frontend["properties"];
+        let version = match self.store.find(text(inside, &["publicIPAddress", "id"])) {
+            Some(address) => text(&address.value, &["properties", "publicIPAddressVersion"]),
+            None => text(inside, &["privateIPAddressVersion"]),
+        };
+        same(version, "IPv6")
+    }
+
+    /// Whether a private link service stands before a frontend of a load balancer.
+    pub(crate) fn is_linked(&self, balancer: &str) -> bool {
+        let below = format!("{balancer}/frontendipconfigurations/").to_lowercase();
+        let links = self.store.keys_of(kind::PLS, "").filter_map(|key| self.store.get(key));
+        links.into_iter().any(|link| {
+            let of = &link.value["properties"]["loadBalancerFrontendIpConfigurations"];
+            references(of).into_iter().any(|frontend| frontend.to_lowercase().starts_with(&below))
+        })
+    }
+
     fn check_link_frontend(&self, key: &str, entry: &Entry, frontend: &str) -> Checked {
         let Some((balancer, Some(element))) = self.store.holder(frontend) else { return Ok(()) };
         let id = &entry.id;
@@ -175,6 +224,7 @@ impl Azure {
             );
             return refuse("PrivateLinkServiceRequiresStandardLoadBalancer", message);
         }
+        self.check_beside_link(balancer)?;
         // A public frontend does as long as none of its rules has floating IP.
         let floats = |rule: &&Value| {
             same(text(rule, &["properties", "frontendIPConfiguration", "id"]), frontend)

@@ -163,6 +163,9 @@ impl Azure {
             return refuse("InvalidResourceReference", message);
         }
         self.check_overlap(&key)?;
+        if self.is_linked(&key) {
+            self.check_beside_link(&Entry { value: value.clone(), ..entry })?;
+        }
         for name in &migrated {
             self.detach_pool(&format!("{key}/backendaddresspools/{}", name.to_lowercase()));
         }

@@ -37,6 +37,9 @@ impl Azure {
         }
         self.check_frontends(key, entry, sku)?;
         self.check_pools(entry, sku)?;
+        if self.is_linked(key) {
+            self.check_beside_link(entry)?;
+        }
         check_probes(entry, sku)?;
         check_rules(entry)
     }

@@ -152,7 +152,7 @@ impl Azure {
             .map(|kind| {
                 json!({
                     "resourceType": kind, "locations": [location],
-                    "apiVersions": ["2025-05-01", "2025-04-01"],
+                    "apiVersions": ["2025-09-01", "2025-05-01", "2025-04-01"],
                     "zoneMappings": [{"location": location, "zones": self.options.zones}],
                 })
             })

@@ -174,6 +174,7 @@ impl Azure {
         if let Some(place) = place(route) {
             return self.put_element(route, request, &place, body);
         }
+        crate::contract::check(route, &body)?;
         let key = route.key();
         if let Some(above) = parent(&key)
             && route.types.len() > 1

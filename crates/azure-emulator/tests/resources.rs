@@ -173,6 +173,89 @@ fn private_links_need_a_subnet_without_policies() {
     assert_ne!(cloud.get(&lb_id())["etag"], before);
 }
 
+fn link(frontend: &str, cloud: &mut Cloud) -> Value {
+    let apps = net("virtualNetworks/vnet/subnets/apps");
+    let mut subnet = cloud.get(&apps);
+    subnet["properties"]["privateLinkServiceNetworkPolicies"] = json!("Disabled");
+    cloud.put(&apps, subnet);
+    json!({"location": "eastus", "properties": {
+        "loadBalancerFrontendIpConfigurations": [below(frontend)],
+        "ipConfigurations": [{"name": "c", "properties": {"subnet": {"id": apps}}}]}})
+}
+
+/// Who comes later is refused: the link beside such a pool or frontend, or these beside the link.
+#[test]
+fn private_links_stand_beside_no_pool_of_addresses_and_no_ipv6_frontend() {
+    let addresses = json!([{"name": "kubernetes", "properties": {
+        "virtualNetwork": {"id": net("virtualNetworks/vnet")},
+        "loadBalancerBackendAddresses": [
+            {"name": "n", "properties": {"ipAddress": "10.224.0.9"}}]}}]);
+    let mut pools = internal_balancer();
+    pools["properties"]["backendAddressPools"] = addresses;
+    let mut both = internal_balancer();
+    let frontends = both["properties"]["frontendIPConfigurations"].as_array_mut().unwrap();
+    frontends.push(json!({"name": "six", "properties": {"privateIPAddressVersion": "IPv6",
+        "subnet": {"id": net("virtualNetworks/vnet/subnets/nodes")}}}));
+    let pls = net("privateLinkServices/pls");
+    for (body, code) in [
+        (pools, "PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer"),
+        (both, "PrivateLinkServiceIsNotSupportedForIPv6LoadBalancer"),
+    ] {
+        let mut cloud = Cloud::new();
+        cloud.put(&lb_id(), body.clone());
+        let link = link("frontendIPConfigurations/in", &mut cloud);
+        cloud.refused(&pls, link.clone(), code);
+        cloud.put(&lb_id(), internal_balancer());
+        cloud.put(&pls, link);
+        cloud.refused(&lb_id(), body.clone(), code);
+        assert_eq!(cloud.delete(&pls).status, 200);
+        cloud.put(&lb_id(), body);
+    }
+}
+
+#[test]
+fn pools_of_nics_stay_so_behind_a_private_link() {
+    let mut cloud = Cloud::new();
+    let mut balancer = internal_balancer();
+    balancer["properties"]["backendAddressPools"] = json!([{"name": "pool"}]);
+    cloud.put(&lb_id(), balancer);
+    let link = link("frontendIPConfigurations/in", &mut cloud);
+    cloud.put(&net("privateLinkServices/pls"), link);
+    let vm = compute("virtualMachineScaleSets/vmss/virtualMachines/0");
+    let mut machine = cloud.get(&vm);
+    let nics = &mut machine["properties"]["networkProfileConfiguration"];
+    nics["networkInterfaceConfigurations"][0]["properties"]["ipConfigurations"][0]["properties"]
+        ["loadBalancerBackendAddressPools"] = json!([below("backendAddressPools/pool")]);
+    let body = json!({"location": "eastus",
+        "properties": {"networkProfileConfiguration": nics.clone()}});
+    cloud.put(&vm, body);
+    let before = (cloud.get(&lb_id()), cloud.get(&vm));
+    let moved = cloud.post(&format!("{}/migrateToIpBased", lb_id()), json!({"pools": ["pool"]}));
+    let code = "PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer";
+    assert_eq!((moved.status, moved.code()), (400, Some(code)));
+    assert_eq!((cloud.get(&lb_id()), cloud.get(&vm)), before, "nothing has changed");
+}
+
+#[test]
+fn values_are_those_of_the_api_version_of_the_request() {
+    let mut cloud = Cloud::new();
+    let service = json!({"location": "eastus", "sku": {"name": "Service"}, "properties": {
+        "scope": "Public"}});
+    let put = |cloud: &mut Cloud, id: &str, version: &str, body: &Value| {
+        cloud.try_put(&format!("{id}?api-version={version}"), body.clone())
+    };
+    let early = put(&mut cloud, &lb_id(), "2025-05-01", &service);
+    assert_eq!((early.status, early.code()), (400, Some("InvalidRequestFormat")));
+    assert_eq!(put(&mut cloud, &lb_id(), "2025-09-01", &service).status, 201);
+    let id = compute("virtualMachineScaleSets/vmss");
+    for (version, status) in [("2021-11-01", 400), ("2020-11-01", 200), ("2022-11-01", 200)] {
+        let mut set = cloud.get(&id);
+        set["properties"]["virtualMachineProfile"]["networkProfile"]["networkApiVersion"] =
+            json!(version);
+        assert_eq!(put(&mut cloud, &id, "2025-04-01", &set).status, status, "{version}");
+    }
+}
+
 #[test]
 fn nat_gateways_hold_addresses_of_their_sku() {
     let mut cloud = Cloud::new();

@@ -18,6 +18,7 @@ const SINGLE: &str = "";
 const BASIC: &str = r#", "resourceManagerEndpoint": "http://127.0.0.1:1/",
     "loadBalancerSku": "basic",
     "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration""#;
+const NICS: &str = r#", "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration""#;
 const PER_SET: &str = r#", "enableMultipleStandardLoadBalancers": true,
     "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration""#;
 const SEVERAL: &str = r#", "multipleStandardLoadBalancerConfigurations": [
@@ -141,10 +142,10 @@ const CASES: &[(&str, &str, &str)] = &[
         "@azure-allowed-service-tags: AzureCloud\nloadBalancerSourceRanges: [198.51.100.0/24]",
     ),
     ("DenyAllWithoutRanges", SINGLE, "@azure-deny-all-except-load-balancer-source-ranges: true"),
-    ("PrivateLinkUnreachable", SINGLE, "@azure-pls-create: true"),
+    ("PrivateLinkUnreachable", NICS, "@azure-pls-create: true"),
     (
         "PrivateLinkNeedsIpv4",
-        SINGLE,
+        NICS,
         "@azure-pls-create: true\n@azure-load-balancer-internal: true\nipFamilies: [IPv6]\n\
          ipFamilyPolicy: SingleStack",
     ),
@@ -153,33 +154,38 @@ const CASES: &[(&str, &str, &str)] = &[
         BASIC,
         "@azure-pls-create: true\n@azure-load-balancer-internal: true",
     ),
+    (
+        "PrivateLinkNeedsNicPools",
+        SINGLE,
+        "@azure-pls-create: true\n@azure-load-balancer-internal: true",
+    ),
     ("PrivateLinkNotCreated", SINGLE, "@azure-pls-name: web"),
     (
         "InvalidPrivateLinkName",
-        SINGLE,
+        NICS,
         "@azure-pls-create: true\n@azure-load-balancer-internal: true\n@azure-pls-name: a/b",
     ),
     (
         "InvalidPrivateLinkCount",
-        SINGLE,
+        NICS,
         "@azure-pls-create: true\n@azure-load-balancer-internal: true\n\
          @azure-pls-ip-configuration-ip-address-count: 9",
     ),
     (
         "InvalidPrivateLinkAddress",
-        SINGLE,
+        NICS,
         "@azure-pls-create: true\n@azure-load-balancer-internal: true\n\
          @azure-pls-ip-configuration-ip-address: fd00::1",
     ),
     (
         "InvalidPrivateLinkFqdn",
-        SINGLE,
+        NICS,
         "@azure-pls-create: true\n@azure-load-balancer-internal: true\n\
          @azure-pls-fqdns: a.example,b.example",
     ),
     (
         "InvalidSubscription",
-        SINGLE,
+        NICS,
         "@azure-pls-create: true\n@azure-load-balancer-internal: true\n@azure-pls-visibility: a,b",
     ),
     ("NoEligibleLoadBalancer", SELECTIVE, ""),
@@ -235,12 +241,15 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("PublicIpFamilyMismatch", "needs a public IP that was brought"),
     ("PublicIpSkuMismatch", "needs a public IP that was brought"),
     ("PublicIpInUse", "needs a public IP that was brought"),
+    ("PrivateLinkBesideIpv6", "needs an IPv6 frontend of another Service"),
+    ("Ipv6BesidePrivateLink", "needs a Private Link Service"),
     ("PrivateLinkForeign", "needs another cluster's Private Link Service"),
     ("PrivateLinkGroupUnreadable", "which resource groups there are, only Azure knows"),
     ("PrivateLinkGroupChanged", "needs a Private Link Service"),
     ("PrivateLinkNameChanged", "needs a Private Link Service"),
     ("PrivateLinkNameTaken", "needs a Private Link Service"),
     ("PrivateLinkAddressUnusable", "which addresses a subnet has, only Azure knows"),
+    ("AddressPoolsBehindPrivateLink", "needs a Private Link Service"),
     ("PoolKindSwitching", "needs pools of the other kind"),
     ("IpTagsOfSharedPublicIp", "needs a public IP"),
     ("BasicPublicIpInUse", "needs a Basic public IP"),
@@ -282,7 +291,7 @@ fn every_rule_has_a_manifest_that_breaks_it() {
 
 #[test]
 fn a_sound_manifest_has_no_mistakes() {
-    for config in [SINGLE, BASIC, PER_SET, SEVERAL, CONTAINER] {
+    for config in [SINGLE, NICS, BASIC, PER_SET, SEVERAL, CONTAINER] {
         let found = check(&manifest_of(""), &policy(config));
         assert_eq!((found.services, found.mistakes), (1, Vec::new()), "{config}");
     }

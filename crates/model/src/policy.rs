@@ -1,5 +1,6 @@
 //! The validated cloud config.
 
+use crate::Exposure;
 use crate::azure::Tags;
 use crate::id::{Group, ResourceId};
 use serde::Serialize;
@@ -178,6 +179,19 @@ pub enum Preconfigured {
     External,
     /// All.
     All,
+}
+
+impl Preconfigured {
+    /// Whether somebody else fills the pools of load balancers of this exposure.
+    #[must_use]
+    pub fn covers(self, exposure: Exposure) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Internal => exposure == Exposure::Internal,
+            Self::External => exposure == Exposure::Public,
+        }
+    }
 }
 
 /// What to do about changes that somebody else made to our parts of Azure.

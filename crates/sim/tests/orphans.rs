@@ -119,7 +119,8 @@ fn a_container_load_balancer_that_lost_its_service() {
 
 #[test]
 fn a_private_link_service_goes_before_the_frontend_it_stands_on() {
-    let mut lab = laboratory(&json!({}));
+    let mut lab =
+        laboratory(&json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"}));
     let mut linked = service(1);
     linked["metadata"]["annotations"] = json!({
         "service.beta.kubernetes.io/azure-load-balancer-internal": "true",

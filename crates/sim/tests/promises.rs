@@ -136,7 +136,8 @@ fn ip_tags_cut_short_come_to_the_same_end() {
 #[test]
 fn a_private_link_service_goes_when_its_annotation_went_unseen() {
     let create_link = "service.beta.kubernetes.io/azure-pls-create";
-    let mut lab = laboratory(&json!({}));
+    let nics = json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"});
+    let mut lab = laboratory(&nics);
     create(&mut lab, annotated(0, json!({INTERNAL: "true", create_link: "true"})));
     settled(&mut lab);
     let links = |lab: &Laboratory| {

@@ -283,7 +283,15 @@ fn as_azure_says(case: &str, want: &mut Value) {
         "pls" => {
             let link = resource("privateLinkServices/pls-a000000011111422283330123456789a");
             let address = &mut want["resources"][link]["properties"]["ipConfigurations"][0];
-            address["properties"]["privateIPAddress"] = json!("10.224.0.4");
+            address["properties"]["privateIPAddress"] = json!("10.224.0.7");
+            // A machine that is written by itself is not upgraded to its scale set's model.
+            for machine in
+                want["resources"].as_object_mut().into_iter().flat_map(|r| r.values_mut())
+            {
+                if let Some(latest) = machine.pointer_mut("/properties/latestModelApplied") {
+                    *latest = json!(false);
+                }
+            }
             let subnet = resource("virtualNetworks/vnet/subnets/nodes");
             want["resources"][subnet]["properties"]["privateEndpointNetworkPolicies"] =
                 json!("Disabled");

@@ -61,7 +61,8 @@ fn dressed_subnet() -> Value {
 }
 
 fn private_link(seen: &mut Seen) {
-    let mut lab = laboratory(&json!({}));
+    let mut lab =
+        laboratory(&json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"}));
     slow(&mut lab);
     lab.azure.seed(vec![
         json!({"id": network("routeTables/rt"), "properties": {"routes": []}}),

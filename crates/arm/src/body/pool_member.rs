@@ -14,8 +14,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const POOLS: &str = "loadBalancerBackendAddressPools";
-/// The network API that Azure demands where the model of a flexible scale set has NICs.
-const FLEXIBLE_NETWORK_API: &str = "2021-11-01";
+/// The network API that Azure demands where the model of a flexible scale set has NICs, of the two
+/// that `networkApiVersion` takes (2020-11-01 and 2022-11-01: the published models of
+/// Microsoft.Compute 2025-04-01). The Go cloud provider sends this one.
+const FLEXIBLE_NETWORK_API: &str = "2020-11-01";
 /// Power states of a VM that takes no traffic and no write.
 const STOPPED: [&str; 5] = ["stopped", "stopping", "deallocated", "deallocating", "unknown"];
 

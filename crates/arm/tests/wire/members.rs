@@ -104,7 +104,7 @@ fn a_flexible_model_names_its_network_api() {
     assert_eq!(set.kind, MemberKind::FlexibleScaleSet);
     let written = write_pool_member(&set);
     let network = &written["properties"]["virtualMachineProfile"]["networkProfile"];
-    assert_eq!(network["networkApiVersion"], "2021-11-01");
+    assert_eq!(network["networkApiVersion"], "2020-11-01");
     assert_eq!(read_pool_member(&written).unwrap().kind, MemberKind::FlexibleScaleSet);
 }
 

@@ -17,7 +17,25 @@ fn paths_have_their_api_version() {
     let table = [
         (
             resource_path(&ResourceId::new(net("loadBalancers/l"))),
-            format!("{NET}/loadBalancers/l?{network}"),
+            format!("{NET}/loadBalancers/l?api-version=2025-09-01"),
+        ),
+        (
+            resource_path(&ResourceId::new(net("loadBalancers/l/backendAddressPools/p"))),
+            format!("{NET}/loadBalancers/l/backendAddressPools/p?api-version=2025-09-01"),
+        ),
+        (
+            action_path(&ResourceId::new(net("loadBalancers/l")), Action::MigrateToIpBased),
+            format!("{NET}/loadBalancers/l/migrateToIpBased?api-version=2025-09-01"),
+        ),
+        (
+            list_path("s", &group, Collection::LoadBalancers),
+            "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/\
+             loadBalancers?api-version=2025-09-01"
+                .to_owned(),
+        ),
+        (
+            resource_path(&compute.child("virtualMachines/0/networkInterfaces", "n")),
+            format!("{compute}/virtualMachines/0/networkInterfaces/n?{network}"),
         ),
         (resource_path(&compute), format!("{compute}?api-version=2025-04-01")),
         (

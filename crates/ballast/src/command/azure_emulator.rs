@@ -62,6 +62,7 @@ impl Manner {
             lro_ms: self.lro_ms,
             latency_ms: self.latency_ms,
             retry_after_s: self.retry_after,
+            api_version: Switch::On,
             throttle: if self.throttle { Switch::On } else { Switch::Off },
             ..Options::default()
         }

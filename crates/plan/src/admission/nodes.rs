@@ -13,12 +13,12 @@ use crate::intent::rules::{
     INVALID_PRIVATE_LINK_NAME, INVALID_PROBE_COUNT, INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT,
     INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX, INVALID_REQUEST_PATH, INVALID_RESOURCE_GROUP,
     INVALID_SERVICE_TAG, INVALID_SOURCE_RANGE, INVALID_SUBNET, INVALID_SUBSCRIPTION, INVALID_TAG,
-    NODE_PORTS_REQUIRED, PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_STANDARD,
-    PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, PROBE_TOO_SLOW, UNKNOWN_CONFIGURATION,
-    UNSUPPORTED_SCTP,
+    NODE_PORTS_REQUIRED, PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_NIC_POOLS,
+    PRIVATE_LINK_NEEDS_STANDARD, PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, PROBE_TOO_SLOW,
+    UNKNOWN_CONFIGURATION, UNSUPPORTED_SCTP,
 };
 use model::Policy;
-use model::policy::{BalancerSku, Layout};
+use model::policy::{BalancerSku, Layout, PoolKind, Preconfigured};
 
 /// Addresses that no public IP has.
 const NOT_PUBLIC: &str = "['0.0.0.0/32', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', \
@@ -345,7 +345,10 @@ fn private_links(policy: &Policy) -> Vec<Validation> {
             &PRIVATE_LINK_UNREACHABLE,
             link("variables.internal || variables.translated".into()),
         ),
-        Validation::new(&PRIVATE_LINK_NEEDS_IPV4, link("'IPv4' in variables.families".into())),
+        Validation::new(
+            &PRIVATE_LINK_NEEDS_IPV4,
+            link("variables.families.all(f, f == 'IPv4')".into()),
+        ),
         Validation::new(&INVALID_PRIVATE_LINK_NAME, link(matches(&text("azure-pls-name"), NAME))),
         Validation::new(
             &INVALID_PRIVATE_LINK_COUNT,
@@ -379,5 +382,14 @@ fn private_links(policy: &Policy) -> Vec<Validation> {
         let never = Validation::new(&PRIVATE_LINK_NEEDS_STANDARD, "!variables.link".into());
         all.push(never);
     }
+    // Pools that another fills may hold NICs.
+    let condition = match policy.preconfigured {
+        _ if policy.pools != PoolKind::NodeIp => return all,
+        Preconfigured::None => "!variables.link".to_owned(),
+        Preconfigured::Internal => link("variables.internal".to_owned()),
+        Preconfigured::External => link("!variables.internal".to_owned()),
+        Preconfigured::All => return all,
+    };
+    all.push(Validation::new(&PRIVATE_LINK_NEEDS_NIC_POOLS, condition));
     all
 }

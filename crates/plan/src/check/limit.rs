@@ -2,9 +2,12 @@
 
 use super::{Breach, Lint};
 use model::azure::{
-    LoadBalancer, PrivateLinkService, Probe, ProbeProtocol, Rule, RuleProtocol, SecurityGroup, Sku,
+    Frontend, FrontendAddress, LoadBalancer, PrivateLinkService, Probe, ProbeProtocol, Rule,
+    RuleProtocol, SecurityGroup, Sku,
 };
 use model::plan::{Change, Resource};
+use model::{Family, ResourceId, World};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// Priorities of security rules.
@@ -28,6 +31,10 @@ impl Lint<'_> {
                 self.group_limits(change, Some(before), after);
             }
             (_, Resource::SecurityGroup(after)) => self.group_limits(change, None, after),
+            (None, Resource::PrivateLinkService(after)) => {
+                self.link_limits(change, after);
+                self.link_neighbours(change, after);
+            }
             (_, Resource::PrivateLinkService(after)) => self.link_limits(change, after),
             _ => {}
         }
@@ -96,6 +103,35 @@ impl Lint<'_> {
 
     fn link_limits(&mut self, change: &Change, after: &PrivateLinkService) {
         self.most(change, "addresses", (0, after.addresses.len()), 8);
+    }
+
+    /// Azure puts none before a load balancer with pools of addresses or IPv6 frontends.
+    fn link_neighbours(&mut self, change: &Change, link: &PrivateLinkService) {
+        let balancers: BTreeSet<ResourceId> =
+            link.frontends.iter().filter_map(|f| f.parent()).collect();
+        let there = self.world.azure.balancers.known();
+        let world = self.world;
+        for balancer in there.into_iter().flatten().filter(|(id, _)| balancers.contains(id)) {
+            let balancer = balancer.1;
+            if let Some(pool) = balancer.pools.iter().find(|p| !p.addresses.is_empty()) {
+                let detail = format!("before pool {} of addresses", pool.name);
+                self.say(Breach::Limit, &change.target, detail);
+            }
+            if let Some(six) = balancer.frontends.iter().find(|f| is_ipv6(world, f)) {
+                self.say(Breach::Limit, &change.target, format!("beside IPv6 {}", six.name));
+            }
+        }
+    }
+}
+
+fn is_ipv6(world: &World, frontend: &Frontend) -> bool {
+    match &frontend.address {
+        FrontendAddress::Public(id) => {
+            let group = id.group().and_then(|group| world.azure.public_ips.get(&group)?.known());
+            group.and_then(|all| all.get(id)).is_some_and(|ip| ip.family == Family::V6)
+        }
+        FrontendAddress::Private { family, .. } => *family == Family::V6,
+        FrontendAddress::Other => false,
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn ways(draft: &Draft<'_>, balancer: &LoadBalancer, seats: &Seats) ->
         };
         let name = name(draft.policy, family);
         let there = find(balancer, &name);
-        let over = match draft.policy.pools {
+        let over = match pool::kind(draft, &balancer.id) {
             PoolKind::NodeIp => {
                 draft.policy.migrate_api == MigrateApi::Unused
                     && member::is_held(draft, &balancer.id, main)

@@ -83,7 +83,8 @@ pub(super) fn obstacle(
         return Some(refusal("LoadBalancerFrontendLimit", "spec.type", &value, &allowed));
     }
     let on_nics = others + counterpart(draft, &balancer.id);
-    if draft.policy.pools == PoolKind::NodeNic && rules > had_rules && on_nics + rules > NIC_RULES {
+    let nics = pool::kind(draft, &balancer.id) == PoolKind::NodeNic;
+    if nics && rules > had_rules && on_nics + rules > NIC_RULES {
         let value = format!("{rules} rules");
         let allowed = format!(
             "at most {NIC_RULES} rules a network interface, over its public and its internal load \

@@ -148,11 +148,12 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
             continue;
         }
         let used = is_used(draft, id, seats);
+        let kind = pool::kind(draft, id);
         for pool in &balancer.pools {
             let own = Family::ALL.into_iter().find(|family| {
                 pool.name.eq_ignore_ascii_case(&name::pool(&draft.policy.cluster, *family))
             });
-            let aim = match (draft.policy.pools, own) {
+            let aim = match (kind, own) {
                 (PoolKind::NodeNic, _) if goes => Aim::Leave,
                 (PoolKind::NodeNic, Some(_)) if used && pool.addresses.is_empty() => Aim::Join,
                 (PoolKind::NodeIp, Some(_)) if may_leave(draft, balancer, pool, goes) => Aim::Leave,
@@ -203,7 +204,7 @@ fn migrate(draft: &mut Draft<'_>, placement: &Placement) {
     for (id, seats) in &placement.balancers {
         let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
         let fixed = pool::is_preconfigured(draft, seats.exposure) || balancer.sku == Sku::Basic;
-        if fixed || is_deleted(draft, id) {
+        if fixed || is_deleted(draft, id) || pool::kind(draft, id) != PoolKind::NodeIp {
             continue;
         }
         let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));

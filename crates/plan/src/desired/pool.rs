@@ -1,26 +1,36 @@
 //! Backend pools that hold addresses of nodes.
 
-use super::{drain, limit, member, security_group};
+use super::{drain, limit, member, private_link, security_group};
 use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
 use crate::placement::{self, Backends, Seats};
 use model::azure::{AdminState, LoadBalancer, Pool, PoolAddress, Rest};
 use model::kubernetes::{Membership, Node, NodeRole};
-use model::policy::{Layout, PoolKind, Preconfigured};
+use model::policy::{Layout, PoolKind};
 use model::world::Kind;
-use model::{Exposure, Family, Policy, ServiceUid};
+use model::{Exposure, Family, Policy, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Whether somebody else fills the pools of such a load balancer.
 pub(crate) fn is_preconfigured(draft: &Draft<'_>, exposure: Exposure) -> bool {
-    match draft.policy.preconfigured {
-        Preconfigured::None => false,
-        Preconfigured::All => true,
-        Preconfigured::Internal => exposure == Exposure::Internal,
-        Preconfigured::External => exposure == Exposure::Public,
+    draft.policy.preconfigured.covers(exposure)
+}
+
+/// The kind of pools that a load balancer is to have: the policy's. Where a Private Link Service
+/// stands before it, Azure turns no pool of NICs into one of addresses, and nodes go on joining.
+pub(crate) fn kind(draft: &Draft<'_>, balancer: &ResourceId) -> PoolKind {
+    let on_nics = || {
+        let there = draft.balancers().and_then(|all| all.get(balancer));
+        there.is_some_and(|b| b.pools.iter().all(|pool| pool.addresses.is_empty()))
+    };
+    match draft.policy.pools {
+        PoolKind::NodeIp if private_link::before(draft, balancer).is_some() && on_nics() => {
+            PoolKind::NodeNic
+        }
+        kind => kind,
     }
 }
 
@@ -105,8 +115,9 @@ fn ensure_one(
         }
     };
     let leaving = drain::leaving(draft, &balancer.id, &balancer.pools[at], site.homes);
+    let kind = kind(draft, &balancer.id);
     let pool = &mut balancer.pools[at];
-    match draft.policy.pools {
+    match kind {
         PoolKind::NodeIp if !member::is_held(draft, &balancer.id, pool) => {
             let draining = drain::draining(draft, pool, site.homes);
             let most = limit::pool_addresses(balancer.sku);

@@ -1,6 +1,8 @@
 //! Private Link Services: one before a frontend, owned by one Service.
 
 mod addresses;
+mod beside;
+mod body;
 mod floating;
 mod reading;
 mod room;
@@ -12,12 +14,10 @@ use room::Room;
 use super::tags;
 use crate::annotation::PREFIX;
 use crate::draft::{Draft, Stance};
-use crate::intent::{Intent, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtocol};
+use crate::intent::{Intent, PrivateLinkIntent, PrivateLinkOwnership};
 use crate::name;
 use crate::placement::Placement;
-use model::azure::{
-    PrivateLinkAddress, PrivateLinkPolicy, PrivateLinkService, Provisioning, Rest, Subnet,
-};
+use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
 use model::plan::{Action, Change, Resource};
 use model::report::{Finding, Severity, Until, Wait};
 use model::world::{Fact, Need};
@@ -47,6 +47,15 @@ pub(crate) fn linked(draft: &Draft<'_>) -> Linked {
     pairs.map(|(frontend, link)| (frontend.clone(), link.clone())).collect()
 }
 
+/// A Private Link Service that stands before a load balancer, as far as they are read.
+pub(crate) fn before<'w>(
+    draft: &Draft<'w>,
+    balancer: &ResourceId,
+) -> Option<&'w Arc<PrivateLinkService>> {
+    let on = |f: &ResourceId| f.parent().as_ref() == Some(balancer);
+    known(draft).find(|link| link.frontends.iter().any(on))
+}
+
 /// A Service that asks for a Private Link Service.
 struct Asker<'a> {
     intent: &'a Intent,
@@ -58,13 +67,14 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) {
     if draft.balancers().is_none() {
         return;
     }
+    let waiting = beside::settle(draft, placement);
     let mut intents: Vec<(ResourceId, Box<Intent>)> = Vec::new();
     for seats in &placement.balancers {
         for uid in &seats.1.services {
             let Some(intent) = draft.cases.get(uid).and_then(|c| c.intent()).cloned() else {
                 continue;
             };
-            if intent.private_link.is_none() {
+            if intent.private_link.is_none() || waiting.contains(uid) {
                 continue;
             }
             match standing(draft, seats.0, &intent) {
@@ -295,8 +305,8 @@ fn write(
         return;
     }
     let Some((subnet, waits)) = subnet(draft, intent, link, &causes) else { return };
-    let mut after = there.map_or_else(|| fresh(draft, id, frontend), |t| (**t).clone());
-    fill(draft, &mut after, asked, &name, &subnet);
+    let mut after = there.map_or_else(|| body::fresh(draft, id, frontend), |t| (**t).clone());
+    body::fill(draft, &mut after, asked, &name, &subnet);
     let failed = there.is_some_and(|t| t.provisioning == Provisioning::Failed);
     if failed || there.is_none_or(|t| **t != after) {
         draft.change(Change {
@@ -427,72 +437,6 @@ fn open(draft: &mut Draft<'_>, subnet: &Arc<Subnet>, causes: &BTreeSet<ServiceUi
         causes,
         waits: Vec::new(),
     });
-}
-
-fn fresh(draft: &Draft<'_>, id: ResourceId, frontend: &ResourceId) -> PrivateLinkService {
-    PrivateLinkService {
-        id,
-        etag: None,
-        location: Arc::clone(&draft.policy.location),
-        edge_zone: draft.policy.edge_zone.clone(),
-        tags: None,
-        frontends: vec![frontend.clone()],
-        addresses: Vec::new(),
-        proxy_protocol: None,
-        fqdns: Vec::new(),
-        visibility: Vec::new(),
-        auto_approval: Vec::new(),
-        connections: Vec::new(),
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
-    }
-}
-
-/// Fills in what the owner asks for.
-fn fill(
-    draft: &Draft<'_>,
-    after: &mut PrivateLinkService,
-    asker: &Asker<'_>,
-    name: &str,
-    subnet: &ResourceId,
-) {
-    let link = asker.link;
-    let mut wanted = addresses::wanted(link, name, subnet);
-    // Names of IP configurations and their order say nothing.
-    let shape = |all: &[PrivateLinkAddress]| {
-        let mut shape: Vec<_> = all.iter().map(|a| (a.subnet.clone(), a.address, a.rank)).collect();
-        shape.sort();
-        shape
-    };
-    if shape(&after.addresses) != shape(&wanted) {
-        for one in &mut wanted {
-            let there = after.addresses.iter().find(|a| a.name.eq_ignore_ascii_case(&one.name));
-            one.rest = there.map(|a| a.rest.clone()).unwrap_or_default();
-        }
-        after.addresses = wanted;
-    }
-    after.proxy_protocol = match (link.proxy_protocol, after.proxy_protocol) {
-        (ProxyProtocol::Enabled, _) => Some(true),
-        (ProxyProtocol::Disabled, None) => None,
-        (ProxyProtocol::Disabled, Some(_)) => Some(false),
-    };
-    fill_list(&mut after.fqdns, &link.fqdns);
-    fill_list(&mut after.visibility, &link.visibility);
-    fill_list(&mut after.auto_approval, &link.auto_approval);
-    let owner = asker.intent.name.to_string();
-    let more: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::from([
-        (Arc::from(tags::CLUSTER), Arc::clone(&draft.policy.cluster)),
-        (Arc::from(OWNER), Arc::from(owner)),
-    ]);
-    after.tags = tags::merged(after.tags.as_ref(), draft.policy, &more, &[]);
-}
-
-/// Another order is no other list.
-fn fill_list(there: &mut Vec<Arc<str>>, wanted: &[Arc<str>]) {
-    let set = |all: &[Arc<str>]| all.iter().cloned().collect::<BTreeSet<Arc<str>>>();
-    if set(there) != set(wanted) {
-        *there = wanted.to_vec();
-    }
 }
 
 #[cfg(test)]

@@ -211,7 +211,7 @@ fn node_addresses(
         // Where the pool holds addresses, one is opened once it is in it. A node that comes and
         // goes between two lives of this process would otherwise leave a rule to an address that
         // nobody knows. Its probe has to succeed first, which takes longer than the rule.
-        if draft.policy.pools == PoolKind::NodeIp {
+        if pool::kind(draft, id) == PoolKind::NodeIp {
             continue;
         }
         let nodes = match (seats.local.get(&intent.uid), &seats.backends) {

@@ -5,6 +5,7 @@ use crate::fixture;
 use crate::forecast::settle;
 use model::azure::{LoadBalancer, PrivateLinkPolicy, Rest, Subnet};
 use model::kubernetes::{Service, ServicePort};
+use model::policy::PoolKind;
 use model::report::ServiceReport;
 use model::world::Fact;
 use model::{Policy, ServiceName, ServiceUid, World};
@@ -16,7 +17,7 @@ pub(super) const SUBNET: &str = "azure-load-balancer-internal-subnet";
 pub(super) const PINNED: &str = "azure-load-balancer-ipv4";
 
 pub(super) fn policy() -> Policy {
-    fixture::policy()
+    Policy { pools: PoolKind::NodeNic, ..fixture::policy() }
 }
 
 pub(super) fn uid(n: u16) -> ServiceUid {

@@ -4,11 +4,12 @@ use super::reader::{Reader, is_group_name, is_resource_name};
 use super::rules::{
     FindingRule, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,
     INVALID_PRIVATE_LINK_FQDN, INVALID_PRIVATE_LINK_NAME, INVALID_RESOURCE_GROUP, INVALID_SUBNET,
-    INVALID_SUBSCRIPTION, PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_STANDARD,
-    PRIVATE_LINK_NOT_CREATED, PRIVATE_LINK_UNREACHABLE, TOO_MANY_SUBSCRIPTIONS,
+    INVALID_SUBSCRIPTION, PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_NIC_POOLS,
+    PRIVATE_LINK_NEEDS_STANDARD, PRIVATE_LINK_NOT_CREATED, PRIVATE_LINK_UNREACHABLE,
+    TOO_MANY_SUBSCRIPTIONS,
 };
 use super::{FloatingIp, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtocol};
-use model::policy::BalancerSku;
+use model::policy::{BalancerSku, PoolKind};
 use model::{Exposure, Family, Group};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -79,12 +80,18 @@ pub(super) fn read(
     })
 }
 
-/// Refuses frontends that Azure does not put a Private Link Service before.
+/// Refuses frontends that Azure does not put a Private Link Service before: on Basic load
+/// balancers, before pools of addresses, beside IPv6 (learn.microsoft.com/azure/private-link, "Limitations").
+/// What pools that somebody else fills hold is seen in Azure.
 fn place(r: &mut Reader<'_>, families: &[Family], frontend: &Frontend<'_>) {
     if r.policy.sku != BalancerSku::Standard {
         r.find(&PRIVATE_LINK_NEEDS_STANDARD, CREATE, "true");
     }
-    if !families.contains(&Family::V4) {
+    let filled = r.policy.preconfigured.covers(frontend.exposure);
+    if r.policy.pools == PoolKind::NodeIp && !filled {
+        r.find(&PRIVATE_LINK_NEEDS_NIC_POOLS, CREATE, "true");
+    }
+    if families != [Family::V4] {
         r.find(&PRIVATE_LINK_NEEDS_IPV4, CREATE, "true");
     }
     if frontend.exposure == Exposure::Public && frontend.floating == FloatingIp::Enabled {

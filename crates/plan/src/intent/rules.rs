@@ -162,10 +162,13 @@ rules! {
         "only on an internal load balancer, or with floating IP disabled";
     PRIVATE_LINK_NEEDS_IPV4 Refusal "PrivateLinkNeedsIpv4"
         "azure-pls-create: true"
-        "only on a Service that has IPv4";
+        "only on a Service of IPv4 alone";
     PRIVATE_LINK_NEEDS_STANDARD Refusal "PrivateLinkNeedsStandard"
         "azure-pls-create: true"
         "only on Standard load balancers";
+    PRIVATE_LINK_NEEDS_NIC_POOLS Refusal "PrivateLinkNeedsNicPools"
+        "azure-pls-create: true"
+        "only where nodes join pools through their network interfaces (nodeIPConfiguration)";
     PRIVATE_LINK_NOT_CREATED Note "PrivateLinkNotCreated"
         "azure-pls-name: web"
         "only counts together with azure-pls-create: true";
@@ -295,6 +298,12 @@ rules! {
     DNS_LABEL_TAKEN Refusal "DnsLabelTaken"
         "azure-dns-label-name: web"
         "a label that no other Service or public IP of the region has";
+    PRIVATE_LINK_BESIDE_IPV6 Refusal "PrivateLinkBesideIpv6"
+        "azure-pls-create: true"
+        "only on a load balancer without IPv6 frontends";
+    IPV6_BESIDE_PRIVATE_LINK Refusal "Ipv6BesidePrivateLink"
+        "spec.ipFamilies: IPv6"
+        "only IPv4 on a load balancer that a Private Link Service stands before";
     PRIVATE_LINK_FOREIGN Refusal "PrivateLinkForeign"
         "azure-pls-create: true"
         "a frontend without another cluster's Private Link Service";
@@ -317,6 +326,9 @@ rules! {
         "azure-pls-ip-configuration-ip-address: 10.0.0.1"
         "free addresses of the subnet that Azure does not keep to itself";
 
+    ADDRESS_POOLS_BEHIND_PRIVATE_LINK Refusal "AddressPoolsBehindPrivateLink"
+        "loadBalancerBackendPoolConfigurationType: nodeIP on kubernetes-internal"
+        "nodeIPConfiguration while a Private Link Service stands before the load balancer";
     POOL_KIND_SWITCHING Note "PoolKindSwitching"
         "loadBalancerBackendPoolConfigurationType: nodeIP on kubernetes"
         "patience: rules lead over a second pool until the members have changed";
@@ -351,6 +363,7 @@ mod tests {
             include_str!("../desired/frontend.rs"),
             include_str!("../desired/limit.rs"),
             include_str!("../desired/private_link.rs"),
+            include_str!("../desired/private_link/beside.rs"),
             include_str!("../desired/public_ip.rs"),
             include_str!("../desired/security_group.rs"),
             include_str!("../desired/security_group/room.rs"),

@@ -13,7 +13,7 @@ use crate::fixture::policy;
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
 };
-use model::policy::{BalancerSku, ClusterProbe, Layout};
+use model::policy::{BalancerSku, ClusterProbe, Layout, PoolKind, Preconfigured};
 use model::report::{Finding, Severity};
 use model::{Policy, ServiceName, ServiceUid};
 use std::collections::BTreeSet;
@@ -245,8 +245,9 @@ fn tags_that_are_ours_or_malformed_do_not_count() {
 #[test]
 fn a_private_link_service_needs_a_place_to_stand() {
     let create = ("azure-pls-create", "true");
+    let nics = Policy { pools: PoolKind::NodeNic, ..policy() };
     let refused = |service: &Service, sku| {
-        let reading = read(service, &Policy { sku, ..policy() });
+        let reading = read(service, &Policy { sku, ..nics.clone() });
         assert_eq!(reading.intent, None);
         names(&reading.findings)
     };
@@ -257,9 +258,12 @@ fn a_private_link_service_needs_a_place_to_stand() {
     let mut six = service(&[create, INTERNAL]);
     six.families = vec![Family::V6];
     assert_eq!(refused(&six, standard), ["PrivateLinkNeedsIpv4"]);
+    // Azure takes no IPv6 frontend beside it, the Service's own among them.
+    six.families = Family::ALL.to_vec();
+    assert_eq!(refused(&six, standard), ["PrivateLinkNeedsIpv4"]);
 
     let link = |annotations: &[(&str, &str)]| {
-        read_ok(&service(annotations), &policy()).private_link.expect("it is asked for")
+        read_ok(&service(annotations), &nics).private_link.expect("it is asked for")
     };
     let open = link(&[create, ("azure-disable-load-balancer-floating-ip", "true")]);
     assert_eq!((&*open.subnet, open.count, open.group.as_str()), ("nodes", 1, "links"));
@@ -271,6 +275,33 @@ fn a_private_link_service_needs_a_place_to_stand() {
     assert_eq!(all.ownership, PrivateLinkOwnership::Own);
     let note = read(&service(&[("azure-pls-name", "x")]), &policy()).findings;
     assert_eq!(names(&note), ["PrivateLinkNotCreated"]);
+}
+
+/// Azure: PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer. Pools that another fills may hold
+/// NICs.
+#[test]
+fn no_private_link_service_stands_before_pools_of_addresses() {
+    let asked = |exposure| match exposure {
+        Exposure::Internal => service(&[("azure-pls-create", "true"), INTERNAL]),
+        Exposure::Public => service(&[
+            ("azure-pls-create", "true"),
+            ("azure-disable-load-balancer-floating-ip", "true"),
+        ]),
+    };
+    for (preconfigured, exposure, expected) in [
+        (Preconfigured::None, Exposure::Internal, vec!["PrivateLinkNeedsNicPools"]),
+        (Preconfigured::None, Exposure::Public, vec!["PrivateLinkNeedsNicPools"]),
+        (Preconfigured::Internal, Exposure::Public, vec!["PrivateLinkNeedsNicPools"]),
+        (Preconfigured::Internal, Exposure::Internal, vec![]),
+        (Preconfigured::All, Exposure::Public, vec![]),
+    ] {
+        let policy = Policy { pools: PoolKind::NodeIp, preconfigured, ..policy() };
+        let reading = read(&asked(exposure), &policy);
+        assert_eq!(names(&reading.findings), expected, "{preconfigured:?} {exposure:?}");
+        let policy =
+            Policy { pools: PoolKind::NodeNic, preconfigured: Preconfigured::None, ..policy };
+        assert!(read(&asked(exposure), &policy).intent.is_some());
+    }
 }
 
 #[test]

@@ -1,7 +1,15 @@
 //! Private Link Services.
 
+use crate::support::{policy, scale_set};
 use crate::view::*;
-use serde_json::json;
+use serde_json::{Value, json};
+
+/// Azure puts none before pools of addresses.
+fn nics(more: &Value) -> Value {
+    let mut config = more.clone();
+    config["loadBalancerBackendPoolConfigurationType"] = json!("nodeIPConfiguration");
+    config
+}
 
 const LINKS: [&str; 4] = ["pls", "nat", "subnet", "frontend"];
 
@@ -9,7 +17,7 @@ const LINKS: [&str; 4] = ["pls", "nat", "subnet", "frontend"];
 /// of them the primary; lists in the order written; in the subnet of the Service.
 #[test]
 fn everything_that_can_be_asked() {
-    let mut s = stage(&json!({"tags": "team=x"}));
+    let mut s = stage(&nics(&json!({"tags": "team=x"})));
     s.ask(web("in").internal().with(&[
         ("azure-load-balancer-internal-subnet", "apps"),
         ("azure-pls-create", " True "),
@@ -65,7 +73,7 @@ fn everything_that_can_be_asked() {
 /// floating IP.
 #[test]
 fn a_named_one_before_a_public_frontend() {
-    let mut s = stage(&json!({"privateLinkServiceResourceGroup": "pip-rg"}));
+    let mut s = stage(&nics(&json!({"privateLinkServiceResourceGroup": "pip-rg"})));
     s.ask(web("web").with(&[
         ("azure-disable-load-balancer-floating-ip", "true"),
         ("azure-pls-create", "true"),
@@ -81,7 +89,7 @@ fn a_named_one_before_a_public_frontend() {
         subnet apps takes Private Link Services",
     );
     s.delete("web");
-    let mut s = stage(&json!({"privateLinkServiceResourceGroup": "pip-rg"}));
+    let mut s = stage(&nics(&json!({"privateLinkServiceResourceGroup": "pip-rg"})));
     s.ask(
         web("in")
             .internal()
@@ -90,27 +98,77 @@ fn a_named_one_before_a_public_frontend() {
     assert!(s.lines(&["pls"]).starts_with("pls pls-<in> before"), "{}", s.lines(&["pls"]));
 }
 
-/// [Private Link Services] Of both families IPv4 has one.
+/// [Private Link Services] Azure takes no IPv6 frontend beside one: of two Services that ask for
+/// one of them each, the later is refused, until the earlier has gone. Nothing is asked of Azure
+/// that it would refuse.
 #[test]
-fn both_families() {
-    let both = vec![crate::rules::dual_subnet("both")];
-    let mut s = stage_with(&json!({"subnetName": "both"}), both);
+fn beside_ipv6_who_comes_first_stays() {
+    let link = |name| web(name).internal().with(&[("azure-pls-create", "true")]);
+    let six = |name| web(name).internal().dual().ports(&["TCP 81 30081"]);
+    let stand = || {
+        let both = vec![crate::rules::dual_subnet("both")];
+        stage_with(&nics(&json!({"subnetName": "both"})), both)
+    };
+    for (first, second) in [(link("one"), six("two")), (six("one"), link("two"))] {
+        let mut s = stand();
+        s.ask(first.clone());
+        let before = s.lines(&["frontend", "pls"]);
+        s.ask(second.clone());
+        assert_ne!(s.refusal("two"), "");
+        assert_eq!(s.refusal("one"), "");
+        assert_eq!(s.lines(&["frontend", "pls"]), before);
+        s.delete("one");
+        assert_eq!(s.refusal("two"), "");
+        assert!(s.lines(&["frontend"]).contains("<two>"), "{}", s.text());
+    }
+    // Of its own IPv6 frontend, too.
+    let mut s = stand();
     s.ask(web("in").internal().dual().with(&[("azure-pls-create", "true")]));
-    is(
-        &s.lines(&LINKS),
-        "frontend <in> both IPv4 Dynamic 10.226.0.4 zones 1,2,3
-        frontend <in>-IPv6 both IPv6 Dynamic fd00:0:0:1::4 zones 1,2,3
-        pls pls-<in> before <in> proxy - tags k8s-azure-cluster-name=kubernetes \
-            k8s-azure-owner-service=default/in
-        nat both-pls-<in>-dynamic-0 both IPv4 Dynamic 10.226.0.5 primary
-        subnet both takes Private Link Services",
-    );
+    assert_ne!(s.refusal("in"), "");
+    is(&s.text(), "status in ");
+}
+
+/// [Private Link Services] None stands before pools of addresses.
+#[test]
+fn before_a_pool_of_addresses_none_stands() {
+    let mut s = stage(&json!({}));
+    s.ask(web("in").internal().with(&[("azure-pls-create", "true")]));
+    assert_ne!(s.refusal("in"), "");
+    is(&s.text(), "status in ");
+    s.annotate("in", &[("azure-pls-create", None)]);
+    assert_eq!(s.refusal("in"), "");
+    s.annotate("in", &[("azure-pls-create", Some("true"))]);
+    assert_ne!(s.refusal("in"), "");
+    assert_eq!(s.lines(&["pls"]), "");
+}
+
+/// [Private Link Services] A cloud config that turns to pools of addresses leaves those behind a
+/// Private Link Service as they are, and says so; they turn when it has gone.
+#[test]
+fn pools_behind_one_stay_pools_of_nics() {
+    for api in [false, true] {
+        let mut s = stage_with(&nics(&json!({})), scale_set("vmss", 3));
+        s.ask(web("in").internal().with(&[("azure-pls-create", "true")]));
+        let pools = |s: &Stage| s.lines(&["pool", "pls"]);
+        let before = pools(&s);
+        assert!(before.contains("pls pls-<in>"), "{before}");
+        s.lab.restart_with(policy(&json!({"enableMigrateToIPBasedBackendPoolAPI": api})));
+        s.settle();
+        assert_eq!(pools(&s), before);
+        let findings = &s.lab.controller().report().findings;
+        let rules: Vec<&str> = findings.iter().map(|f| f.rule).collect();
+        assert_eq!(rules, ["AddressPoolsBehindPrivateLink"]);
+        s.annotate("in", &[("azure-pls-create", None)]);
+        assert_eq!(s.refusal("in"), "");
+        assert!(pools(&s).contains("10.224.0.4"), "{}", s.text());
+        assert!(s.lab.controller().report().findings.is_empty());
+    }
 }
 
 /// [probes] Behind the PROXY protocol a Local Service is probed on its own ports.
 #[test]
 fn a_local_service_behind_the_proxy_protocol() {
-    let mut s = stage(&json!({}));
+    let mut s = stage(&nics(&json!({})));
     s.ask(
         web("in")
             .internal()
@@ -131,7 +189,7 @@ fn a_local_service_behind_the_proxy_protocol() {
 /// brings a configuration.
 #[test]
 fn shared_by_services_of_one_frontend() {
-    let mut s = stage(&json!({}));
+    let mut s = stage(&nics(&json!({})));
     let pinned = ("azure-load-balancer-ipv4", "10.224.0.77");
     s.ask(web("one").internal().with(&[
         pinned,
@@ -172,18 +230,18 @@ fn links_that_cannot_be() {
         &[on, ("azure-pls-ip-configuration-subnet", "nowhere")],
     ];
     for annotations in rows {
-        let mut s = stage(&json!({}));
+        let mut s = stage(&nics(&json!({})));
         s.ask(web("in").internal().with(annotations));
         assert_ne!(s.refusal("in"), "", "{annotations:?}");
         is(&s.lines(&["pls", "nat", "subnet"]), "");
     }
     // Public with floating IP; IPv6 alone.
-    let mut s = stage(&json!({}));
+    let mut s = stage(&nics(&json!({})));
     s.ask(web("web").with(&[on]));
     assert_ne!(s.refusal("web"), "");
     is(&s.text(), "status web ");
     let both = vec![crate::rules::dual_subnet("both")];
-    let mut s = stage_with(&json!({"subnetName": "both"}), both);
+    let mut s = stage_with(&nics(&json!({"subnetName": "both"})), both);
     s.ask(web("in").internal().families(&["IPv6"]).with(&[on]));
     assert_ne!(s.refusal("in"), "");
     is(&s.text(), "status in ");

@@ -12,6 +12,7 @@ const LIMIT_MS: u64 = 1_000_000;
 const PREFIX: &str = "service.beta.kubernetes.io/";
 
 /// A Service's manifest: TCP 80 with node port 30080, unless changed.
+#[derive(Clone)]
 pub struct Asked {
     object: Value,
 }

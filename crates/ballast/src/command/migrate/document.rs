@@ -224,6 +224,10 @@ pub fn render(found: &MigrationDocument, paint: Paint) -> String {
     for obstacle in &found.obstacles {
         text.push_str(&paint.ink(Ink::Red, format!("! {obstacle}\n")));
     }
+    if found.is_empty() && !found.obstacles.is_empty() {
+        text.push_str("The migration is not begun.\n");
+        return text;
+    }
     if found.is_empty() {
         text.push_str("Nothing to migrate: no Azure write would be made.\n");
         return text;

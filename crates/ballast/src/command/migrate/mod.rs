@@ -127,7 +127,7 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
         check(&args, &policy)?;
         let found = document(&forecast(&world, &policy), &world, &policy);
         show(&found, args.output, color)?;
-        return Ok(Exit::Done);
+        return Ok(if found.obstacles.is_empty() { Exit::Done } else { Exit::Failed });
     }
     let (controller, engine) =
         connect_and_read(&args.cluster, &args.config, &classes, limit).await?;

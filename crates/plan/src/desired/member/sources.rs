@@ -37,17 +37,17 @@ pub(super) fn sources(draft: &Draft<'_>, targets: &[Target]) -> Sources {
         }
     };
     let wanted = draft.cases.values().any(|case| case.intent().is_some());
-    let joined = wanted || targets.iter().any(|t| t.aim == Aim::Join);
+    let joins = targets.iter().any(|t| t.aim == Aim::Join);
+    let nics = joins || draft.policy.pools == PoolKind::NodeNic;
     // While the last load balancer goes, its members are found through their nodes as well: the
     // list in the load balancer may be older than they are.
-    if draft.policy.pools == PoolKind::NodeNic && (joined || !targets.is_empty()) {
+    if nics && (wanted || !targets.is_empty()) {
         let nodes = draft.world.kubernetes.nodes.values();
         let nodes = nodes.filter(|n| verdict(draft, n) != Verdict::Leaves);
         nodes.filter_map(|n| machine(n)).for_each(|id| add(&id));
     }
     targets.iter().flat_map(|t| &t.nics).for_each(&mut add);
-    sources.models = draft.policy.pools == PoolKind::NodeNic
-        && targets.iter().any(|target| target.aim == Aim::Leave);
+    sources.models = nics && targets.iter().any(|target| target.aim == Aim::Leave);
     for model in models(draft).filter(|m| targets.iter().any(|t| is_in(m, &t.pool))) {
         match model.kind {
             MemberKind::ScaleSet => {

@@ -4,11 +4,12 @@ use super::*;
 use crate::fixture;
 use crate::forecast::{Forecast, forecast};
 use model::azure::LoadBalancer;
-use model::azure::PrivateLinkRank;
+use model::azure::{PrivateLinkRank, Rest};
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, SERVICE_FINALIZER, Service, ServicePort, TargetPort,
     TrafficPolicy, Wish,
 };
+use model::policy::PoolKind;
 use model::report::State;
 use model::world::Kind;
 use model::{Policy, Protocol, ServiceName, World};
@@ -20,6 +21,7 @@ fn policy() -> Policy {
     Policy {
         private_link_group: Group::new("rg"),
         security_group_name: "".into(),
+        pools: PoolKind::NodeNic,
         ..fixture::policy()
     }
 }
@@ -84,6 +86,7 @@ fn world(services: Vec<Service>) -> World {
     azure.public_ips.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
     azure.private_links.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
     azure.zones = Fact::Known(Vec::new());
+    azure.scale_sets = Fact::Known(BTreeMap::new());
     for name in ["nodes", "apps"] {
         let subnet = subnet(name);
         azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
@@ -100,11 +103,13 @@ fn carry_out(world: &mut World, forecast: &Forecast) {
             Action::Put { after: Resource::LoadBalancer(b), .. } => {
                 let all = azure.balancers.known_mut().expect("read");
                 let mut balancer = LoadBalancer::clone(b);
-                for frontend in &mut balancer.frontends {
-                    if let model::azure::FrontendAddress::Private { address, .. } =
+                for (n, frontend) in (9..).zip(&mut balancer.frontends) {
+                    if let model::azure::FrontendAddress::Private { address, family, .. } =
                         &mut frontend.address
                     {
-                        address.get_or_insert("10.0.0.9".parse().expect("an address"));
+                        let six = *family == Family::V6;
+                        let text = if six { format!("fd00::{n}") } else { format!("10.0.0.{n}") };
+                        address.get_or_insert(text.parse().expect("an address"));
                     }
                 }
                 all.insert(b.id.clone(), Arc::new(balancer));
@@ -369,4 +374,122 @@ fn the_ninth_takes_the_place_of_one_that_goes() {
     assert_eq!((report.state, report.findings.as_slice()), (State::Programmed, &[][..]));
     let links = all.changes.iter().filter(|c| c.target.as_str().contains("privateLinkServices"));
     assert_eq!(links.count(), 2, "one goes, one comes");
+}
+
+/// An internal Service of both families.
+fn dual(n: u8) -> Service {
+    Service { families: Family::ALL.into(), ..service(n, &[INTERNAL]) }
+}
+
+fn add(world: &mut World, service: Service) {
+    world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
+}
+
+#[test]
+fn beside_ipv6_who_stands_first_stays() {
+    for (first, second, rule) in [
+        (service(1, &[INTERNAL, ASKED]), dual(2), "Ipv6BesidePrivateLink"),
+        (dual(1), service(2, &[INTERNAL, ASKED]), "PrivateLinkBesideIpv6"),
+        // The later one has the name that comes first.
+        (service(2, &[INTERNAL, ASKED]), dual(1), "Ipv6BesidePrivateLink"),
+        (dual(2), service(1, &[INTERNAL, ASKED]), "PrivateLinkBesideIpv6"),
+    ] {
+        let (stays, late) = (first.uid.clone(), second.uid.clone());
+        let mut world = programmed(vec![first]);
+        add(&mut world, second);
+        let way = forecast(&world, &policy());
+        assert_eq!(verbs(&way), Vec::<&str>::new());
+        let state = |uid: &ServiceUid| way.last.services[uid].state;
+        assert_eq!((state(&stays), state(&late)), (State::Programmed, State::Refused));
+        let found = &way.last.services[&late].findings;
+        assert_eq!(found.iter().map(|f| f.rule).collect::<Vec<_>>(), [rule]);
+        // Once the first has gone, the second has its place.
+        Arc::make_mut(world.kubernetes.services.get_mut(&stays).expect("a Service")).wish =
+            Wish::Nothing;
+        let way = forecast(&world, &policy());
+        assert_eq!(way.last.services[&late].state, State::Programmed);
+    }
+}
+
+#[test]
+fn of_those_that_come_together_the_first_decides() {
+    let came = |services: Vec<Service>| {
+        let way = forecast(&world(services), &policy());
+        let refused = way.last.services.iter().filter(|(_, s)| s.state == State::Refused);
+        refused.map(|(_, s)| (s.name.name.to_string(), s.findings[0].rule)).collect::<Vec<_>>()
+    };
+    let link = |n| service(n, &[INTERNAL, ASKED]);
+    let late_six = |n: u8| (format!("web-{n}"), "Ipv6BesidePrivateLink");
+    let late_link = |n: u8| (format!("web-{n}"), "PrivateLinkBesideIpv6");
+    assert_eq!(came(vec![link(1), dual(2), link(3), dual(4)]), [late_six(2), late_six(4)]);
+    assert_eq!(came(vec![dual(1), link(2), dual(3), link(4)]), [late_link(2), late_link(4)]);
+    assert_eq!(came(vec![service(1, &[INTERNAL]), dual(2), dual(3)]), []);
+}
+
+#[test]
+fn it_waits_for_an_ipv6_frontend_that_goes() {
+    let mut world = programmed(vec![dual(1), service(2, &[INTERNAL])]);
+    edit(&mut world, 1, |s| s.families = vec![Family::V4]);
+    edit(&mut world, 2, |s| s.annotations = service(2, &[INTERNAL, ASKED]).annotations);
+    let (first, report) = crate::plan(&world, &policy());
+    let targets: Vec<&str> = first.changes.iter().map(|c| c.target.name()).collect();
+    assert_eq!(targets, ["kubernetes-internal"], "{report:?}");
+    assert_eq!(report.services[&uid(2)].findings, []);
+    let way = forecast(&world, &policy());
+    assert!(way.last.services.values().all(|s| s.state == State::Programmed), "{:?}", way.last);
+    assert_eq!(verbs(&way).last().map(String::as_str), Some("PUT privateLinkServices"));
+}
+
+/// Puts an address into a pool of the internal load balancer.
+fn fill_pool(world: &mut World, pool: &str) {
+    let all = world.azure.balancers.known_mut().expect("read");
+    let balancer = all.get_mut(&policy().balancer_id("kubernetes-internal")).expect("it stands");
+    let mut pools = fixture::balancer().pools;
+    pools[0].name = pool.into();
+    let balancer = Arc::make_mut(balancer);
+    balancer.pools.retain(|p| &*p.name != pool);
+    balancer.pools.extend(pools);
+}
+
+#[test]
+fn before_a_pool_of_addresses_of_others_it_is_refused() {
+    let mut world = programmed(vec![service(1, &[INTERNAL])]);
+    fill_pool(&mut world, "theirs");
+    edit(&mut world, 1, |s| s.annotations = service(1, &[INTERNAL, ASKED]).annotations);
+    let way = forecast(&world, &policy());
+    assert_eq!((rules(&way, 1), verbs(&way)), (vec!["PrivateLinkNeedsNicPools"], vec![]));
+    // Ours is on its way to be a pool of NICs.
+    let mut world = programmed(vec![service(1, &[INTERNAL])]);
+    fill_pool(&mut world, "kubernetes");
+    edit(&mut world, 1, |s| s.annotations = service(1, &[INTERNAL, ASKED]).annotations);
+    let (plan, report) = crate::plan(&world, &policy());
+    let report = &report.services[&uid(1)];
+    assert_eq!((report.state, report.findings.as_slice()), (State::Waiting, &[][..]));
+    let wait =
+        Wait::Resource { id: policy().balancer_id("kubernetes-internal"), until: Until::Released };
+    assert!(report.waits.contains(&wait), "{:?}", report.waits);
+    let is_link = |c: &Arc<Change>| {
+        matches!(c.action, Action::Put { after: Resource::PrivateLinkService(_), .. })
+    };
+    assert!(!plan.changes.iter().any(is_link), "{plan:?}");
+}
+
+#[test]
+fn pools_behind_one_are_not_turned_into_addresses() {
+    let mut world = programmed(vec![service(1, &[INTERNAL, ASKED]), service(2, &[INTERNAL])]);
+    let addresses = Policy { pools: PoolKind::NodeIp, ..policy() };
+    let node = fixture::world().kubernetes.nodes;
+    world.kubernetes.nodes = node;
+    let way = forecast(&world, &addresses);
+    assert_eq!(verbs(&way), Vec::<&str>::new());
+    assert_eq!(rules(&way, 1), ["PrivateLinkNeedsNicPools"]);
+    let other = &way.last.services[&uid(2)];
+    assert_eq!(other.state, State::Programmed, "{other:?} {:?}", way.report.needs);
+    let found = &way.report.findings;
+    assert_eq!(found.iter().map(|f| f.rule).collect::<Vec<_>>(), ["AddressPoolsBehindPrivateLink"]);
+    assert!(found[0].allowed.contains("pls-a0000000"), "{}", found[0].allowed);
+    edit(&mut world, 1, |s| s.annotations = service(1, &[INTERNAL]).annotations);
+    let way = forecast(&world, &addresses);
+    assert_eq!(verbs(&way), ["DELETE privateLinkServices", "PUT loadBalancers"]);
+    assert_eq!(way.last.findings, []);
 }

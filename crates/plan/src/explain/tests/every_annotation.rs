@@ -5,7 +5,7 @@ use super::stage::{self, annotated, explained, node_world, policy, port};
 use crate::annotation::{PORT, PREFIX, TABLE};
 use crate::explain::{Explanation, Source};
 use model::kubernetes::Service;
-use model::policy::{Layout, LoadBalancerConfig, Placement};
+use model::policy::{Layout, LoadBalancerConfig, Placement, PoolKind};
 use model::{Family, Policy, World};
 
 const RANGE: &str = "203.0.113.0/24";
@@ -84,6 +84,8 @@ fn stage(key: &str, service: &Service) -> (World, Policy) {
             policy.layout =
                 Layout::Several(vec![config("kubernetes", "vmss1"), config("lb2", "vmss2")]);
         }
+        // None stands before pools of addresses.
+        _ if key.contains("-pls-") => policy.pools = PoolKind::NodeNic,
         _ => {}
     }
     (world, policy)
@@ -135,7 +137,7 @@ fn every_annotation_without_effect_has_a_reason() {
     let mut policy = policy();
     policy.sku = model::policy::BalancerSku::Service;
     policy.layout = Layout::PerService;
-    policy.pools = model::policy::PoolKind::PodIp;
+    policy.pools = PoolKind::PodIp;
     for entry in TABLE {
         let key = entry.key.replace(PORT, "80");
         let (value, _) = telling(entry.key);

@@ -198,7 +198,9 @@ fn every_annotation_has_a_row_here() {
 #[test]
 fn every_annotation_does_what_it_says() {
     for case in CASES {
-        let policy = Policy { layout: layout(case.key), ..policy() };
+        let link = case.key.contains("-pls-");
+        let pools = if link { PoolKind::NodeNic } else { policy().pools };
+        let policy = Policy { layout: layout(case.key), pools, ..policy() };
         let key = case.key.replace(PORT, "80");
         let annotated = |value: Option<&'static str>| {
             let mut all = case.beside.to_vec();

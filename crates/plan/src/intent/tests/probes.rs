@@ -32,7 +32,8 @@ fn a_local_service_has_one_probe_for_all_ports() {
 fn behind_the_proxy_protocol_a_local_service_is_probed_port_by_port() {
     let link = [INTERNAL, ("azure-pls-create", "true"), ("azure-pls-proxy-protocol", "true")];
     let own = |port| Some((ProbeName::Rule, port));
-    assert_eq!(probes(&local(&link), &policy()), [own(30080), own(30443), None]);
+    let nics = Policy { pools: PoolKind::NodeNic, ..policy() };
+    assert_eq!(probes(&local(&link), &nics), [own(30080), own(30443), None]);
 }
 
 #[test]

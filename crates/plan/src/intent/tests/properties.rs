@@ -103,7 +103,21 @@ pub(super) fn any_policy() -> impl Strategy<Value = Policy> {
         (BalancerSku::Standard, annotations::several()),
         (BalancerSku::Basic, Layout::PerNodeSet { without_own: Vec::new() }),
     ];
-    proptest::sample::select(layouts).prop_map(|(sku, layout)| Policy { sku, layout, ..policy() })
+    let pools = vec![
+        (PoolKind::NodeNic, Preconfigured::None),
+        (PoolKind::NodeIp, Preconfigured::None),
+        (PoolKind::NodeIp, Preconfigured::Internal),
+        (PoolKind::NodeIp, Preconfigured::External),
+        (PoolKind::NodeIp, Preconfigured::All),
+    ];
+    let parts = (proptest::sample::select(layouts), proptest::sample::select(pools));
+    parts.prop_map(|((sku, layout), (pools, preconfigured))| Policy {
+        sku,
+        layout,
+        pools,
+        preconfigured,
+        ..policy()
+    })
 }
 
 fn refuses(findings: &[Finding]) -> bool {
