@@ -6,10 +6,13 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the API server may take to answer one question.
 const LIMIT: Duration = Duration::from_secs(10);
+/// The Namespace whose UID identifies a cluster.
+const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
 
 /// Which cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -57,6 +60,23 @@ pub async fn probe(client: &Client) -> Result<(), Failure> {
     get(client, "/version").await.map(|_| ())
 }
 
+/// The UID of the Namespace `kube-system`, by which the field identifies a cluster. `None` without
+/// the right to read it: then resources that carry a cluster's UID are this cluster's only by the
+/// UIDs of its Services.
+///
+/// # Errors
+/// The API server cannot be reached, or does not know who asks.
+pub async fn uid(client: &Client) -> Result<Option<Arc<str>>, Failure> {
+    match ask(client, KUBE_SYSTEM).await {
+        Ok(found) => Ok(found["metadata"]["uid"].as_str().map(Arc::from)),
+        Err((Some(403 | 404), failure)) => {
+            tracing::warn!("the cluster's UID is not known: {failure}");
+            Ok(None)
+        }
+        Err((_, failure)) => Err(failure),
+    }
+}
+
 /// Reads one path.
 ///
 /// # Errors
@@ -71,28 +91,38 @@ pub async fn get(client: &Client, path: &str) -> Result<Value, Failure> {
 /// # Errors
 /// The API server cannot be reached, or refuses.
 pub async fn find(client: &Client, path: &str) -> Result<Option<Value>, Failure> {
+    match ask(client, path).await {
+        Ok(value) => Ok(Some(value)),
+        Err((Some(404), _)) => Ok(None),
+        Err((_, failure)) => Err(failure),
+    }
+}
+
+/// Reads one path; a failure comes with its HTTP status, where the API server answered.
+async fn ask(client: &Client, path: &str) -> Result<Value, (Option<u16>, Failure)> {
     let request = Request::get(path)
         .body(Vec::new())
-        .map_err(|e| Failure::new(Exit::Usage, format!("{path} is no path: {e}")))?;
-    let failed = |exit, why: String, advice| Err(unread(exit, path, &why, advice));
+        .map_err(|e| (None, Failure::new(Exit::Usage, format!("{path} is no path: {e}"))))?;
+    let failed = |exit, why: String, advice| unread(exit, path, &why, advice);
     match tokio::time::timeout(LIMIT, client.request::<Value>(request)).await {
         Err(_) => {
             let why = format!("no answer within {} s", LIMIT.as_secs());
-            failed(Exit::Unavailable, why, "Check the server's address in the kubeconfig")
+            let advice = "Check the server's address in the kubeconfig";
+            Err((None, failed(Exit::Unavailable, why, advice)))
         }
-        Ok(Ok(value)) => Ok(Some(value)),
+        Ok(Ok(value)) => Ok(value),
         Ok(Err(kube::Error::Api(status))) => {
             let why = format!("HTTP {}: {}", status.code, status.message);
-            match status.code {
-                401 => failed(Exit::Credential, why, "Check the credentials in the kubeconfig"),
-                403 => failed(Exit::Credential, why, "Grant it to the user of the kubeconfig"),
-                404 => Ok(None),
-                _ => failed(Exit::Unavailable, why, "Try again later"),
-            }
+            let (exit, advice) = match status.code {
+                401 => (Exit::Credential, "Check the credentials in the kubeconfig"),
+                403 => (Exit::Credential, "Grant it to the user of the kubeconfig"),
+                _ => (Exit::Unavailable, "Try again later"),
+            };
+            Err((Some(status.code), failed(exit, why, advice)))
         }
         Ok(Err(e)) => {
             let advice = "Check that the cluster runs and the server's address in the kubeconfig";
-            failed(Exit::Unavailable, causes(&e), advice)
+            Err((None, failed(Exit::Unavailable, causes(&e), advice)))
         }
     }
 }

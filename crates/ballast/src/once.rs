@@ -1,5 +1,6 @@
 //! Reads a cluster and a subscription once, without writing.
 
+use crate::cluster;
 use crate::engine::{Engine, kinds, options};
 use crate::exit::{Exit, Failure};
 use crate::pages::unready;
@@ -97,6 +98,7 @@ pub async fn read(
     let failed = CancellationToken::new();
     let mut options = options(classes.clone());
     options.leadership = Leadership::Lost;
+    options.cluster_uid = cluster::uid(&engine.client).await?;
     engine.watch(&policy, classes, &sender, &stop);
     let reader = Reader {
         kinds: kinds(&policy),

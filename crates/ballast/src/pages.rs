@@ -129,6 +129,9 @@ pub fn unready(controller: &Controller) -> Vec<String> {
         .collect();
     let failed = controller.unread().filter(|(need, ..)| controller.report().needs.contains(need));
     reasons.extend(failed.map(|(need, why, _)| format!("{need} cannot be read: {why}")));
+    let findings = controller.report().findings.iter();
+    let frozen = findings.filter(|finding| finding.rule == plan::OTHER_LAYOUT_STANDS);
+    reasons.extend(frozen.map(ToString::to_string));
     reasons
 }
 

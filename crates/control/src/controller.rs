@@ -39,6 +39,8 @@ pub struct Options {
     pub classes: BTreeSet<String>,
     /// Whether the right to write is held from the start.
     pub leadership: Leadership,
+    /// UID of the cluster, where it could be read.
+    pub cluster_uid: Option<Arc<str>>,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             instance: "00000000".to_owned(),
             classes: BTreeSet::new(),
             leadership: Leadership::Held,
+            cluster_uid: None,
         }
     }
 }
@@ -153,12 +156,14 @@ impl Controller {
     /// Starts with an empty World.
     #[must_use]
     pub fn new(policy: Policy, options: Options) -> Self {
+        let mut world = World::default();
+        world.kubernetes.cluster_uid.clone_from(&options.cluster_uid);
         Self {
             leadership: options.leadership,
             budget: Budget::new(options.limits),
             policy,
             options,
-            world: World::default(),
+            world,
             planner: plan::Planner::default(),
             touched: crate::gateway::Touched::default(),
             inheritance: crate::gateway::Inheritance::default(),

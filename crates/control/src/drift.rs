@@ -120,6 +120,10 @@ impl Controller {
         if std::mem::take(&mut log.marks_due) {
             log.unmarked = plan::drift::unmarked(&log.confirmed, &self.world);
         }
+        let mut findings = self.report.findings.iter();
+        if findings.any(|finding| finding.rule == plan::OTHER_LAYOUT_STANDS) {
+            return;
+        }
         plan::drift::restore_marks(&log.confirmed, &self.world, &log.unmarked, &mut self.plan);
         let mut now = if log.now.is_empty() {
             // What was planned before was looked at then, and what is left of it is as it was.

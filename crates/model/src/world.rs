@@ -105,6 +105,10 @@ pub struct Kubernetes {
     pub namespaces: BTreeMap<Arc<str>, Labels>,
     /// Kinds whose first list is complete.
     pub complete: BTreeSet<Kind>,
+    /// UID of the Namespace `kube-system`, which identifies the cluster for its whole life.
+    /// `None` where it is not known: with manifests in place of a cluster, or without the right to
+    /// read it.
+    pub cluster_uid: Option<Arc<str>>,
 }
 
 /// A watched kind.

@@ -3,6 +3,7 @@
 use crate::condition;
 use crate::intent::Intent;
 use crate::intent::container::ContainerIntent;
+use crate::own::Own;
 use crate::readings::Readings;
 use model::azure::{LoadBalancer, PublicIp};
 use model::kubernetes::{Service, Wish};
@@ -83,6 +84,8 @@ pub(crate) struct Draft<'w> {
     pub world: &'w World,
     /// Choices.
     pub policy: &'w Policy,
+    /// Whose resources are.
+    pub own: Own<'w>,
     /// Services by UID.
     pub cases: BTreeMap<ServiceUid, Case<'w>>,
     /// UIDs by base name, folded.
@@ -128,6 +131,7 @@ impl<'w> Draft<'w> {
         Self {
             world,
             policy,
+            own: Own::new(world, policy),
             cases: BTreeMap::new(),
             by_base: BTreeMap::new(),
             by_name: BTreeMap::new(),

@@ -30,10 +30,12 @@ mod fixture;
 mod gate;
 mod kubernetes;
 mod nodes;
+mod own;
 mod placement;
 mod readings;
 
 pub use check::{Breach, Violation, check};
+pub use own::other_layout::RULE as OTHER_LAYOUT_STANDS;
 
 use model::policy::Layout;
 use model::{Plan, Policy, Report, World};

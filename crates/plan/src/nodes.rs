@@ -2,6 +2,7 @@
 
 use crate::desired::{balancer, member, private_link, public_ip, security_group, unread, upgrade};
 use crate::draft::{Draft, Stance};
+use crate::own::other_layout;
 use crate::readings::Readings;
 use crate::{kubernetes, name, placement};
 use model::azure::LoadBalancer;
@@ -84,9 +85,12 @@ fn plan(draft: &mut Draft<'_>) {
             value: why,
             allowed: Arc::from("an identity that may read them"),
         });
-        kubernetes::claim(draft);
+        if !other_layout::is_suspected(draft.world, draft.policy) {
+            kubernetes::claim(draft);
+        }
         return;
     }
+    let left = other_layout::find(draft.world, draft.policy, &draft.own);
     if !is_read(draft) {
         let needs = draft.needs.clone();
         let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
@@ -96,7 +100,15 @@ fn plan(draft: &mut Draft<'_>) {
         // Read at the same time, but no Service waits for it.
         let members = member::needs(draft);
         draft.needs.extend(members);
-        kubernetes::claim(draft);
+        if !left.is_empty() {
+            other_layout::freeze(draft, &left);
+        } else if !other_layout::is_suspected(draft.world, draft.policy) {
+            kubernetes::claim(draft);
+        }
+        return;
+    }
+    if !left.is_empty() {
+        other_layout::freeze(draft, &left);
         return;
     }
     unread::hold(draft);
@@ -151,6 +163,7 @@ fn is_read(draft: &mut Draft<'_>) -> bool {
     needs.extend(private_link::needs(draft));
     needs.extend(placement::need(draft));
     needs.extend(upgrade::needs(draft));
+    needs.extend(other_layout::needs(draft));
     draft.needs.extend(needs);
     draft.needs.is_empty()
 }

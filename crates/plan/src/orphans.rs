@@ -5,6 +5,7 @@
 //!
 //! # Guarantees
 //! - Nothing is listed that planning takes for somebody else's, or that a known Service has.
+//! - While resources of the other layout stand, all of them are listed, and nothing else.
 //! - A public IP of a load balancer of nodes is listed only with the tags of this cluster, whatever
 //!   its name; one of a container load balancer only with that load balancer or its registration.
 //!
@@ -16,11 +17,11 @@ use crate::desired::tags;
 use crate::drift::parts;
 use crate::forecast::forecast;
 use crate::name::base_of;
+use crate::own::{self, Own, Whose, other_layout};
 use model::azure::{FrontendAddress, LoadBalancer, PublicIp, Sku};
 use model::drift::Part;
 use model::plan::{Action, Change, Resource};
 use model::policy::Layout;
-use model::world::Fact;
 use model::{Policy, ResourceId, World};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +47,20 @@ pub struct Orphans {
     pub names: BTreeSet<Arc<str>>,
     /// Azure changes that are due for Services that are there.
     pub pending: usize,
+    /// Why the list holds what it holds.
+    pub origin: Origin,
+}
+
+/// Why something is listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Origin {
+    /// Its Service is gone.
+    #[default]
+    Gone,
+    /// The other layout made it, whether or not its Service is there: load balancers over nodes
+    /// where the cloud config asks for container load balancers, or the reverse.
+    OtherLayout,
 }
 
 /// Finds what belongs to nothing.
@@ -56,6 +71,13 @@ pub fn find(world: &World, policy: &Policy) -> Orphans {
     world.inherited.clear();
     world.unseen.clear();
     world.in_flight.clear();
+    let left = other_layout::find(&world, policy, &Own::new(&world, policy));
+    if !left.is_empty() {
+        // While it stands nothing else is planned.
+        let list =
+            left.into_iter().map(|l| Orphan { kind: l.kind, name: l.name, resource: l.resource });
+        return Orphans { list: list.collect(), origin: Origin::OtherLayout, ..Orphans::default() };
+    }
     let mut found = Orphans { pending: due(&world, policy), ..Orphans::default() };
     found.names = candidates(&world, policy);
     world.abandoned.extend(found.names.iter().cloned());
@@ -99,11 +121,13 @@ fn candidates(world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
         let parts = parts.chain(balancer.probes.iter().map(|p| &p.name));
         names.extend(parts.filter_map(|part| base_of(part)).map(str::to_lowercase));
     }
-    for ip in public_ips(world).filter(|ip| is_marked(ip, policy)) {
+    let own = Own::new(world, policy);
+    let ours = |ip: &&Arc<PublicIp>| own.public_ip(ip) == Whose::Ours && cluster(ip).is_some();
+    for ip in own::public_ips(world).filter(ours) {
         names.extend(users(ip).map(str::to_lowercase));
     }
     // Whose a public IP without the cluster's tag is, only its Service could say.
-    for ip in public_ips(world).filter(|ip| cluster(ip).is_none()) {
+    for ip in own::public_ips(world).filter(|ip| cluster(ip).is_none()) {
         users(ip).for_each(|user| {
             names.remove(&user.to_lowercase());
         });
@@ -117,15 +141,6 @@ fn candidates(world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
 
 fn balancers(world: &World) -> impl Iterator<Item = &Arc<LoadBalancer>> {
     world.azure.balancers.known().into_iter().flat_map(BTreeMap::values)
-}
-
-fn public_ips(world: &World) -> impl Iterator<Item = &Arc<PublicIp>> {
-    world.azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values)
-}
-
-/// Whether a public IP says that this cluster made it.
-fn is_marked(ip: &PublicIp, policy: &Policy) -> bool {
-    cluster(ip).is_some_and(|cluster| cluster.eq_ignore_ascii_case(&policy.cluster))
 }
 
 fn cluster(ip: &PublicIp) -> Option<&str> {

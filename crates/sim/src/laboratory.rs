@@ -4,7 +4,7 @@ use crate::{fact, wire};
 use azure_emulator::Azure;
 use control::budget::Limits;
 use control::{Controller, Effect, Event, Leadership, Notice, Options};
-use kube_emulator::{EventType, Store, WatchEvent};
+use kube_emulator::{EventType, ObjectRef, Store, WatchEvent};
 use model::kubernetes::{POD_FINALIZER, Pod};
 use model::world::Kind;
 use model::{Policy, World};
@@ -13,6 +13,7 @@ use observe::intern::Interner;
 use observe::kubernetes as read;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The kinds that are watched, with their plural names.
 const KINDS: [(Kind, &str); 6] = [
@@ -52,6 +53,12 @@ pub enum Scrutiny {
     EveryStep,
     /// Not: for measurements at sizes where that is most of the work.
     None,
+}
+
+/// The UID by which a cluster is identified, as the edge reads it at a start.
+pub(crate) fn cluster_uid(store: &Store) -> Option<Arc<str>> {
+    let object = store.get(ObjectRef::new("namespaces", "", "kube-system")).ok()?;
+    object["metadata"]["uid"].as_str().map(Arc::from)
 }
 
 /// What a witness does with the cluster, the cloud and the time.
@@ -113,6 +120,7 @@ impl Laboratory {
     /// Puts a controller between a cluster and a cloud.
     #[must_use]
     pub fn new(kubernetes: Store, azure: Azure, policy: Policy, options: Options) -> Self {
+        let options = Options { cluster_uid: cluster_uid(&kubernetes), ..options };
         Self {
             kubernetes,
             azure,

@@ -1,5 +1,6 @@
 //! `ballast orphans`.
 
+use crate::cluster;
 use crate::command::run::LeaseArgs;
 use crate::command::source::{SourceArgs, connect_and_read};
 use crate::engine::{Engine, kinds, options};
@@ -11,7 +12,7 @@ use crate::signal;
 use control::{Controller, Effect, Event, Leadership, NoticeKind};
 use edge::runner::Step;
 use model::Policy;
-use plan::orphans::{Orphans, find};
+use plan::orphans::{Origin, Orphans, find};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::Arc;
@@ -65,6 +66,11 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     show(&found, &policy, args.output, paint)?;
     if found.list.is_empty() {
         return Ok(Exit::Done);
+    }
+    if found.origin == Origin::OtherLayout {
+        let text = "nothing was deleted: these are the other layout's. Delete their Services under \
+                    the former cloud config, or these resources in Azure";
+        return Err(Failure::new(Exit::Failed, text));
     }
     if found.pending > 0 {
         let text = format!(
@@ -165,6 +171,7 @@ async fn delete(
     names: BTreeSet<Arc<str>>,
 ) -> Outcome {
     let mut options = options(classes.clone());
+    options.cluster_uid = cluster::uid(&engine.client).await?;
     let lease = args.lease.settings();
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let done = signal::stop().child_token();

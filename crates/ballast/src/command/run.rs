@@ -19,6 +19,7 @@ use edge::notice::NoticeSink;
 use kube::Client;
 use model::Policy;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -166,6 +167,7 @@ pub async fn run(args: Args) -> Outcome {
     options.check_interval_ms = args.check_interval.saturating_mul(1_000);
     options.gate_timeout_ms = args.readiness_gate_timeout;
     options.limits = args.azure_limits.into();
+    options.cluster_uid = started.cluster_uid;
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let notices = NoticeSink::default();
     #[cfg(feature = "otel")]
@@ -214,6 +216,7 @@ struct Started {
     policy: Policy,
     client: Client,
     azure: AzureConnection,
+    cluster_uid: Option<Arc<str>>,
 }
 
 /// Connects; what cannot be reached yet is tried again. `None`: it was stopped meanwhile.
@@ -263,7 +266,8 @@ async fn connect(args: &Args, clock: Clock) -> Result<Started, Failure> {
     let azure = AzureConnection::open(&config.settings, clock).await?;
     azure.check_credential().await?;
     cluster::probe(&client).await?;
-    Ok(Started { policy: config.policy, client, azure })
+    let cluster_uid = cluster::uid(&client).await?;
+    Ok(Started { policy: config.policy, client, azure, cluster_uid })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::output::{Ink, Paint};
 use crate::render::table::lay_out;
 use model::Policy;
-use plan::orphans::{Orphan, Orphans};
+use plan::orphans::{Origin, Orphan, Orphans};
 use serde::Serialize;
 
 /// What `ballast orphans -o json` prints.
@@ -16,6 +16,8 @@ pub struct OrphansDocument {
     pub orphans: Vec<Orphan>,
     /// Azure changes that are due for Services that are there.
     pub pending: usize,
+    /// Why the list holds what it holds: `gone` or `otherLayout`.
+    pub origin: Origin,
 }
 
 impl OrphansDocument {
@@ -23,7 +25,7 @@ impl OrphansDocument {
     #[must_use]
     pub fn of(found: &Orphans, policy: &Policy) -> Self {
         let (orphans, pending) = (found.list.clone(), found.pending);
-        Self { cluster: policy.cluster.to_string(), orphans, pending }
+        Self { cluster: policy.cluster.to_string(), orphans, pending, origin: found.origin }
     }
 }
 
@@ -46,7 +48,18 @@ pub fn render(document: &OrphansDocument, paint: Paint) -> String {
     }
     let count = document.orphans.len();
     let verb = if count == 1 { "belongs" } else { "belong" };
-    text.push_str(&format!("\n{count} {verb} to no Service of cluster {}.\n", document.cluster));
+    text.push_str(&match document.origin {
+        Origin::Gone => {
+            format!("\n{count} {verb} to no Service of cluster {}.\n", document.cluster)
+        }
+        Origin::OtherLayout => format!(
+            "\n{count} {verb} to the other layout (node-based or container load balancers) of \
+             cluster {}.\nNothing is written until they are gone: set the load balancer keys of \
+             the cloud config back, or delete\nthe Services under the former config, or these \
+             resources in Azure.\n",
+            document.cluster
+        ),
+    });
     text
 }
 

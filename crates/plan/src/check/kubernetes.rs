@@ -3,12 +3,12 @@
 use super::{Breach, Lint};
 use crate::annotation::PREFIX;
 use crate::desired::tags;
+use crate::own::{self, Whose};
 use model::azure::{FrontendAddress, LoadBalancer};
 use model::kubernetes::{
     GATEWAY_FINALIZER, Ingress, POD_FINALIZER, SERVICE_FINALIZER, Service, Wish,
 };
 use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
-use model::world::Fact;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -91,11 +91,10 @@ impl Lint<'_> {
             }
         }
         let name = service.name.to_string();
-        for ip in azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values) {
-            let tag = |key| ip.tags.as_ref().and_then(|t| tags::ours(t, key)).unwrap_or("");
-            let cluster = tag(tags::CLUSTER);
-            let here = cluster.is_empty() || cluster.eq_ignore_ascii_case(&self.policy.cluster);
-            let mut users = tag(tags::SERVICE).split(',').map(str::trim);
+        for ip in own::public_ips(self.world) {
+            let users = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
+            let mut users = users.split(',').map(str::trim);
+            let here = self.own.public_ip(ip) == Whose::Ours;
             if here && users.any(|user| user.eq_ignore_ascii_case(&name)) {
                 return Some(format!("public IP {}", ip.id.name()));
             }

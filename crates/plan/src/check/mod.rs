@@ -14,6 +14,7 @@ mod reference;
 mod tests;
 
 use crate::name;
+use crate::own::Own;
 use model::azure::{LoadBalancer, PrivateLinkService, PublicIp};
 use model::kubernetes::Service;
 use model::plan::{Action, Change, Resource};
@@ -98,7 +99,8 @@ pub enum Breach {
 pub fn check(world: &World, policy: &Policy, plan: &Plan) -> Vec<Violation> {
     let services = world.kubernetes.services.values();
     let services = services.map(|s| (s.uid.base_name().to_lowercase(), &**s)).collect();
-    let mut lint = Lint { world, policy, plan, services, found: Vec::new() };
+    let own = Own::new(world, policy);
+    let mut lint = Lint { world, policy, plan, own, services, found: Vec::new() };
     for change in &plan.changes {
         lint.target(change);
         lint.ownership(change);
@@ -127,6 +129,7 @@ struct Lint<'a> {
     world: &'a World,
     policy: &'a Policy,
     plan: &'a Plan,
+    own: Own<'a>,
     /// Services by folded base name.
     services: BTreeMap<String, &'a Service>,
     found: Vec<Violation>,

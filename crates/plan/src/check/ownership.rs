@@ -4,6 +4,7 @@ use super::{Breach, Lint};
 use crate::desired::tags;
 use crate::intent::SHARED_PROBE;
 use crate::name;
+use crate::own::{self, Whose};
 use model::azure::{
     LoadBalancer, Pool, PoolMember, PrivateLinkService, PublicIp, Rest, SecurityGroup,
     SecurityRule, Sku, Subnet, Tags,
@@ -209,11 +210,6 @@ impl Lint<'_> {
         led && name::base_of(name).is_some()
     }
 
-    fn is_this_clusters(&self, ip: &PublicIp) -> bool {
-        let cluster = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER)).unwrap_or("");
-        cluster.is_empty() || cluster.eq_ignore_ascii_case(&self.policy.cluster)
-    }
-
     fn public_ip_changed(&mut self, change: &Change, before: &PublicIp, after: &PublicIp) {
         self.kept(change, "the public IP", &before.rest, &after.rest);
         let same = before.location == after.location
@@ -233,6 +229,9 @@ impl Lint<'_> {
         if brought && !kept && self.policy.layout != Layout::PerService {
             self.say(Breach::ForeignChanged, &change.target, "its user brought it");
         }
+        if self.own.public_ip(before) == Whose::Foreign {
+            self.say(Breach::ForeignChanged, &change.target, "it is another cluster's");
+        }
     }
 
     fn public_ip_deleted(&mut self, change: &Change, ip: &PublicIp) {
@@ -245,7 +244,7 @@ impl Lint<'_> {
         let users = users(ip);
         if users.is_empty() {
             self.say(Breach::BroughtDeleted, &change.target, "it has no tag of a Service");
-        } else if !self.is_this_clusters(ip) {
+        } else if self.own.public_ip(ip) != Whose::Ours {
             self.say(Breach::ForeignDeleted, &change.target, "it is another cluster's");
         }
         let world = self.world;
@@ -291,9 +290,8 @@ impl Lint<'_> {
         let azure = &self.world.azure;
         let mut known = self.standing();
         known.extend(&self.world.shown);
-        let facts = azure.public_ips.values().filter_map(model::world::Fact::known);
-        let ips = facts.flat_map(BTreeMap::values);
-        let ours = ips.filter(|ip| self.is_this_clusters(ip) && !users(ip).is_empty());
+        let ips = own::public_ips(self.world);
+        let ours = ips.filter(|ip| self.own.public_ip(ip) == Whose::Ours);
         known.extend(ours.filter_map(|ip| ip.address));
         let balancers = azure.balancers.known().into_iter().flat_map(BTreeMap::values);
         let pools = balancers.flat_map(|b| &b.pools);
@@ -306,8 +304,7 @@ impl Lint<'_> {
     }
 
     fn is_own_link(&self, link: &PrivateLinkService) -> bool {
-        let cluster = link.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER));
-        cluster.is_some_and(|c| c.eq_ignore_ascii_case(&self.policy.cluster))
+        self.own.private_link(link) == Whose::Ours
     }
 
     fn link_changed(

@@ -8,7 +8,7 @@ use super::{names, obstacles, public_ip, until};
 use crate::difftracker::DiffTracker;
 use crate::draft::{Draft, Traces};
 use model::ServiceUid;
-use model::azure::Sku;
+use model::azure::{LoadBalancer, Sku};
 use model::gateway::{Direction, GatewayService};
 use model::plan::{Action, Change, Resource};
 use model::report::{Until, Wait};
@@ -26,7 +26,10 @@ pub(super) fn plan(
     let entry = draft
         .registered(name)
         .filter(|entry| !names::is_foreign(entry) && entry.direction == Direction::Inbound);
-    let balancer = draft.container(name).filter(|b| b.sku == Sku::Service).cloned();
+    let ours = |b: &&Arc<LoadBalancer>| {
+        b.sku == Sku::Service && !draft.own.is_another_clusters(b.tags.as_ref())
+    };
+    let balancer = draft.container(name).filter(ours).cloned();
     let (balancer_id, ip_id) = (draft.policy.balancer_id(name), draft.container_ip_id(name));
     let table = names::services_table(draft.policy);
     let mut waits = obstacles(draft, tracker, name, &uid);

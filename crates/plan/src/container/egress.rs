@@ -194,6 +194,10 @@ impl Gateway {
                     .public_ip(id)
                     .is_some_and(|ip| ip.sku != Sku::StandardV2 || ip.family != *family || used(ip))
             });
+        let nat_tags = self.nat.as_ref().and_then(|nat| nat.tags.as_ref());
+        if draft.own.is_another_clusters(nat_tags) {
+            return true;
+        }
         let inbound = self.entry.as_ref().is_some_and(|e| e.direction != Direction::Outbound);
         inbound || foreign_nat || (foreign_ip && self.entry.is_none())
     }

@@ -32,6 +32,7 @@ pub(crate) use memory::Memory;
 use crate::difftracker::DiffTracker;
 use crate::draft::{Draft, Stance};
 use crate::kubernetes;
+use crate::own::other_layout;
 use crate::readings::Readings;
 use model::azure::{LoadBalancer, NatGateway, PublicIp};
 use model::gateway::GatewayService;
@@ -55,10 +56,15 @@ pub(crate) fn plan(
         wait_all(&mut draft, &Wait::Listing);
         return draft.finish();
     }
-    if !is_known(&draft) {
+    let left = other_layout::find(world, policy, &draft.own);
+    if !is_known(&draft) || !left.is_empty() {
         draft.admit_all(readings);
         note_unread(&mut draft);
-        kubernetes::claim(&mut draft);
+        if !left.is_empty() {
+            other_layout::freeze(&mut draft, &left);
+        } else if !other_layout::is_suspected(world, policy) {
+            kubernetes::claim(&mut draft);
+        }
         gates::conclude_blind(&mut draft);
         return draft.finish();
     }

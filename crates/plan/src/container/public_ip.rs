@@ -69,10 +69,11 @@ pub(super) fn release(
     id: &ResourceId,
     waits: Vec<Wait>,
 ) -> bool {
-    // Another SKU is somebody else's, whatever its name.
-    let Some(ip) = draft.public_ip(id).filter(|ip| ip.sku == Sku::StandardV2) else {
-        return false;
+    // Another SKU is somebody else's, whatever its name, and so is another cluster's UID.
+    let ours = |ip: &&Arc<PublicIp>| {
+        ip.sku == Sku::StandardV2 && !draft.own.is_another_clusters(ip.tags.as_ref())
     };
+    let Some(ip) = draft.public_ip(id).filter(ours) else { return false };
     draft.change(Change {
         target: id.clone(),
         action: Action::Delete { before: Resource::PublicIp(Arc::clone(ip)) },

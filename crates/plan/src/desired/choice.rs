@@ -1,10 +1,11 @@
 //! Which public IP a Service stands on, and why it cannot stand on one.
 
-use super::public_ip::{Edited, delete, is_this_clusters, users};
+use super::public_ip::{Edited, delete, users};
 use super::{tags, upgrade};
 use crate::draft::Draft;
 use crate::intent::{DnsLabel, Intent, PublicIpIntent};
 use crate::name;
+use crate::own::Whose;
 use model::azure::{PublicIp, Sku};
 use model::policy::{BalancerSku, IpTagChange};
 use model::report::{Finding, Severity, Until, Wait};
@@ -64,6 +65,7 @@ pub(super) fn choose(
             PublicIpIntent::Pinned => pinned(intent, family, known)?,
         };
         if let Some(ip) = known.get(&id) {
+            is_usable(draft, intent, family, ip)?;
             refamilied(draft, intent, family, ip)?;
             fits(draft, intent, family, ip)?;
             basic_in_use(draft, ip)?;
@@ -121,6 +123,22 @@ fn named_by(intent: &Intent, family: Family) -> (String, String) {
         _ => intent.pinned.get(&family).map(ToString::to_string).unwrap_or_default(),
     };
     (format!("service.beta.kubernetes.io/{key}"), value)
+}
+
+/// Another cluster's public IP is not written, so nothing is put on it.
+fn is_usable(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    ip: &PublicIp,
+) -> Result<(), Choice> {
+    if draft.own.public_ip(ip) != Whose::Foreign || draft.own.is_on_our_frontend(ip) {
+        return Ok(());
+    }
+    let (key, value) = named_by(intent, family);
+    let name = ip.id.name();
+    let allowed = format!("a public IP of this cluster or a BYO one; {name} is another cluster's");
+    Err(refuse("PublicIpForeign", &key, &value, &allowed))
 }
 
 /// A public IP is of the family that it is to serve, of a SKU that the load balancer takes, and
@@ -234,7 +252,7 @@ fn refamilied(
 ) -> Result<(), Choice> {
     let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
     let key = intent.name.to_string();
-    let own = is_this_clusters(ip, &draft.policy.cluster)
+    let own = draft.own.public_ip(ip) == Whose::Ours
         && users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key));
     if ip.family == family || !made || !own {
         return Ok(());
@@ -257,8 +275,8 @@ fn retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Resul
     let fold = |tags: &BTreeMap<Arc<str>, Arc<str>>| -> BTreeSet<(String, String)> {
         tags.iter().map(|(k, v)| (k.to_lowercase(), v.to_lowercase())).collect()
     };
-    if in_place || !is_this_clusters(ip, &draft.policy.cluster) || fold(wanted) == fold(&ip.ip_tags)
-    {
+    let ours = draft.own.public_ip(ip) == Whose::Ours;
+    if in_place || !ours || fold(wanted) == fold(&ip.ip_tags) {
         return Ok(());
     }
     let key = intent.name.to_string();

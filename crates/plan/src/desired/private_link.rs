@@ -16,6 +16,7 @@ use crate::annotation::PREFIX;
 use crate::draft::{Draft, Stance};
 use crate::intent::{Intent, PrivateLinkIntent, PrivateLinkOwnership};
 use crate::name;
+use crate::own::Whose;
 use crate::placement::Placement;
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
 use model::plan::{Action, Change, Resource};
@@ -25,8 +26,6 @@ use model::{Family, Group, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The Service that a Private Link Service belongs to.
-const OWNER: &str = "k8s-azure-owner-service";
 const CREATE: &str = "azure-pls-create";
 const NAME: &str = "azure-pls-name";
 const GROUP: &str = "azure-pls-resource-group";
@@ -118,13 +117,12 @@ fn standing(draft: &Draft<'_>, balancer: &ResourceId, intent: &Intent) -> Option
 
 /// Whether a Private Link Service is this cluster's.
 fn is_ours(draft: &Draft<'_>, link: &PrivateLinkService) -> bool {
-    let cluster = link.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER));
-    cluster.is_some_and(|c| c.eq_ignore_ascii_case(&draft.policy.cluster))
+    draft.own.private_link(link) == Whose::Ours
 }
 
 /// The owner's `namespace/name`, as the tag says.
 fn owner(link: &PrivateLinkService) -> Option<&str> {
-    link.tags.as_ref().and_then(|t| model::azure::tag(t, OWNER))
+    link.tags.as_ref().and_then(|t| model::azure::tag(t, tags::OWNER))
 }
 
 fn owner_case(draft: &Draft<'_>, link: &PrivateLinkService) -> Option<ServiceUid> {
@@ -307,8 +305,8 @@ fn write(
     let Some((subnet, waits)) = subnet(draft, intent, link, &causes) else { return };
     let mut after = there.map_or_else(|| body::fresh(draft, id, frontend), |t| (**t).clone());
     body::fill(draft, &mut after, asked, &name, &subnet);
-    let failed = there.is_some_and(|t| t.provisioning == Provisioning::Failed);
-    if failed || there.is_none_or(|t| **t != after) {
+    if there.is_none_or(|t| **t != after || t.provisioning == Provisioning::Failed) {
+        draft.own.sign(&after.id, &draft.policy.private_link_group, &mut after.tags);
         draft.change(Change {
             target: after.id.clone(),
             guard: None,

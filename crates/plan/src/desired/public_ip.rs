@@ -5,6 +5,7 @@ use super::{security_group, tags, upgrade};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{DnsLabel, Intent, PublicIpIntent};
 use crate::kubernetes;
+use crate::own::Whose;
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
 use model::plan::{Action, Change, Resource};
 use model::policy::{BalancerSku, IpTagChange};
@@ -53,24 +54,9 @@ pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
     chosen
 }
 
-/// Whose a public IP is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ownership {
-    /// We made it, or another cluster did: it carries the Service tag.
-    Managed,
-    /// Its user brought it: never deleted.
-    Brought,
-}
-
-fn ownership(ip: &PublicIp) -> Ownership {
-    let service = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
-    if service.is_empty() { Ownership::Brought } else { Ownership::Managed }
-}
-
-/// Whether a managed public IP is this cluster's.
-pub(super) fn is_this_clusters(ip: &PublicIp, cluster: &str) -> bool {
-    let tag = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER)).unwrap_or("");
-    ownership(ip) == Ownership::Managed && (tag.is_empty() || tag.eq_ignore_ascii_case(cluster))
+/// Whether a public IP carries the Service tag: without it, it is BYO and never deleted.
+fn is_managed(ip: &PublicIp) -> bool {
+    !ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("").is_empty()
 }
 
 pub(super) fn users(ip: &PublicIp) -> Vec<&str> {
@@ -92,7 +78,9 @@ fn adopt(
         causes: BTreeSet::new(),
     });
     let past = edit.after.clone();
-    ensure(draft, intent, family, &mut edit.after);
+    if edit.before.as_ref().is_none_or(|ip| draft.own.public_ip(ip) != Whose::Foreign) {
+        ensure(draft, intent, family, &mut edit.after);
+    }
     if edit.before.is_none() || edit.after != past {
         edit.causes.insert(intent.uid.clone());
     }
@@ -139,7 +127,7 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp)
     let policy = draft.policy;
     let standard = policy.sku != BalancerSku::Basic;
     let key = intent.name.to_string();
-    let managed = ownership(ip) == Ownership::Managed;
+    let managed = is_managed(ip);
     if managed && !users(ip).iter().any(|name| name.eq_ignore_ascii_case(&key)) {
         let list = [users(ip), vec![key.as_str()]].concat().join(",");
         tags::set(ip.tags.get_or_insert_default(), tags::SERVICE, &list);
@@ -185,7 +173,7 @@ fn release(draft: &mut Draft<'_>, chosen: &Chosen, edited: &mut BTreeMap<Resourc
     for group in groups {
         let Some(known) = draft.public_ips(&group) else { continue };
         for ip in known.values() {
-            if is_this_clusters(ip, &draft.policy.cluster) {
+            if draft.own.public_ip(ip) == Whose::Ours {
                 release_one(draft, ip, chosen, edited);
             }
         }
@@ -333,11 +321,15 @@ fn is_claimed(draft: &mut Draft<'_>, edit: &Edited) -> bool {
     }
 }
 
-fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, edit: Edited) {
+fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, mut edit: Edited) {
     let unchanged = edit.before.as_deref() == Some(&edit.after);
     let failed = edit.after.provisioning == Provisioning::Failed;
     if unchanged && !failed {
         return;
+    }
+    let ours = edit.before.as_ref().is_none_or(|ip| draft.own.public_ip(ip) == Whose::Ours);
+    if ours && is_managed(&edit.after) {
+        draft.own.sign(&id, &draft.policy.group, &mut edit.after.tags);
     }
     let mut waits = Vec::new();
     if !is_claimed(draft, &edit) {

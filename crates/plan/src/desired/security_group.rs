@@ -16,9 +16,10 @@ use crate::draft::{Case, Draft};
 use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
 use crate::kubernetes::is_claimed;
 use crate::name::{self, SECURITY_RULE};
+use crate::own::{self, Whose};
 use crate::placement::{Backends, Placement};
 use kept::{Kept, kept};
-use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
+use model::azure::{Access, PublicIp, Rest, SecurityGroup, SecurityRule};
 use model::kubernetes::{Membership, NodeRole};
 use model::plan::{Action, Change, Resource};
 use model::policy::PoolKind;
@@ -351,17 +352,8 @@ fn destinations(
 /// Every destination that we know to be this cluster's.
 fn known(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
     let mut known: BTreeSet<IpAddr> = draft.world.shown.clone();
-    for facts in draft.world.azure.public_ips.values().filter_map(Fact::known) {
-        for ip in facts.values() {
-            let tags = ip.tags.as_ref();
-            let cluster = tags.and_then(|t| tags::ours(t, tags::CLUSTER)).unwrap_or("");
-            let service = tags.and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
-            let ours = cluster.eq_ignore_ascii_case(&draft.policy.cluster) || cluster.is_empty();
-            if !service.is_empty() && ours {
-                known.extend(ip.address);
-            }
-        }
-    }
+    let ours = |ip: &&Arc<PublicIp>| draft.own.public_ip(ip) == Whose::Ours;
+    known.extend(own::public_ips(draft.world).filter(ours).filter_map(|ip| ip.address));
     for id in placement.balancers.keys() {
         let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
         known.extend(balancer.frontends.iter().filter_map(|f| frontend::address_of(draft, f)));

@@ -1,5 +1,6 @@
 //! Tags: ours are set, others' stay.
 
+use crate::own::UID;
 use model::Policy;
 use model::azure::Tags;
 use std::collections::BTreeMap;
@@ -11,6 +12,8 @@ pub(crate) const SERVICE: &str = "k8s-azure-service";
 pub(crate) const CLUSTER: &str = "k8s-azure-cluster-name";
 /// The Service that set a public IP's DNS label.
 pub(crate) const DNS: &str = "k8s-azure-dns-label-service";
+/// The Service that a Private Link Service belongs to.
+pub(crate) const OWNER: &str = "k8s-azure-owner-service";
 /// What older releases wrote instead of [`SERVICE`], [`CLUSTER`] and [`DNS`].
 const LEGACY: [(&str, &str); 3] = [
     (SERVICE, "service"),
@@ -60,7 +63,8 @@ pub(crate) fn merged(
     own: &[&str],
 ) -> Option<Tags> {
     let mut tags = present.cloned().unwrap_or_default();
-    let wanted = || policy.tags.iter().chain(more);
+    // Which cluster made a resource is not for the config or an annotation to say.
+    let wanted = || policy.tags.iter().chain(more).filter(|(k, _)| !k.eq_ignore_ascii_case(UID));
     for (key, value) in wanted() {
         set(&mut tags, key, value);
     }
@@ -69,6 +73,7 @@ pub(crate) fn merged(
             let key = key.to_lowercase();
             wanted().any(|(k, _)| k.eq_ignore_ascii_case(&key))
                 || own.iter().any(|k| k.eq_ignore_ascii_case(&key))
+                || key.eq_ignore_ascii_case(UID)
                 || prefixes.iter().any(|p| key.starts_with(&p.to_lowercase()))
         });
     }

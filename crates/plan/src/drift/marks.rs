@@ -2,6 +2,7 @@
 //! and would never write them again; who remembers that it had them knows better.
 
 use super::{Confirmed, place};
+use crate::own;
 use model::azure::Tags;
 use model::plan::{Action, Change, Resource};
 use model::{Plan, ResourceId, ServiceUid, World};
@@ -11,7 +12,8 @@ use std::sync::Arc;
 /// Whether a tag's key is one of ours, or of the Go cloud provider's older releases.
 fn is_mark(key: &str) -> bool {
     let key = key.to_lowercase();
-    key.starts_with("k8s-azure-") || key.starts_with("kubernetes-") || key == "service"
+    let made = key.starts_with("k8s-azure-") || key.starts_with("kubernetes-");
+    made || key == "service" || key == own::UID
 }
 
 fn tags(resource: &Resource) -> Option<&Tags> {
@@ -22,9 +24,14 @@ fn tags(resource: &Resource) -> Option<&Tags> {
     }
 }
 
-/// Marks that a resource had and has not any more.
+/// Marks that a resource had and has not any more; none of one that carries another cluster's UID
+/// by now.
 fn lost<'a>(ours: &'a Resource, found: &Resource) -> Vec<(&'a Arc<str>, &'a Arc<str>)> {
     let there = tags(found);
+    let uid = there.and_then(|tags| model::azure::tag(tags, own::UID));
+    if uid.is_some() && uid != tags(ours).and_then(|tags| model::azure::tag(tags, own::UID)) {
+        return Vec::new();
+    }
     let had = tags(ours).into_iter().flatten().filter(|(key, _)| is_mark(key));
     had.filter(|(key, _)| there.is_none_or(|tags| model::azure::tag(tags, key).is_none())).collect()
 }

@@ -29,8 +29,8 @@ pub use resources::{ExplainedResource, Field, Part, Share, Standing};
 pub use sheet::{Path, Step};
 pub use unused::Unused;
 
-use crate::desired::tags;
 use crate::forecast::{follow, settle};
+use crate::own::{self, Whose};
 use compare::Effect;
 use input::{Breadth, Input, Nature, Setting};
 use model::gateway::{GatewayService, LocationsUpdate};
@@ -328,7 +328,7 @@ fn without(settled: &World, service: &Service, policy: &Policy, world: &World) -
     let mut without = settled.clone();
     // A subnet keeps what was once done to it.
     without.azure.subnets.clone_from(&world.azure.subnets);
-    keep_brought(&mut without, world);
+    keep_brought(&mut without, world, policy);
     without.kubernetes.services.insert(service.uid.clone(), Arc::new(leaving));
     let (mut without, _) = settle(without, policy);
     without.kubernetes.services.remove(&service.uid);
@@ -336,13 +336,13 @@ fn without(settled: &World, service: &Service, policy: &Policy, world: &World) -
 }
 
 /// So do public IPs that somebody brought: they are as they are now.
-fn keep_brought(without: &mut World, world: &World) {
+fn keep_brought(without: &mut World, world: &World, policy: &Policy) {
+    let own = own::Own::new(world, policy);
     for (group, facts) in &mut without.azure.public_ips {
         let then = world.azure.public_ips.get(group).and_then(Fact::known);
         let (Some(all), Some(then)) = (facts.known_mut(), then) else { continue };
         for (id, ip) in all.iter_mut() {
-            let tags = ip.tags.as_ref();
-            let brought = tags.is_none_or(|t| tags::ours(t, tags::SERVICE).is_none());
+            let brought = matches!(own.public_ip(ip), Whose::Unmarked | Whose::Foreign);
             if let Some(old) = then.get(id).filter(|_| brought) {
                 *ip = Arc::clone(old);
             }

@@ -295,6 +295,9 @@ rules! {
     PUBLIC_IP_IN_USE Refusal "PublicIpInUse"
         "azure-pip-name: web"
         "a public IP that nothing but load balancers of the cluster uses";
+    PUBLIC_IP_FOREIGN Refusal "PublicIpForeign"
+        "azure-pip-name: web"
+        "a public IP of this cluster, or one that no cluster has made";
     DNS_LABEL_TAKEN Refusal "DnsLabelTaken"
         "azure-dns-label-name: web"
         "a label that no other Service or public IP of the region has";

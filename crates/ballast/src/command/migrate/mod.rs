@@ -5,7 +5,7 @@ mod journal;
 mod mover;
 
 use crate::cloud_config::CloudConfigArgs;
-use crate::cluster::ClusterArgs;
+use crate::cluster::{self, ClusterArgs};
 use crate::command::run::LeaseArgs;
 use crate::command::source::{Files, connect_and_read, offline};
 use crate::engine::options;
@@ -151,6 +151,7 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
     }
     journal.begin(&found.to, found.calls)?;
     let mut options = options(classes.clone());
+    options.cluster_uid = cluster::uid(&engine.client).await?;
     let lease = args.lease.settings();
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let done = signal::stop().child_token();

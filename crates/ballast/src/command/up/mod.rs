@@ -218,6 +218,7 @@ async fn connect(
     let azure = AzureConnection::open(&config.settings, clock).await?;
     let client = cluster::client(&ConnectFrom::Address(places.kubernetes.clone())).await?;
     let mut options = options(BTreeSet::new());
+    options.cluster_uid = cluster::uid(&client).await?;
     // The emulated Azure has the published limits when it is told to.
     options.limits = if manner.throttle { Limits::Published } else { Limits::Unknown };
     let controller = Controller::new(config.policy, options);

@@ -1,6 +1,6 @@
 //! The body of a Private Link Service.
 
-use super::{Asker, OWNER, addresses};
+use super::{Asker, addresses};
 use crate::desired::tags;
 use crate::draft::Draft;
 use crate::intent::ProxyProtocol;
@@ -67,7 +67,7 @@ pub(super) fn fill(
     let owner = asker.intent.name.to_string();
     let more: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::from([
         (Arc::from(tags::CLUSTER), Arc::clone(&draft.policy.cluster)),
-        (Arc::from(OWNER), Arc::from(owner)),
+        (Arc::from(tags::OWNER), Arc::from(owner)),
     ]);
     after.tags = tags::merged(after.tags.as_ref(), draft.policy, &more, &[]);
 }

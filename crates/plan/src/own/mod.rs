@@ -1,0 +1,204 @@
+//! Whose a resource is. Planning, `orphans`, `explain`, drift and the check of plans all ask here.
+//!
+//! # Guarantees
+//! - A resource that carries another cluster's UID is never this cluster's, whatever its name and
+//!   its other tags say.
+//! - A resource group that only a Service names (`azure-load-balancer-resource-group`,
+//!   `azure-pls-resource-group`) may be another cluster's. A resource there is this cluster's only
+//!   if it carries this cluster's UID or, where it is older than that tag, if a Service of this
+//!   cluster stands behind it: the UID of such a Service is in its name or in the name of its
+//!   frontend. A tag with a Service's name counts only on a resource whose name is not made from a
+//!   UID, because clusters have Services of equal names.
+//! - In the resource groups of the cloud config a resource without UID is this cluster's by its
+//!   cluster name, as for the Go cloud provider, whose resources carry no UID.
+//!
+//! # Assumptions
+//! Two clusters that share a resource group in their cloud configs have different cluster names.
+
+pub(crate) mod other_layout;
+
+use crate::desired::tags;
+use crate::name::base_of;
+use model::azure::{FrontendAddress, PrivateLinkService, PublicIp, Tags};
+use model::world::Fact;
+use model::{Group, Policy, ResourceId, ServiceUid, World};
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The tag with the UID of the cluster that made a resource.
+pub(crate) const UID: &str = "ballast-cluster-uid";
+
+/// Whose a resource is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// This cluster's: it may be changed and deleted.
+    Ours,
+    /// No controller's: a BYO public IP. Never deleted.
+    Unmarked,
+    /// In a resource group of the cloud config, with another cluster's name. A Service that names
+    /// it may stand on it and is added to its tag, as with the Go cloud provider. Never deleted.
+    OtherName,
+    /// Another cluster's, or nothing proves that it is not. Never changed, never deleted.
+    Foreign,
+}
+
+/// Answers whose a resource is.
+#[derive(Debug)]
+pub(crate) struct Own<'w> {
+    world: &'w World,
+    policy: &'w Policy,
+    /// Services of this cluster by base name and by name, folded; collected when first needed.
+    services: OnceCell<BTreeMap<String, &'w ServiceUid>>,
+}
+
+/// What the UID tag of a resource says.
+enum Mark {
+    None,
+    Ours,
+    Other,
+    /// There is one, and this cluster's own UID is not known.
+    Unproven,
+}
+
+impl<'w> Own<'w> {
+    /// Judges by what is known of the cluster.
+    pub fn new(world: &'w World, policy: &'w Policy) -> Self {
+        Self { world, policy, services: OnceCell::new() }
+    }
+
+    /// Whose a public IP is.
+    pub fn public_ip(&self, ip: &PublicIp) -> Whose {
+        let tags = ip.tags.as_ref();
+        let tag = |key| tags.and_then(|t| tags::ours(t, key)).unwrap_or("");
+        let managed = !tag(tags::SERVICE).is_empty();
+        let marked = |whose| if managed { whose } else { Whose::Unmarked };
+        match self.mark(tags) {
+            Mark::Ours => return marked(Whose::Ours),
+            Mark::Other => return Whose::Foreign,
+            Mark::Unproven if self.is_named_after_ours(ip) => return marked(Whose::Ours),
+            Mark::Unproven => return Whose::Foreign,
+            Mark::None if !managed => return Whose::Unmarked,
+            Mark::None => {}
+        }
+        let cluster = tag(tags::CLUSTER);
+        let named = cluster.is_empty() || cluster.eq_ignore_ascii_case(&self.policy.cluster);
+        match (self.is_own_group(&ip.id, &self.policy.group), named) {
+            (true, true) => Whose::Ours,
+            (true, false) => Whose::OtherName,
+            (false, true) if self.is_named_after_ours(ip) => Whose::Ours,
+            (false, _) => Whose::Foreign,
+        }
+    }
+
+    /// Whose a Private Link Service is.
+    pub fn private_link(&self, link: &PrivateLinkService) -> Whose {
+        let tags = link.tags.as_ref();
+        let proven = |yes: bool| if yes { Whose::Ours } else { Whose::Foreign };
+        match self.mark(tags) {
+            Mark::Ours => return Whose::Ours,
+            Mark::Other => return Whose::Foreign,
+            Mark::Unproven => return proven(self.is_before_ours(link)),
+            Mark::None => {}
+        }
+        let cluster = tags.and_then(|t| tags::ours(t, tags::CLUSTER));
+        let named = cluster.is_some_and(|c| c.eq_ignore_ascii_case(&self.policy.cluster));
+        let own_group = self.is_own_group(&link.id, &self.policy.private_link_group);
+        proven(named && (own_group || self.is_before_ours(link)))
+    }
+
+    /// Whether tags carry the UID of another cluster.
+    pub fn is_another_clusters(&self, tags: Option<&Tags>) -> bool {
+        matches!(self.mark(tags), Mark::Other)
+    }
+
+    /// Whether a public IP stands on a frontend that is named after a Service of this cluster.
+    pub fn is_on_our_frontend(&self, ip: &PublicIp) -> bool {
+        let balancers = self.world.azure.balancers.known().into_iter().flat_map(BTreeMap::values);
+        let address = FrontendAddress::Public(ip.id.clone());
+        let mut frontends = balancers.flat_map(|b| &b.frontends).filter(|f| f.address == address);
+        frontends.any(|f| base_of(&f.name).is_some_and(|base| self.knows(base)))
+    }
+
+    /// Adds this cluster's UID to the tags of a resource that is written anyway. Resources in the
+    /// groups of the cloud config stay as the Go cloud provider makes them.
+    pub fn sign(&self, id: &ResourceId, own: &Group, tags: &mut Option<Tags>) {
+        let Some(uid) = &self.world.kubernetes.cluster_uid else { return };
+        if !self.is_own_group(id, own) {
+            tags::set(tags.get_or_insert_default(), UID, uid);
+        }
+    }
+
+    fn mark(&self, tags: Option<&Tags>) -> Mark {
+        let tag = tags.and_then(|t| model::azure::tag(t, UID)).map(str::trim);
+        match (tag.filter(|tag| !tag.is_empty()), &self.world.kubernetes.cluster_uid) {
+            (None, _) => Mark::None,
+            (Some(_), None) => Mark::Unproven,
+            (Some(tag), Some(uid)) if tag.eq_ignore_ascii_case(uid) => Mark::Ours,
+            (Some(_), Some(_)) => Mark::Other,
+        }
+    }
+
+    /// Whether a resource is in the group that the cloud config gives its kind.
+    fn is_own_group(&self, id: &ResourceId, own: &Group) -> bool {
+        id.group().as_ref() == Some(own)
+    }
+
+    /// Whether the name of a public IP is made from the UID of a Service of this cluster; where it
+    /// is made from none, whether every Service that its tag names is one.
+    fn is_named_after_ours(&self, ip: &PublicIp) -> bool {
+        if let Some(base) = base_in(ip.id.name()) {
+            return self.knows(base);
+        }
+        let users = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
+        let mut users = users.split(',').map(str::trim).filter(|u| !u.is_empty()).peekable();
+        users.peek().is_some() && users.all(|user| self.knows(user))
+    }
+
+    /// Whether a Private Link Service stands before a frontend of this cluster: one that is named
+    /// after a Service, or one of a load balancer of ours with an owner that is a Service.
+    fn is_before_ours(&self, link: &PrivateLinkService) -> bool {
+        let owner = link.tags.as_ref().and_then(|t| model::azure::tag(t, tags::OWNER));
+        let owned = owner.is_some_and(|owner| self.knows(owner));
+        let listed = self.world.azure.balancers.known();
+        link.frontends.iter().any(|frontend| {
+            let Some(balancer) = frontend.parent() else { return false };
+            balancer == self.policy.balancer_id(balancer.name())
+                && (base_of(frontend.name()).is_some_and(|base| self.knows(base))
+                    || (owned && listed.is_some_and(|all| all.contains_key(&balancer))))
+        })
+    }
+
+    /// Whether a base name or a name is that of a Service of this cluster, or of one that this
+    /// process has seen go.
+    fn knows(&self, name: &str) -> bool {
+        self.service(name).is_some() || self.world.abandoned.contains(name.to_lowercase().as_str())
+    }
+
+    /// The Service of this cluster with this base name or name.
+    fn service(&self, name: &str) -> Option<&'w ServiceUid> {
+        let services = self.services.get_or_init(|| {
+            let all = self.world.kubernetes.services.values();
+            let names = all.flat_map(|s| {
+                let names = [s.uid.base_name(), s.name.to_string()];
+                names.map(|name| (name.to_lowercase(), &s.uid))
+            });
+            names.collect()
+        });
+        services.get(name.to_lowercase().as_str()).copied()
+    }
+}
+
+/// The base name of a Service in a public IP's name: at its start, or behind a dash.
+fn base_in(name: &str) -> Option<&str> {
+    let starts = std::iter::once(0).chain(name.match_indices('-').map(|(at, _)| at + 1));
+    starts.filter_map(|at| name.get(at..)).find_map(base_of)
+}
+
+/// Public IPs of every group that has been read.
+pub(crate) fn public_ips(world: &World) -> impl Iterator<Item = &Arc<PublicIp>> {
+    world.azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values)
+}
+
+#[cfg(test)]
+mod tests;
