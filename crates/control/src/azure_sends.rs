@@ -142,7 +142,7 @@ impl Controller {
         if classes.into_iter().filter(|class| self.has_budget(*class, now_ms)).count() == 0 {
             return;
         }
-        let mut line = self.shares.line_up(changes, ready, now_ms);
+        let mut line = self.shares.line_up(changes, ready, &self.world.kubernetes.services, now_ms);
         while let Some((at, flow)) = self.shares.next(&mut line) {
             if under_way >= self.options.writes_at_once {
                 break;
@@ -153,7 +153,7 @@ impl Controller {
             }
             let change = &changes[at];
             under_way += 1;
-            self.shares.charge(&change.causes, flow, now_ms);
+            self.shares.charge(&change.causes, flow, &self.world.kubernetes.services, now_ms);
             self.level_shares(&line);
             self.queue.unready(at);
             self.queue.lay(at);
@@ -186,7 +186,8 @@ impl Controller {
     fn budget_waits(&self) -> Vec<(usize, BudgetWait)> {
         let (changes, now_ms) = (&self.plan.changes, self.queue.looked_ms);
         let mut budget = self.budget.clone();
-        let mut line = self.shares.line_up(changes, &self.queue.kept(), now_ms);
+        let services = &self.world.kubernetes.services;
+        let mut line = self.shares.line_up(changes, &self.queue.kept(), services, now_ms);
         let mut ahead: BTreeMap<Limit, u64> = BTreeMap::new();
         let mut waits = Vec::new();
         while let Some((at, _)) = self.shares.next(&mut line) {

@@ -393,6 +393,7 @@ impl Controller {
         let (plan, report) = self.planner.plan(&self.world, &self.policy);
         self.counts.plans += 1;
         let before = std::mem::replace(&mut self.plan, plan).changes;
+        self.world.holders.clone_from(&report.holders);
         self.report = report;
         self.look_for_drift(&before, now_ms);
         self.queue.follow(&before, &self.plan.changes, &self.lanes);

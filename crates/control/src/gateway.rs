@@ -257,4 +257,4 @@ fn keep<K: Ord + Clone, V: Clone>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

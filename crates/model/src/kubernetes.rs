@@ -289,6 +289,19 @@ pub struct Endpoint {
     pub node: Option<NodeName>,
     /// Whether it is ready.
     pub readiness: Readiness,
+    /// Whose address it says this is.
+    pub target: Target,
+}
+
+/// What the `targetRef` of an endpoint says about its address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Target {
+    /// It names a Pod of the slice's own namespace, another kind of object, or nothing: slices
+    /// that are written by hand need not have one.
+    #[default]
+    Own,
+    /// It names a Pod of another namespace.
+    Foreign,
 }
 
 /// An EndpointSlice.
@@ -306,6 +319,27 @@ pub struct EndpointSlice {
     pub endpoints: Vec<Endpoint>,
     /// Those of them that are not ready, with the names of their Pods, in the order written.
     pub unready: Vec<(IpAddr, Arc<str>)>,
+}
+
+impl EndpointSlice {
+    /// Whether the slice can be a Service's of this name: it is of the Service's namespace, and its
+    /// label, where it has one, names the Service.
+    #[must_use]
+    pub fn suits(&self, service: &ServiceName) -> bool {
+        self.name.namespace == service.namespace
+            && self.service.as_ref().is_none_or(|named| named == service)
+    }
+
+    /// Whether the slice belongs to a Service: the one of its own namespace that its label names
+    /// and whose UID its owner reference, where it has one, repeats. An owner reference without a
+    /// label suffices within the namespace, as it does for the Go controller. A label or UID of
+    /// another namespace's Service counts for nothing: whoever may write slices in one namespace
+    /// has no say in another.
+    #[must_use]
+    pub fn is_of(&self, service: &Service) -> bool {
+        let owned = self.owner.as_ref().is_none_or(|uid| *uid == service.uid);
+        owned && self.suits(&service.name) && (self.owner.is_some() || self.service.is_some())
+    }
 }
 
 /// A Pod with the egress label or the egress finalizer.

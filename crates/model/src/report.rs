@@ -22,6 +22,8 @@ pub struct Report {
     /// Addresses in our pools whose nodes are going or gone: they drain before they are taken out.
     /// `None` where pools were not looked at, because something has to be read first.
     pub draining: Option<BTreeSet<IpAddr>>,
+    /// Addresses that EndpointSlices of several namespaces list, with the namespace that has each.
+    pub holders: BTreeMap<IpAddr, Arc<str>>,
 }
 
 /// What planning says about one Service.

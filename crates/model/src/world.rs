@@ -245,6 +245,9 @@ pub struct World {
     pub drained: BTreeSet<IpAddr>,
     /// UIDs of Pods that have waited for our readiness gate for the time allowed.
     pub overdue: BTreeSet<Arc<str>>,
+    /// Addresses of Pods that EndpointSlices of several namespaces list, with the namespace that
+    /// the last plan gave each to: it keeps it, whether its Pod is ready or not.
+    pub holders: BTreeMap<IpAddr, Arc<str>>,
 }
 
 impl World {

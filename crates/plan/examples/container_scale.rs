@@ -293,6 +293,7 @@ fn slice(n: u32, uid: &ServiceUid) -> EndpointSlice {
             address: IpAddr::from([11, a, b, c]),
             node: Some(NodeName::new(format!("node-{}", pod % u32::from(NODES)))),
             readiness: Readiness::Ready,
+            target: model::kubernetes::Target::Own,
         }
     });
     EndpointSlice {

@@ -116,6 +116,8 @@ pub(crate) struct Draft<'w> {
     pub judged: BTreeSet<ServiceUid>,
     /// Addresses of nodes that are going or gone, once pools have been looked at.
     pub draining: Option<BTreeSet<IpAddr>>,
+    /// Addresses that slices of several namespaces list, with the namespace that has each.
+    pub holders: BTreeMap<IpAddr, Arc<str>>,
 }
 
 impl<'w> Draft<'w> {
@@ -146,6 +148,7 @@ impl<'w> Draft<'w> {
             unconfirmed: BTreeSet::new(),
             judged: BTreeSet::new(),
             draining: None,
+            holders: world.holders.clone(),
         }
     }
 
@@ -278,7 +281,7 @@ impl<'w> Draft<'w> {
 
     /// Turns what was drafted into the plan and the report.
     pub fn finish(self) -> (Plan, Report) {
-        let Self { needs, findings, pods, draining, mut writes, .. } = self;
+        let Self { needs, findings, pods, draining, holders, mut writes, .. } = self;
         // It goes once lists are certain to show all that it has.
         let leaves = |case: &Case<'_>| {
             case.service.wish == Wish::Nothing && case.waits.contains(&Wait::Listing)
@@ -310,6 +313,6 @@ impl<'w> Draft<'w> {
         let services =
             services.into_iter().map(|(uid, (_, report))| (uid, Arc::new(report))).collect();
         let changes = self.changes.into_values().map(Arc::new).collect();
-        (Plan { changes, writes }, Report { services, pods, needs, findings, draining })
+        (Plan { changes, writes }, Report { services, pods, needs, findings, draining, holders })
     }
 }

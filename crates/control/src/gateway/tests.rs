@@ -64,11 +64,17 @@ fn service(ingress: Option<&str>) -> Service {
     }
 }
 
+/// A Service of another name.
+pub(crate) fn named(uid: ServiceUid, name: ServiceName) -> Service {
+    Service { uid, name, ..service(None) }
+}
+
 fn slice(revision: &str, pods: &[u8]) -> Fact {
     let endpoint = |pod: &u8| Endpoint {
         address: IpAddr::from([10, 244, 0, *pod]),
         node: Some(NodeName::new("node")),
         readiness: Readiness::Ready,
+        target: model::kubernetes::Target::Own,
     };
     Fact::Slice(EndpointSlice {
         name: ServiceName::new("default", "web-1"),

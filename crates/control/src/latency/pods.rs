@@ -99,9 +99,10 @@ impl Controller {
         old: Option<&EndpointSlice>,
         new: Option<&EndpointSlice>,
     ) -> BTreeMap<IpAddr, Owner> {
-        let owner = new.or(old).and_then(|slice| slice.owner.clone());
-        let known = owner.filter(|uid| self.world.kubernetes.services.contains_key(uid));
-        let Some(uid) = known.filter(|_| self.is_timed(Kind::EndpointSlices)) else {
+        let services = &self.world.kubernetes.services;
+        let owned = new.or(old).and_then(|slice| Some((slice, slice.owner.as_ref()?)));
+        let owner = owned.filter(|(slice, uid)| services.get(*uid).is_some_and(|s| slice.is_of(s)));
+        let Some((_, uid)) = owner.filter(|_| self.is_timed(Kind::EndpointSlices)) else {
             return BTreeMap::new();
         };
         let (old, new) = (old.map(ready).unwrap_or_default(), new.map(ready).unwrap_or_default());

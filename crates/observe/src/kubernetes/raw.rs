@@ -208,6 +208,8 @@ raw! {
     Target {
         /// `kind`.
         kind: String = "kind",
+        /// `namespace`.
+        namespace: String = "namespace",
         /// `name`.
         name: String = "name",
     }

@@ -1,11 +1,11 @@
 //! EndpointSlices and namespaces.
 
-use super::raw::{RawEndpoint, RawEndpointSlice, RawNamespace};
+use super::raw::{RawEndpoint, RawEndpointSlice, RawNamespace, Target as RawTarget};
 use super::{ObjectError, deletion, full_name, parse};
 use crate::fact::Labels;
 use crate::intern::Interner;
 use model::ServiceName;
-use model::kubernetes::{Deletion, Endpoint, EndpointSlice, Readiness};
+use model::kubernetes::{Deletion, Endpoint, EndpointSlice, Readiness, Target};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,9 +29,11 @@ pub fn slice(
     if deletion(metadata) == Deletion::None {
         for raw in &raw.endpoints {
             let from = endpoints.len();
-            read_endpoint(raw, interner, &mut endpoints);
+            let whose = whose(raw, &name);
+            read_endpoint(raw, whose, interner, &mut endpoints);
             let target = &raw.target;
-            if raw.conditions.ready == Some(false) && target.kind == "Pod" {
+            let own = target.kind == "Pod" && whose == Target::Own;
+            if raw.conditions.ready == Some(false) && own {
                 let pod: Arc<str> = Arc::from(target.name.as_str());
                 unready.extend(endpoints[from..].iter().map(|e| (e.address, Arc::clone(&pod))));
             }
@@ -62,7 +64,19 @@ pub fn slice_from_value(
     slice(&parse("EndpointSlice", value)?, interner)
 }
 
-fn read_endpoint(raw: &RawEndpoint, interner: &mut Interner, endpoints: &mut Vec<Endpoint>) {
+/// Whose address an endpoint of a slice lists. A `targetRef` without a namespace means the slice's.
+fn whose(raw: &RawEndpoint, slice: &ServiceName) -> Target {
+    let RawTarget { kind, namespace, name: _ } = &raw.target;
+    let foreign = kind == "Pod" && !namespace.is_empty() && **namespace != *slice.namespace;
+    if foreign { Target::Foreign } else { Target::Own }
+}
+
+fn read_endpoint(
+    raw: &RawEndpoint,
+    target: Target,
+    interner: &mut Interner,
+    endpoints: &mut Vec<Endpoint>,
+) {
     let readiness = match raw.conditions.ready {
         Some(false) => Readiness::NotReady,
         Some(true) | None => Readiness::Ready,
@@ -70,7 +84,12 @@ fn read_endpoint(raw: &RawEndpoint, interner: &mut Interner, endpoints: &mut Vec
     let node = raw.node.as_ref().filter(|n| !n.is_empty());
     let node = node.map(|n| interner.node(n));
     let found = raw.addresses.iter().filter_map(|a| a.trim().parse::<IpAddr>().ok());
-    endpoints.extend(found.map(|address| Endpoint { address, node: node.clone(), readiness }));
+    endpoints.extend(found.map(|address| Endpoint {
+        address,
+        node: node.clone(),
+        readiness,
+        target,
+    }));
 }
 
 /// Reads a namespace's name and labels.

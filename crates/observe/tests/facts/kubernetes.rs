@@ -2,7 +2,7 @@
 
 use model::kubernetes::{
     Affinity, Deletion, Gate, LoadBalancerType, Membership, NodeRole, Others, PodPhase, Readiness,
-    Service, TargetPort, TrafficPolicy, Wish,
+    Service, Target, TargetPort, TrafficPolicy, Wish,
 };
 use model::{Family, Group, Protocol, ServiceUid};
 use observe::Interner;
@@ -195,6 +195,30 @@ fn a_slice_belongs_to_its_owner() {
     assert_eq!(unready, [("10.1.0.2".to_owned(), "web-1")]);
     let going = slice_from_value(&value(json!("t")), &mut interner).unwrap();
     assert_eq!(going.endpoints, []);
+}
+
+#[test]
+fn an_endpoint_says_whether_its_pod_is_of_the_slices_namespace() {
+    let endpoint = |n: u8, target: Value| {
+        json!({"addresses": [format!("10.1.0.{n}")], "nodeName": "n1", "targetRef": target,
+            "conditions": {"ready": n % 2 == 0}})
+    };
+    let value = json!({"metadata": {"name": "web-x", "namespace": "d"}, "endpoints": [
+        endpoint(1, json!(null)),
+        endpoint(2, json!({"kind": "Pod", "name": "p"})),
+        endpoint(3, json!({"kind": "Pod", "name": "p", "namespace": "d"})),
+        endpoint(4, json!({"kind": "Pod", "name": "p", "namespace": "e"})),
+        endpoint(5, json!({"kind": "Pod", "name": "p", "namespace": "e"})),
+        endpoint(6, json!({"kind": "Machine", "name": "m", "namespace": "e"})),
+    ]});
+    let slice = slice_from_value(&value, &mut Interner::default()).unwrap();
+    use Target::{Foreign, Own};
+    let found: Vec<Target> = slice.endpoints.iter().map(|e| e.target).collect();
+    assert_eq!(found, [Own, Own, Own, Foreign, Foreign, Own]);
+    let unready: Vec<_> = slice.unready.iter().map(|(a, _)| a.to_string()).collect();
+    assert_eq!(unready, ["10.1.0.3"]);
+    let endpoint = std::mem::size_of::<model::kubernetes::Endpoint>();
+    assert_eq!(endpoint, 32, "an endpoint takes no more room for it");
 }
 
 #[test]

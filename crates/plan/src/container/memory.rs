@@ -60,6 +60,7 @@ impl Memory {
         let names = moved.union(&shifted).cloned().collect();
         let gated = self.gates.update(&world.kubernetes.gated_pods, &self.services);
         self.tracker.update(world, &names, &self.uids, &gated);
+        self.open.extend(self.tracker.take_stirred());
         self.open.extend(self.waiting.stirred(world, policy, &self.tracker));
         for name in &self.open {
             self.waiting.take(name);

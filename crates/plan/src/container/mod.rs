@@ -72,6 +72,8 @@ pub(crate) fn plan(
     for uid in names.iter().filter_map(|name| memory.uids.get(name)) {
         draft.admit(&world.kubernetes.services[uid], readings);
     }
+    complain(&mut draft, memory, &names);
+    draft.holders = memory.tracker.holders();
     let registrations = draw(&mut draft, memory, &names);
     gates::conclude(&mut draft, memory);
     let closing = memory.close(&draft, &registrations);
@@ -113,6 +115,16 @@ fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) -> R
     }
     pods::conclude(draft, tracker, &groups, uids);
     registrations
+}
+
+/// Says what is wrong with endpoints of Services that want a load balancer.
+fn complain(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) {
+    for name in names {
+        let case = memory.uids.get(name).and_then(|uid| draft.cases.get_mut(uid));
+        if let Some(case) = case.filter(|case| !matches!(case.stance, Stance::Leaving)) {
+            case.findings.extend(memory.tracker.complaints(name));
+        }
+    }
 }
 
 fn wait_all(draft: &mut Draft<'_>, wait: &Wait) {

@@ -5,4 +5,5 @@ mod chaos;
 mod custody;
 mod gates;
 mod stage;
+mod tenants;
 mod waiting;

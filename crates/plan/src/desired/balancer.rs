@@ -26,6 +26,7 @@ struct Build<'a> {
     coming: BTreeSet<ServiceUid>,
     /// Frontends with a Private Link Service, which have to lose it before they go.
     linked: Linked,
+    room: limit::Room,
 }
 
 impl Build<'_> {
@@ -98,13 +99,14 @@ pub(crate) fn plan(
 ) {
     let before = draft.balancers().and_then(|all| all.get(id)).cloned();
     let after = before.as_deref().cloned().unwrap_or_else(|| fresh(draft, id));
-    let mut build =
-        Build { seats, after, coming: BTreeSet::new(), linked: private_link::linked(draft) };
+    let (linked, room) = (private_link::linked(draft), limit::Room::default());
+    let mut build = Build { seats, after, coming: BTreeSet::new(), linked, room };
     clear(draft, &mut build, open);
+    build.room = limit::Room::of(draft, &build.after);
     let mut seated = Vec::new();
-    for uid in &seats.services {
-        if seat(draft, &mut build, uid, chosen, before.as_deref(), open) {
-            seated.push(uid.clone());
+    for uid in build.room.turns(draft, &build.after, &seats.services) {
+        if seat(draft, &mut build, &uid, chosen, before.as_deref(), open) {
+            seated.push(uid);
         }
     }
     if let Some(before) = &before {
@@ -123,7 +125,7 @@ pub(crate) fn plan(
         draft.draining.get_or_insert_default().extend(draining);
         bridge::lead(draft, &mut build.after, seats, ways);
         let nodes = pool::count(seats);
-        draft.findings.extend(limit::crowded(draft.policy, &build.after, nodes));
+        draft.findings.extend(limit::crowded(draft, &build.after, nodes));
         let none = BTreeMap::new();
         build.after.tags = tags::merged(build.after.tags.as_ref(), draft.policy, &none, &[]);
     }
@@ -286,7 +288,8 @@ fn seat(
         draft.wait(uid, wait);
         return false;
     }
-    if let Some(finding) = limit::obstacle(draft, &build.after, &intent, &ready, before) {
+    let room = (before, &build.room);
+    if let Some(finding) = limit::obstacle(draft, &build.after, &intent, &ready, room) {
         draft.refuse(uid, finding);
         return false;
     }
@@ -336,6 +339,7 @@ fn place(
     waiting: bool,
 ) {
     let balancer = &mut build.after;
+    let had = limit::Parts::of(balancer, &intent.base);
     let mut rules: Vec<Rule> = Vec::new();
     let mut probes = Vec::new();
     let mut frontends: BTreeSet<String> = BTreeSet::new();
@@ -376,6 +380,7 @@ fn place(
         let mut stays = stays.into_iter();
         balancer.frontends.retain(|_| stays.next().unwrap_or(true));
     }
+    build.room.change(&intent.name.namespace, had, limit::Parts::of(balancer, &intent.base));
 }
 
 fn same(a: &str, b: &str) -> bool {
@@ -430,7 +435,7 @@ fn parts(balancer: &LoadBalancer) -> BTreeMap<String, Parts<'_>> {
 
 /// Drafts the change from the body as it is to the body as it is to be now.
 fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Build<'_>) {
-    let Build { seats, after, coming, linked: _ } = build;
+    let Build { seats, after, coming, linked: _, room: _ } = build;
     let causes = causes(draft, before.as_deref(), &after);
     // A Service that is about to join joins this write rather than asking for one of its own.
     let others = coming.iter().filter(|uid| !causes.contains(*uid)).count();

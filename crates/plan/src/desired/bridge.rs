@@ -65,7 +65,7 @@ pub(crate) fn ways(draft: &Draft<'_>, balancer: &LoadBalancer, seats: &Seats) ->
             network: main.network.clone(),
             ..pool::empty(&name)
         });
-        let most = limit::pool_addresses(balancer.sku);
+        let most = limit::pool_members(balancer.sku);
         pool::fill(draft, &mut bridge, family, nodes, pool::Room { most, leaving: &[] });
         // Better the old kind than no backend.
         if !bridge.addresses.is_empty() {

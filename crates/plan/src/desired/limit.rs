@@ -1,6 +1,7 @@
 //! What Azure takes at most on a load balancer, and what two cannot have at once.
 
 use super::balancer::is_of;
+use super::share::{self, Scarce, Shortage};
 use super::{contest, pool, rule};
 use crate::draft::Draft;
 use crate::intent::Intent;
@@ -9,8 +10,7 @@ use model::azure::{ForeignCollection, Frontend, LoadBalancer, RuleProtocol, Sku}
 use model::plan::{Action, Resource};
 use model::policy::PoolKind;
 use model::report::{Finding, Severity};
-use model::{Family, Policy, ResourceId};
-use std::cmp::Reverse;
+use model::{Family, ResourceId, ServiceUid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,9 +25,96 @@ fn most(sku: Sku) -> (usize, usize) {
     if sku == Sku::Basic { (250, 200) } else { (1_500, 600) }
 }
 
-/// Addresses that a pool takes.
-pub(crate) fn pool_addresses(sku: Sku) -> usize {
+/// Members that a pool takes: addresses, or IP configurations of network interfaces.
+pub(crate) fn pool_members(sku: Sku) -> usize {
     if sku == Sku::Basic { 300 } else { 1_000 }
+}
+
+/// What is counted on a load balancer, and who uses it.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    rules: Scarce,
+    frontends: Scarce,
+    /// Rules that lead to the NICs behind it, over both of its load balancers.
+    on_nics: Scarce,
+    namespaces: usize,
+}
+
+/// How many rules and frontends a Service has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub rules: usize,
+    pub frontends: usize,
+}
+
+impl Parts {
+    /// Those of a base name.
+    pub fn of(balancer: &LoadBalancer, base: &str) -> Self {
+        Self {
+            rules: balancer.rules.iter().filter(|r| is_of(&r.name, base)).count(),
+            frontends: balancer.frontends.iter().filter(|f| is_of(&f.name, base)).count(),
+        }
+    }
+}
+
+impl Room {
+    /// Counts what is there.
+    pub fn of(draft: &Draft<'_>, balancer: &LoadBalancer) -> Self {
+        let (rules, frontends) = most(balancer.sku);
+        let mut room = Self {
+            rules: Scarce::new(rules),
+            frontends: Scarce::new(frontends),
+            on_nics: Scarce::new(NIC_RULES),
+            namespaces: share::namespaces(draft),
+        };
+        room.rules.used = balancer.rules.len();
+        room.frontends.used = balancer.frontends.len();
+        room.on_nics.used = balancer.rules.len() + counterpart(draft, &balancer.id);
+        let owner = |part: &str| Some(share::namespace(draft, draft.owner_of(part)?));
+        for namespace in balancer.rules.iter().filter_map(|r| owner(&r.name)) {
+            room.rules.count(&namespace, 1);
+            room.on_nics.count(&namespace, 1);
+        }
+        for namespace in balancer.frontends.iter().filter_map(|f| owner(&f.name)) {
+            room.frontends.count(&namespace, 1);
+        }
+        room
+    }
+
+    /// A Service has other parts than it had.
+    pub fn change(&mut self, namespace: &Arc<str>, had: Parts, has: Parts) {
+        self.rules.change(namespace, had.rules, has.rules);
+        self.on_nics.change(namespace, had.rules, has.rules);
+        self.frontends.change(namespace, had.frontends, has.frontends);
+    }
+
+    /// The Services of a load balancer in the order in which they get room: as they come, and where
+    /// there is not room for all, in turns of their namespaces.
+    pub fn turns(
+        &self,
+        draft: &Draft<'_>,
+        balancer: &LoadBalancer,
+        services: &[ServiceUid],
+    ) -> Vec<ServiceUid> {
+        let intents = services.iter().filter_map(|uid| draft.cases[uid].intent());
+        let asks = |intent: &Intent| intent.rules.len().max(1) * intent.families.len();
+        let asked: usize = intents.map(asks).sum();
+        let nics = pool::kind(draft, &balancer.id) == PoolKind::NodeNic;
+        let scarce = self.rules.is_scarce_at(asked)
+            || self.frontends.is_scarce_at(2 * services.len())
+            || (nics && self.on_nics.is_scarce_at(asked));
+        if !scarce {
+            return services.to_vec();
+        }
+        let more = |uid: &ServiceUid| {
+            let intent = draft.cases[uid].intent();
+            let had = |intent| Parts::of(balancer, intent).rules;
+            intent.map_or(0, |i| asks(i).saturating_sub(had(&i.base)))
+        };
+        let asks = services.iter();
+        let asks = asks.map(|uid| (share::namespace(draft, uid), more(uid), uid.clone())).collect();
+        share::turns(asks, |namespace| self.rules.of(namespace))
+    }
 }
 
 /// What keeps a Service from being written: its ports are taken on a shared frontend, or there is
@@ -37,7 +124,7 @@ pub(super) fn obstacle(
     balancer: &LoadBalancer,
     intent: &Intent,
     ready: &[(Family, Option<Frontend>, Arc<str>)],
-    before: Option<&LoadBalancer>,
+    (before, room): (Option<&LoadBalancer>, &Room),
 ) -> Option<Finding> {
     if before.is_none()
         && let Some(finding) = no_balancer(draft, balancer)
@@ -59,41 +146,59 @@ pub(super) fn obstacle(
             return Some(refusal("NodePortTaken", "spec.ports", &value, &allowed));
         }
     }
-    let own = |name: &str| is_of(name, &intent.base);
-    let had = |count: &dyn Fn(&LoadBalancer) -> usize| before.map_or(0, count);
-    let had_rules = had(&|b| b.rules.iter().filter(|r| own(&r.name)).count());
-    let had_frontends = had(&|b| b.frontends.iter().filter(|f| own(&f.name)).count());
+    no_room(draft, balancer, intent, ready, (before, room))
+}
+
+/// There is no room for what a Service has more than before.
+fn no_room(
+    draft: &Draft<'_>,
+    balancer: &LoadBalancer,
+    intent: &Intent,
+    ready: &[(Family, Option<Frontend>, Arc<str>)],
+    (before, room): (Option<&LoadBalancer>, &Room),
+) -> Option<Finding> {
+    let stood = before.map_or_else(Parts::default, |b| Parts::of(b, &intent.base));
+    let has = Parts::of(balancer, &intent.base);
     let rules = intent.rules.len() * ready.len();
     let frontends = ready.iter().filter(|(_, own, _)| own.is_some()).count();
-    let (most_rules, most_frontends) = most(balancer.sku);
-    let others = balancer.rules.iter().filter(|r| !own(&r.name)).count();
+    let namespace = &intent.name.namespace;
+    let short = |scarce: &Scarce, stood: usize, has: usize, wants: usize, what: &str| {
+        let more = if wants > stood { wants.saturating_sub(has) } else { 0 };
+        let shortage = scarce.ask(namespace, more, room.namespaces).err()?;
+        let reserved = match shortage {
+            Shortage::Full => String::new(),
+            Shortage::Reserved { share } => format!(
+                "; the last tenth is for namespaces with less than {share}, {namespace} has {}",
+                scarce.of(namespace)
+            ),
+        };
+        let others = scarce.used - has.min(scarce.used);
+        Some((scarce.limit, others, format!("{reserved}{}", scarce.users(what))))
+    };
     let name = balancer.id.name();
-    let users = || users(draft, balancer);
-    if rules > had_rules && others + rules > most_rules {
+    if let Some((most, others, who)) = short(&room.rules, stood.rules, has.rules, rules, "rules") {
         let value = format!("{rules} rules");
-        let allowed =
-            format!("at most {most_rules} rules a load balancer; {name} has {others}{}", users());
+        let allowed = format!("at most {most} rules a load balancer; {name} has {others}{who}");
         return Some(refusal("LoadBalancerRuleLimit", "spec.ports", &value, &allowed));
     }
-    let standing = balancer.frontends.iter().filter(|f| !own(&f.name)).count();
-    if frontends > had_frontends && standing + frontends > most_frontends {
+    let (stood_on, has_on) = (stood.frontends, has.frontends);
+    if let Some((most, others, who)) =
+        short(&room.frontends, stood_on, has_on, frontends, "frontends")
+    {
         let value = format!("{frontends} frontends");
-        let allowed =
-            format!("at most {most_frontends} frontends a load balancer; {name} has {standing}");
+        let allowed = format!("at most {most} frontends a load balancer; {name} has {others}{who}");
         return Some(refusal("LoadBalancerFrontendLimit", "spec.type", &value, &allowed));
     }
-    let on_nics = others + counterpart(draft, &balancer.id);
-    let nics = pool::kind(draft, &balancer.id) == PoolKind::NodeNic;
-    if nics && rules > had_rules && on_nics + rules > NIC_RULES {
-        let value = format!("{rules} rules");
-        let allowed = format!(
-            "at most {NIC_RULES} rules a network interface, over its public and its internal load \
-             balancer; they have {on_nics}{}; pools of addresses (nodeIP) have no such limit",
-            users()
-        );
-        return Some(refusal("NetworkInterfaceRuleLimit", "spec.ports", &value, &allowed));
+    if pool::kind(draft, &balancer.id) != PoolKind::NodeNic {
+        return None;
     }
-    None
+    let (most, others, who) = short(&room.on_nics, stood.rules, has.rules, rules, "rules")?;
+    let value = format!("{rules} rules");
+    let allowed = format!(
+        "at most {most} rules a network interface, over its public and its internal load balancer; \
+         they have {others}{who}; pools of addresses (nodeIP) have no such limit"
+    );
+    Some(refusal("NetworkInterfaceRuleLimit", "spec.ports", &value, &allowed))
 }
 
 /// No load balancer can be added. Those of other resource groups are not seen and count, too: what
@@ -128,31 +233,22 @@ fn counterpart(draft: &Draft<'_>, id: &ResourceId) -> usize {
     draft.balancers().and_then(|all| all.get(&other)).map_or(0, |b| b.rules.len())
 }
 
-/// Who has the most rules on a load balancer.
-fn users(draft: &Draft<'_>, balancer: &LoadBalancer) -> String {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for rule in &balancer.rules {
-        if let Some(case) = draft.owner_of(&rule.name).and_then(|uid| draft.cases.get(uid)) {
-            *counts.entry(case.service.name.to_string()).or_default() += 1;
-        }
-    }
-    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, count)| Reverse(*count));
-    let most: Vec<String> =
-        counts.into_iter().take(3).map(|(name, count)| format!("{name} {count}")).collect();
-    if most.is_empty() { String::new() } else { format!(" (most: {})", most.join(", ")) }
-}
-
 /// Says that there are more nodes than a pool takes.
-pub(super) fn crowded(policy: &Policy, balancer: &LoadBalancer, nodes: usize) -> Option<Finding> {
-    let most = pool_addresses(balancer.sku);
-    (policy.pools == PoolKind::NodeIp && nodes > most).then(|| Finding {
+pub(super) fn crowded(draft: &Draft<'_>, balancer: &LoadBalancer, nodes: usize) -> Option<Finding> {
+    let most = pool_members(balancer.sku);
+    let what = match pool::kind(draft, &balancer.id) {
+        PoolKind::NodeIp => "addresses",
+        PoolKind::NodeNic => "network interfaces",
+        // Who is in a Service Gateway is no pool's business.
+        PoolKind::PodIp => return None,
+    };
+    (nodes > most).then(|| Finding {
         severity: Severity::Note,
         rule: "PoolAddressLimit",
         key: Arc::from("nodes"),
         value: Arc::from(nodes.to_string()),
         allowed: format!(
-            "at most {most} addresses in a pool of load balancer {}; the others get no traffic \
+            "at most {most} {what} in a pool of load balancer {}; the others get no traffic \
              from it",
             balancer.id.name()
         )
@@ -213,11 +309,11 @@ fn refusal(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding
 mod tests {
     use crate::fixture::{policy, service, world};
     use crate::plan;
-    use model::azure::{LoadBalancer, Rule, SecurityGroup, SecurityRule};
-    use model::kubernetes::Node;
-    use model::policy::PoolKind;
+    use model::azure::{LoadBalancer, Rule, SecurityGroup, SecurityRule, Sku};
+    use model::kubernetes::{Node, Service, ServicePort};
+    use model::policy::{BalancerSku, PoolKind};
     use model::world::Fact;
-    use model::{NodeName, Policy, World};
+    use model::{NodeName, Policy, ServiceName, ServiceUid, World};
     use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
     use std::sync::Arc;
@@ -278,6 +374,43 @@ mod tests {
     }
 
     #[test]
+    fn a_full_load_balancer_is_shared_by_namespaces() {
+        let policy = Policy { security_group_name: "".into(), ..policy() };
+        let mut world = crowded(1_300, 1);
+        let sample = Service::clone(&world.kubernetes.services[&service(&[]).uid]);
+        world.kubernetes.services.clear();
+        let mut add = |namespace: &str, n: u16, ports: u16| {
+            let uid = ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"));
+            let name = ServiceName::new(namespace, format!("web-{n}"));
+            let port = |k: u16| ServicePort {
+                name: format!("p{k}").into(),
+                port: 1_000 + k,
+                node_port: Some(30_000 + n * 50 + k),
+                ..sample.ports[0].clone()
+            };
+            let ports = (0..ports).map(port).collect();
+            let ingress = Vec::new();
+            let more = Service { uid: uid.clone(), name, ports, ingress, ..sample.clone() };
+            world.kubernetes.services.insert(uid, Arc::new(more));
+        };
+        (1..9).for_each(|n| add("aaa", n, 40));
+        (9..13).for_each(|n| add("zzz", n, 20));
+        let (world, report) = crate::forecast::settle(world, &policy);
+        let refused = |namespace: &str| {
+            let of = report.services.values().filter(|s| &*s.name.namespace == namespace);
+            of.flat_map(|s| &s.findings).map(|f| (f.rule, f.allowed.to_string())).collect()
+        };
+        let (greedy, small): (Vec<_>, Vec<_>) = (refused("aaa"), refused("zzz"));
+        assert_eq!(small, []);
+        assert_eq!(greedy.len(), 5, "{greedy:?}");
+        assert_eq!(greedy[0].0, "LoadBalancerRuleLimit");
+        let who = "namespaces with most rules: aaa 120, zzz 80";
+        assert!(greedy.iter().any(|(_, allowed)| allowed.contains(who)), "{greedy:?}");
+        let all = world.azure.balancers.known().expect("listed");
+        assert_eq!(all.values().next().expect("one").rules.len(), 1_500);
+    }
+
+    #[test]
     fn what_a_subscription_takes() {
         let with = |others: usize| {
             let mut world = world();
@@ -298,18 +431,42 @@ mod tests {
 
     #[test]
     fn what_a_pool_takes() {
-        let policy = Policy { security_group_name: "".into(), ..policy() };
+        let cases =
+            [(Sku::Standard, BalancerSku::Standard, 1_000), (Sku::Basic, BalancerSku::Basic, 300)];
+        for (sku, config, most) in cases {
+            for pools in [PoolKind::NodeIp, PoolKind::NodeNic] {
+                if (sku, pools) == (Sku::Basic, PoolKind::NodeIp) {
+                    // The config is refused: pools of addresses are Standard's.
+                    continue;
+                }
+                let none = "".into();
+                let policy = Policy { security_group_name: none, pools, sku: config, ..policy() };
+                let with = |nodes: u32| {
+                    let mut world = crowd(nodes);
+                    let all = world.azure.balancers.known_mut().expect("listed");
+                    Arc::make_mut(all.values_mut().next().expect("one")).sku = sku;
+                    for ip in world.azure.public_ips.values_mut().filter_map(Fact::known_mut) {
+                        ip.values_mut().for_each(|ip| Arc::make_mut(ip).sku = sku);
+                    }
+                    refused(&world, &policy)
+                };
+                assert_eq!(with(most), Vec::<&str>::new(), "{pools:?} {sku:?}");
+                assert_eq!(with(most + 5), ["PoolAddressLimit"], "{pools:?} {sku:?}");
+            }
+        }
+    }
+
+    /// So many nodes.
+    fn crowd(nodes: u32) -> World {
         let mut world = world();
         let sample = Node::clone(world.kubernetes.nodes.values().next().expect("one"));
-        for n in 1..1_001u32 {
+        for n in 1..nodes {
             let name = NodeName::new(format!("more{n:06}"));
             let addresses = vec![Ipv4Addr::from(0x0AE1_0004 + n).into()];
             let node = Node { name: name.clone(), addresses, ..sample.clone() };
             world.kubernetes.nodes.insert(name, Arc::new(node));
         }
-        assert_eq!(refused(&world, &policy), ["PoolAddressLimit"]);
-        world.kubernetes.nodes.remove(&NodeName::new("more000001"));
-        assert_eq!(refused(&world, &policy), Vec::<&str>::new());
+        world
     }
 
     #[test]

@@ -307,6 +307,7 @@ fn changes(
 ) -> Vec<Change> {
     let cards = cards(draft, sources);
     let left_out = crowd::left_out(targets, &cards);
+    let unseated = crowd::unseated(draft, targets, &cards);
     let joining: BTreeSet<&ResourceId> = cards
         .iter()
         .filter(|c| c.verdict == Verdict::Joins && !crowd::is_left_out(c, &left_out))
@@ -330,7 +331,7 @@ fn changes(
     }
     for card in &cards {
         let Card { member, verdict, set } = card;
-        let full = crowd::is_left_out(card, &left_out);
+        let full = crowd::is_left_out(card, &left_out) || unseated.contains(&member.id);
         let verdict = if full { Verdict::Stays } else { *verdict };
         let after = edit(draft, member, verdict, set.as_ref(), targets, &thinned);
         let Some(after) = after else { continue };

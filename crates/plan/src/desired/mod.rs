@@ -16,6 +16,7 @@ pub(crate) mod private_link;
 pub(crate) mod public_ip;
 pub(crate) mod rule;
 pub(crate) mod security_group;
+mod share;
 mod shell;
 #[cfg(test)]
 mod stage;

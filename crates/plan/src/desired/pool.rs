@@ -120,7 +120,7 @@ fn ensure_one(
     match kind {
         PoolKind::NodeIp if !member::is_held(draft, &balancer.id, pool) => {
             let draining = drain::draining(draft, pool, site.homes);
-            let most = limit::pool_addresses(balancer.sku);
+            let most = limit::pool_members(balancer.sku);
             fill(draft, pool, family, nodes, Room { most, leaving: &leaving });
             return draining;
         }

@@ -6,6 +6,7 @@
 
 mod kept;
 mod room;
+mod share;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -110,6 +111,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
         after.tags = tags::merged(after.tags.as_ref(), draft.policy, &none, &[]);
     }
     let mut causes = close(&mut after, &wanted, &known, &kept, draft);
+    let wanted = share::admit(draft, &after, wanted);
     causes.extend(open(draft, &group, &mut after, wanted));
     let is_bare = |rule: &SecurityRule| rule.destinations.is_empty();
     let was_bare =

@@ -9,28 +9,61 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Claim {
     pub source: Number,
-    pub home: Number,
+    /// `None`: the source lists the address, and it is not to be published.
+    pub home: Option<Number>,
 }
 
 /// The one location that an address with these claims is to be at. Where sources disagree, the
 /// address was taken over by another Pod and some source lags behind: the one that was written last
 /// is right.
-pub(super) fn home(claims: &[Claim], sources: &Sources, homes: &Homes) -> Option<IpAddr> {
-    let rank = |claim: &&Claim| (sources.revision(claim.source), homes.address(claim.home));
-    claims.iter().max_by_key(rank).map(|claim| homes.address(claim.home))
+pub(super) fn home<'a>(
+    claims: impl Iterator<Item = &'a Claim>,
+    sources: &Sources,
+    homes: &Homes,
+) -> Option<IpAddr> {
+    let published = claims.filter_map(|claim| Some((claim.source, homes.address(claim.home?))));
+    let last = published.max_by_key(|(source, home)| (sources.revision(*source), *home));
+    last.map(|(_, home)| home)
+}
+
+/// What claims addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// An EndpointSlice.
+    Slice,
+    /// A Pod, as its status tells.
+    Pod,
+}
+
+/// One source.
+#[derive(Debug)]
+struct Source {
+    /// The gateway service whose addresses it brings.
+    owner: Arc<str>,
+    namespace: Arc<str>,
+    revision: u64,
+    kind: Kind,
 }
 
 /// Numbered sources of claims.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
-    all: Vec<(Arc<str>, u64)>,
+    all: Vec<Source>,
     free: Vec<Number>,
 }
 
 impl Sources {
-    /// A number for a source of addresses of a gateway service.
-    pub fn open(&mut self, owner: Arc<str>, revision: &str) -> Number {
-        let source = (owner, revision.parse().unwrap_or(0));
+    /// A number for a source of addresses of a gateway service: its kind, its namespace and its
+    /// revision.
+    pub fn open(
+        &mut self,
+        owner: Arc<str>,
+        kind: Kind,
+        namespace: &Arc<str>,
+        revision: &str,
+    ) -> Number {
+        let namespace = Arc::clone(namespace);
+        let source = Source { owner, namespace, revision: revision.parse().unwrap_or(0), kind };
         if let Some(number) = self.free.pop() {
             self.all[number::index(number)] = source;
             return number;
@@ -41,7 +74,7 @@ impl Sources {
 
     /// The same source, written anew.
     pub fn renew(&mut self, number: Number, revision: &str) -> Number {
-        self.all[number::index(number)].1 = revision.parse().unwrap_or(0);
+        self.all[number::index(number)].revision = revision.parse().unwrap_or(0);
         number
     }
 
@@ -51,10 +84,18 @@ impl Sources {
     }
 
     pub fn owner(&self, number: Number) -> &Arc<str> {
-        &self.all[number::index(number)].0
+        &self.all[number::index(number)].owner
+    }
+
+    pub fn namespace(&self, number: Number) -> &Arc<str> {
+        &self.all[number::index(number)].namespace
+    }
+
+    pub fn is_pod(&self, number: Number) -> bool {
+        self.all[number::index(number)].kind == Kind::Pod
     }
 
     fn revision(&self, number: Number) -> u64 {
-        self.all[number::index(number)].1
+        self.all[number::index(number)].revision
     }
 }

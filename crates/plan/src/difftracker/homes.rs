@@ -71,6 +71,11 @@ impl Homes {
         self.number(location)
     }
 
+    /// The location of the node that an address is a node's own of.
+    pub fn at_host(&self, address: IpAddr) -> Option<IpAddr> {
+        self.by_host.get(&address).copied()
+    }
+
     /// The location with a number.
     pub fn address(&self, number: Number) -> IpAddr {
         self.locations[number::index(number)]

@@ -17,11 +17,12 @@ mod number;
 mod seen;
 mod sides;
 mod slices;
+mod tenancy;
 
 pub(crate) use seen::Spot;
 
 use crate::container::names;
-use claims::{Claim, Sources};
+use claims::{Claim, Kind, Sources};
 use homes::Homes;
 use links::Links;
 use model::gateway::{Direction, GatewayService, Locations, ServiceNames};
@@ -34,23 +35,31 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+use tenancy::Tenancy;
 
 /// Both sides of the address table and their difference.
 #[derive(Debug, Default)]
 pub(crate) struct DiffTracker {
     homes: Homes,
-    /// Gateway services that addresses may be published for.
-    published: BTreeMap<Arc<str>, Direction>,
+    /// Gateway services that addresses are, or are to be, published for.
+    published: BTreeMap<Arc<str>, Publication>,
+    /// Those of Services by the Services' names.
+    titles: BTreeMap<ServiceName, Arc<str>>,
     /// Gateway services that are not ours: what they list stays.
     foreign: BTreeSet<Arc<str>>,
     slices: BTreeMap<ServiceName, Held<EndpointSlice>>,
     /// Slices by the gateway services whose addresses they bring.
     slices_of: Links<Arc<str>>,
+    /// Slices without an owner by the Services that their labels name.
+    by_hand: Links<ServiceName>,
     /// Slices by the Pods that they list as not ready.
     unready: Links<ServiceName>,
     pods: BTreeMap<ServiceName, Held<Pod>>,
     sources: Sources,
     sides: Sides,
+    /// Addresses that sources list and that Pods which are watched say are theirs.
+    vouched: BTreeSet<(IpAddr, Number)>,
+    tenancy: Tenancy,
     observed: Option<Arc<Locations>>,
     difference: BTreeSet<IpAddr>,
     /// Those of them that gateway services are to lose, and which these are.
@@ -59,6 +68,34 @@ pub(crate) struct DiffTracker {
     receding: BTreeMap<Arc<str>, usize>,
     /// Addresses to compare again before the update is over.
     dirty: BTreeSet<IpAddr>,
+}
+
+/// How far a gateway service is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Its Service is to have a load balancer and has none that leads anywhere yet.
+    Coming,
+    /// Traffic comes in through it.
+    Inbound,
+    /// Traffic leaves through it.
+    Outbound,
+}
+
+/// A gateway service that addresses are published for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Publication {
+    standing: Standing,
+    /// The Service that has it.
+    title: Option<ServiceName>,
+}
+
+/// What is published otherwise than before.
+#[derive(Debug, Default)]
+struct Moved {
+    /// Gateway services.
+    names: BTreeSet<Arc<str>>,
+    /// Their Services.
+    titles: BTreeSet<ServiceName>,
 }
 
 /// A fact that was taken in, and the number of what it claims.
@@ -126,7 +163,7 @@ impl DiffTracker {
             self.see(table);
         }
         for address in std::mem::take(&mut self.dirty) {
-            self.compare(address);
+            self.compare(address, world);
         }
     }
 
@@ -142,8 +179,7 @@ impl DiffTracker {
 
     /// What is to be done about an address, one edit a location.
     pub fn edits(&self, address: IpAddr) -> Vec<Edit> {
-        let claims = self.sides.claims(address);
-        let home = claims::home(claims, &self.sources, &self.homes);
+        let home = self.home(address);
         let mut edits = Vec::new();
         let mut at_home = false;
         for spot in self.spots(address) {
@@ -151,7 +187,7 @@ impl DiffTracker {
                 spot.services.iter().filter(|n| self.foreign.contains(*n)).cloned().collect();
             if home == Some(spot.location) {
                 at_home = true;
-                after.extend(self.owners(claims, spot.location));
+                after.extend(self.owners(address, spot.location));
             }
             if !after.iter().eq(spot.services.iter()) {
                 let (location, before) = (spot.location, spot.services.iter().cloned().collect());
@@ -159,7 +195,7 @@ impl DiffTracker {
             }
         }
         if let Some(location) = home.filter(|_| !at_home) {
-            let after = self.owners(claims, location).collect();
+            let after = self.owners(address, location).collect();
             edits.push(Edit { location, address, before: BTreeSet::new(), after });
         }
         edits
@@ -188,7 +224,7 @@ impl DiffTracker {
 
     /// Whether the table lists an address for a gateway service where it is to be.
     pub fn serves(&self, address: IpAddr, name: &str) -> bool {
-        let home = claims::home(self.sides.claims(address), &self.sources, &self.homes);
+        let home = self.home(address);
         let mut spots = self.spots(address);
         spots.any(|spot| Some(spot.location) == home && spot.services.contains(name))
     }
@@ -207,17 +243,30 @@ impl DiffTracker {
         })
     }
 
-    fn owners<'a>(
-        &'a self,
-        claims: &'a [Claim],
-        location: IpAddr,
-    ) -> impl Iterator<Item = Arc<str>> + 'a {
-        let at = move |claim: &&Claim| self.homes.address(claim.home) == location;
-        claims.iter().filter(at).map(|claim| Arc::clone(self.sources.owner(claim.source)))
+    /// The claims of an address that count: those of the namespace that has it.
+    fn claims(&self, address: IpAddr) -> impl Iterator<Item = &Claim> {
+        let holder = self.tenancy.holder(address);
+        let counts =
+            move |claim: &&Claim| holder.is_none_or(|h| h == self.sources.namespace(claim.source));
+        self.sides.claims(address).iter().filter(counts)
     }
 
-    fn compare(&mut self, address: IpAddr) {
+    /// The location that an address is to be at. An address of a node's own is at that node.
+    fn home(&self, address: IpAddr) -> Option<IpAddr> {
+        let home = claims::home(self.claims(address), &self.sources, &self.homes)?;
+        Some(self.homes.at_host(address).unwrap_or(home))
+    }
+
+    fn owners(&self, address: IpAddr, location: IpAddr) -> impl Iterator<Item = Arc<str>> + '_ {
+        let at = move |claim: &&Claim| {
+            claim.home.is_some_and(|home| self.homes.address(home) == location)
+        };
+        self.claims(address).filter(at).map(|claim| Arc::clone(self.sources.owner(claim.source)))
+    }
+
+    fn compare(&mut self, address: IpAddr, world: &World) {
         self.sides.forget_bare(address);
+        self.judge(address, world);
         let edits = self.edits(address);
         if edits.is_empty() {
             self.difference.remove(&address);
@@ -258,8 +307,8 @@ impl DiffTracker {
         world: &World,
         names: &BTreeSet<Arc<str>>,
         uids: &BTreeMap<Arc<str>, ServiceUid>,
-    ) -> BTreeSet<Arc<str>> {
-        let mut moved = BTreeSet::new();
+    ) -> Moved {
+        let mut moved = Moved::default();
         for name in names {
             let service = world.azure.gateway_services.known().and_then(|all| all.get(name));
             let foreign = service.is_some_and(|service| names::is_foreign(service));
@@ -271,21 +320,36 @@ impl DiffTracker {
             if stranger {
                 self.dirty.extend(self.sides.addresses());
             }
-            let wanted = || {
-                let service = uids.get(name).and_then(|uid| world.kubernetes.services.get(uid));
-                service.is_some_and(|s| s.wish == Wish::LoadBalancer)
+            let wanted = uids.get(name).and_then(|uid| world.kubernetes.services.get(uid));
+            let wanted = wanted.filter(|s| s.wish == Wish::LoadBalancer && !foreign);
+            let title = wanted.map(|service| service.name.clone());
+            let direction = service.filter(|s| !foreign && is_connected(s)).map(|s| s.direction);
+            let standing = match direction {
+                Some(Direction::Outbound) => Some(Standing::Outbound),
+                Some(_) if title.is_some() => Some(Standing::Inbound),
+                _ => title.is_some().then_some(Standing::Coming),
             };
-            let direction = service
-                .filter(|s| !foreign && is_connected(s))
-                .map(|s| s.direction)
-                .filter(|direction| *direction == Direction::Outbound || wanted());
-            let before = match direction {
-                Some(direction) => self.published.insert(Arc::clone(name), direction),
+            let after = standing.map(|standing| Publication { standing, title });
+            let before = match &after {
+                Some(after) => self.published.insert(Arc::clone(name), after.clone()),
                 None => self.published.remove(name),
             };
-            if before != direction {
-                moved.insert(Arc::clone(name));
+            if before == after {
+                continue;
             }
+            let title = |publication: Option<Publication>| publication.and_then(|p| p.title);
+            let (before, after) = (title(before), title(after));
+            if let Some(title) = before {
+                if self.titles.get(&title) == Some(name) {
+                    self.titles.remove(&title);
+                }
+                moved.titles.insert(title);
+            }
+            if let Some(title) = after {
+                self.titles.insert(title.clone(), Arc::clone(name));
+                moved.titles.insert(title);
+            }
+            moved.names.insert(Arc::clone(name));
         }
         moved
     }
@@ -301,11 +365,15 @@ impl DiffTracker {
         }
         self.slices.clear();
         self.slices_of.clear();
+        self.by_hand.clear();
+        self.vouched.clear();
+        self.tenancy.forget_endpoints();
         self.unready.clear();
         self.pods.clear();
     }
 
-    fn take_pods(&mut self, world: &World, moved: &BTreeSet<Arc<str>>) {
+    fn take_pods(&mut self, world: &World, moved: &Moved) {
+        let moved = &moved.names;
         let pods = &world.kubernetes.pods;
         let mut names: BTreeSet<ServiceName> =
             changed(&self.pods, pods, |a, b| Arc::ptr_eq(&a.fact, b)).into_iter().collect();
@@ -327,14 +395,13 @@ impl DiffTracker {
 
     fn take_pod(&mut self, name: ServiceName, pod: &Arc<Pod>) {
         let label = pod.egress.clone().unwrap_or_else(|| Arc::from(""));
-        let outbound = self.published.get(&label) == Some(&Direction::Outbound);
-        let claimed = pod.is_claimed_for(&label);
-        let source = self.sources.open(label, &pod.revision);
-        if outbound && is_alive(pod) && claimed {
-            for (address, host) in hosted(pod) {
-                let home = self.homes.of_host(host);
-                self.claim(address, Claim { source, home });
-            }
+        let standing = self.published.get(&label).map(|publication| publication.standing);
+        let outbound = standing == Some(Standing::Outbound);
+        let published = outbound && pod.is_claimed_for(&label);
+        let source = self.sources.open(label, Kind::Pod, &pod.name.namespace, &pod.revision);
+        for (address, host) in hosted(pod).filter(|_| is_alive(pod)) {
+            let home = published.then(|| self.homes.of_host(host));
+            self.claim(address, Claim { source, home });
         }
         self.pods.insert(name, Held { fact: Arc::clone(pod), source });
     }
@@ -346,6 +413,7 @@ impl DiffTracker {
 
     fn withdraw(&mut self, source: Number, addresses: impl Iterator<Item = IpAddr>) {
         for address in addresses {
+            self.vouched.remove(&(address, source));
             if self.sides.withdraw(address, source) {
                 self.dirty.insert(address);
             }

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn claim(source: usize, home: usize) -> Claim {
-        Claim { source: number::of(source), home: number::of(home) }
+        Claim { source: number::of(source), home: Some(number::of(home)) }
     }
 
     #[test]

@@ -436,10 +436,8 @@ fn facts(service: &Service, world: &World) -> Vec<Input> {
         let way = on_all(Nature::Variation, |s| s.world.kubernetes.nodes.clear());
         all.push(Input::new(Source::Nodes { count }, "nodes", way));
     }
-    let (uid, name) = (service.uid.clone(), service.name.clone());
-    let is_ours = move |slice: &model::kubernetes::EndpointSlice| {
-        slice.owner.as_ref() == Some(&uid) || slice.service.as_ref() == Some(&name)
-    };
+    let of = service.clone();
+    let is_ours = move |slice: &model::kubernetes::EndpointSlice| slice.is_of(&of);
     let slices: Vec<_> = world.kubernetes.slices.values().filter(|s| is_ours(s)).collect();
     if !slices.is_empty() {
         let endpoints: BTreeSet<_> =

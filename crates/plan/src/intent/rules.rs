@@ -255,7 +255,8 @@ rules! {
         "at most 8 Private Link Services a load balancer and 800 a subscription";
     POOL_ADDRESS_LIMIT Note "PoolAddressLimit"
         "nodes: 1200"
-        "at most 1,000 addresses a pool, 300 on Basic; other nodes get no traffic from it";
+        "at most 1,000 members a pool, addresses or network interfaces, 300 on Basic; other nodes \
+         get no traffic from it";
     SECURITY_RULE_LIMIT Refusal "SecurityRuleLimit"
         "spec.ports: one more security rule"
         "at most 1,000 rules and 4,000 source and destination prefixes a security group";
@@ -332,6 +333,17 @@ rules! {
     ADDRESS_POOLS_BEHIND_PRIVATE_LINK Refusal "AddressPoolsBehindPrivateLink"
         "loadBalancerBackendPoolConfigurationType: nodeIP on kubernetes-internal"
         "nodeIPConfiguration while a Private Link Service stands before the load balancer";
+    GATEWAY_ADDRESS_TAKEN Note "ServiceGatewayAddressTaken"
+        "endpoints: 10.244.0.10 and 1 more"
+        "an address that no Service of another namespace had first: it keeps the address until no \
+         EndpointSlice of its namespace lists it";
+    GATEWAY_INVALID_ADDRESS Note "ServiceGatewayInvalidAddress"
+        "endpoints: 169.254.169.254"
+        "a Pod's address: none that is unspecified, loopback, link-local, multicast or Azure's own";
+    GATEWAY_FOREIGN_POD Note "ServiceGatewayForeignPod"
+        "endpoints: 10.244.0.10"
+        "the address of a Pod of the Service's own namespace, where targetRef names a Pod";
+
     POOL_KIND_SWITCHING Note "PoolKindSwitching"
         "loadBalancerBackendPoolConfigurationType: nodeIP on kubernetes"
         "patience: rules lead over a second pool until the members have changed";
@@ -371,6 +383,7 @@ mod tests {
             include_str!("../desired/security_group.rs"),
             include_str!("../desired/security_group/room.rs"),
             include_str!("../desired/upgrade.rs"),
+            include_str!("../difftracker/tenancy.rs"),
             include_str!("../placement/per_set.rs"),
             include_str!("../placement/several.rs"),
         ];

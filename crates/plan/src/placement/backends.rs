@@ -6,7 +6,7 @@ use crate::desired::{bridge, pool};
 use crate::draft::{Draft, Stance};
 use crate::name;
 use model::azure::{LoadBalancer, Pool};
-use model::kubernetes::{Membership, Node};
+use model::kubernetes::{Membership, Node, Target};
 use model::policy::{LoadBalancerConfig, Preconfigured};
 use model::{Exposure, Family, NodeName, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -232,8 +232,11 @@ pub(super) fn localize(draft: &Draft<'_>, placement: &mut Placement) {
             Some(owner) => local(owner),
             None => slice.service.as_ref().and_then(named),
         };
+        // A slice of another namespace says nothing about where a Service has its Pods.
+        let uid = uid.filter(|uid| slice.is_of(draft.cases[uid].service));
         let Some(uid) = uid else { continue };
-        let nodes = slice.endpoints.iter().filter_map(|e| e.node.clone());
+        let own = slice.endpoints.iter().filter(|e| e.target == Target::Own);
+        let nodes = own.filter_map(|e| e.node.clone());
         hosts.entry(uid).or_default().extend(nodes);
     }
     let nodes: Arc<[Arc<Node>]> = eligible(draft).into();

@@ -200,6 +200,7 @@ fn slice(world: &mut World, n: u8, node: &str) {
         address: "10.244.0.1".parse().expect("an address"),
         node: Some(NodeName::new(node)),
         readiness: Readiness::NotReady,
+        target: model::kubernetes::Target::Own,
     };
     let slice = EndpointSlice {
         name: name.clone(),

@@ -223,6 +223,7 @@ impl Stage {
             address: pod_ip(*pod),
             node: Some(NodeName::new(format!("node-{node}"))),
             readiness: Readiness::Ready,
+            target: model::kubernetes::Target::Own,
         };
         let name = ServiceName::new("default", name);
         let slice = EndpointSlice {
@@ -234,6 +235,16 @@ impl Stage {
             unready: Vec::new(),
         };
         self.world.kubernetes.slices.insert(name, Arc::new(slice));
+    }
+
+    /// Changes a slice of the namespace `default`.
+    pub fn edit_slice(&mut self, name: &str, edit: impl FnOnce(&mut EndpointSlice)) {
+        let name = ServiceName::new("default", name);
+        let slice = self.world.kubernetes.slices.remove(&name).expect("it was put there");
+        let mut slice = EndpointSlice::clone(&slice);
+        slice.revision = self.revise();
+        edit(&mut slice);
+        self.world.kubernetes.slices.insert(slice.name.clone(), Arc::new(slice));
     }
 
     pub fn put_pod(&mut self, mut pod: Pod) {
@@ -276,6 +287,7 @@ impl Stage {
         self.world.in_flight = self.flying.iter().map(in_flight).collect();
         let planned = self.planner.plan(&self.world, &self.policy);
         assert_eq!(planned, crate::plan(&self.world, &self.policy), "what is remembered is wrong");
+        self.world.holders.clone_from(&planned.1.holders);
         planned
     }
 
@@ -574,12 +586,14 @@ impl Stage {
         }
     }
 
-    /// Every Service has the Pod's address, and no call that takes it away is under way.
+    /// Every Service of the Pod's namespace has its address, and no call that takes it away is under
+    /// way.
     fn assert_listed(&self, name: &ServiceName) {
         let pod = &self.world.kubernetes.gated_pods[name];
         let address = &pod.addresses[0];
         let services = self.world.kubernetes.services.values();
-        for service in services.filter(|s| s.wish == Wish::LoadBalancer) {
+        let own = services.filter(|s| s.name.namespace == name.namespace);
+        for service in own.filter(|s| s.wish == Wish::LoadBalancer) {
             let name = names::of_service(&service.uid);
             let listed = self.locations().values().filter_map(|at| at.get(address));
             assert!(

@@ -1,6 +1,8 @@
 //! How many machines Azure takes behind a load balancer.
 
-use super::{Aim, Card, Target, Verdict, is_in};
+use super::{Aim, Card, Target, Verdict, is_in, serves, speaks};
+use crate::desired::limit;
+use crate::draft::Draft;
 use model::ResourceId;
 use model::report::{Finding, Severity};
 use std::collections::BTreeSet;
@@ -27,6 +29,32 @@ pub(super) fn left_out(targets: &[Target], cards: &[Card]) -> BTreeSet<ResourceI
     let coming: BTreeSet<&ResourceId> = coming.filter(|id| !there.contains(id)).collect();
     let room = RESOURCES.saturating_sub(there.len());
     coming.into_iter().skip(room).cloned().collect()
+}
+
+/// Instances and NICs for which a pool has no room: who is in stays, the others come in the order
+/// of their ids. The findings of the load balancer count them.
+pub(super) fn unseated(
+    draft: &Draft<'_>,
+    targets: &[Target],
+    cards: &[Card],
+) -> BTreeSet<ResourceId> {
+    let mut unseated = BTreeSet::new();
+    for target in targets.iter().filter(|t| t.aim == Aim::Join) {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(&target.balancer)) else {
+            continue;
+        };
+        let there = cards.iter().filter(|card| is_in(&card.member, &target.pool)).count();
+        let comes = |card: &&Card| {
+            let set = card.set.as_ref();
+            let fits = serves(draft, target, set) && speaks(draft, target, set);
+            card.verdict == Verdict::Joins && fits && !is_in(&card.member, &target.pool)
+        };
+        let coming: BTreeSet<&ResourceId> =
+            cards.iter().filter(comes).map(|card| &card.member.id).collect();
+        let room = limit::pool_members(balancer.sku).saturating_sub(there);
+        unseated.extend(coming.into_iter().skip(room).cloned());
+    }
+    unseated
 }
 
 /// Whether a card is one of them.

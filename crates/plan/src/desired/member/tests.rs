@@ -501,3 +501,41 @@ fn what_fits_behind_a_load_balancer_joins_and_the_rest_is_named() {
     let names: Vec<&str> = next.changes.iter().map(|c| c.target.name()).collect();
     assert_eq!(names, ["single000", "single150"]);
 }
+
+/// Azure refuses the write of a NIC for which its pool has no room: none is tried.
+#[test]
+fn a_pool_takes_a_thousand_network_interfaces() {
+    let policy = policy(PoolKind::NodeNic);
+    let mut world = world();
+    world.kubernetes.nodes.clear();
+    let mut vms = BTreeMap::new();
+    for n in 0..1_005_u32 {
+        let id = set().child("virtualMachines", &format!("{n:04}"));
+        let [_, _, high, low] = n.to_be_bytes();
+        let node = Node {
+            name: NodeName::new(format!("vmss{n:06}")),
+            addresses: vec![[10, 1, high, low].into()],
+            provider_id: Some(format!("azure://{id}").into()),
+            ..node(0)
+        };
+        world.kubernetes.nodes.insert(node.name.clone(), Arc::new(node));
+        vms.insert(id.clone(), Arc::new(member(id, MemberKind::ScaleSetVm)));
+    }
+    world.azure.scale_set_vms.insert(set(), Fact::Known(vms));
+    let (mut world, report) = crate::forecast::settle(world, &policy);
+    let all = world.azure.scale_set_vms[&set()].known().expect("tests know its instances");
+    let in_it = |member: &PoolMember| member.configurations[0].pools.contains(&pool());
+    assert_eq!(all.values().filter(|member| in_it(member)).count(), 1_000);
+    let instances = |found: &Forecast| {
+        let all = found.changes.iter().filter(|c| c.target != set()).filter_map(joined);
+        all.filter(|pools| pools.contains(&pool())).count()
+    };
+    let rules: Vec<&str> = report.findings.iter().map(|f| f.rule).collect();
+    assert_eq!(rules, ["PoolAddressLimit"]);
+    // Who is in stays; one that goes makes room for one.
+    assert_eq!(instances(&forecast(&world, &policy)), 0);
+    world.kubernetes.nodes.remove(&NodeName::new("vmss000007"));
+    let next = forecast(&world, &policy);
+    let names: Vec<&str> = next.changes.iter().map(|c| c.target.name()).collect();
+    assert_eq!(names, ["0007", "1000"]);
+}

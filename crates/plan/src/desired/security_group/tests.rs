@@ -4,6 +4,7 @@ use crate::check::check;
 use crate::desired::stage::{ADDRESS, PINNED, change, internal, policy, settled, world};
 use model::azure::Rest;
 use model::kubernetes::Service;
+use model::report::Severity;
 use model::{World, world::Fact};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -61,4 +62,85 @@ fn what_is_open_stays_open_for_a_service_that_lost_our_finalizer() {
     let (plan, _) = crate::plan(&world, &policy());
     assert_eq!((plan.changes.len(), plan.writes.len()), (0, 1), "{plan:#?}");
     assert_eq!(open(&settled(world)), [Arc::from("80")].into());
+}
+
+/// Internal Service number `n` of a namespace, that so many ranges may connect to; no two of them
+/// can be written as one.
+fn ranged(namespace: &str, n: u16, ranges: u32) -> Service {
+    let text: Vec<String> = (0..ranges)
+        .map(|k| {
+            format!("{}/32", std::net::Ipv4Addr::from(0x0B00_0000 + u32::from(n) * 8_192 + 2 * k))
+        })
+        .collect();
+    let address = format!("10.224.10.{n}");
+    let service =
+        internal(n, 80 + n, &[(PINNED, &address), ("azure-allowed-ip-ranges", &text.join(","))]);
+    Service { name: model::ServiceName::new(namespace, format!("web-{n}")), ..service }
+}
+
+/// What a Service is refused for, and the rule of the finding.
+fn refused(world: &World, n: u16) -> Option<(&'static str, String)> {
+    let report = crate::desired::stage::report(world, n);
+    let mut refusals = report.findings.iter().filter(|f| f.severity == Severity::Refusal);
+    refusals.next().map(|f| (f.rule, f.allowed.to_string()))
+}
+
+#[test]
+fn one_service_with_3999_ranges_pushes_out_no_neighbour() {
+    // Whoever comes first, and whatever the names are.
+    for (greedy, first) in [("aaa", true), ("zzz", true), ("aaa", false), ("zzz", false)] {
+        let mut world = if first {
+            settled(world(vec![ranged(greedy, 1, 3_999)]))
+        } else {
+            world(vec![ranged(greedy, 1, 3_999)])
+        };
+        (2..6).for_each(|n| change(&mut world, ranged("team", n, 90)));
+        let world = settled(world);
+        for n in 2..6 {
+            assert_eq!(refused(&world, n), None, "{greedy} {first}: {n}");
+        }
+        let (rule, allowed) = refused(&world, 1).expect("it asks for more than its share");
+        assert_eq!(rule, "SecurityRuleLimit");
+        assert!(allowed.contains("namespaces with most source prefixes: team 360"), "{allowed}");
+    }
+}
+
+#[test]
+fn what_is_left_goes_to_the_namespaces_that_use_least() {
+    // Each of the greedy one's asks for 600, twelve in all; the others for 700 and 900.
+    let mut services: Vec<Service> = (1..13).map(|n| ranged("aaa", n, 600)).collect();
+    services.push(ranged("bbb", 20, 700));
+    services.push(ranged("ccc", 21, 900));
+    let mut world = settled(world(services));
+    let greedy = |world: &World| (1..13).filter(|n| refused(world, *n).is_none()).count();
+    assert_eq!((refused(&world, 20), refused(&world, 21)), (None, None));
+    assert_eq!(greedy(&world), 3, "1,800 of what the others leave");
+    let (_, allowed) = (1..13).find_map(|n| refused(&world, n)).expect("most are refused");
+    let users = "namespaces with most source prefixes: aaa 1800, ccc 900, bbb 700";
+    assert!(allowed.contains(users), "{allowed}");
+    // What runs stays, and who is below the share still grows.
+    let before = open(&world);
+    change(&mut world, ranged("ddd", 22, 500));
+    let world = settled(world);
+    assert_eq!(refused(&world, 22), None);
+    assert!(before.is_subset(&open(&world)));
+    assert_eq!(greedy(&world), 3);
+}
+
+/// Whoever joins a rule that others have changes nothing for them.
+#[test]
+fn who_finds_no_room_in_a_rule_is_refused_alone() {
+    let shared = |n: u16| closed(n, 80, &[(PINNED, &*format!("10.224.10.{n}"))]);
+    let mut world = settled(world(vec![shared(1), shared(2)]));
+    let group = world.azure.security_group.known_mut().and_then(Option::as_mut).expect("there");
+    let mut theirs = group.rules[0].clone();
+    theirs.name = "theirs".into();
+    theirs.direction = "Outbound".into();
+    theirs.destinations =
+        (0..3_998).map(|n| Arc::from(std::net::Ipv4Addr::from(n).to_string())).collect();
+    Arc::make_mut(group).rules.push(theirs);
+    change(&mut world, shared(3));
+    let world = settled(world);
+    assert_eq!((refused(&world, 1), refused(&world, 2)), (None, None));
+    assert_eq!(refused(&world, 3).map(|(rule, _)| rule), Some("SecurityRuleLimit"));
 }
