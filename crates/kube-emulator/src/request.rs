@@ -1,6 +1,8 @@
 //! Requests and responses as plain values.
 
+use crate::protobuf;
 use crate::status::ApiError;
+use crate::tables::Coding;
 use crate::watch::WatchStart;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Value, json};
@@ -195,6 +197,31 @@ const JSON: &str = "application/json";
 impl Response {
     pub(crate) fn new(code: u16, body: Body) -> Self {
         Self { code, content_type: JSON, retry_after_s: None, body }
+    }
+
+    /// The same in the coding that the client asked for. What has no protobuf form (discovery's
+    /// version, tables, texts) stays as it is.
+    #[must_use]
+    pub(crate) fn coded(mut self, coding: Coding) -> Self {
+        if coding == Coding::Json {
+            return self;
+        }
+        let written = match &mut self.body {
+            Body::Document(value) => protobuf::encode(value),
+            Body::Object(value) => protobuf::encode(value),
+            Body::List { head, items } => protobuf::encode_list(head, items),
+            Body::Bytes(_) => None,
+            Body::Watch(start) => {
+                start.spec.coding = coding;
+                self.content_type = protobuf::WATCH_MEDIA;
+                None
+            }
+        };
+        if let Some(bytes) = written {
+            self.content_type = protobuf::MEDIA;
+            self.body = Body::Bytes(bytes);
+        }
+        self
     }
 
     pub(crate) fn document(document: Value) -> Self {

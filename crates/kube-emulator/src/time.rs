@@ -12,6 +12,30 @@ pub fn format_time(now_ms: u64) -> String {
     DateTimePrinter::new().precision(Some(0)).timestamp_to_string(&instant)
 }
 
+/// The text for whole seconds since 1970, of any sign.
+pub(crate) fn format_seconds(seconds: i64) -> String {
+    print(seconds, 0, 0)
+}
+
+/// The text Kubernetes uses for a `MicroTime`: six decimals, UTC.
+pub(crate) fn format_micro_time(seconds: i64, nanos: i64) -> String {
+    print(seconds, nanos, 6)
+}
+
+fn print(seconds: i64, nanos: i64, decimals: u8) -> String {
+    let nanos = i32::try_from(nanos).unwrap_or(0);
+    let instant = Timestamp::new(seconds, nanos).unwrap_or(Timestamp::UNIX_EPOCH);
+    DateTimePrinter::new().precision(Some(decimals)).timestamp_to_string(&instant)
+}
+
+/// Whole seconds since 1970, of any sign, and the nanoseconds after them.
+pub(crate) fn parse_instant(text: &str) -> Option<(i64, i64)> {
+    let nanos = text.parse::<Timestamp>().ok()?.as_nanosecond();
+    let second = 1_000_000_000;
+    let seconds = i64::try_from(nanos.div_euclid(second)).ok()?;
+    Some((seconds, i64::try_from(nanos.rem_euclid(second)).ok()?))
+}
+
 /// Reads a Kubernetes time; `None` when it is not one.
 pub fn parse_time(text: &str) -> Option<u64> {
     let instant: Timestamp = text.parse().ok()?;
@@ -56,6 +80,13 @@ mod tests {
         assert_eq!(parse_time(&text), Some(1_700_000_000_000));
         assert_eq!(parse_time("2023-11-14T22:13:20.500000Z"), Some(1_700_000_000_500));
         assert_eq!(parse_time("yesterday"), None);
+        assert_eq!(format_micro_time(1_700_000_000, 123_456_789), "2023-11-14T22:13:20.123456Z");
+        assert_eq!(
+            parse_instant("2023-11-14T22:13:20.123456Z"),
+            Some((1_700_000_000, 123_456_000))
+        );
+        assert_eq!(parse_instant(&format_seconds(-5)), Some((-5, 0)));
+        assert_eq!(parse_instant("1969-12-31T23:59:59.5Z"), Some((-1, 500_000_000)));
     }
 
     #[test]

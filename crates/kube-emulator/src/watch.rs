@@ -1,9 +1,10 @@
 //! Watches as values: a place in the history, and what happened since.
 
 use crate::kinds::Kind;
+use crate::protobuf;
 use crate::selectors::{FieldSelector, LabelSelector};
 use crate::status::ApiError;
-use crate::tables::{self, Form, TableHead};
+use crate::tables::{self, Coding, Form, TableHead};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -84,6 +85,8 @@ pub struct WatchSpec {
     /// Seconds after which the watch ends.
     pub timeout_s: u64,
     pub(crate) form: Form,
+    /// How its events are written.
+    pub(crate) coding: Coding,
 }
 
 impl WatchSpec {
@@ -98,6 +101,7 @@ impl WatchSpec {
             bookmarks: Bookmarks::Unwanted,
             timeout_s: DEFAULT_TIMEOUT_S,
             form: Form::Plain,
+            coding: Coding::Json,
         }
     }
 
@@ -117,6 +121,26 @@ impl WatchSpec {
             _ => tables::show(self.form, self.kind, &event.object, now_ms, head),
         };
         json!({"type": event.event.word(), "object": object})
+    }
+
+    /// The event as it goes over the wire: a line of JSON, or a frame.
+    pub fn write(&self, event: &WatchEvent, now_ms: u64, head: TableHead, out: &mut Vec<u8>) {
+        let shown = self.render(event, now_ms, head);
+        match self.coding {
+            Coding::Protobuf => out.extend(protobuf::watch_frame(&shown)),
+            Coding::Json => {
+                serde_json::to_writer(&mut *out, &shown).expect("JSON values always serialise");
+                out.push(b'\n');
+            }
+        }
+    }
+
+    /// The content type of its stream.
+    pub fn content_type(&self) -> &'static str {
+        match self.coding {
+            Coding::Protobuf => protobuf::WATCH_MEDIA,
+            Coding::Json => "application/json",
+        }
     }
 
     /// A bookmark at a revision.

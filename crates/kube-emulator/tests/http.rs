@@ -111,12 +111,18 @@ async fn objects_go_both_ways() {
 async fn media_types_are_negotiated() {
     let server = Server::start().await;
     let protobuf = "application/vnd.kubernetes.protobuf";
-    let response = server.send("GET", MAPS, &[("accept", protobuf)], "").await;
+    let response = server.send("GET", MAPS, &[("accept", "application/cbor")], "").await;
     assert_eq!(response.status(), 406);
-    let both = format!("{protobuf}, application/json");
-    let response = server.send("GET", MAPS, &[("accept", &both)], "").await;
-    assert_eq!(response.headers()["content-type"], "application/json");
+    for (accept, want) in [
+        (format!("{protobuf}, application/json"), protobuf),
+        (format!("application/json, {protobuf}"), "application/json"),
+    ] {
+        let response = server.send("GET", MAPS, &[("accept", &accept)], "").await;
+        assert_eq!(response.headers()["content-type"], want);
+    }
     let response = server.send("POST", MAPS, &[("content-type", protobuf)], "k8s").await;
+    assert_eq!(response.status(), 400);
+    let response = server.send("POST", MAPS, &[("content-type", "application/cbor")], "x").await;
     assert_eq!(response.status(), 415);
     let yaml = "metadata:\n  name: from-yaml\n";
     let response = server.send("POST", MAPS, &[("content-type", "application/yaml")], yaml).await;

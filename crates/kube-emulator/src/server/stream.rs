@@ -1,4 +1,4 @@
-//! A watch as a stream of lines.
+//! A watch as a stream of lines, or of frames.
 
 use super::{Reply, Shared, now_ms};
 use crate::tables::TableHead;
@@ -37,6 +37,7 @@ enum Wake {
 
 pub(super) fn reply(start: WatchStart, store: Shared, ended: watch::Receiver<()>) -> Reply {
     let now = Instant::now();
+    let content_type = start.spec.content_type();
     let state = Stream {
         deadline: now + Duration::from_secs(start.spec.timeout_s),
         next_bookmark: now + BOOKMARK_INTERVAL,
@@ -54,7 +55,7 @@ pub(super) fn reply(start: WatchStart, store: Shared, ended: watch::Receiver<()>
         Some((Ok::<_, Infallible>(Frame::data(lines)), state))
     });
     hyper::Response::builder()
-        .header(http::header::CONTENT_TYPE, "application/json")
+        .header(http::header::CONTENT_TYPE, content_type)
         .header(http::header::CACHE_CONTROL, "no-cache, private")
         .body(BodyExt::boxed(StreamBody::new(lines)))
         .expect("constant headers are valid")
@@ -130,10 +131,8 @@ impl Stream {
         let now = now_ms();
         let mut lines = Vec::new();
         for event in std::mem::take(&mut self.pending) {
-            let shown = self.spec.render(&event, now, self.head);
+            self.spec.write(&event, now, self.head, &mut lines);
             self.head = TableHead::Left;
-            serde_json::to_writer(&mut lines, &shown).expect("JSON values always serialise");
-            lines.push(b'\n');
         }
         Bytes::from(lines)
     }

@@ -19,7 +19,7 @@ use crate::route::{self, Route, Target};
 use crate::service::Numbers;
 use crate::slices::Filling;
 use crate::status::ApiError;
-use crate::tables::Form;
+use crate::tables::{Coding, Form};
 use crate::time::format_time;
 use crate::uid::UidSource;
 use ipnet::IpNet;
@@ -191,13 +191,15 @@ impl Store {
         if request.path == "/_/calls" {
             return self.calls_page(request).unwrap_or_else(refused);
         }
-        let response = self.answer(request, now).unwrap_or_else(refused);
+        let asked = Form::from_accept(&request.accept);
+        let coding = asked.as_ref().map_or(Coding::Json, |(_, coding)| *coding);
+        let answer = asked.and_then(|(form, _)| self.answer(request, form, now));
+        let response = answer.unwrap_or_else(refused);
         self.note(request, response.code, now);
-        response
+        response.coded(coding)
     }
 
-    fn answer(&mut self, request: &Request, now: u64) -> Result<Response, ApiError> {
-        let form = Form::from_accept(&request.accept)?;
+    fn answer(&mut self, request: &Request, form: Form, now: u64) -> Result<Response, ApiError> {
         let target = match route::parse(&request.path)? {
             Route::Objects(target) => target,
             other => return discovery::answer(&other, request),
@@ -354,16 +356,15 @@ pub(crate) fn body_of(request: &Request) -> Result<Value, ApiError> {
         "application/yaml" | "application/apply-patch+yaml" => {
             serde_json::from_slice(&request.body).or_else(|_| yaml())
         }
-        "application/vnd.kubernetes.protobuf" => {
-            crate::protobuf::decode(&request.body).ok_or_else(String::new)
-        }
+        crate::protobuf::MEDIA => crate::protobuf::decode(&request.body),
         _ => Err(String::new()),
     };
     read.map_err(|why| match why.is_empty() {
         true => {
             let message = format!(
                 "the body of the request was in an unknown format - accepted media types \
-                 include: application/json, application/yaml (it was {media:?})"
+                 include: application/json, application/yaml, {} (it was {media:?})",
+                crate::protobuf::MEDIA
             );
             ApiError::new(415, "UnsupportedMediaType", message)
         }

@@ -8,7 +8,7 @@ use crate::request::{Body, Request, Response};
 use crate::route::Target;
 use crate::selectors::{FieldSelector, LabelSelector};
 use crate::status::ApiError;
-use crate::tables::{self, Form};
+use crate::tables::{self, Coding, Form};
 use crate::watch::{
     Bookmarks, Continuation, DEFAULT_TIMEOUT_S, EventType, WatchEvent, WatchSpec, WatchStart,
 };
@@ -229,7 +229,17 @@ fn watch_spec(target: &Target, request: &Request, form: Form) -> Result<WatchSpe
     };
     let namespace = target.namespace.clone();
     let kind = target.kind;
-    Ok(WatchSpec { kind, namespace, name, labels, fields, bookmarks, timeout_s, form })
+    Ok(WatchSpec {
+        kind,
+        namespace,
+        name,
+        labels,
+        fields,
+        bookmarks,
+        timeout_s,
+        form,
+        coding: Coding::Json,
+    })
 }
 
 fn revision_param(request: &Request) -> Result<Option<u64>, ApiError> {

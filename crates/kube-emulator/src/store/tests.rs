@@ -316,10 +316,10 @@ fn bodies_may_be_yaml_and_must_be_known() {
         b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: yam}\ndata: {a: b}\n".to_vec();
     assert_eq!(ok(&mut store, &request)["data"], json!({"a": "b"}));
     request.content_type = "application/vnd.kubernetes.protobuf".to_string();
-    refused(&mut store, &request, 415, "UnsupportedMediaType");
+    refused(&mut store, &request, 400, "BadRequest");
     request.content_type = "application/json".to_string();
     refused(&mut store, &request, 400, "BadRequest");
-    let only = Request::get(MAPS).accepting("application/vnd.kubernetes.protobuf");
+    let only = Request::get(MAPS).accepting("application/cbor");
     refused(&mut store, &only, 406, "NotAcceptable");
     let odd = Request::patch(&format!("{MAPS}/yam"), "application/json", &json!({}));
     refused(&mut store, &odd, 415, "UnsupportedMediaType");

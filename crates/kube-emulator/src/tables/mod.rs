@@ -4,6 +4,7 @@ mod columns;
 
 use crate::json::at;
 use crate::kinds::Kind;
+use crate::protobuf::MEDIA;
 use crate::status::ApiError;
 use columns::{Column, columns, row};
 use serde_json::{Value, json};
@@ -20,6 +21,16 @@ pub(crate) enum Form {
     Metadata,
 }
 
+/// How a response is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Coding {
+    /// As JSON.
+    #[default]
+    Json,
+    /// As protobuf, where what is answered has that form.
+    Protobuf,
+}
+
 /// Whether a table says what its columns are; in a watch only the first one does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableHead {
@@ -30,35 +41,40 @@ pub enum TableHead {
 }
 
 impl Form {
-    /// Reads an `Accept` header: the first media type this API can answer with.
-    pub(crate) fn from_accept(accept: &str) -> Result<Self, ApiError> {
+    /// Reads an `Accept` header: the first media type this API can answer with. A table has no
+    /// protobuf form.
+    pub(crate) fn from_accept(accept: &str) -> Result<(Self, Coding), ApiError> {
         if accept.trim().is_empty() {
-            return Ok(Self::Plain);
+            return Ok((Self::Plain, Coding::Json));
         }
         for media in accept.split(',') {
             let mut parts = media.split(';').map(str::trim);
             let name = parts.next().unwrap_or("");
             let known = ["application/json", "application/*", "*/*", "text/plain", "text/*"];
             let openapi = name.starts_with("application/com.github.proto-openapi");
-            if !known.contains(&name) && !openapi {
-                continue;
-            }
+            let coding = match name {
+                MEDIA => Coding::Protobuf,
+                name if known.contains(&name) || openapi => Coding::Json,
+                _ => continue,
+            };
             let options: Vec<&str> = parts.collect();
             let option =
                 |key: &str| options.iter().find_map(|one| one.strip_prefix(key)?.strip_prefix('='));
             match (option("as"), option("g"), option("v")) {
-                (None, _, _) => return Ok(Self::Plain),
-                (Some("Table"), Some("meta.k8s.io"), Some("v1")) => return Ok(Self::Table),
+                (None, _, _) => return Ok((Self::Plain, coding)),
+                (Some("Table"), Some("meta.k8s.io"), Some("v1")) if coding == Coding::Json => {
+                    return Ok((Self::Table, coding));
+                }
                 (
                     Some("PartialObjectMetadata" | "PartialObjectMetadataList"),
                     Some("meta.k8s.io"),
                     Some("v1"),
-                ) => return Ok(Self::Metadata),
+                ) => return Ok((Self::Metadata, coding)),
                 _ => {}
             }
         }
         let message = format!(
-            "only the following media types are accepted: application/json \
+            "only the following media types are accepted: application/json, {MEDIA} \
              (the request accepts {accept:?})"
         );
         Err(ApiError::new(406, "NotAcceptable", message))

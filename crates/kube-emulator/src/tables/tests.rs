@@ -45,10 +45,14 @@ fn every_kind_has_as_many_cells_as_columns() {
 
 #[test]
 fn accept_headers_choose_the_form() {
-    for (accept, want) in [
+    let json = [
         ("", Form::Plain),
         ("*/*", Form::Plain),
-        ("application/vnd.kubernetes.protobuf, application/json", Form::Plain),
+        ("application/json, application/vnd.kubernetes.protobuf", Form::Plain),
+        (
+            "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json",
+            Form::Plain,
+        ),
         ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Form::Table),
         ("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", Form::Plain),
         ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", Form::Metadata),
@@ -56,9 +60,21 @@ fn accept_headers_choose_the_form() {
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json",
             Form::Plain,
         ),
-    ] {
-        assert_eq!(Form::from_accept(accept).unwrap(), want, "{accept}");
+    ];
+    let protobuf = [
+        ("application/vnd.kubernetes.protobuf, application/json", Form::Plain),
+        ("application/vnd.kubernetes.protobuf,*/*", Form::Plain),
+        (
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            Form::Metadata,
+        ),
+    ];
+    let json = json.map(|(accept, form)| (accept, form, Coding::Json));
+    let protobuf = protobuf.map(|(accept, form)| (accept, form, Coding::Protobuf));
+    for (accept, form, coding) in json.into_iter().chain(protobuf) {
+        assert_eq!(Form::from_accept(accept).unwrap(), (form, coding), "{accept}");
     }
-    let error = Form::from_accept("application/vnd.kubernetes.protobuf").unwrap_err();
+    let only = "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io";
+    let error = Form::from_accept(only).unwrap_err();
     assert_eq!(error.code(), 406);
 }
