@@ -68,14 +68,38 @@ fn http(status: &u16) -> String {
     if *status == 0 { String::new() } else { format!(" (HTTP {status})") }
 }
 
+/// Codes of conflicts that pass by themselves: the same request succeeds once the other operation has
+/// ended. They come with 409, 429 or 400, or as the result of an operation. Every other 409 is a
+/// refusal. Lower case; each with where it is documented or was seen.
+const PASSING: [&str; 8] = [
+    // Microsoft.Network: one operation at a time on a resource and those it refers to.
+    "anotheroperationinprogress",
+    // Microsoft.Network, as the result of an operation that a later PUT took the place of: retried by
+    // cloud-provider-azure.
+    "canceledandsupersededduetoanotheroperation",
+    // Azure Resource Manager: "interrupted by a conflicting concurrent write on the same entity.
+    // Please retry later." (pulumi-azure-native, pull request 4765).
+    "conflictingconcurrentwritenotallowed",
+    // Microsoft.Compute, where a later operation took the place of this one: cloud-provider-azure.
+    "operationpreempted",
+    // Microsoft.Network: a resource that is referred to "is not in Succeeded state"
+    // (hashicorp/terraform 13934; cloud-provider-azure).
+    "referencedresourcenotprovisioned",
+    // Azure Resource Manager: "the resource entity provisioning state is not terminal. Please wait
+    // … and then retry the request." (azure-rest-api-specs, issue 7984).
+    "requestconflict",
+    // Microsoft.Network: "A retryable error occurred." (hashicorp/terraform 13934).
+    "retryableerror",
+    "retryableerrorduetoanotheroperation",
+];
+
+/// A code that says nothing but "conflict": Compute's "another operation on this or dependent
+/// resource is in progress" comes with it, and azure-service-operator retries it (pull request
+/// 4671). Beside a code that says more, that one decides.
+const CONFLICT: &str = "conflict";
+
 /// Codes with a meaning of their own, whatever the status: lower case.
-const BY_CODE: [(&str, ErrorKind); 25] = [
-    ("anotheroperationinprogress", ErrorKind::Busy),
-    ("canceledandsupersededduetoanotheroperation", ErrorKind::Busy),
-    ("operationpreempted", ErrorKind::Busy),
-    ("referencedresourcenotprovisioned", ErrorKind::Busy),
-    ("retryableerror", ErrorKind::Busy),
-    ("retryableerrorduetoanotheroperation", ErrorKind::Busy),
+const BY_CODE: [(&str, ErrorKind); 19] = [
     ("scopelocked", ErrorKind::Locked),
     ("subscriptionrequeststhrottled", ErrorKind::Throttled),
     ("toomanyrequests", ErrorKind::Throttled),
@@ -98,13 +122,12 @@ const BY_CODE: [(&str, ErrorKind); 25] = [
 ];
 
 /// What a code means that comes without a status of its own, in an operation's result.
-const IN_RESULT: [(&str, ErrorKind); 9] = [
+const IN_RESULT: [(&str, ErrorKind); 8] = [
     ("resourcenotfound", ErrorKind::Missing),
     ("resourcegroupnotfound", ErrorKind::Missing),
     ("notfound", ErrorKind::Missing),
     ("authorizationfailed", ErrorKind::Forbidden),
     ("linkedauthorizationfailed", ErrorKind::Forbidden),
-    ("conflict", ErrorKind::Busy),
     ("canceled", ErrorKind::Busy),
     ("operationcanceled", ErrorKind::Busy),
     ("gatewaytimeout", ErrorKind::Transient),
@@ -114,10 +137,10 @@ impl ArmError {
     /// Of an answer that is not what was asked for.
     #[must_use]
     pub fn of_reply(reply: &Reply) -> Self {
-        let found = Found::in_body(reply.body.as_ref());
+        let found = Found::in_reply(reply);
         let code = found.code.unwrap_or_else(|| format!("Http{}", reply.status));
         let kind = kind_of_status(reply.status, &found.codes);
-        let hinted = || (reply.status == 429).then(|| hinted_wait_ms(&found.message)).flatten();
+        let hinted = || (reply.status == 429).then_some(found.wait_ms).flatten();
         Self {
             kind,
             status: reply.status,
@@ -130,13 +153,14 @@ impl ArmError {
     /// Of an operation's result, which comes with HTTP 200: only the code says what it means.
     #[must_use]
     pub fn of_operation(reply: &Reply) -> Self {
-        let found = Found::in_body(reply.body.as_ref());
+        let found = Found::in_reply(reply);
         let status = reply.body.as_ref().and_then(|b| b.get("status")).and_then(Value::as_str);
         let code = found.code.or_else(|| status.map(str::to_owned));
         let code = code.unwrap_or_else(|| "OperationFailed".to_owned());
         let mut codes = found.codes;
         codes.push(code.to_lowercase());
         let kind = kind_by_code(&codes)
+            .or_else(|| is_plain_conflict(&codes).then_some(ErrorKind::Busy))
             .or_else(|| codes.iter().find_map(|c| listed(&IN_RESULT, c)))
             .unwrap_or(ErrorKind::Refused);
         Self {
@@ -194,10 +218,14 @@ fn listed(table: &[(&str, ErrorKind)], code: &str) -> Option<ErrorKind> {
 }
 
 fn kind_by_code(codes: &[String]) -> Option<ErrorKind> {
-    codes.iter().find_map(|c| listed(&BY_CODE, c)).or_else(|| {
-        let retryable = codes.iter().any(|c| c.starts_with("retryableerror"));
-        retryable.then_some(ErrorKind::Busy)
+    codes.iter().find_map(|code| {
+        let passing = PASSING.contains(&code.as_str()) || code.starts_with("retryableerror");
+        if passing { Some(ErrorKind::Busy) } else { listed(&BY_CODE, code) }
     })
+}
+
+fn is_plain_conflict(codes: &[String]) -> bool {
+    !codes.is_empty() && codes.iter().all(|code| code == CONFLICT)
 }
 
 /// The status decides, but where it is too coarse the code does.
@@ -219,11 +247,10 @@ fn kind_of_status(status: u16, codes: &[String]) -> ErrorKind {
     }
 }
 
-/// A conflict passes, unless its code says that something is used or used up.
+/// A conflict that no code calls passing is a refusal: `InvalidResourceLocation`, a quota, something
+/// in use. So is one without a code.
 fn conflict(codes: &[String]) -> ErrorKind {
-    let lasting = ["inuse", "cannotbe", "quota", "limit", "alreadyexists", "notsupported"];
-    let lasts = codes.iter().any(|c| lasting.iter().any(|l| c.contains(l)));
-    if lasts { ErrorKind::Refused } else { ErrorKind::Busy }
+    if is_plain_conflict(codes) { ErrorKind::Busy } else { ErrorKind::Refused }
 }
 
 /// How deep errors are looked for inside errors; ARM nests two or three levels.
@@ -237,14 +264,21 @@ struct Found {
     message: String,
     /// All codes, outermost first, lower case.
     codes: Vec<String>,
+    /// The longest wait that a message asks for.
+    wait_ms: Option<u64>,
 }
 
 impl Found {
-    fn in_body(body: Option<&Value>) -> Self {
+    /// The body says more than the header, which counts where the body has no code.
+    fn in_reply(reply: &Reply) -> Self {
         let mut found = Self::default();
-        if let Some(body) = body {
+        if let Some(body) = &reply.body {
             let error = ["error", "Error"].iter().find_map(|key| body.get(*key));
             found.gather(error.filter(|e| !e.is_null()).unwrap_or(body), DEPTH);
+        }
+        if let (None, Some(code)) = (&found.code, &reply.error_code) {
+            found.code = Some(code.clone());
+            found.codes.push(code.to_lowercase());
         }
         found
     }
@@ -264,6 +298,7 @@ impl Found {
             if self.message.is_empty() {
                 self.message = message.to_owned();
             }
+            self.wait_ms = self.wait_ms.max(hinted_wait_ms(message));
             self.gather_text(message, depth);
         }
         for inner in field(["details", "Details"]).and_then(Value::as_array).into_iter().flatten() {
@@ -288,14 +323,23 @@ impl Found {
     }
 }
 
-/// Whether a body that came with a success says that it is none.
-pub(crate) fn has_error_code(body: &Value) -> bool {
-    let code = body.get("error").and_then(|e| e.get("code"));
-    code.and_then(Value::as_str).is_some_and(|c| !c.is_empty())
+/// Whether an answer that came with a success says that it is none: in a header, as an error, or, as
+/// a Service Gateway's actions do, by a code alone. No resource has a `code` beside its `id`.
+pub(crate) fn says_error(reply: &Reply) -> bool {
+    let in_body = |body: &Value| {
+        let alone = body.get("id").is_none() && body.get("properties").is_none();
+        let error =
+            ["error", "Error"].iter().find_map(|key| body.get(*key)).filter(|e| !e.is_null());
+        let place = if alone { error.or(Some(body)) } else { error };
+        let code = place.and_then(|at| at.get("code").or_else(|| at.get("Code")));
+        code.and_then(Value::as_str).is_some_and(|code| !code.is_empty())
+    };
+    reply.error_code.is_some() || reply.body.as_ref().is_some_and(in_body)
 }
 
-/// The network provider tells the wait of some throttled calls only in its message: "can be
-/// retried in 17 seconds", "try again after 17 seconds".
+/// The network provider tells the wait of some throttled calls only in a message, its own or that of
+/// a detail: "can be retried in 17 seconds", "try again after 17 seconds" (cloud-provider-azure, issue
+/// 792; gardener's Azure extension, issue 384). Nothing else is read from prose.
 fn hinted_wait_ms(message: &str) -> Option<u64> {
     let message = message.to_lowercase();
     ["retried in ", "after "].iter().find_map(|before| {

@@ -5,7 +5,7 @@
 //! fails it, until [`MAX_FAULTS`] in a row make the outcome unknown.
 
 use crate::body::read_provisioning;
-use crate::error::{ArmError, ErrorKind, has_error_code};
+use crate::error::{ArmError, ErrorKind, says_error};
 use crate::exchange::{Answer, Method, Reply, Request, Target};
 use crate::page::target;
 use model::azure::Provisioning;
@@ -141,7 +141,7 @@ impl Operation {
         if !(200..300).contains(&reply.status) {
             return Step::Failed(ArmError::of_reply(reply));
         }
-        if reply.body.as_ref().is_some_and(has_error_code) {
+        if says_error(reply) {
             return Step::Failed(ArmError::of_operation(reply));
         }
         match method {
@@ -193,7 +193,7 @@ impl Operation {
         match body.and_then(operation_status) {
             Some(Status::Succeeded) => self.succeeded(None),
             Some(Status::Failed) => Step::Failed(ArmError::of_operation(reply)),
-            None if body.is_some_and(has_error_code) => Step::Failed(ArmError::of_operation(reply)),
+            None if says_error(reply) => Step::Failed(ArmError::of_operation(reply)),
             None if reply.status == 204 => self.succeeded(None),
             Some(Status::Running) | None => self.again(reply),
         }
@@ -211,7 +211,7 @@ impl Operation {
         match body.and_then(operation_status) {
             Some(Status::Failed) => Step::Failed(ArmError::of_operation(reply)),
             Some(Status::Running) => self.again(reply),
-            None if body.is_some_and(has_error_code) => Step::Failed(ArmError::of_operation(reply)),
+            None if says_error(reply) => Step::Failed(ArmError::of_operation(reply)),
             Some(Status::Succeeded) => self.succeeded(None),
             None => self.succeeded(reply.body.clone()),
         }

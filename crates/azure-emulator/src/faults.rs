@@ -57,6 +57,16 @@ pub enum FaultKind {
         /// `error.code`.
         code: String,
     },
+    /// The same with `{"code": …}` alone for a body.
+    GatewayCodeIn200 {
+        /// `code`.
+        code: String,
+    },
+    /// The same with an empty object for a body and the header `x-ms-error-code`.
+    GatewayHeaderIn200 {
+        /// The header's value.
+        code: String,
+    },
     /// A Service Gateway action answers 202; its operation succeeds.
     GatewayAccepted,
     /// A Service Gateway action answers 202; its poll is 200 with status Failed, nothing changed.
@@ -163,6 +173,8 @@ impl Fault {
                 !matches!(request.method.as_str(), "GET" | "HEAD" | "POST")
             }
             FaultKind::GatewayErrorIn200 { .. }
+            | FaultKind::GatewayCodeIn200 { .. }
+            | FaultKind::GatewayHeaderIn200 { .. }
             | FaultKind::GatewayAccepted
             | FaultKind::GatewayAcceptedThenFails { .. } => request.method == "POST",
             FaultKind::StaleList { .. } => request.method == "GET" && collection,
@@ -196,6 +208,10 @@ fn kind_of(rule: &Value) -> Result<FaultKind, String> {
         "hang" => FaultKind::Hang,
         "gateway_error_in_200" => {
             FaultKind::GatewayErrorIn200 { code: code("InternalServerError") }
+        }
+        "gateway_code_in_200" => FaultKind::GatewayCodeIn200 { code: code("InternalServerError") },
+        "gateway_header_in_200" => {
+            FaultKind::GatewayHeaderIn200 { code: code("InternalServerError") }
         }
         "gateway_accepted" => FaultKind::GatewayAccepted,
         "gateway_accepted_then_fails" => {

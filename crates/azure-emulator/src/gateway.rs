@@ -252,6 +252,14 @@ impl Azure {
                 let error = json!({"error": {"code": code, "message": "Refused on order."}});
                 return Ok(Answer::new(200, Some(error)));
             }
+            Some(FaultKind::GatewayCodeIn200 { code }) => {
+                let error = json!({"code": code, "message": "Refused on order."});
+                return Ok(Answer::new(200, Some(error)));
+            }
+            Some(FaultKind::GatewayHeaderIn200 { code }) => {
+                let header = ("x-ms-error-code".to_owned(), code);
+                return Ok(Answer::new(200, Some(json!({}))).with_headers(vec![header]));
+            }
             Some(FaultKind::GatewayAcceptedThenFails { .. }) => {
                 let headers = self.start(owner, Change::Action, None);
                 return Ok(Answer::new(202, None).with_headers(headers));

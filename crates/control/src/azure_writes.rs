@@ -211,7 +211,8 @@ impl Controller {
 
     fn back_off(&mut self, id: &ResourceId, error: &ArmError, now_ms: u64) {
         let Some(lane) = self.lanes.get_mut(id) else { return };
-        lane.failures += 1;
+        let least = if error.kind == ErrorKind::Locked { backoff::BEFORE_LOCK } else { 0 };
+        lane.failures = lane.failures.max(least) + 1;
         let wait = backoff::after(lane.failures, error.retry_after_ms);
         lane.wait_until_ms = Some(now_ms + wait);
         lane.reason = Some(Arc::from(format!("{}: {}", error.code, error.message)));

@@ -5,6 +5,9 @@ const FIRST_MS: u64 = 1_000;
 /// The longest wait: a minute, so that what was mended is noticed soon.
 const LONGEST_MS: u64 = 60_000;
 
+/// A lock is taken off by people: its waits begin where those of so many failures end, at 8 s.
+pub const BEFORE_LOCK: u32 = 3;
+
 /// The wait after this many failures in a row: 1, 2, 4 … 60 seconds, or longer if Azure asks.
 #[must_use]
 pub fn after(failures: u32, asked_ms: Option<u64>) -> u64 {

@@ -57,18 +57,19 @@ pub enum CloudError {
 }
 
 impl Endpoints {
-    /// Those of a built-in cloud; an Azure Stack has none.
+    /// Those of a built-in cloud; an Azure Stack has none. The audiences are those of Azure's own
+    /// clients (azure-mgmt-core 1.6.0, `get_arm_endpoints`).
     #[must_use]
     pub fn builtin(cloud: Cloud) -> Option<Self> {
         let (endpoint, audience, authority) = match cloud {
             Cloud::Public => (
                 "https://management.azure.com",
-                "https://management.core.windows.net/",
+                "https://management.azure.com",
                 "https://login.microsoftonline.com",
             ),
             Cloud::China => (
                 "https://management.chinacloudapi.cn",
-                "https://management.core.chinacloudapi.cn",
+                "https://management.chinacloudapi.cn",
                 "https://login.chinacloudapi.cn",
             ),
             Cloud::UsGovernment => (
@@ -261,6 +262,19 @@ mod tests {
         assert_eq!(found.name, "AzureCloud");
         let error = Endpoints::from_entries(&entries, "AzureChinaCloud", &asked()).unwrap_err();
         assert!(error.contains("AzureCloud, Local"), "{error}");
+    }
+
+    #[test]
+    fn audiences_are_those_of_azures_own_clients() {
+        let audience = |cloud| Endpoints::builtin(cloud).map(|endpoints| endpoints.audience);
+        for (cloud, want) in [
+            (Cloud::Public, Some("https://management.azure.com")),
+            (Cloud::China, Some("https://management.chinacloudapi.cn")),
+            (Cloud::UsGovernment, Some("https://management.core.usgovcloudapi.net")),
+            (Cloud::Stack, None),
+        ] {
+            assert_eq!(audience(cloud).as_deref(), want, "{cloud:?}");
+        }
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub fn azure_answer(answer: AzureAnswer) -> (Answer, u64) {
         retry_after_ms: header("retry-after")
             .and_then(|s| s.parse::<u64>().ok())
             .map(|s| s * 1_000),
+        error_code: header("x-ms-error-code"),
         remaining,
         body,
         page,

@@ -225,6 +225,31 @@ fn a_refused_public_ip_holds_nobody_else_up() {
 }
 
 #[test]
+fn a_conflict_that_does_not_pass_is_told_and_backed_off() {
+    for (code, warns) in [("InvalidResourceLocation", true), ("ScopeLocked", false)] {
+        let mut lab = laboratory(&json!({}));
+        lab.settle(DAY_MS);
+        create(&mut lab, service(0));
+        let refused = refusal(409, code, None);
+        lab.azure.add_fault(fault(refused, "PUT", "loadBalancers/").always());
+        lab.azure.clear_calls();
+        lab.pass(7_000);
+        let calls = lab.azure.calls();
+        let puts = calls.iter().filter(|c| c.is_write() && c.path.contains("loadBalancers/"));
+        let puts = puts.count();
+        assert_eq!(puts, 1, "{code}: PUTs in 7 s");
+        let events = lab.kubernetes.list("events", None);
+        let told = events.iter().any(|e| {
+            e["type"] == "Warning" && e["message"].as_str().is_some_and(|m| m.contains(code))
+        });
+        assert!(told || !warns, "{code}: no Warning");
+        lab.azure.clear_faults();
+        assert!(lab.settle(DAY_MS), "{code}");
+        assert_eq!(addressed(&lab), (1, 0), "{code}: it recovers by itself");
+    }
+}
+
+#[test]
 fn an_owner_who_edits_what_azure_refused_does_not_wait_for_the_next_try() {
     let mut lab = laboratory(&json!({}));
     create(&mut lab, service(0));

@@ -23,6 +23,13 @@ fn status_and_code_decide() {
         (409, "OperationPreempted", ErrorKind::Busy),
         (409, "PublicIPAddressInUse", ErrorKind::Refused),
         (409, "QuotaExceeded", ErrorKind::Refused),
+        (409, "InvalidResourceLocation", ErrorKind::Refused),
+        (409, "ResourceGroupBeingDeleted", ErrorKind::Refused),
+        (409, "OperationNotAllowed", ErrorKind::Refused),
+        (409, "SomethingNew", ErrorKind::Refused),
+        (409, "ReferencedResourceNotProvisioned", ErrorKind::Busy),
+        (409, "ConflictingConcurrentWriteNotAllowed", ErrorKind::Busy),
+        (409, "RequestConflict", ErrorKind::Busy),
         (400, "CanceledAndSupersededDueToAnotherOperation", ErrorKind::Busy),
         (400, "ReferencedResourceNotProvisioned", ErrorKind::Busy),
         (400, "PublicIPAddressCannotBeDeleted", ErrorKind::Refused),
@@ -39,6 +46,28 @@ fn status_and_code_decide() {
     for (status, code, kind) in table {
         assert_eq!(coded(status, code).kind, kind, "{status} {code}");
     }
+}
+
+#[test]
+fn a_conflict_passes_only_if_its_code_says_so() {
+    let kind = |body: Value| ArmError::of_reply(&reply(409, body)).kind;
+    assert_eq!(kind(json!(null)), ErrorKind::Refused, "no code");
+    let inner = |code: &str| json!({"error": {"code": "Conflict", "details": [{"code": code}]}});
+    assert_eq!(kind(inner("Conflict")), ErrorKind::Busy);
+    assert_eq!(kind(inner("AnotherOperationInProgress")), ErrorKind::Busy);
+    assert_eq!(kind(inner("InvalidResourceLocation")), ErrorKind::Refused);
+}
+
+#[test]
+fn a_code_in_the_header_counts_where_the_body_has_none() {
+    let mut bare = reply(409, json!(null));
+    bare.error_code = Some("AnotherOperationInProgress".to_owned());
+    let error = ArmError::of_reply(&bare);
+    let code = "AnotherOperationInProgress";
+    assert_eq!((error.kind, error.code.as_str()), (ErrorKind::Busy, code));
+    let mut both = reply(409, json!({"error": {"code": "ScopeLocked", "message": "m"}}));
+    both.error_code = Some("Conflict".to_owned());
+    assert_eq!(ArmError::of_reply(&both).kind, ErrorKind::Locked);
 }
 
 #[test]
@@ -85,6 +114,10 @@ fn a_wait_hidden_in_words_counts_only_without_a_header() {
     assert_eq!(wait(429, said("Please try again after 3 seconds")), Some(3_000));
     assert_eq!(wait(429, said("try after a while, or after 5 moons")), None);
     assert_eq!(wait(400, said("retried in 17 seconds")), None);
+    let detail = json!({"error": {"code": "TooManyRequests", "message": "Throttled.", "details": [
+        {"code": "TooManyRequests", "message": "It can be retried in 11 seconds."},
+        {"code": "TooManyRequests", "message": "It can be retried in 4 seconds."}]}});
+    assert_eq!(wait(429, detail), Some(11_000), "the longest");
     let mut both = reply(429, said("retried in 17 seconds"));
     both.retry_after_ms = Some(2_000);
     assert_eq!(ArmError::of_reply(&both).retry_after_ms, Some(2_000));

@@ -290,3 +290,24 @@ fn waits_until_lost(operation: &mut Operation, answer: &Answer) -> u64 {
         }
     }
 }
+
+#[test]
+fn a_success_that_names_an_error_is_a_failure() {
+    let failed = |method: Method, reply: Reply| match Operation::start(&request(method))
+        .advance(&Answer::Reply(Box::new(reply)))
+    {
+        Step::Failed(error) => error.code,
+        step => format!("{step:?}"),
+    };
+    let nested = reply(200, json!({"error": {"code": "Nested", "message": "m"}}));
+    assert_eq!(failed(Method::Post, nested), "Nested");
+    let plain = reply(200, json!({"code": "Plain", "message": "m"}));
+    assert_eq!(failed(Method::Post, plain), "Plain");
+    for body in [json!(null), json!({})] {
+        let header = Reply { error_code: Some("Header".to_owned()), ..reply(200, body) };
+        assert_eq!(failed(Method::Post, header), "Header");
+    }
+    let resource = reply(200, json!({"id": "/r", "code": "no error", "properties": {}}));
+    let step = Operation::start(&request(Method::Get)).advance(&Answer::Reply(Box::new(resource)));
+    assert!(matches!(step, Step::Done { .. }), "{step:?}");
+}

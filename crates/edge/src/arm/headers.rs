@@ -30,6 +30,7 @@ pub fn reply(web: WebReply, method: Method, now: SystemTime) -> Reply {
         async_operation: text(headers, "azure-asyncoperation"),
         location: text(headers, "location"),
         retry_after_ms: retry_after_ms(headers, now),
+        error_code: text(headers, "x-ms-error-code"),
         remaining: remaining(headers),
         body,
         page,

@@ -70,6 +70,7 @@ async fn a_write_carries_its_headers_and_the_answer_its_own() {
             ("Location", "http://127.0.0.1/loc".to_string()),
             ("Retry-After", "3".to_string()),
             ("x-ms-ratelimit-remaining-subscription-writes", "99".to_string()),
+            ("x-ms-error-code", "Odd".to_string()),
         ];
         Act::Reply(201, headers, r#"{"name":"x"}"#.into())
     })
@@ -81,6 +82,7 @@ async fn a_write_carries_its_headers_and_the_answer_its_own() {
         async_operation: Some("http://127.0.0.1/op".into()),
         location: Some("http://127.0.0.1/loc".into()),
         retry_after_ms: Some(3000),
+        error_code: Some("Odd".into()),
         remaining: vec![("x-ms-ratelimit-remaining-subscription-writes".into(), 99)],
         body: Some(json!({"name": "x"})),
         page: None,

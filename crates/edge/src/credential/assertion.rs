@@ -6,14 +6,25 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::digest;
 use ring::rand::SystemRandom;
-use ring::signature::RSA_PKCS1_SHA256;
+use ring::signature::{RSA_PKCS1_SHA256, RSA_PSS_SHA256, RsaEncoding};
 use serde_json::json;
 
 /// How long a proof holds.
 const LIFE_S: u64 = 600;
 
-/// A client assertion (RFC 7523), signed RS256. Both thumbprints are given: Entra looks for the
-/// SHA-256 one, AD FS for the SHA-1 one. The chain lets an app trust subject and issuer instead.
+/// Who reads an assertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// Microsoft Entra ID: PS256 with the certificate's SHA-256 thumbprint as `x5t#S256` (Microsoft
+    /// Entra's page on certificate credentials).
+    Entra,
+    /// AD FS, which knows certificates by their SHA-1 thumbprint only: RS256 with `x5t`, as MSAL
+    /// signs for it (microsoft-authentication-library-for-python 1.39).
+    Adfs,
+}
+
+/// A client assertion (RFC 7523) in the form that its reader takes. The chain lets an app trust
+/// subject and issuer instead.
 ///
 /// # Errors
 /// The key cannot sign.
@@ -22,14 +33,17 @@ pub fn sign(
     client_id: &str,
     token_url: &str,
     now_ms: u64,
+    reader: Reader,
 ) -> Result<String, ring::error::Unspecified> {
-    let sha1 = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, certificate.der());
-    let sha256 = digest::digest(&digest::SHA256, certificate.der());
+    let (alg, name, hash): (_, _, &digest::Algorithm) = match reader {
+        Reader::Entra => ("PS256", "x5t#S256", &digest::SHA256),
+        Reader::Adfs => ("RS256", "x5t", &digest::SHA1_FOR_LEGACY_USE_ONLY),
+    };
+    let thumbprint = URL_SAFE_NO_PAD.encode(digest::digest(hash, certificate.der()));
     let header = json!({
-        "alg": "RS256",
+        "alg": alg,
         "typ": "JWT",
-        "x5t": URL_SAFE_NO_PAD.encode(sha1),
-        "x5t#S256": URL_SAFE_NO_PAD.encode(sha256),
+        name: thumbprint,
         "x5c": certificate.chain().map(|c| STANDARD.encode(c)).collect::<Vec<_>>(),
     });
     let now = now_ms / 1000;
@@ -49,6 +63,10 @@ pub fn sign(
     );
     let key = certificate.key();
     let mut signature = vec![0; key.public().modulus_len()];
-    key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text.as_bytes(), &mut signature)?;
+    let padding: &dyn RsaEncoding = match reader {
+        Reader::Entra => &RSA_PSS_SHA256,
+        Reader::Adfs => &RSA_PKCS1_SHA256,
+    };
+    key.sign(padding, &SystemRandom::new(), text.as_bytes(), &mut signature)?;
     Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
 }

@@ -1,6 +1,6 @@
 //! Keeps a token until it had better be replaced.
 
-use super::{CredentialError, Token, TokenSource};
+use super::{CredentialError, Retry, Token, TokenSource};
 use crate::clock::Clock;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -12,6 +12,11 @@ const EARLY_MS: u64 = 5 * 60 * 1000;
 const MARGIN_MS: u64 = 30 * 1000;
 /// After a failure the same answer is given for this long, so that many callers make one request.
 const FAILURE_MS: u64 = 2 * 1000;
+/// The longest back-off, and the wait while an update of the metadata service lasts: Microsoft's
+/// guidance for managed identities backs off from 2 s to at most 60 s, and MSAL asks every 10 s for the
+/// 70 s that an update may take.
+const LONGEST_BACK_OFF_MS: u64 = 60 * 1000;
+const UPDATING_MS: u64 = 10 * 1000;
 /// While the old token is still good, a failed refresh is tried again after this long.
 const REFRESH_AGAIN_MS: u64 = 30 * 1000;
 
@@ -28,7 +33,17 @@ pub struct Cached {
 struct Known {
     token: Option<Token>,
     refresh_ms: u64,
-    failure: Option<(u64, CredentialError)>,
+    failure: Option<Failure>,
+}
+
+/// The last attempt, which gave no token.
+#[derive(Debug)]
+struct Failure {
+    error: CredentialError,
+    /// Failures in a row.
+    count: u32,
+    /// Until then it is the answer, and the source is not asked.
+    until_ms: u64,
 }
 
 impl Cached {
@@ -67,8 +82,8 @@ impl Known {
         {
             return Some(Ok(token.clone()));
         }
-        let (at_ms, error) = self.failure.as_ref()?;
-        (good.is_none() && now_ms < at_ms + FAILURE_MS).then(|| Err(error.clone()))
+        let failure = self.failure.as_ref()?;
+        (good.is_none() && now_ms < failure.until_ms).then(|| Err(failure.error.clone()))
     }
 
     fn take_in(
@@ -84,17 +99,30 @@ impl Known {
                 Ok(token)
             }
             Err(error) => {
+                let count = self.failure.as_ref().map_or(0, |failure| failure.count) + 1;
+                let wait_ms = wait_ms(error.retry, count);
+                let until_ms = now_ms + wait_ms;
+                self.failure = Some(Failure { error: error.clone(), count, until_ms });
                 let good = self.token.clone().filter(|t| now_ms + MARGIN_MS < t.expires_ms);
                 if let Some(token) = good {
                     tracing::warn!("the old access token is used on: {error}");
-                    self.refresh_ms = now_ms + REFRESH_AGAIN_MS;
+                    self.refresh_ms = now_ms + wait_ms.max(REFRESH_AGAIN_MS);
                     return Ok(token);
                 }
                 self.token = None;
-                self.failure = Some((now_ms, error.clone()));
                 Err(error)
             }
         }
+    }
+}
+
+/// How long the source is left alone after so many failures in a row.
+fn wait_ms(retry: Retry, count: u32) -> u64 {
+    let doubled = FAILURE_MS << count.saturating_sub(1).min(5);
+    match retry {
+        Retry::Shortly => FAILURE_MS,
+        Retry::BackOff => doubled.min(LONGEST_BACK_OFF_MS),
+        Retry::Updating => UPDATING_MS,
     }
 }
 
@@ -135,8 +163,54 @@ mod tests {
             endpoint: "there".into(),
             reason: "no".into(),
             code: None,
+            retry: Retry::Shortly,
             advice: "Wait".into(),
         }
+    }
+
+    /// The waits that follow one another when the source is asked as soon as it may be.
+    fn waits(retry: Retry, count: usize) -> Vec<u64> {
+        let mut known = Known::default();
+        let mut now_ms = HOUR;
+        let step = |_| {
+            let error = CredentialError { retry, ..error() };
+            known.take_in(Err(error), now_ms).unwrap_err();
+            let asked_ms = now_ms;
+            while known.ready(now_ms).is_some() {
+                now_ms += 500;
+            }
+            now_ms - asked_ms
+        };
+        (0..count).map(step).collect()
+    }
+
+    #[test]
+    fn a_source_that_is_busy_is_asked_less_and_less_often() {
+        let seconds = [2, 4, 8, 16, 32, 60, 60].map(|s| s * 1000);
+        assert_eq!(waits(Retry::BackOff, 7), seconds);
+        assert_eq!(waits(Retry::Shortly, 3), [2_000; 3]);
+    }
+
+    #[test]
+    fn a_source_that_is_being_updated_is_asked_every_ten_seconds() {
+        // Seven attempts see the end of an update, which lasts 70 s at most.
+        assert_eq!(waits(Retry::Updating, 7), [10_000; 7]);
+    }
+
+    #[test]
+    fn a_token_ends_the_back_off() {
+        let mut known = Known::default();
+        let busy = || CredentialError { retry: Retry::BackOff, ..error() };
+        for now_ms in [0, 10_000, 20_000] {
+            known.take_in(Err(busy()), now_ms).unwrap_err();
+        }
+        assert!(known.ready(27_999).is_some());
+        known.take_in(Ok(token("a", 2 * HOUR)), 28_000).unwrap();
+        // Nothing is left of it when the token has been refused and forgotten.
+        known.token = None;
+        known.take_in(Err(busy()), HOUR).unwrap_err();
+        assert!(known.ready(HOUR + 1_999).is_some());
+        assert!(known.ready(HOUR + 2_000).is_none());
     }
 
     #[test]

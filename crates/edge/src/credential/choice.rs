@@ -4,7 +4,7 @@ use super::cli::Cli;
 use super::entra::{Entra, Proof};
 use super::identity_file::IdentityFile;
 use super::managed::{Identity, Managed};
-use super::{Cached, CredentialError, TokenSource};
+use super::{Cached, CredentialError, Retry, TokenSource};
 use crate::clock::Clock;
 use crate::cloud::Endpoints;
 use crate::web::Web;
@@ -89,6 +89,7 @@ fn refuse_second_tenant(
                          one tenant for tokens"
         ),
         code: None,
+        retry: Retry::Shortly,
         advice: "Run Ballast with a credential of the tenant that owns the network resources, as \
                  tenantId, and remove networkResourceTenantID"
             .into(),
@@ -108,6 +109,7 @@ fn entra(
         endpoint: authority.clone(),
         reason: format!("{key} is not set"),
         code: None,
+        retry: Retry::Shortly,
         advice: format!("Set {key} in the cloud config, or {environment} in the environment"),
     };
     let client = settings.client_id.as_deref().filter(|c| !c.is_empty());

@@ -1,6 +1,6 @@
 //! Tokens of whoever is logged in with the Azure CLI, for runs outside a cluster.
 
-use super::{CredentialError, Secret, Token, TokenSource};
+use super::{CredentialError, Retry, Secret, Token, TokenSource};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -72,6 +72,7 @@ impl Cli {
             endpoint: format!("`{} account get-access-token`", self.program.display()),
             reason,
             code: None,
+            retry: Retry::Shortly,
             advice: advice.to_string(),
         }
     }

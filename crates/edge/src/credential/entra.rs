@@ -1,7 +1,8 @@
 //! Tokens from Microsoft Entra ID or AD FS, by the client credentials grant.
 
+use super::assertion::Reader;
 use super::certificate::Certificate;
-use super::{CredentialError, Secret, Token, TokenSource, assertion, reply};
+use super::{CredentialError, Retry, Secret, Token, TokenSource, assertion, reply};
 use crate::clock::Clock;
 use crate::origin::Origin;
 use crate::web::Web;
@@ -45,6 +46,7 @@ pub struct Entra {
     web: Web,
     clock: Clock,
     token_url: String,
+    reader: Reader,
     client_id: String,
     audience: String,
     proof: Proof,
@@ -70,19 +72,21 @@ impl Entra {
                 endpoint: authority.to_string(),
                 reason: e.to_string(),
                 code: None,
+                retry: Retry::Shortly,
                 advice: "Check cloud and resourceManagerEndpoint in the cloud config".into(),
             })?;
-        let token_url = if authority.to_string().ends_with("/adfs") {
-            authority.join("/oauth2/token")
+        let (token_url, reader) = if authority.to_string().ends_with("/adfs") {
+            (authority.join("/oauth2/token"), Reader::Adfs)
         } else if tenant.eq_ignore_ascii_case("adfs") {
-            authority.join("/adfs/oauth2/token")
+            (authority.join("/adfs/oauth2/token"), Reader::Adfs)
         } else {
-            authority.join(&format!("/{}/oauth2/v2.0/token", encode(tenant)))
+            (authority.join(&format!("/{}/oauth2/v2.0/token", encode(tenant))), Reader::Entra)
         };
         Ok(Self {
             web,
             clock,
             token_url,
+            reader,
             client_id: client_id.to_string(),
             audience: audience.to_string(),
             proof,
@@ -161,7 +165,8 @@ impl Entra {
         };
         let certificate =
             Certificate::read(bytes, password.expose()).map_err(|e| unfit(e.to_string()))?;
-        assertion::sign(&certificate, &self.client_id, &self.token_url, self.clock.now_ms())
+        let now_ms = self.clock.now_ms();
+        assertion::sign(&certificate, &self.client_id, &self.token_url, now_ms, self.reader)
             .map(Secret::new)
             .map_err(|_| unfit("its key does not sign".into()))
     }
@@ -179,6 +184,7 @@ impl Entra {
             endpoint: self.token_url.clone(),
             reason,
             code: None,
+            retry: Retry::Shortly,
             advice: advice.to_string(),
         }
     }

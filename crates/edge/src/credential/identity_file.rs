@@ -1,7 +1,7 @@
 //! Tokens by a file with a user-assigned identity's credentials (`aadMSIDataPlaneIdentityPath`).
 
 use super::entra::{Entra, Proof};
-use super::{CredentialError, Secret, Token, TokenSource};
+use super::{CredentialError, Retry, Secret, Token, TokenSource};
 use crate::clock::Clock;
 use crate::web::Web;
 use futures_util::FutureExt;
@@ -41,6 +41,7 @@ impl IdentityFile {
             endpoint: self.path.display().to_string(),
             reason,
             code: None,
+            retry: Retry::Shortly,
             advice: "Check aadMSIDataPlaneIdentityPath, and what writes the file".into(),
         };
         let bytes = tokio::fs::read(&self.path).await.map_err(|e| failed(e.to_string()))?;

@@ -1,7 +1,7 @@
 //! Tokens of the machine's managed identity, from the instance metadata service.
 
 use super::entra::form;
-use super::{CredentialError, Token, TokenSource, reply};
+use super::{CredentialError, Retry, Token, TokenSource, reply};
 use crate::clock::Clock;
 use crate::origin::{Origin, Scheme};
 use crate::web::Web;
@@ -89,14 +89,19 @@ impl Managed {
         })?;
         if !answer.status.is_success() {
             let refusal = reply::refusal(answer.status.as_u16(), &answer.body, &[]);
-            let advice = match (&self.identity, answer.status.as_u16()) {
-                (_, 404 | 410 | 429 | 500..) => {
-                    "The service is busy or restarting; it is tried again"
+            let retry = retry(answer.status.as_u16());
+            let advice = match (&self.identity, retry) {
+                (_, Retry::Updating) => {
+                    "The service is being updated, for at most 70 s; it is asked every 10 s"
+                }
+                (_, Retry::BackOff) => {
+                    "The service is busy or restarting; it is asked again, after longer each time"
                 }
                 (Identity::System, _) => "Turn on the machine's system-assigned identity",
                 _ => "Check userAssignedIdentityID, and that this machine has the identity",
             };
-            return Err(self.failed(refusal.reason, refusal.code, advice));
+            let failed = self.failed(refusal.reason, refusal.code, advice);
+            return Err(CredentialError { retry, ..failed });
         }
         serde_json::from_slice(&answer.body)
             .ok()
@@ -118,8 +123,19 @@ impl Managed {
             endpoint: format!("{}/metadata/identity", self.base),
             reason,
             code,
+            retry: Retry::Shortly,
             advice: advice.to_string(),
         }
+    }
+}
+
+/// When to ask again after a refusal: as the page "How to use managed identities … to acquire an access
+/// token" asks for under error handling. Other refusals are answered by changing the settings.
+fn retry(status: u16) -> Retry {
+    match status {
+        410 => Retry::Updating,
+        404 | 429 | 500.. => Retry::BackOff,
+        _ => Retry::Shortly,
     }
 }
 

@@ -49,6 +49,20 @@ pub struct CredentialError {
     pub code: Option<String>,
     /// What to do about it.
     pub advice: String,
+    /// When asking again makes sense.
+    pub retry: Retry,
+}
+
+/// How long a source is left alone that gave no token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Retry {
+    /// For as long as callers at the same moment take to ask.
+    #[default]
+    Shortly,
+    /// Longer after every failure in a row.
+    BackOff,
+    /// Every ten seconds: the service is being updated, which ends within 70 seconds.
+    Updating,
 }
 
 /// Gives access tokens for one audience.

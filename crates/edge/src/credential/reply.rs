@@ -1,6 +1,6 @@
 //! What token endpoints answer.
 
-use super::{CredentialError, Secret, Token};
+use super::{CredentialError, Retry, Secret, Token};
 use serde_json::Value;
 
 /// Reads a token from the answer of an OAuth endpoint or of the instance metadata service, whose
@@ -96,6 +96,7 @@ pub fn refused(attempt: &str, endpoint: &str, refusal: Refusal) -> CredentialErr
         advice: advice(refusal.code.as_deref()),
         reason: refusal.reason,
         code: refusal.code,
+        retry: Retry::Shortly,
     }
 }
 

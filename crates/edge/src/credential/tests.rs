@@ -12,7 +12,7 @@ use crate::web::Web;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use observe::config::{CloudSettings, Credential};
-use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
+use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256, UnparsedPublicKey};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn certificate_path(name: &str) -> PathBuf {
 
 fn entra(url: &str, proof: Proof) -> Entra {
     let web = Web::loopback().unwrap();
-    let audience = "https://management.core.windows.net/";
+    let audience = "https://management.azure.com";
     Entra::new(web, Clock::start(), url, "tenant", "client", audience, proof).unwrap()
 }
 
@@ -64,7 +64,7 @@ async fn a_client_secret_is_posted_and_never_shown() {
     let seen = &fake.seen()[0];
     assert_eq!((seen.method.as_str(), seen.path.as_str()), ("POST", "/tenant/oauth2/v2.0/token"));
     assert_eq!(field(&seen.body, "grant_type"), "client_credentials");
-    assert_eq!(field(&seen.body, "scope"), "https://management.core.windows.net//.default");
+    assert_eq!(field(&seen.body, "scope"), "https://management.azure.com/.default");
     assert_eq!(field(&seen.body, "client_id"), "client");
     assert_eq!(field(&seen.body, "client_secret"), "s&cret=1");
     assert!(!format!("{source:?}").contains("s&cret"));
@@ -109,23 +109,46 @@ async fn a_certificate_signs_an_assertion() {
         let token = entra(&fake.url, proof).token().await.unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(token.secret.expose(), "tok");
         let assertion = field(&fake.seen()[0].body, "client_assertion");
+        std::fs::write(format!("/tmp/wire/{name}.jwt"), &assertion).unwrap(); // TEMP
         let (text, signature) = assertion.rsplit_once('.').unwrap();
         let certificate = Certificate::read(&std::fs::read(&path).unwrap(), password).unwrap();
         let public = certificate.key().public().as_ref().to_vec();
-        UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public)
+        UnparsedPublicKey::new(&RSA_PSS_2048_8192_SHA256, public)
             .verify(text.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap())
             .unwrap();
         let (header, claims) = text.split_once('.').unwrap();
         let parse = |part: &str| -> Value {
             serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
         };
-        assert_eq!(parse(header)["alg"], "RS256");
+        assert_eq!(parse(header)["alg"], "PS256");
+        assert_eq!(parse(header).get("x5t"), None);
         assert_eq!(parse(header)["x5c"][0], STANDARD.encode(certificate.der()));
         assert_eq!(parse(header)["x5t#S256"].as_str().unwrap().len(), 43);
         let claims = parse(claims);
         assert_eq!(claims["aud"], format!("{}/tenant/oauth2/v2.0/token", fake.url));
         assert_eq!((&claims["iss"], &claims["sub"]), (&json!("client"), &json!("client")));
     }
+}
+
+#[tokio::test]
+async fn ad_fs_knows_a_certificate_by_its_older_thumbprint() {
+    let fake = Fake::start(|_, _| given("tok")).await;
+    let path = certificate_path("client.pem");
+    let proof = Proof::Certificate { path: path.clone(), password: Secret::new("") };
+    let web = Web::loopback().unwrap();
+    let source = Entra::new(web, Clock::start(), &fake.url, "adfs", "client", "aud", proof);
+    source.unwrap().token().await.unwrap();
+    let assertion = field(&fake.seen()[0].body, "client_assertion");
+    let (text, signature) = assertion.rsplit_once('.').unwrap();
+    let certificate = Certificate::read(&std::fs::read(&path).unwrap(), "").unwrap();
+    let public = certificate.key().public().as_ref().to_vec();
+    UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, public)
+        .verify(text.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap())
+        .unwrap();
+    let header = URL_SAFE_NO_PAD.decode(text.split_once('.').unwrap().0).unwrap();
+    let header: Value = serde_json::from_slice(&header).unwrap();
+    assert_eq!((&header["alg"], header["x5t"].as_str().unwrap().len()), (&json!("RS256"), 27));
+    assert_eq!(header.get("x5t#S256"), None);
 }
 
 #[test]
@@ -176,6 +199,30 @@ async fn an_identity_that_is_not_assigned_is_named() {
     let error = source.with_service(&service).token().await.unwrap_err().to_string();
     for part in ["id-1", "Identity not found", "userAssignedIdentityID"] {
         assert!(error.contains(part), "{part} in {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_metadata_service_that_is_busy_is_told_from_one_that_refuses() {
+    for (status, retry) in [
+        (400, Retry::Shortly),
+        (403, Retry::Shortly),
+        (404, Retry::BackOff),
+        (410, Retry::Updating),
+        (429, Retry::BackOff),
+        (500, Retry::BackOff),
+        (504, Retry::BackOff),
+    ] {
+        let fake = Fake::start(move |_, _| json(status, &json!({"error": "e"}))).await;
+        let service = Origin::parse("test", &fake.url).unwrap();
+        let web = Web::loopback().unwrap();
+        let source = Managed::new(web, Clock::start(), "aud", Identity::System);
+        let source = Arc::new(source.with_service(&service));
+        let cached = Cached::new(source, Clock::start());
+        let error = cached.token().await.unwrap_err();
+        assert_eq!(error.retry, retry, "{status}");
+        assert_eq!(cached.token().await.unwrap_err(), error, "{status}");
+        assert_eq!(fake.seen().len(), 1, "{status}: the service is left alone for a while");
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! | written | means |
 //! | --- | --- |
-//! | `.` as the name | the message's members stand in the parent's JSON object (an inlined struct) |
+//! | `.` as the name | the members stand in the parent's JSON object (an inlined struct) |
 //! | `[]T` | repeated |
 //! | `T?` | a pointer in Go: zero and "not set" are two things |
 //! | `T!` | no `omitempty` in Go: JSON shows it when it is zero, too |

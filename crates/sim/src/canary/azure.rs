@@ -158,7 +158,8 @@ impl Mutant {
             Canary::WaitsForTheBroken
                 if request.method.is_write() && self.refused && stage.poison.is_some() =>
             {
-                Some(Reply { status: 409, ..Reply::default() })
+                let error_code = Some("AnotherOperationInProgress".to_owned());
+                Some(Reply { status: 409, error_code, ..Reply::default() })
             }
             _ => None,
         }

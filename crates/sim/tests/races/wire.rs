@@ -45,13 +45,19 @@ fn l49_a_poll_of_200_that_says_failed_is_a_failure() {
 }
 
 #[test]
-fn l50_a_200_with_an_error_in_its_body_is_a_failure() {
-    let mut lab = lab_with(GatewayReply::Done);
-    let kind = FaultKind::GatewayErrorIn200 { code: "InternalServerError".to_owned() };
-    lab.azure.add_fault(fault(kind, "POST", "update").times(2));
-    rest(&mut lab);
-    assert_eq!(backends(&lab, &web_name(0)), [pod_ip(1)]);
-    assert_eq!(table(&lab).len(), 1);
+fn l50_a_200_that_names_an_error_is_a_failure() {
+    let code = || "InternalServerError".to_owned();
+    for kind in [
+        FaultKind::GatewayErrorIn200 { code: code() },
+        FaultKind::GatewayCodeIn200 { code: code() },
+        FaultKind::GatewayHeaderIn200 { code: code() },
+    ] {
+        let mut lab = lab_with(GatewayReply::Done);
+        lab.azure.add_fault(fault(kind.clone(), "POST", "update").times(2));
+        rest(&mut lab);
+        assert_eq!(backends(&lab, &web_name(0)), [pod_ip(1)], "{kind:?}");
+        assert_eq!(table(&lab).len(), 1, "{kind:?}");
+    }
 }
 
 fn egress(lab: &mut Laboratory) {
