@@ -68,14 +68,14 @@ fn http(status: &u16) -> String {
     if *status == 0 { String::new() } else { format!(" (HTTP {status})") }
 }
 
-/// Codes of conflicts that pass by themselves: the same request succeeds once the other operation has
-/// ended. They come with 409, 429 or 400, or as the result of an operation. Every other 409 is a
-/// refusal. Lower case; each with where it is documented or was seen.
+/// Codes of conflicts that pass by themselves: the same request succeeds once the other operation
+/// has ended. They come with 409, 429 or 400, or as the result of an operation. Every other 409 is
+/// a refusal. Lower case; each with where it is documented or was seen.
 const PASSING: [&str; 8] = [
     // Microsoft.Network: one operation at a time on a resource and those it refers to.
     "anotheroperationinprogress",
-    // Microsoft.Network, as the result of an operation that a later PUT took the place of: retried by
-    // cloud-provider-azure.
+    // Microsoft.Network, as the result of an operation that a later PUT took the place of: retried
+    // by cloud-provider-azure.
     "canceledandsupersededduetoanotheroperation",
     // Azure Resource Manager: "interrupted by a conflicting concurrent write on the same entity.
     // Please retry later." (pulumi-azure-native, pull request 4765).
@@ -247,8 +247,8 @@ fn kind_of_status(status: u16, codes: &[String]) -> ErrorKind {
     }
 }
 
-/// A conflict that no code calls passing is a refusal: `InvalidResourceLocation`, a quota, something
-/// in use. So is one without a code.
+/// A conflict that no code calls passing is a refusal: `InvalidResourceLocation`, a quota,
+/// something in use. So is one without a code.
 fn conflict(codes: &[String]) -> ErrorKind {
     if is_plain_conflict(codes) { ErrorKind::Busy } else { ErrorKind::Refused }
 }
@@ -323,8 +323,8 @@ impl Found {
     }
 }
 
-/// Whether an answer that came with a success says that it is none: in a header, as an error, or, as
-/// a Service Gateway's actions do, by a code alone. No resource has a `code` beside its `id`.
+/// Whether an answer that came with a success says that it is none: in a header, as an error, or,
+/// as a Service Gateway's actions do, by a code alone. No resource has a `code` beside its `id`.
 pub(crate) fn says_error(reply: &Reply) -> bool {
     let in_body = |body: &Value| {
         let alone = body.get("id").is_none() && body.get("properties").is_none();
@@ -337,9 +337,9 @@ pub(crate) fn says_error(reply: &Reply) -> bool {
     reply.error_code.is_some() || reply.body.as_ref().is_some_and(in_body)
 }
 
-/// The network provider tells the wait of some throttled calls only in a message, its own or that of
-/// a detail: "can be retried in 17 seconds", "try again after 17 seconds" (cloud-provider-azure, issue
-/// 792; gardener's Azure extension, issue 384). Nothing else is read from prose.
+/// The network provider tells the wait of some throttled calls only in a message, its own or that
+/// of a detail: "can be retried in 17 seconds", "try again after 17 seconds" (cloud-provider-azure,
+/// issue 792; gardener's Azure extension, issue 384). Nothing else is read from prose.
 fn hinted_wait_ms(message: &str) -> Option<u64> {
     let message = message.to_lowercase();
     ["retried in ", "after "].iter().find_map(|before| {

@@ -149,8 +149,8 @@ pub struct Reply {
     pub location: Option<String>,
     /// `Retry-After` in milliseconds (also from `Retry-After-Ms` and HTTP dates).
     pub retry_after_ms: Option<u64>,
-    /// `x-ms-error-code`: Azure's error code, which comes with failures and, from a Service Gateway's
-    /// actions, also with a 200.
+    /// `x-ms-error-code`: Azure's error code, which comes with failures and, from a Service
+    /// Gateway's actions, also with a 200.
     pub error_code: Option<String>,
     /// What is left of limits, by what says so: see [`read_remaining`].
     pub remaining: Vec<(String, u64)>,

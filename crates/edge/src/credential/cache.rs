@@ -13,8 +13,8 @@ const MARGIN_MS: u64 = 30 * 1000;
 /// After a failure the same answer is given for this long, so that many callers make one request.
 const FAILURE_MS: u64 = 2 * 1000;
 /// The longest back-off, and the wait while an update of the metadata service lasts: Microsoft's
-/// guidance for managed identities backs off from 2 s to at most 60 s, and MSAL asks every 10 s for the
-/// 70 s that an update may take.
+/// guidance for managed identities backs off from 2 s to at most 60 s, and MSAL asks every 10 s for
+/// the 70 s that an update may take.
 const LONGEST_BACK_OFF_MS: u64 = 60 * 1000;
 const UPDATING_MS: u64 = 10 * 1000;
 /// While the old token is still good, a failed refresh is tried again after this long.

@@ -129,8 +129,9 @@ impl Managed {
     }
 }
 
-/// When to ask again after a refusal: as the page "How to use managed identities … to acquire an access
-/// token" asks for under error handling. Other refusals are answered by changing the settings.
+/// When to ask again after a refusal: as the page "How to use managed identities … to acquire an
+/// access token" asks for under error handling. Other refusals are answered by changing the
+/// settings.
 fn retry(status: u16) -> Retry {
     match status {
         410 => Retry::Updating,

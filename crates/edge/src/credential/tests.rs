@@ -109,7 +109,6 @@ async fn a_certificate_signs_an_assertion() {
         let token = entra(&fake.url, proof).token().await.unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(token.secret.expose(), "tok");
         let assertion = field(&fake.seen()[0].body, "client_assertion");
-        std::fs::write(format!("/tmp/wire/{name}.jwt"), &assertion).unwrap(); // TEMP
         let (text, signature) = assertion.rsplit_once('.').unwrap();
         let certificate = Certificate::read(&std::fs::read(&path).unwrap(), password).unwrap();
         let public = certificate.key().public().as_ref().to_vec();
