@@ -226,7 +226,7 @@ fn a_refused_public_ip_holds_nobody_else_up() {
 
 #[test]
 fn a_conflict_that_does_not_pass_is_told_and_backed_off() {
-    for (code, warns) in [("InvalidResourceLocation", true), ("ScopeLocked", false)] {
+    for (code, most, warns) in [("InvalidResourceLocation", 2, true), ("ScopeLocked", 1, false)] {
         let mut lab = laboratory(&json!({}));
         lab.settle(DAY_MS);
         create(&mut lab, service(0));
@@ -237,7 +237,7 @@ fn a_conflict_that_does_not_pass_is_told_and_backed_off() {
         let calls = lab.azure.calls();
         let puts = calls.iter().filter(|c| c.is_write() && c.path.contains("loadBalancers/"));
         let puts = puts.count();
-        assert_eq!(puts, 1, "{code}: PUTs in 7 s");
+        assert!((1..=most).contains(&puts), "{code}: {puts} PUTs in 7 s");
         let events = lab.kubernetes.list("events", None);
         let told = events.iter().any(|e| {
             e["type"] == "Warning" && e["message"].as_str().is_some_and(|m| m.contains(code))
