@@ -44,8 +44,8 @@ pub struct Mistake {
     pub key: String,
     /// Its value.
     pub value: String,
-    /// What is allowed.
-    pub allowed: String,
+    /// What is wrong, and what is allowed.
+    pub message: String,
 }
 
 /// What checking gave.
@@ -81,7 +81,7 @@ pub fn lint(
     for (manifest, why) in manifest::refused_by_server(manifests) {
         refused.insert((manifest.path.clone(), manifest.number));
         let key = why.split(':').next().unwrap_or_default().trim().to_owned();
-        let finding = Raw { rule: INVALID_MANIFEST, key: &key, value: "", allowed: &why };
+        let finding = Raw { rule: INVALID_MANIFEST, key: &key, value: "", message: why.clone() };
         mistakes.push(places.mistake(manifest, Level::Error, &finding));
     }
     let sound: Vec<Manifest> = manifests
@@ -146,13 +146,13 @@ struct Raw<'a> {
     rule: &'a str,
     key: &'a str,
     value: &'a str,
-    allowed: &'a str,
+    message: String,
 }
 
 impl<'a> Raw<'a> {
     fn of(finding: &'a Finding) -> Self {
-        let Finding { rule, key, value, allowed, .. } = finding;
-        Self { rule, key, value, allowed }
+        let Finding { rule, key, value, .. } = finding;
+        Self { rule, key, value, message: finding.text() }
     }
 }
 
@@ -176,7 +176,7 @@ impl Places {
             object: format!("{} {}/{name}", text(object, "/kind"), namespace(object)),
             key: raw.key.to_owned(),
             value: raw.value.to_owned(),
-            allowed: raw.allowed.to_owned(),
+            message: raw.message.clone(),
         }
     }
 

@@ -52,7 +52,7 @@ fn reasons() -> String {
              programmed.\nA refusal is an Event `SyncLoadBalancerFailed` (on container load \
              balancers the rule is one, too):\nthe Service keeps what it had until it is changed. \
              What to do is the same for all: change the key to\nsomething that is allowed.\n\n\
-             | rule | | an example that breaks it | what is allowed |\n| --- | --- | --- | --- |\n";
+             | rule | | an example that breaks it | its text |\n| --- | --- | --- | --- |\n";
     let mut rules: Vec<_> = RULES.iter().collect();
     rules.sort_by_key(|rule| rule.name);
     for rule in rules {
@@ -61,7 +61,7 @@ fn reasons() -> String {
             Severity::Refusal => "refusal",
         };
         let example = rule.example.replace('|', "\\|");
-        text += &format!("| `{}` | {severity} | `{example}` | {} |\n", rule.name, rule.allowed);
+        text += &format!("| `{}` | {severity} | `{example}` | {} |\n", rule.name, rule.text());
     }
     text
 }

@@ -76,9 +76,9 @@ pub struct Fault {
     pub grade: Grade,
     /// The rule that is broken, or Azure's error code.
     pub rule: String,
-    /// The annotation or field, and its value.
-    pub key: Option<(String, String)>,
-    /// What is allowed, or what Azure said.
+    /// The annotation or field.
+    pub key: Option<String>,
+    /// What is wrong and what is allowed, or what Azure said.
     pub text: String,
     /// When it is tried again, in milliseconds since the Unix epoch.
     pub retry_ms: Option<u64>,
@@ -88,7 +88,7 @@ pub struct Fault {
 
 impl From<&Finding> for Fault {
     fn from(finding: &Finding) -> Self {
-        let Finding { severity, rule, key, value, allowed } = finding;
+        let Finding { severity, rule, key, value: _, message: _ } = finding;
         let grade = match severity {
             Severity::Refusal => Grade::Refused,
             Severity::Note => Grade::Note,
@@ -96,8 +96,8 @@ impl From<&Finding> for Fault {
         Self {
             grade,
             rule: (*rule).to_owned(),
-            key: Some((key.to_string(), value.to_string())),
-            text: allowed.to_string(),
+            key: Some(key.to_string()),
+            text: finding.text(),
             retry_ms: None,
             attempt: None,
         }

@@ -141,7 +141,7 @@ fn stage(count: usize, name: impl Fn(usize) -> String) -> Stage {
             rule: "InvalidThing",
             key: Arc::from("service.beta.kubernetes.io/azure-thing"),
             value: Arc::from(EVIL),
-            allowed: Arc::from("a number"),
+            message: Arc::from("must be a number"),
         };
         let wrong = n % 3 == 2;
         let said = ServiceReport {

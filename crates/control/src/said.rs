@@ -365,8 +365,8 @@ mod tests {
     }
 
     fn finding(rule: &'static str, severity: Severity, n: usize) -> Finding {
-        let (key, allowed) = (Arc::from("key"), Arc::from("something else"));
-        Finding { severity, rule, key, value: Arc::from(n.to_string()), allowed }
+        let (key, message) = (Arc::from("key"), Arc::from("must be something else"));
+        Finding { severity, rule, key, value: Arc::from(n.to_string()), message }
     }
 
     #[test]

@@ -228,14 +228,59 @@ pub struct Finding {
     pub rule: &'static str,
     /// The annotation, field or config key.
     pub key: Arc<str>,
-    /// Its value.
+    /// Its value; empty where the value explains nothing.
     pub value: Arc<str>,
-    /// What is allowed, as in "a whole number from 4 to 100".
-    pub allowed: Arc<str>,
+    /// What is wrong and, after a semicolon, what is allowed, as in "must be a whole number from
+    /// 4 to 100". [`with_value`] adds the value.
+    pub message: Arc<str>,
+}
+
+impl Finding {
+    /// The message with the value: what stands after the key.
+    #[must_use]
+    pub fn text(&self) -> String {
+        with_value(&self.message, &self.value)
+    }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?} is not allowed: {}", self.key, self.value, self.allowed)
+        write!(f, "{}: {}", self.key, self.text())
+    }
+}
+
+/// A message with a value in quotes: at `{value}` where the message has it, else at the end as
+/// `(got "…")`. An empty value is only written at `{value}`.
+#[must_use]
+pub fn with_value(message: &str, value: &str) -> String {
+    match message.split_once("{value}") {
+        Some((before, after)) => format!("{before}{value:?}{after}"),
+        None if value.is_empty() => message.to_owned(),
+        None => format!("{message} (got {value:?})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(value: &str, message: &str) -> String {
+        let (severity, rule, key) = (Severity::Refusal, "Rule", Arc::from("key"));
+        let (value, message) = (Arc::from(value), Arc::from(message));
+        Finding { severity, rule, key, value, message }.to_string()
+    }
+
+    #[test]
+    fn a_finding_names_key_value_and_what_is_allowed() {
+        let number = "must be a whole number";
+        assert_eq!(finding("soon", number), "key: must be a whole number (got \"soon\")");
+        assert_eq!(finding("", number), "key: must be a whole number");
+        let named = "label {value} is in use; use another one";
+        assert_eq!(finding("a\n", named), "key: label \"a\\n\" is in use; use another one");
+    }
+
+    #[test]
+    fn a_value_is_not_a_message() {
+        assert_eq!(finding("{value}", "{value} is odd"), "key: \"{value}\" is odd");
     }
 }

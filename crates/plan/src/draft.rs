@@ -16,6 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// What is wrong with something that Azure did not let the controller read; the value is why.
+pub(crate) const UNREADABLE: &str =
+    "cannot be read ({value}); the controller's identity must have the right to read it";
+
 /// What is to become of a Service.
 #[derive(Clone, Debug)]
 pub(crate) enum Stance {

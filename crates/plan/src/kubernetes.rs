@@ -141,11 +141,17 @@ fn address(
         let stands = |i: &&Ingress| i.ip.as_ref().is_none_or(known);
         case.service.ingress.iter().filter(stands).cloned().collect()
     };
-    if list != case.service.ingress {
+    if !is_same(&list, &case.service.ingress) {
         let write = addresses(case.service, list);
         case.waits.insert(Wait::Status);
         draft.writes.push(write);
     }
+}
+
+/// Whether a status tells the same addresses. Their order means nothing: the one that is found
+/// stays, which another controller may have written.
+fn is_same(wanted: &[Ingress], found: &[Ingress]) -> bool {
+    wanted.len() == found.len() && wanted.iter().all(|entry| found.contains(entry))
 }
 
 /// What an address that is not in the status yet, or is about to leave it, leads through and Azure

@@ -1,7 +1,7 @@
 //! Plans load balancers whose backends are nodes.
 
 use crate::desired::{balancer, member, private_link, public_ip, security_group, unread, upgrade};
-use crate::draft::{Draft, Stance};
+use crate::draft::{Draft, Stance, UNREADABLE};
 use crate::own::other_layout;
 use crate::readings::Readings;
 use crate::{kubernetes, name, placement};
@@ -83,7 +83,7 @@ fn plan(draft: &mut Draft<'_>) {
             rule: "LoadBalancersUnreadable",
             key: Arc::from(Need::Balancers.to_string()),
             value: why,
-            allowed: Arc::from("an identity that may read them"),
+            message: Arc::from(UNREADABLE),
         });
         if !other_layout::is_suspected(draft.world, draft.policy) {
             kubernetes::claim(draft);

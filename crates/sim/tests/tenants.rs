@@ -130,7 +130,7 @@ fn addressed_in(lab: &Laboratory, namespace: &str) -> (usize, usize) {
 fn refusals(lab: &Laboratory, namespace: &str) -> Vec<(&'static str, String)> {
     let report = lab.controller().report();
     let own = report.services.values().filter(|s| &*s.name.namespace == namespace);
-    own.flat_map(|s| &s.findings).map(|f| (f.rule, f.allowed.to_string())).collect()
+    own.flat_map(|s| &s.findings).map(|f| (f.rule, f.message.to_string())).collect()
 }
 
 /// The budget is used up by one namespace's Services: those of another come next all the same.

@@ -11,8 +11,8 @@ const DAY_MS: u64 = 86_400_000;
 fn a_typo_leaves_a_running_service_as_it_is_and_says_so_at_once() {
     let wrong = [
         ("azure-load-balancer-tcp-idle-timeout", "15m", "a whole number of minutes from 4 to 100"),
-        ("azure-load-balancer-health-probe-interval", "3", "a whole number of seconds, 5 or more"),
-        ("azure-allowed-ip-ranges", "10.0.0.0/99", "ranges as in 203.0.113.0/24"),
+        ("azure-load-balancer-health-probe-interval", "3", "a whole number of seconds, at least 5"),
+        ("azure-allowed-ip-ranges", "10.0.0.0/99", "must be an IP range such as 203.0.113.0/24"),
         ("port_80_health-probe_port", "admin", "the name or number of a port of the Service"),
         ("azure-pip-name", "nobody", "the name of a public IP in resource group rg"),
     ];

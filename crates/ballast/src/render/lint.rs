@@ -36,29 +36,26 @@ fn counted(count: usize, noun: &str) -> String {
 }
 
 fn message(mistake: &Mistake) -> String {
-    let Mistake { object, key, value, allowed, .. } = mistake;
-    match value.is_empty() && mistake.rule == crate::lint::INVALID_MANIFEST {
-        true => format!("{object} would be refused by the API server: {allowed}"),
-        false => format!("{object}: {key}: {value:?} is not allowed: {allowed}"),
+    let Mistake { object, key, rule, message, .. } = mistake;
+    match rule == crate::lint::INVALID_MANIFEST {
+        true => format!("{object} would be refused by the API server: {message}"),
+        false => format!("{object}: {key}: {message}"),
     }
 }
 
 /// SARIF 2.1.0, as code hosts read it.
 #[must_use]
 pub fn sarif(lint: &Lint) -> Value {
-    let mut allowed: BTreeMap<&str, &str> =
-        RULES.iter().map(|rule| (rule.name, rule.allowed)).collect();
-    allowed.insert(crate::lint::INVALID_MANIFEST, "what the Kubernetes API takes");
-    let used: BTreeMap<&str, &str> = lint
-        .mistakes
-        .iter()
-        .map(|m| (m.rule.as_str(), allowed.get(m.rule.as_str()).copied().unwrap_or("see message")))
-        .collect();
+    let mut texts: BTreeMap<&str, String> =
+        RULES.iter().map(|rule| (rule.name, rule.general())).collect();
+    texts.insert(crate::lint::INVALID_MANIFEST, "must be valid for the Kubernetes API".to_owned());
+    let text =
+        |rule: &str| texts.get(rule).cloned().unwrap_or_else(|| "see the message".to_owned());
+    let used: BTreeMap<&str, String> =
+        lint.mistakes.iter().map(|m| (m.rule.as_str(), text(&m.rule))).collect();
     let rules: Vec<Value> = used
         .iter()
-        .map(|(name, allowed)| {
-            json!({"id": name, "shortDescription": {"text": format!("Allowed: {allowed}")}})
-        })
+        .map(|(name, text)| json!({"id": name, "shortDescription": {"text": text}}))
         .collect();
     let results: Vec<Value> = lint.mistakes.iter().map(result).collect();
     json!({

@@ -107,7 +107,7 @@ fn row(h: &mut Html, service: &ServiceLine, now_ms: u64) {
         None => parts::nothing(h),
     }
     let faults = service.faults.iter().map(|f| match &f.key {
-        Some((key, value)) => format!("{key}: {value:?}"),
+        Some(key) => format!("{key}: {}", f.text),
         None => f.text.clone(),
     });
     let lines: Vec<String> = faults.chain(service.waits.iter().cloned()).collect();

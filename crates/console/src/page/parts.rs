@@ -137,16 +137,13 @@ pub(super) fn fault(h: &mut Html, fault: &Fault, now_ms: u64) {
             grade(h, fault.grade);
             h.leaf("span", &[("class", "quiet")], &fault.rule);
         });
-        if let Some((key, value)) = &fault.key {
-            h.tag("p", &[], |h| {
+        h.tag("p", &[], |h| {
+            if let Some(key) = &fault.key {
                 h.leaf("code", &[], key);
-                h.text(" is ");
-                h.leaf("code", &[], &format!("{value:?}"));
-            });
-            h.leaf("p", &[], &format!("Allowed: {}", fault.text));
-        } else {
-            h.leaf("p", &[], &fault.text);
-        }
+                h.text(": ");
+            }
+            h.text(&fault.text);
+        });
         if let Some(retry_ms) = fault.retry_ms {
             h.tag("p", &[("class", "quiet")], |h| {
                 h.text("Next try in ");

@@ -9,7 +9,7 @@ pub enum ConfigError {
     #[error("cannot read the cloud config: {0}; it has to be one JSON or YAML object")]
     Unreadable(String),
     /// A key has a value that it cannot have.
-    #[error("cloud config: {key} is {value}; allowed: {allowed}")]
+    #[error("cloud config: {key}: must be {allowed} (got {value})")]
     Value {
         /// The key, as it is written here.
         key: String,

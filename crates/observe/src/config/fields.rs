@@ -116,7 +116,7 @@ impl Fields {
         let found = words.iter().find(|(word, _)| word.eq_ignore_ascii_case(&text));
         if found.is_none() {
             let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.error(allowed(key, &text, &names.join(", ")));
+            self.error(allowed(key, &text, &format!("one of {}", names.join(", "))));
         }
         found.map(|(_, value)| *value)
     }
@@ -129,7 +129,7 @@ impl Fields {
                 items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
             }
             other => {
-                self.refuse(key, &other, "texts with commas between them");
+                self.refuse(key, &other, "text, or texts separated by commas");
                 return None;
             }
         };
@@ -162,7 +162,7 @@ impl Fields {
 
     pub fn refuse(&mut self, key: &str, value: &Value, allowed: &str) {
         let secret = SECRET_KEYS.contains(&key.to_lowercase().as_str());
-        let value = if secret { "not shown".to_owned() } else { value.to_string() };
+        let value = if secret { "a value that is not shown".to_owned() } else { value.to_string() };
         self.error(ConfigError::Value { key: key.to_owned(), value, allowed: allowed.to_owned() });
     }
 }

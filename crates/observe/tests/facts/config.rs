@@ -27,12 +27,16 @@ fn recorded() -> Value {
     })
 }
 
-/// Without what every line begins with.
+/// Without what every line begins with, and with the value before what is allowed.
 fn short(error: &ConfigError) -> String {
     let text = error.to_string();
-    text.trim_start_matches("cloud config: ")
-        .replace(" is not set; it is needed: ", " missing: ")
-        .replace("; allowed: ", " -> ")
+    let text = text.trim_start_matches("cloud config: ");
+    if let Some((key, rest)) = text.split_once(": must be ")
+        && let Some((allowed, value)) = rest.rsplit_once(" (got ")
+    {
+        return format!("{key} is {} -> {allowed}", value.trim_end_matches(')'));
+    }
+    text.replace(" is not set; it is needed: ", " missing: ")
 }
 
 fn errors(config: &Value) -> String {
@@ -196,6 +200,11 @@ fn a_message_says_where_it_is_from() {
         errors[0].to_string(),
         "cloud config: location is not set; it is needed: the Azure region, as in eastus"
     );
+    let errors = read_value(&with(json!({"vmType": "mainframe"}))).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        r#"cloud config: vmType: must be one of vmss, vmssflex, standard (got "mainframe")"#
+    );
 }
 
 #[test]
@@ -203,24 +212,30 @@ fn every_wrong_value_says_what_is_allowed() {
     let table = [
         (
             json!({"loadBalancerSku": "gold"}),
-            r#"loadBalancerSku is "gold" -> standard, basic, service"#,
+            r#"loadBalancerSku is "gold" -> one of standard, basic, service"#,
         ),
         (
             json!({"loadBalancerBackendPoolConfigurationType": "nic"}),
             "loadBalancerBackendPoolConfigurationType is \"nic\" -> \
-             nodeIPConfiguration, nodeIP, podIP",
+             one of nodeIPConfiguration, nodeIP, podIP",
         ),
-        (json!({"vmType": "mainframe"}), r#"vmType is "mainframe" -> vmss, vmssflex, standard"#),
-        (json!({"cloudConfigType": "x"}), r#"cloudConfigType is "x" -> file, secret, merge"#),
-        (json!({"identitySystem": "x"}), r#"identitySystem is "x" -> adfs, azure_ad, azuread"#),
-        (json!({"driftPolicy": "x"}), r#"driftPolicy is "x" -> repair, report"#),
+        (json!({"vmType": "x"}), r#"vmType is "x" -> one of vmss, vmssflex, standard"#),
+        (
+            json!({"cloudConfigType": "x"}),
+            r#"cloudConfigType is "x" -> one of file, secret, merge"#,
+        ),
+        (
+            json!({"identitySystem": "x"}),
+            r#"identitySystem is "x" -> one of adfs, azure_ad, azuread"#,
+        ),
+        (json!({"driftPolicy": "x"}), r#"driftPolicy is "x" -> one of repair, report"#),
         (
             json!({"nodeDrainSeconds": 3601}),
             "nodeDrainSeconds is 3601 -> a whole number from 0 to 3600",
         ),
         (
             json!({"clusterServiceLoadBalancerHealthProbeMode": "x"}),
-            r#"clusterServiceLoadBalancerHealthProbeMode is "x" -> servicenodeport, shared"#,
+            r#"clusterServiceLoadBalancerHealthProbeMode is "x" -> one of servicenodeport, shared"#,
         ),
         (
             json!({"clusterServiceSharedLoadBalancerHealthProbePort": 70000}),
@@ -234,7 +249,7 @@ fn every_wrong_value_says_what_is_allowed() {
         ),
         (
             json!({"preConfiguredBackendPoolLoadBalancerTypes": "x"}),
-            r#"preConfiguredBackendPoolLoadBalancerTypes is "x" -> internal, external, all"#,
+            r#"preConfiguredBackendPoolLoadBalancerTypes is "x" -> one of internal, external, all"#,
         ),
         (
             json!({"maximumLoadBalancerRuleCount": -1}),
@@ -251,8 +266,11 @@ fn every_wrong_value_says_what_is_allowed() {
         ),
         (json!({"tagsMap": "a=b"}), r#"tagsMap is "a=b" -> an object of keys and texts"#),
         (json!({"tagsMap": {"a": 1}}), "tagsMap.a is 1 -> a key and a text"),
-        (json!({"systemTags": 5}), "systemTags is 5 -> texts with commas between them"),
-        (json!({"aadClientSecret": ["hush"]}), "aadClientSecret is not shown -> text"),
+        (json!({"systemTags": 5}), "systemTags is 5 -> text, or texts separated by commas"),
+        (
+            json!({"aadClientSecret": ["hush"]}),
+            "aadClientSecret is a value that is not shown -> text",
+        ),
         (json!({"auxiliaryTokenProvider": 5}), "auxiliaryTokenProvider is 5 -> an object"),
     ];
     for (changes, want) in table {

@@ -1,6 +1,6 @@
 //! Pieces of expressions.
 
-use crate::annotation::PREFIX;
+use crate::annotation::{self, PREFIX, Truth};
 use model::Policy;
 use model::policy::{BalancerSku, ClusterProbe};
 
@@ -41,14 +41,28 @@ pub fn present(key: &str) -> String {
     format!("({} in variables.a)", quote(&format!("{PREFIX}{key}")))
 }
 
-/// Whether an annotation says true.
+/// Whether an annotation says true, as its entry in the table reads it.
 pub fn is_set(key: &str) -> String {
-    is_true(&text(key))
+    is_true(key, annotation::truth(key))
 }
 
-/// Whether an expression says true, in any letter case.
-fn is_true(value: &str) -> String {
-    format!("{value}.lowerAscii() == 'true'")
+/// Whether an annotation says true, read in this way.
+fn is_true(key: &str, truth: Truth) -> String {
+    says_true(&whole(&quote(&format!("{PREFIX}{key}"))), truth)
+}
+
+/// Whether an expression says true, read in this way.
+pub fn says_true(value: &str, truth: Truth) -> String {
+    match truth {
+        Truth::Exact => format!("{value} == 'true'"),
+        Truth::AnyCase => format!("{value}.lowerAscii() == 'true'"),
+        Truth::Trimmed => format!("{value}.trim().lowerAscii() == 'true'"),
+    }
+}
+
+/// The value of an annotation with the blanks around it; `key` is an expression.
+fn whole(key: &str) -> String {
+    format!("({key} in variables.a ? variables.a[{key}] : '')")
 }
 
 /// Whether an expression matches a pattern.
@@ -87,7 +101,8 @@ pub fn is_range(value: &str) -> String {
 
 /// Whether an annotation of a port says true; `port` is the name of the port.
 pub fn is_set_of_port(port: &str, rest: &str) -> String {
-    is_true(&of_port(&format!("{port}.port"), rest))
+    let truth = annotation::truth(&format!("port_80_{rest}"));
+    says_true(&whole(&port_key(&format!("{port}.port"), rest)), truth)
 }
 
 /// The first of two annotations that is there, else a default: that of the port `number`, or that
@@ -191,8 +206,9 @@ fn local() -> &'static str {
 fn health_check() -> String {
     format!(
         "variables.local && has(object.spec.healthCheckNodePort) && \
-         object.spec.healthCheckNodePort > 0 && !(variables.link && {})",
-        is_set("azure-pls-proxy-protocol")
+         object.spec.healthCheckNodePort > 0 && !({} && {})",
+        is_true("azure-pls-create", Truth::AnyCase),
+        is_true("azure-pls-proxy-protocol", Truth::AnyCase)
     )
 }
 

@@ -53,13 +53,17 @@ pub struct Validation {
 
 impl Validation {
     fn new(rule: &FindingRule, expression: String) -> Self {
-        let key = rule.example.split(": ").next().unwrap_or_default();
+        let (key, _) = rule.example();
         let key = match key.strip_prefix("port_80_") {
             Some(rest) => format!("{PREFIX}port_NUMBER_{rest}"),
             None if key.starts_with("spec.") => key.to_owned(),
             None => format!("{PREFIX}{key}"),
         };
-        let message = format!("{}: {key}: allowed is {}", rule.name, rule.allowed);
+        Self::about(&key, rule, expression)
+    }
+
+    fn about(key: &str, rule: &FindingRule, expression: String) -> Self {
+        let message = format!("{}: {key}: {}", rule.name, rule.general());
         Self { rule: rule.name, expression, message }
     }
 }

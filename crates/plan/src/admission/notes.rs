@@ -1,8 +1,8 @@
 //! What a Service's owner should be told of, though it is planned.
 
 use super::Validation;
-use super::cel::quote;
-use crate::annotation::{Annotation, CONFIGURATIONS, Kind, PORT, PREFIX, TABLE};
+use super::cel::{quote, says_true};
+use crate::annotation::{Annotation, CONFIGURATIONS, Kind, PORT, PREFIX, TABLE, Truth};
 use crate::intent::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
 use model::Policy;
 use model::policy::BalancerSku;
@@ -22,12 +22,19 @@ pub fn validations(policy: &Policy) -> Vec<Validation> {
         BalancerSku::Service => entry.works_on(BalancerSku::Service),
         BalancerSku::Basic | BalancerSku::Standard => true,
     };
-    let (plain, ported) = keys(|entry| entry.kind == Kind::Flag && counts(entry));
+    let each = Truth::ALL.map(|truth| {
+        let (plain, ported) = keys(|entry| entry.kind == Kind::Flag(truth) && counts(entry));
+        format!("(!(k in {plain} || {ported}) || {})", says_true("variables.a[k]", truth))
+    });
     let flags = format!(
-        "variables.a.all(k, !(k in {plain} || {ported}) || variables.a[k].trim().lowerAscii() in \
-         ['', 'true', 'false'])"
+        "variables.a.all(k, variables.a[k].trim().lowerAscii() in ['', 'false'] || ({}))",
+        each.join(" && ")
     );
-    vec![Validation::new(&UNKNOWN_ANNOTATION, known), Validation::new(&INVALID_BOOLEAN, flags)]
+    let key = "metadata.annotations";
+    vec![
+        Validation::about(key, &UNKNOWN_ANNOTATION, known),
+        Validation::about(key, &INVALID_BOOLEAN, flags),
+    ]
 }
 
 /// The keys as a list, and a condition that is true of `k` where it is one of a port.

@@ -43,10 +43,45 @@ pub struct Annotation {
 /// What kind of value an annotation has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `true` or `false`, in any letter case.
-    Flag,
+    /// True or false.
+    Flag(Truth),
     /// Anything else.
     Text,
+}
+
+/// What a flag counts as true; everything else is false. The Go controller compares in these three
+/// ways, and a Service that it runs must not become another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// `true`.
+    Exact,
+    /// `true` in any letter case.
+    AnyCase,
+    /// The same, with blanks around it.
+    Trimmed,
+}
+
+impl Truth {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Exact, Self::AnyCase, Self::Trimmed];
+
+    /// Whether a value counts as true.
+    #[must_use]
+    pub fn is_true(self, value: &str) -> bool {
+        match self {
+            Self::Exact => value == "true",
+            Self::AnyCase => value.eq_ignore_ascii_case("true"),
+            Self::Trimmed => value.trim().eq_ignore_ascii_case("true"),
+        }
+    }
+}
+
+/// What the flag of this key, without [`PREFIX`], counts as true.
+pub(crate) fn truth(key: &str) -> Truth {
+    match find(key).map(|found| found.annotation.kind) {
+        Some(Kind::Flag(truth)) => truth,
+        Some(Kind::Text) | None => Truth::AnyCase,
+    }
 }
 
 /// Load balancers that an annotation counts on.

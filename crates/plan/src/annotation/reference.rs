@@ -21,9 +21,9 @@ const SECTIONS: &[(&str, &str)] = &[
 pub fn reference() -> String {
     let mut text = format!(
         "# Annotations of a Service\n\n\
-         Keys go on from `{PREFIX}`; `{{port}}` is a port number of the Service. A value of true \
-         or false may be written in any letter case and with blanks around it; anything else \
-         counts as false and is noted. A key that is not listed here is noted, too.\n"
+         Keys go on from `{PREFIX}`; `{{port}}` is a port number of the Service. What a flag \
+         counts as true is what the Go cloud provider does; anything else is false, and noted \
+         unless it is empty or `false`. A key that is not listed here is noted, too.\n"
     );
     for entry in TABLE {
         for (title, first) in SECTIONS {
@@ -37,14 +37,14 @@ pub fn reference() -> String {
     }
     push(&mut text, "\n## Findings\n");
     push(&mut text, "A refused Service gets nothing new and keeps what it has until it changes.\n");
-    push(&mut text, "| finding | effect | example | allowed |\n| --- | --- | --- | --- |");
+    push(&mut text, "| finding | effect | example | text |\n| --- | --- | --- | --- |");
     for rule in RULES {
         let effect = match rule.severity {
             Severity::Note => "noted",
             Severity::Refusal => "refused",
         };
-        let (name, example, allowed) = (rule.name, rule.example, rule.allowed);
-        push(&mut text, &format!("| {name} | {effect} | `{example}` | {allowed} |"));
+        let (name, example, text_of) = (rule.name, rule.example, rule.text());
+        push(&mut text, &format!("| {name} | {effect} | `{example}` | {text_of} |"));
     }
     text
 }

@@ -1,6 +1,6 @@
 //! The entries.
 
-use super::{Annotation, Kind, Reach};
+use super::{Annotation, Kind, Reach, Truth};
 use model::Exposure;
 use model::policy::BalancerSku;
 
@@ -10,7 +10,9 @@ const NODES: &[BalancerSku] = &[BalancerSku::Basic, BalancerSku::Standard];
 const ALL: &[BalancerSku] = &[BalancerSku::Basic, BalancerSku::Standard, BalancerSku::Service];
 const REFUSED: &str = "the Service is refused";
 const IGNORED: &str = "counts as false, noted";
-const FLAG: &str = "`true`, `false`";
+const FLAG: &str = "`true` in any letter case, `false`";
+const EXACT: &str = "`true`, so and not otherwise, `false`";
+const TRIMMED: &str = "`true` in any letter case and with blanks around it, `false`";
 
 const fn text(key: &'static str, values: &'static str, default: &'static str) -> Annotation {
     Annotation {
@@ -28,7 +30,7 @@ const fn text(key: &'static str, values: &'static str, default: &'static str) ->
 
 const fn flag(key: &'static str) -> Annotation {
     let mut entry = text(key, FLAG, "`false`");
-    entry.kind = Kind::Flag;
+    entry.kind = Kind::Flag(Truth::AnyCase);
     entry.error = IGNORED;
     entry
 }
@@ -41,6 +43,18 @@ impl Annotation {
 
     const fn error(mut self, error: &'static str) -> Self {
         self.error = error;
+        self
+    }
+
+    const fn exact(mut self) -> Self {
+        self.kind = Kind::Flag(Truth::Exact);
+        self.values = EXACT;
+        self
+    }
+
+    const fn trimmed(mut self) -> Self {
+        self.kind = Kind::Flag(Truth::Trimmed);
+        self.values = TRIMMED;
         self
     }
 
@@ -65,6 +79,7 @@ pub static TABLE: &[Annotation] = &[
     // Where the Service is placed.
     flag("azure-load-balancer-internal")
         .effect("The load balancer is internal: its frontend is an address of a subnet.")
+        .exact()
         .error("counts as false, noted; on the container load balancer `true` is refused")
         .on(ALL),
     text("azure-load-balancer-internal-subnet", "name of a subnet", "the subnet of the config")
@@ -192,6 +207,7 @@ pub static TABLE: &[Annotation] = &[
         .public(),
     // Private Link Service.
     flag("azure-pls-create")
+        .trimmed()
         .effect(
             "A Private Link Service stands before the IPv4 frontend. The load balancer is \
              internal, or floating IP is off.",
@@ -216,6 +232,7 @@ pub static TABLE: &[Annotation] = &[
         .effect("Names under which it is offered.")
         .on(STANDARD),
     flag("azure-pls-proxy-protocol")
+        .trimmed()
         .effect(
             "Backends get the PROXY protocol. Local Services are then probed on their own ports.",
         )

@@ -39,8 +39,8 @@ fn condition(truth: Truth, reason: &str, message: &str, since: Option<&str>) -> 
     Condition { truth, reason: reason.into(), message: message.into(), since }
 }
 
-const TYPO: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout: \"ten\" is \
-                    not allowed: a whole number of minutes from 4 to 100";
+const TYPO: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout: must be \
+                    a whole number of minutes from 4 to 100 (got \"ten\")";
 const WELL: &str = "Azure is as the Service asks.";
 
 fn mistype(service: &mut Service) {

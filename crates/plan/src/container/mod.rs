@@ -30,7 +30,7 @@ mod waiting;
 pub(crate) use memory::Memory;
 
 use crate::difftracker::DiffTracker;
-use crate::draft::{Draft, Stance};
+use crate::draft::{Draft, Stance, UNREADABLE};
 use crate::kubernetes;
 use crate::own::other_layout;
 use crate::readings::Readings;
@@ -166,7 +166,7 @@ fn note_unread(draft: &mut Draft<'_>) {
                 rule: "ServiceGatewayUnreadable",
                 key: Arc::from(need.to_string()),
                 value: why,
-                allowed: Arc::from("something that this identity can read"),
+                message: Arc::from(UNREADABLE),
             }),
         }
     }

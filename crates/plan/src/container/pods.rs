@@ -92,17 +92,18 @@ fn complaints(pod: &Pod, valid: bool, groups: &Groups) -> Vec<Finding> {
         return Vec::new();
     };
     if names::is_reserved(label) {
-        let allowed = "another name: this one is the cluster's own way out";
-        return vec![finding("ServiceGatewayReservedEgressLabel", LABEL, label, allowed)];
+        let message = "{value} is reserved for the cluster's own egress; use another name";
+        return vec![finding("ServiceGatewayReservedEgressLabel", LABEL, label, message)];
     }
     if !valid {
-        let allowed = "1 to 73 characters of a-z, 0-9, dot, dash and underscore, beginning with \
-                       a letter or digit, ending with one or an underscore, and no Service's UID";
-        return vec![finding("ServiceGatewayInvalidEgressLabel", LABEL, label, allowed)];
+        let message = "must be 1 to 73 characters of a-z, 0-9, dot, dash and underscore, \
+                       beginning with a letter or digit, ending with one or an underscore, and \
+                       not the UID of a Service";
+        return vec![finding("ServiceGatewayInvalidEgressLabel", LABEL, label, message)];
     }
     if groups.taken.contains(label) {
-        let allowed = "a name that no other NAT gateway or public IP has";
-        return vec![finding("ServiceGatewayEgressNameTaken", LABEL, label, allowed)];
+        let message = "must be a name that no other NAT gateway or public IP has";
+        return vec![finding("ServiceGatewayEgressNameTaken", LABEL, label, message)];
     }
     if pod.hosts.is_empty() {
         return Vec::new();
@@ -111,19 +112,19 @@ fn complaints(pod: &Pod, valid: bool, groups: &Groups) -> Vec<Finding> {
     let homeless = pod.addresses.iter().filter(|address| !hosted.contains(*address));
     homeless
         .map(|address| {
-            let allowed = "an address whose family one of status.hostIPs has";
+            let message = "must be of a family that one of status.hostIPs has";
             let value = address.to_string();
-            finding("ServiceGatewayNoNodeLocation", "status.podIPs", &value, allowed)
+            finding("ServiceGatewayNoNodeLocation", "status.podIPs", &value, message)
         })
         .collect()
 }
 
-fn finding(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding {
+fn finding(rule: &'static str, key: &str, value: &str, message: &str) -> Finding {
     Finding {
         severity: Severity::Refusal,
         rule,
         key: Arc::from(key),
         value: Arc::from(value),
-        allowed: Arc::from(allowed),
+        message: Arc::from(message),
     }
 }

@@ -24,14 +24,14 @@ pub(crate) fn obstacle(
     ranges.peek()?;
     let name = subnet.id.name();
     let Some(range) = ranges.find(|range| range.contains(&address)) else {
-        return Some(format!("of subnet {name}"));
+        return Some(format!("in subnet {name}"));
     };
     if is_reserved(range, address) {
-        let what = "that Azure does not keep to itself: not the first four, not the last one";
-        return Some(format!("of subnet {name} {what}"));
+        let what = "that Azure does not reserve; it reserves the first four and the last";
+        return Some(format!("in subnet {name} {what}"));
     }
     let user = user(draft, &subnet.id, address, asker)?;
-    Some(format!("of subnet {name} that is free: {user} has it"))
+    Some(format!("in subnet {name} that is free; {user} has it"))
 }
 
 /// Azure keeps the first four addresses of a range, and the last IPv4 one.

@@ -119,10 +119,14 @@ fn under_way(draft: &Draft<'_>, balancer: &LoadBalancer, main: &str, over: &str)
     if foreign.into_iter().any(|f| f.body.to_string().to_lowercase().contains(&id.folded())) {
         others.push("an outbound or NAT rule");
     }
-    let mut allowed = format!("rules lead to pool {over} until the members of {main} have changed");
+    let name = balancer.id.name();
+    let mut message = format!(
+        "during the switch of load balancer {name} to {{value}}, rules use temporary pool {over}; \
+         they return when {main} is complete"
+    );
     if !others.is_empty() {
         let others = others.join(", ");
-        allowed = format!("{allowed}; without members meanwhile, because not ours: {others}");
+        message = format!("{message}; without backends until then, because foreign: {others}");
     }
     let value = match draft.policy.pools {
         PoolKind::NodeNic => "nodeIPConfiguration",
@@ -132,7 +136,7 @@ fn under_way(draft: &Draft<'_>, balancer: &LoadBalancer, main: &str, over: &str)
         severity: Severity::Note,
         rule: "PoolKindSwitching",
         key: Arc::from("loadBalancerBackendPoolConfigurationType"),
-        value: Arc::from(format!("{value} on {}", balancer.id.name())),
-        allowed: Arc::from(allowed),
+        value: Arc::from(value),
+        message: Arc::from(message),
     }
 }

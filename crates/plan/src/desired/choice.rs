@@ -34,7 +34,10 @@ pub(super) fn choose(
                 "PublicIpGroupUnreadable",
                 "service.beta.kubernetes.io/azure-load-balancer-resource-group",
                 group.as_str(),
-                &format!("a resource group whose public IPs can be read ({why})"),
+                &format!(
+                    "public IPs of resource group {{value}} cannot be read ({why}); use a \
+                     resource group that exists and that the controller's identity can read"
+                ),
             ));
         }
         Some(Fact::Unknown) | None => {
@@ -57,8 +60,9 @@ pub(super) fn choose(
                         Family::V4 => "service.beta.kubernetes.io/azure-pip-name",
                         Family::V6 => "service.beta.kubernetes.io/azure-pip-name-ipv6",
                     };
-                    let allowed = format!("the name of a public IP in resource group {group}");
-                    return Err(refuse("PublicIpNotFound", key, name, &allowed));
+                    let message =
+                        format!("must be the name of a public IP in resource group {group}");
+                    return Err(refuse("PublicIpNotFound", key, name, &message));
                 };
                 id.clone()
             }
@@ -88,26 +92,26 @@ fn pinned(
     found.map(|ip| ip.id.clone()).ok_or_else(|| {
         let value = wanted.map(|a| a.to_string()).unwrap_or_default();
         let group = &intent.public_ip_group;
-        let allowed = format!("the address of a public IP that exists in resource group {group}");
+        let message = format!("must be the address of a public IP in resource group {group}");
         let key = match family {
             Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
             Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
         };
-        refuse("PinnedAddressNotFound", key, &value, &allowed)
+        refuse("PinnedAddressNotFound", key, &value, &message)
     })
 }
 
-fn refuse(rule: &'static str, key: &str, value: &str, allowed: &str) -> Choice {
-    Choice::Refuse(Box::new(refusal(rule, key, value, allowed)))
+fn refuse(rule: &'static str, key: &str, value: &str, message: &str) -> Choice {
+    Choice::Refuse(Box::new(refusal(rule, key, value, message)))
 }
 
-fn refusal(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding {
+fn refusal(rule: &'static str, key: &str, value: &str, message: &str) -> Finding {
     Finding {
         severity: Severity::Refusal,
         rule,
         key: Arc::from(key),
         value: Arc::from(value),
-        allowed: Arc::from(allowed),
+        message: Arc::from(message),
     }
 }
 
@@ -137,8 +141,9 @@ fn is_usable(
     }
     let (key, value) = named_by(intent, family);
     let name = ip.id.name();
-    let allowed = format!("a public IP of this cluster or a BYO one; {name} is another cluster's");
-    Err(refuse("PublicIpForeign", &key, &value, &allowed))
+    let message =
+        format!("must be a public IP of this cluster or a BYO one; {name} is another cluster's");
+    Err(refuse("PublicIpForeign", &key, &value, &message))
 }
 
 /// A public IP is of the family that it is to serve, of a SKU that the load balancer takes, and
@@ -147,12 +152,12 @@ fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Re
     let (key, value) = named_by(intent, family);
     let name = ip.id.name();
     if ip.family != family {
-        let allowed = format!("a public IP of {family}; {name} is of {}", ip.family);
-        return Err(refuse("PublicIpFamilyMismatch", &key, &value, &allowed));
+        let message = format!("must be a public IP of {family}; {name} is of {}", ip.family);
+        return Err(refuse("PublicIpFamilyMismatch", &key, &value, &message));
     }
     if draft.policy.sku == BalancerSku::Basic && ip.sku != Sku::Basic {
-        let allowed = format!("a Basic public IP; {name} is {}", ip.sku.name());
-        return Err(refuse("PublicIpSkuMismatch", &key, &value, &allowed));
+        let message = format!("must be a Basic public IP; {name} is {}", ip.sku.name());
+        return Err(refuse("PublicIpSkuMismatch", &key, &value, &message));
     }
     let Some(user) = &ip.user else { return Ok(()) };
     let balancer = user.parent();
@@ -166,8 +171,8 @@ fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Re
     if listed && collection == "frontendipconfigurations" {
         return Ok(());
     }
-    let allowed = format!("a public IP that nothing else uses; {name} is used by {user}");
-    Err(refuse("PublicIpInUse", &key, &value, &allowed))
+    let message = format!("must be a public IP that nothing else uses; {name} is used by {user}");
+    Err(refuse("PublicIpInUse", &key, &value, &message))
 }
 
 /// A public IP is on one load balancer at a time, and others stay on it where it is.
@@ -179,8 +184,9 @@ pub(super) fn on_another(
 ) -> Finding {
     let (key, value) = named_by(intent, family);
     let (name, balancer) = (ip.name(), balancer.name());
-    let allowed = format!("a public IP that is free; {name} is on load balancer {balancer}");
-    refusal("PublicIpInUse", &key, &value, &allowed)
+    let message =
+        format!("must be a public IP that is free; {name} is on load balancer {balancer}");
+    refusal("PublicIpInUse", &key, &value, &message)
 }
 
 /// A DNS label that another Service has set is not taken over.
@@ -201,12 +207,15 @@ fn dns_conflict(
         DnsLabel::Set(label) => label.to_string(),
         DnsLabel::Untouched | DnsLabel::Removed => String::new(),
     };
-    let allowed = format!("no label here: {owner} has set the label of public IP {}", ip.id.name());
+    let message = format!(
+        "cannot be set, because {owner} has set the label of public IP {}; only one Service can",
+        ip.id.name()
+    );
     Err(refuse(
         "DnsLabelTaken",
         "service.beta.kubernetes.io/azure-dns-label-name",
         &value,
-        &allowed,
+        &message,
     ))
 }
 
@@ -228,9 +237,10 @@ fn label_conflict(
             && ip.dns_label.as_ref().is_some_and(|have| have.eq_ignore_ascii_case(label))
     });
     let Some(other) = other else { return Ok(()) };
-    let allowed = format!("a label that no other public IP has: {} has this one", other.id.name());
+    let message =
+        format!("label {{value}} is used by public IP {}; use another one", other.id.name());
     let key = "service.beta.kubernetes.io/azure-dns-label-name";
-    Err(refuse("DnsLabelTaken", key, label, &allowed))
+    Err(refuse("DnsLabelTaken", key, label, &message))
 }
 
 /// A Basic address that something else uses cannot be raised to Standard.
@@ -238,8 +248,10 @@ fn basic_in_use(draft: &Draft<'_>, ip: &PublicIp) -> Result<(), Choice> {
     let standard = draft.policy.sku == BalancerSku::Standard;
     let user = ip.user.as_ref().filter(|_| standard && ip.sku == Sku::Basic);
     let Some(user) = user.filter(|user| upgrade::is_taken(draft, user)) else { return Ok(()) };
-    let allowed = format!("a Standard address, or a Basic one that nothing uses: {user} uses it");
-    Err(refuse("BasicPublicIpInUse", "loadBalancerSku", ip.id.name(), &allowed))
+    let message = format!(
+        "Basic public IP {{value}} cannot be upgraded, because {user} uses it; use a Standard one"
+    );
+    Err(refuse("BasicPublicIpInUse", "loadBalancerSku", ip.id.name(), &message))
 }
 
 /// The names of a Service's public IPs follow its families: one that was made for IPv6 alone has
@@ -287,7 +299,12 @@ fn retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Resul
             rule: "IpTagsOfSharedPublicIp",
             key: Arc::from("service.beta.kubernetes.io/azure-pip-ip-tags"),
             value: Arc::from(tags.join(",")),
-            allowed: format!("the tags that {} has: other Services use it", ip.id.name()).into(),
+            message: format!(
+                "{{value}} is not applied, because other Services use public IP {}, too; use the \
+                 IP tags that it has",
+                ip.id.name()
+            )
+            .into(),
         };
         if let Some(case) = draft.cases.get_mut(&intent.uid) {
             case.findings.push(finding);

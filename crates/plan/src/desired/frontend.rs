@@ -132,7 +132,7 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
     let pinned_held = pinned.and_then(|pinned| held(draft, intent, place, pinned));
     if let (Some(pinned), Some(Held::Staying(other))) = (pinned, &pinned_held) {
         let (subnet, other) = (subnet.name(), other.name());
-        let what = format!("of subnet {subnet} that is free: load balancer {other} has it");
+        let what = format!("in subnet {subnet} that is free; load balancer {other} has it");
         return Wanted::Refuse(Box::new(unusable(draft, intent, pinned, &what)));
     }
     let prefixes = match draft.world.azure.subnets.get(&subnet) {
@@ -218,7 +218,7 @@ fn unusable(draft: &Draft<'_>, intent: &Intent, pinned: IpAddr, what: &str) -> F
         rule: "PinnedAddressUnusable",
         key: Arc::from(if annotated { key } else { "spec.loadBalancerIP" }),
         value: Arc::from(pinned.to_string()),
-        allowed: format!("an address {what}").into(),
+        message: format!("must be an address {what}").into(),
     }
 }
 
@@ -232,7 +232,8 @@ fn no_subnet(draft: &Draft<'_>, intent: &Intent, subnet: &str) -> Finding {
         rule: "SubnetNotFound",
         key: Arc::from(key),
         value: Arc::from(subnet),
-        allowed: format!("a subnet of virtual network {}", draft.policy.network_name).into(),
+        message: format!("must be a subnet of virtual network {}", draft.policy.network_name)
+            .into(),
     }
 }
 

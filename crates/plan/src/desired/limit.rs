@@ -142,8 +142,11 @@ pub(super) fn obstacle(
         let id = balancer.id.child("backendAddressPools", &pool);
         if let Some(rule) = contest::foreign_port(draft, balancer, intent, *family, &id) {
             let value = rule.backend_port.to_string();
-            let allowed = format!("a node port that is free in pool {pool}: {} has it", rule.name);
-            return Some(refusal("NodePortTaken", "spec.ports", &value, &allowed));
+            let message = format!(
+                "node port {{value}} is used by rule {} in pool {pool}; use another one",
+                rule.name
+            );
+            return Some(refusal("NodePortTaken", "spec.ports", &value, &message));
         }
     }
     no_room(draft, balancer, intent, ready, (before, room))
@@ -177,28 +180,33 @@ fn no_room(
     };
     let name = balancer.id.name();
     if let Some((most, others, who)) = short(&room.rules, stood.rules, has.rules, rules, "rules") {
-        let value = format!("{rules} rules");
-        let allowed = format!("at most {most} rules a load balancer; {name} has {others}{who}");
-        return Some(refusal("LoadBalancerRuleLimit", "spec.ports", &value, &allowed));
+        let message = format!(
+            "{} do not fit on load balancer {name}, which has {others}; it has at most {most}{who}",
+            counted(rules, "rule")
+        );
+        return Some(refusal("LoadBalancerRuleLimit", "spec.ports", "", &message));
     }
     let (stood_on, has_on) = (stood.frontends, has.frontends);
     if let Some((most, others, who)) =
         short(&room.frontends, stood_on, has_on, frontends, "frontends")
     {
-        let value = format!("{frontends} frontends");
-        let allowed = format!("at most {most} frontends a load balancer; {name} has {others}{who}");
-        return Some(refusal("LoadBalancerFrontendLimit", "spec.type", &value, &allowed));
+        let message = format!(
+            "{} do not fit on load balancer {name}, which has {others}; it has at most {most}{who}",
+            counted(frontends, "frontend")
+        );
+        return Some(refusal("LoadBalancerFrontendLimit", "spec.type", "", &message));
     }
     if pool::kind(draft, &balancer.id) != PoolKind::NodeNic {
         return None;
     }
     let (most, others, who) = short(&room.on_nics, stood.rules, has.rules, rules, "rules")?;
-    let value = format!("{rules} rules");
-    let allowed = format!(
-        "at most {most} rules a network interface, over its public and its internal load balancer; \
-         they have {others}{who}; pools of addresses (nodeIP) have no such limit"
+    let message = format!(
+        "{} do not fit on the nodes' network interfaces, which have {others} from the public and \
+         the internal load balancer; a network interface has at most {most}, pools of addresses \
+         (nodeIP) have no such limit{who}",
+        counted(rules, "rule")
     );
-    Some(refusal("NetworkInterfaceRuleLimit", "spec.ports", &value, &allowed))
+    Some(refusal("NetworkInterfaceRuleLimit", "spec.ports", "", &message))
 }
 
 /// No load balancer can be added. Those of other resource groups are not seen and count, too: what
@@ -213,13 +221,13 @@ fn no_balancer(draft: &Draft<'_>, balancer: &LoadBalancer) -> Option<Finding> {
     });
     let count = there + made.count();
     (count >= BALANCERS).then(|| {
-        let allowed = format!(
-            "at most {BALANCERS} load balancers a subscription; resource group {} alone has \
-             {count}",
+        let message = format!(
+            "load balancer {} cannot be added, because resource group {} has {count}; a \
+             subscription has at most {BALANCERS}",
+            balancer.id.name(),
             draft.policy.balancer_group
         );
-        let value = format!("load balancer {}", balancer.id.name());
-        refusal("LoadBalancerLimit", "spec.type", &value, &allowed)
+        refusal("LoadBalancerLimit", "spec.type", "", &message)
     })
 }
 
@@ -246,10 +254,11 @@ pub(super) fn crowded(draft: &Draft<'_>, balancer: &LoadBalancer, nodes: usize) 
         severity: Severity::Note,
         rule: "PoolAddressLimit",
         key: Arc::from("nodes"),
-        value: Arc::from(nodes.to_string()),
-        allowed: format!(
-            "at most {most} {what} in a pool of load balancer {}; the others get no traffic \
-             from it",
+        value: Arc::from(""),
+        message: format!(
+            "{} of {nodes} nodes get no traffic from load balancer {}; a pool has at most {most} \
+             {what}",
+            nodes.saturating_sub(most),
             balancer.id.name()
         )
         .into(),
@@ -285,23 +294,27 @@ fn taken(
         });
         let nat = nat.map(|_| "an inbound NAT rule".to_owned());
         if let Some(taken) = own.or(clash).or(nat) {
-            let allowed = format!(
-                "a port that is free on frontend {frontend} of {}: {taken} has it",
+            let message = format!(
+                "port {{value}} of frontend {frontend} of {} is used by {taken}; use a free one",
                 balancer.id.name()
             );
-            return Some(refusal("PortTaken", "spec.ports", &port.to_string(), &allowed));
+            return Some(refusal("PortTaken", "spec.ports", &port.to_string(), &message));
         }
     }
     None
 }
 
-fn refusal(rule: &'static str, key: &str, value: &str, allowed: &str) -> Finding {
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+fn refusal(rule: &'static str, key: &str, value: &str, message: &str) -> Finding {
     Finding {
         severity: Severity::Refusal,
         rule,
         key: Arc::from(key),
         value: Arc::from(value),
-        allowed: Arc::from(allowed),
+        message: Arc::from(message),
     }
 }
 
@@ -398,7 +411,7 @@ mod tests {
         let (world, report) = crate::forecast::settle(world, &policy);
         let refused = |namespace: &str| {
             let of = report.services.values().filter(|s| &*s.name.namespace == namespace);
-            of.flat_map(|s| &s.findings).map(|f| (f.rule, f.allowed.to_string())).collect()
+            of.flat_map(|s| &s.findings).map(|f| (f.rule, f.message.to_string())).collect()
         };
         let (greedy, small): (Vec<_>, Vec<_>) = (refused("aaa"), refused("zzz"));
         assert_eq!(small, []);

@@ -193,12 +193,11 @@ fn ensure(draft: &mut Draft<'_>, frontend: &ResourceId, askers: &[Asker<'_>]) {
     let there = known(draft).find(|link| link.frontends.contains(frontend));
     if let Some(there) = there.filter(|there| !is_ours(draft, there)) {
         for asker in askers {
-            let allowed = format!(
-                "a frontend without a Private Link Service: {} of another cluster stands before {}",
-                there.id.name(),
-                frontend.name()
+            let (name, other) = (frontend.name(), there.id.name());
+            let message = format!(
+                "frontend {name} has {other} of another cluster; use a frontend without one"
             );
-            draft.refuse(&asker.intent.uid, refusal(CREATE, "true", "PrivateLinkForeign", allowed));
+            draft.refuse(&asker.intent.uid, refusal(CREATE, "", "PrivateLinkForeign", message));
         }
         return;
     }
@@ -209,12 +208,11 @@ fn ensure(draft: &mut Draft<'_>, frontend: &ResourceId, askers: &[Asker<'_>]) {
     for other in others.filter(|a| a.link.ownership == PrivateLinkOwnership::Own) {
         let has = chosen.map(|c| c.intent.name.to_string());
         let has = has.or_else(|| there.and_then(|t| owner(t)).map(str::to_owned));
-        let allowed = format!(
-            "no azure-pls-* annotation beside {CREATE} where {} owns the Private Link Service of \
-             the shared frontend",
-            has.unwrap_or_default()
+        let has = has.unwrap_or_default();
+        let message = format!(
+            "{has} owns the one of the shared frontend; remove all other azure-pls-* annotations"
         );
-        draft.refuse(&other.intent.uid, refusal(CREATE, "true", "PrivateLinkOwned", allowed));
+        draft.refuse(&other.intent.uid, refusal(CREATE, "", "PrivateLinkOwned", message));
     }
     if let Some(chosen) = chosen {
         let uids = askers.iter().map(|a| &a.intent.uid);
@@ -258,17 +256,21 @@ fn write(
             return;
         }
         Some(Floating::Others(rule)) => {
-            let allowed = format!("only where no rule of the frontend has floating IP: {rule} has");
-            let finding = refusal(CREATE, "true", "PrivateLinkUnreachable", allowed);
+            let message =
+                format!("rule {rule} has floating IP; disable it for all on the frontend");
+            let finding = refusal(CREATE, "", "PrivateLinkUnreachable", message);
             draft.refuse(&intent.uid, finding);
             return;
         }
         None => {}
     }
     if let Some(Fact::Unreadable(why)) = draft.world.azure.private_links.get(&link.group) {
-        let allowed = format!("a resource group whose Private Link Services can be read ({why})");
+        let message = format!(
+            "Private Link Services of resource group {{value}} cannot be read ({why}); use a \
+             resource group that exists and that the controller's identity can read"
+        );
         let value = link.group.as_str();
-        let finding = refusal(GROUP, value, "PrivateLinkGroupUnreadable", allowed);
+        let finding = refusal(GROUP, value, "PrivateLinkGroupUnreadable", message);
         draft.refuse(&intent.uid, finding);
         return;
     }
@@ -334,20 +336,20 @@ fn misplaced(
         }
         let group = there.id.group();
         if group.as_ref() != Some(&link.group) {
-            let allowed = format!(
-                "the resource group of the Private Link Service that is there: {}; to move it, \
-                 take {CREATE} away first",
+            let message = format!(
+                "must be {}, the resource group of the existing Private Link Service; to move it, \
+                 remove {CREATE} first",
                 group.as_ref().map_or("", Group::as_str)
             );
             let value = link.group.as_str();
-            return Some(refusal(GROUP, value, "PrivateLinkGroupChanged", allowed));
+            return Some(refusal(GROUP, value, "PrivateLinkGroupChanged", message));
         }
-        let allowed = format!(
-            "the name of the Private Link Service that is there: {}; to rename it, take {CREATE} \
-             away first",
+        let message = format!(
+            "must be {}, the name of the existing Private Link Service; to rename it, remove \
+             {CREATE} first",
             there.id.name()
         );
-        return Some(refusal(NAME, id.name(), "PrivateLinkNameChanged", allowed));
+        return Some(refusal(NAME, id.name(), "PrivateLinkNameChanged", message));
     }
     let other = known(draft).find(|other| other.id == *id)?;
     let own = is_ours(draft, other)
@@ -362,23 +364,23 @@ fn unusable(draft: &Draft<'_>, asker: &ResourceId, link: &PrivateLinkIntent) -> 
     let subnet = draft.world.azure.subnets.get(&id)?.known()?.as_ref()?;
     link.addresses.iter().find_map(|address| {
         let what = super::address::obstacle(draft, subnet, *address, asker)?;
-        let (value, allowed) = (address.to_string(), format!("an address {what}"));
-        Some(refusal(ADDRESS, &value, "PrivateLinkAddressUnusable", allowed))
+        let (value, message) = (address.to_string(), format!("must be an address {what}"));
+        Some(refusal(ADDRESS, &value, "PrivateLinkAddressUnusable", message))
     })
 }
 
 fn taken(name: &str) -> Finding {
-    let allowed = "a name that no other Private Link Service of its resource group has".to_owned();
-    refusal(NAME, name, "PrivateLinkNameTaken", allowed)
+    let message = "must be a name that no other Private Link Service of the resource group has";
+    refusal(NAME, name, "PrivateLinkNameTaken", message.to_owned())
 }
 
-fn refusal(key: &str, value: &str, rule: &'static str, allowed: String) -> Finding {
+fn refusal(key: &str, value: &str, rule: &'static str, message: String) -> Finding {
     Finding {
         severity: Severity::Refusal,
         rule,
         key: Arc::from(format!("{PREFIX}{key}")),
         value: Arc::from(value),
-        allowed: Arc::from(allowed),
+        message: Arc::from(message),
     }
 }
 
@@ -408,8 +410,8 @@ fn subnet(
         Some(Fact::Known(None)) => String::new(),
         Some(Fact::Unreadable(why)) => format!(" that can be read ({why})"),
     };
-    let allowed = format!("a subnet of virtual network {}{why}", draft.policy.network_name);
-    draft.refuse(&intent.uid, refusal(SUBNET, &link.subnet, "SubnetNotFound", allowed));
+    let message = format!("must be a subnet of virtual network {}{why}", draft.policy.network_name);
+    draft.refuse(&intent.uid, refusal(SUBNET, &link.subnet, "SubnetNotFound", message));
     None
 }
 

@@ -48,14 +48,15 @@ fn rule(policy: &Policy, intent: &Intent, kind: &RuleKind, family: Family) -> Ru
     let standard = policy.sku != BalancerSku::Basic;
     let options = intent.rule_options;
     // Azure has no floating IP for IPv6 frontends of internal load balancers.
-    let translated = options.floating_ip == FloatingIp::Disabled
-        || (intent.exposure == Exposure::Internal && family == Family::V6);
+    let unfloating = intent.exposure == Exposure::Internal && family == Family::V6;
+    let translated = options.floating_ip == FloatingIp::Disabled || unfloating;
     let (protocol, frontend_port, backend_port, floating) = match *kind {
         RuleKind::Port { protocol, port, node_port } => {
             let backend = if translated { node_port.unwrap_or(port) } else { port };
             (rule_protocol(protocol), port, backend, !translated)
         }
-        RuleKind::AllPorts { .. } => (RuleProtocol::All, 0, 0, true),
+        // The annotation is for rules of ports: as in the Go controller it does not count here.
+        RuleKind::AllPorts { .. } => (RuleProtocol::All, 0, 0, !unfloating),
     };
     let resets = match *kind {
         RuleKind::Port { protocol, .. } => protocol == Protocol::Tcp && standard,

@@ -113,6 +113,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     let mut causes = close(&mut after, &wanted, &known, &kept, draft);
     let wanted = share::admit(draft, &after, wanted);
     causes.extend(open(draft, &group, &mut after, wanted));
+    causes.extend(kept.follow(&group, &mut after));
     let is_bare = |rule: &SecurityRule| rule.destinations.is_empty();
     let was_bare =
         |rule: &SecurityRule| group.rules.iter().any(|r| r.name == rule.name && is_bare(r));
@@ -150,8 +151,9 @@ fn missing(draft: &Draft<'_>) -> Finding {
         rule: "SecurityGroupNotFound",
         key: Arc::from("securityGroupName"),
         value: Arc::clone(&draft.policy.security_group_name),
-        allowed: format!(
-            "a security group of resource group {}",
+        message: format!(
+            "security group {{value}} does not exist in resource group {}; create it or correct \
+             the cloud config",
             draft.policy.security_group_group
         )
         .into(),

@@ -91,18 +91,22 @@ fn unread(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<ResourceId> {
 /// What Azure, or somebody else, would have against deleting a Basic load balancer.
 fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut say = |what: String, allowed: &str| {
+    let mut say = |what: String, remedy: &str| {
         findings.push(Finding {
             severity: Severity::Refusal,
             rule: "BasicLoadBalancerCannotBeReplaced",
             key: Arc::from("loadBalancerSku"),
-            value: Arc::from(format!("standard, while Basic {} {what}", balancer.id.name())),
-            allowed: Arc::from(allowed),
+            value: Arc::from(""),
+            message: Arc::from(format!(
+                "Basic load balancer {} cannot be replaced by a Standard one, because it has \
+                 {what}; {remedy}",
+                balancer.id.name()
+            )),
         });
     };
-    let others = "one without parts of others: it is deleted to be made again as Standard";
+    let others = "remove what is not this cluster's, as Ballast deletes it and creates it again";
     if !balancer.foreign.is_empty() {
-        say("has NAT or outbound rules".to_owned(), others);
+        say("NAT or outbound rules".to_owned(), others);
     }
     let frontends = balancer.frontends.iter().map(|f| &f.name);
     let unknown = |name: &&Arc<str>| {
@@ -110,20 +114,20 @@ fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
         draft.owner_of(name).is_none() && !gone
     };
     for name in frontends.chain(balancer.rules.iter().map(|r| &r.name)).filter(unknown) {
-        say(format!("has {name}, which is no Service's"), others);
+        say(format!("{name}, which belongs to no Service"), others);
     }
     for pool in &balancer.pools {
         let mut names = Family::ALL.map(|f| name::pool(&draft.policy.cluster, f)).into_iter();
         if !names.any(|name| name.eq_ignore_ascii_case(&pool.name)) {
-            say(format!("has pool {}, which is not this cluster's", pool.name), others);
+            say(format!("pool {}, which is not this cluster's", pool.name), others);
         }
     }
     for frontend in &balancer.frontends {
         let Some(uid) = draft.owner_of(&frontend.name) else { continue };
         let case = &draft.cases[uid];
         if matches!(case.stance, Stance::Kept | Stance::Container(_)) {
-            let what = format!("has Service {}, which is refused or set aside", case.service.name);
-            say(what, "put that right or delete it first: it would not get its address back");
+            let what = format!("Service {}, which is refused or set aside", case.service.name);
+            say(what, "correct or delete that Service first, as it would lose its address");
         }
         let id = match &frontend.address {
             FrontendAddress::Public(id) => id,
@@ -133,8 +137,8 @@ fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
                     s.as_ref().is_some_and(|s| s.prefixes.iter().any(|p| p.contains(address)))
                 };
                 if fact.is_some_and(|subnet| !fits(subnet)) {
-                    let what = format!("has {address}, which is not in subnet {}", subnet.name());
-                    say(what, "an address that can be had again");
+                    let what = format!("{address}, which is not in subnet {}", subnet.name());
+                    say(what, "delete its Service first, as it would lose its address");
                 }
                 continue;
             }
@@ -142,8 +146,8 @@ fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
         };
         let Some(ip) = draft.public_ip(id) else { continue };
         if ip.sku == Sku::Basic && ip.family == Family::V6 && ip.allocation == Allocation::Dynamic {
-            let what = format!("has IPv6 address {}, which is dynamic", id.name());
-            say(what, "Azure cannot keep it: take IPv6 off its Service first");
+            let what = format!("dynamic IPv6 public IP {}", id.name());
+            say(what, "remove IPv6 from its Service first, as Azure cannot keep its address");
         }
     }
     findings
@@ -204,8 +208,12 @@ fn refuse_standard(draft: &mut Draft<'_>) {
         severity: Severity::Refusal,
         rule: "StandardCannotBecomeBasic",
         key: Arc::from("loadBalancerSku"),
-        value: Arc::from(format!("basic, while {} is Standard", balancer.id.name())),
-        allowed: Arc::from("standard: Azure turns neither load balancers nor addresses back"),
+        value: Arc::from("basic"),
+        message: Arc::from(format!(
+            "{{value}} is not possible, because load balancer {} is Standard; use standard, as \
+             Azure cannot turn it into Basic",
+            balancer.id.name()
+        )),
     };
     refuse(draft, &standard, &finding);
     draft.findings.push(finding);

@@ -167,12 +167,12 @@ impl DiffTracker {
             && let Some(first) = taken.first()
         {
             let holder = self.tenancy.holder(*first).map_or("", AsRef::as_ref);
-            let allowed = format!(
-                "an address that no Service of another namespace had first: namespace {holder:?} \
-                 has it, until no EndpointSlice there lists it"
+            let message = format!(
+                "{{value}} gets no traffic, because namespace {holder:?} had it first; an address \
+                 is free once no EndpointSlice there lists it"
             );
             let rule = "ServiceGatewayAddressTaken";
-            findings.push(finding(rule, *first, taken.len(), &allowed));
+            findings.push(finding(rule, *first, taken.len(), &message));
         }
         let least = ServiceName { namespace: Arc::default(), name: Arc::default() };
         let own = self.tenancy.refused.range((Arc::clone(name), least)..);
@@ -184,18 +184,19 @@ impl DiffTracker {
             }
         }
         for (fault, Refused { first, count }) in all {
-            let (rule, allowed) = match fault {
+            let (rule, message) = match fault {
                 Fault::Invalid => (
                     "ServiceGatewayInvalidAddress",
-                    "a Pod's address: none that is unspecified, loopback, link-local, multicast \
-                     or Azure's own",
+                    "{value} gets no traffic; must not be unspecified, loopback, link-local, \
+                     multicast or Azure's own",
                 ),
                 Fault::Foreign => (
                     "ServiceGatewayForeignPod",
-                    "the address of a Pod of the Service's own namespace: targetRef names another",
+                    "{value} gets no traffic; targetRef must name a Pod of the Service's own \
+                     namespace",
                 ),
             };
-            findings.push(finding(rule, first, count, allowed));
+            findings.push(finding(rule, first, count, message));
         }
         findings
     }
@@ -239,7 +240,7 @@ impl DiffTracker {
     }
 }
 
-fn finding(rule: &'static str, first: IpAddr, count: usize, allowed: &str) -> Finding {
+fn finding(rule: &'static str, first: IpAddr, count: usize, message: &str) -> Finding {
     let value = match count {
         1 => first.to_string(),
         _ => format!("{first} and {} more", count - 1),
@@ -249,6 +250,6 @@ fn finding(rule: &'static str, first: IpAddr, count: usize, allowed: &str) -> Fi
         rule,
         key: Arc::from("endpoints"),
         value: Arc::from(value),
-        allowed: Arc::from(allowed),
+        message: Arc::from(message),
     }
 }

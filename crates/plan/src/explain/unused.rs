@@ -3,7 +3,6 @@
 use super::Source;
 use super::trial::Bench;
 use crate::annotation::{self, PREFIX};
-use crate::intent::rules::UNKNOWN_ANNOTATION;
 use model::kubernetes::Service;
 use model::report::{Finding, Severity};
 use serde::Serialize;
@@ -43,7 +42,7 @@ pub(super) fn why(bench: &Bench<'_>, at: usize, findings: &[Finding]) -> Option<
                 found.annotation.default.replace('`', "")
             ),
             (None, None) if !key.starts_with(PREFIX) => "it changes nothing here".to_owned(),
-            (None, None) => "no key that Ballast knows".to_owned(),
+            (None, None) => "unknown annotation".to_owned(),
         }
     });
     Some(Unused { key, value, reason })
@@ -61,13 +60,5 @@ pub(super) fn noted(service: &Service, findings: &[Finding]) -> Vec<Unused> {
 
 fn told(findings: &[Finding], key: &str) -> Option<String> {
     let note = findings.iter().find(|f| f.severity == Severity::Note && *f.key == *key)?;
-    let allowed = &*note.allowed;
-    let unknown = UNKNOWN_ANNOTATION.allowed;
-    Some(match (allowed.strip_prefix(unknown), allowed.strip_prefix("nothing")) {
-        (Some(advice), _) => format!("no key that Ballast knows{advice}"),
-        (None, Some(why)) => {
-            why.strip_prefix(": ").map_or(format!("no effect{why}"), str::to_owned)
-        }
-        (None, None) => format!("allowed is: {allowed}"),
-    })
+    Some(note.text())
 }

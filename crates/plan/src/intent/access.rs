@@ -89,8 +89,9 @@ fn range(r: &mut Reader<'_>, key: &str, text: &str) -> Option<IpNet> {
     match text.parse::<IpNet>() {
         Ok(range) if range.trunc() == range => Some(range),
         Ok(range) => {
-            let allowed = format!("{}: {}", INVALID_SOURCE_RANGE.allowed, range.trunc());
-            r.find_with(&INVALID_SOURCE_RANGE, key, text, &allowed);
+            let message =
+                format!("{{value}} has host bits that are not zero; use {}", range.trunc());
+            r.find_with(&INVALID_SOURCE_RANGE, key, text, &message);
             None
         }
         Err(_) => {

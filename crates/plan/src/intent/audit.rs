@@ -21,10 +21,10 @@ pub(super) fn check(r: &mut Reader<'_>, exposure: Exposure) {
     let all: Vec<(&str, &str)> = r.annotations.iter().map(|(k, v)| (*k, *v)).collect();
     for (key, value) in all {
         let Some(found) = annotation::find(key) else {
-            unknown(r, key, value);
+            unknown(r, key);
             continue;
         };
-        flag(r, found.annotation, key, value);
+        flag(r, found.annotation, key);
         if let Some(port) = found.port {
             number(r, port, key, value);
         }
@@ -36,7 +36,7 @@ pub(super) fn check(r: &mut Reader<'_>, exposure: Exposure) {
 }
 
 /// Notes a key that looks like ours and is not.
-pub(super) fn unknown(r: &mut Reader<'_>, key: &str, value: &str) {
+pub(super) fn unknown(r: &mut Reader<'_>, key: &str) {
     // To look for what was meant is the dearest part of reading.
     if !annotation::is_ours(key) || r.only_counts(&UNKNOWN_ANNOTATION) {
         return;
@@ -44,17 +44,18 @@ pub(super) fn unknown(r: &mut Reader<'_>, key: &str, value: &str) {
     let whole = format!("{PREFIX}{key}");
     match annotation::suggestion(key) {
         Some(meant) => {
-            let allowed = format!("{}; did you mean {PREFIX}{meant}?", UNKNOWN_ANNOTATION.allowed);
-            r.find_with(&UNKNOWN_ANNOTATION, &whole, value, &allowed);
+            let message = format!("unknown annotation; did you mean {PREFIX}{meant}?");
+            r.find_with(&UNKNOWN_ANNOTATION, &whole, "", &message);
         }
-        None => r.find(&UNKNOWN_ANNOTATION, key, value),
+        None => r.find(&UNKNOWN_ANNOTATION, key, ""),
     }
 }
 
-/// Notes a flag that is neither true nor false.
-pub(super) fn flag(r: &mut Reader<'_>, entry: &Annotation, key: &str, value: &str) {
-    let known = ["", "true", "false"].iter().any(|word| value.eq_ignore_ascii_case(word));
-    if entry.kind == Kind::Flag && !known {
+/// Notes a flag that counts as false and says something else.
+pub(super) fn flag(r: &mut Reader<'_>, entry: &Annotation, key: &str) {
+    let (Kind::Flag(truth), Some(value)) = (entry.kind, r.whole(key)) else { return };
+    let says_false = ["", "false"].iter().any(|word| value.trim().eq_ignore_ascii_case(word));
+    if !says_false && !truth.is_true(value) {
         r.find(&INVALID_BOOLEAN, key, value);
     }
 }
@@ -67,8 +68,10 @@ fn number(r: &mut Reader<'_>, port: u16, key: &str, value: &str) {
 }
 
 fn reach(r: &mut Reader<'_>, entry: &Annotation, key: &str, value: &str, exposure: Exposure) {
-    let idle =
-        value.is_empty() || (entry.kind == Kind::Flag && !value.eq_ignore_ascii_case("true"));
+    let idle = match entry.kind {
+        Kind::Flag(truth) => !r.is_true(key, truth),
+        Kind::Text => value.is_empty(),
+    };
     // Whether a Private Link Service is wanted on Basic is refused, not ignored.
     if idle || SPOKEN_FOR.contains(&entry.key) || entry.key.starts_with("azure-pls-") {
         return;
@@ -86,6 +89,7 @@ fn reach(r: &mut Reader<'_>, entry: &Annotation, key: &str, value: &str, exposur
         BalancerSku::Service => "container",
     };
     let scope = entry.scope();
-    let allowed = format!("nothing on this {kind} {sku} load balancer: only counts on {scope}");
-    r.find_with(&ANNOTATION_IGNORED, &format!("{PREFIX}{key}"), value, &allowed);
+    let message =
+        format!("{{value}} has no effect on this {kind} {sku} load balancer; only used on {scope}");
+    r.find_with(&ANNOTATION_IGNORED, &format!("{PREFIX}{key}"), value, &message);
 }

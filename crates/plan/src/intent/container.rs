@@ -15,7 +15,7 @@ use model::{Exposure, Family, Policy, Protocol, ServiceName, ServiceUid};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-const IDLE_TIMEOUT: &str = "a whole number of minutes from 4 to 30";
+const IDLE_TIMEOUT: &str = "must be a whole number of minutes from 4 to 30";
 
 /// What a Service asks of its container load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -119,10 +119,10 @@ fn note_ignored(r: &mut Reader<'_>) {
     for (key, value) in all {
         match annotation::find(key) {
             Some(found) if found.annotation.works_on(BalancerSku::Service) => {
-                audit::flag(r, found.annotation, key, value);
+                audit::flag(r, found.annotation, key);
             }
             Some(_) => r.find(&IGNORED_BY_CONTAINER, key, value),
-            None => audit::unknown(r, key, value),
+            None => audit::unknown(r, key),
         }
     }
     if !r.service.source_ranges.is_empty() {

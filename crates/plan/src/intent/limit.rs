@@ -30,9 +30,9 @@ pub(super) fn check(
     let most = if r.policy.sku == BalancerSku::Basic { 250 } else { 1_500 };
     let count = rules.len() * families.len();
     if count > most {
-        let allowed = format!("at most {most} rules a load balancer");
+        let message = format!("{{value}} do not fit on a load balancer; it has at most {most}");
         let value = format!("{count} rules");
-        r.find_with(&LOAD_BALANCER_RULE_LIMIT, "spec.ports", &value, &allowed);
+        r.find_with(&LOAD_BALANCER_RULE_LIMIT, "spec.ports", &value, &message);
     }
     // What is not written has no limit.
     if access.rules == SecurityRules::Written && !r.policy.security_group_name.is_empty() {
@@ -43,20 +43,21 @@ pub(super) fn check(
 fn security(r: &mut Reader<'_>, families: &[Family], additional: &[IpAddr], access: &AccessIntent) {
     let protocols: BTreeSet<Protocol> = access.ports.iter().map(|port| port.protocol).collect();
     let ranges = |family: &Family| access.ranges.get(family).map_or(0, Vec::len);
-    let limit = |r: &mut Reader<'_>, key: &str, value: String, allowed: String| {
-        r.find_with(&SECURITY_RULE_LIMIT, key, &value, &allowed);
+    let limit = |r: &mut Reader<'_>, key: &str, value: String, most: String| {
+        let message = format!("{{value}} do not fit in a security group; it has at most {most}");
+        r.find_with(&SECURITY_RULE_LIMIT, key, &value, &message);
     };
     let rules = access.tags.len() * protocols.len() * families.len();
     if rules > SECURITY_RULES {
         let value = format!("{} service tags, which make {rules} rules", access.tags.len());
-        limit(r, &whole(TAGS), value, format!("at most {SECURITY_RULES} rules a security group"));
+        limit(r, &whole(TAGS), value, format!("{SECURITY_RULES} rules"));
     }
     let prefixes = families.iter().map(ranges).sum::<usize>() * protocols.len();
     if prefixes > PREFIXES {
         let key = [RANGES, CORE_RANGES].into_iter().find(|key| !r.list(key).is_empty());
         let key = key.map_or_else(|| FIELD.to_owned(), whole);
         let value = format!("ranges that make {prefixes} source prefixes");
-        limit(r, &key, value, format!("at most {PREFIXES} source prefixes a security group"));
+        limit(r, &key, value, format!("{PREFIXES} source prefixes"));
     }
     let sources = |family: &Family| access.tags.len() + usize::from(ranges(family) > 0);
     let opened = |family: &Family| {
@@ -66,15 +67,15 @@ fn security(r: &mut Reader<'_>, families: &[Family], additional: &[IpAddr], acce
     let opened: usize = Family::ALL.iter().map(opened).sum();
     if opened > PREFIXES {
         let value = format!("{} addresses, {opened} times in rules", additional.len());
-        let allowed = format!("at most {PREFIXES} destination prefixes a security group");
-        limit(r, &whole("azure-additional-public-ips"), value, allowed);
+        let most = format!("{PREFIXES} destination prefixes");
+        limit(r, &whole("azure-additional-public-ips"), value, most);
     }
     // As in `"12345",`.
     let ports: usize = access.ports.iter().map(|port| port.port.to_string().len() + 3).sum();
     let bytes = ports * families.iter().map(sources).sum::<usize>();
     if bytes > REQUEST {
         let value = format!("{} ports, {bytes} bytes of rules", access.ports.len());
-        limit(r, "spec.ports", value, format!("at most {REQUEST} bytes a security group"));
+        limit(r, "spec.ports", value, format!("{REQUEST} bytes"));
     }
 }
 

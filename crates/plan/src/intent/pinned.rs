@@ -75,8 +75,8 @@ fn address(r: &mut Reader<'_>, exposure: Exposure, key: &str, text: &str) -> Opt
 fn accept(r: &mut Reader<'_>, family: Family, key: &str, address: IpAddr) -> bool {
     let fits = Family::of(address) == family;
     if !fits {
-        let allowed = format!("an {family} address");
-        r.find_with(&INVALID_PINNED_ADDRESS, key, &address.to_string(), &allowed);
+        let message = format!("must be an {family} address");
+        r.find_with(&INVALID_PINNED_ADDRESS, key, &address.to_string(), &message);
     }
     fits
 }

@@ -9,6 +9,7 @@ use super::rules::{
     TOO_MANY_SUBSCRIPTIONS,
 };
 use super::{FloatingIp, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtocol};
+use crate::annotation::Truth;
 use model::policy::{BalancerSku, PoolKind};
 use model::{Exposure, Family, Group};
 use std::collections::BTreeSet;
@@ -78,6 +79,13 @@ pub(super) fn read(
         auto_approval: subscriptions(r, APPROVAL),
         ownership: if owned { PrivateLinkOwnership::Own } else { PrivateLinkOwnership::Shared },
     })
+}
+
+/// Whether probes are those of a Service behind the PROXY protocol. The Go controller reads both
+/// flags without trimming them here.
+pub(super) fn proxy_of_probes(r: &Reader<'_>) -> ProxyProtocol {
+    let set = [CREATE, PROXY].iter().all(|key| r.is_true(key, Truth::AnyCase));
+    if set { ProxyProtocol::Enabled } else { ProxyProtocol::Disabled }
 }
 
 /// Refuses frontends that Azure does not put a Private Link Service before: on Basic load

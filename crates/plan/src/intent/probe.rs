@@ -31,8 +31,8 @@ pub(super) struct Setting<'a> {
     pub exposure: Exposure,
     /// Whether backends see the frontend's address.
     pub floating: FloatingIp,
-    /// Of the Private Link Service, if there is one.
-    pub proxy: Option<ProxyProtocol>,
+    /// Of the Private Link Service, as far as probes heed it.
+    pub proxy: ProxyProtocol,
     /// Families.
     pub families: &'a [Family],
 }
@@ -75,7 +75,7 @@ fn source(r: &mut Reader<'_>, setting: &Setting<'_>) -> Source {
     if r.service.traffic_policy == TrafficPolicy::Local {
         return match r.service.health_check_node_port {
             // Behind the PROXY protocol the health check server understands nothing.
-            Some(port) if setting.proxy != Some(ProxyProtocol::Enabled) => {
+            Some(port) if setting.proxy != ProxyProtocol::Enabled => {
                 Source::HealthCheck(health_check(r, port))
             }
             Some(_) | None => Source::Own,

@@ -43,7 +43,7 @@ pub fn read(service: &Service, policy: &Policy) -> Reading {
     let floating = rule_options.floating_ip;
     let frontend = private_link::Frontend { exposure, floating, subnet: subnet.as_ref() };
     let private_link = private_link::read(&mut r, &families, &frontend);
-    let proxy = private_link.as_ref().map(|link| link.proxy_protocol);
+    let proxy = private_link::proxy_of_probes(&r);
     let rules =
         probe::rules(&mut r, &probe::Setting { exposure, floating, proxy, families: &families });
     let additional = additional(&mut r);
@@ -95,7 +95,7 @@ fn subnet(r: &mut Reader<'_>, exposure: Exposure) -> Option<Arc<str>> {
 }
 
 fn rule_options(r: &mut Reader<'_>) -> RuleOptions {
-    let idle_timeout_min = idle_timeout(r, 4..=100, INVALID_IDLE_TIMEOUT.allowed);
+    let idle_timeout_min = idle_timeout(r, 4..=100, INVALID_IDLE_TIMEOUT.message);
     RuleOptions {
         idle_timeout_min,
         distribution: match r.service.affinity {
@@ -119,13 +119,13 @@ fn rule_options(r: &mut Reader<'_>) -> RuleOptions {
 pub(super) fn idle_timeout(
     r: &mut Reader<'_>,
     bounds: std::ops::RangeInclusive<u16>,
-    allowed: &str,
+    message: &str,
 ) -> u16 {
     let key = "azure-load-balancer-tcp-idle-timeout";
     let Some(text) = r.raw(key) else { return 4 };
     text.parse().ok().filter(|minutes| bounds.contains(minutes)).unwrap_or_else(|| {
         let key = format!("{}{key}", crate::annotation::PREFIX);
-        r.find_with(&INVALID_IDLE_TIMEOUT, &key, text, allowed);
+        r.find_with(&INVALID_IDLE_TIMEOUT, &key, text, message);
         4
     })
 }

@@ -1,7 +1,7 @@
 //! A Service while it is read, and what was found on the way.
 
 use super::rules::FindingRule;
-use crate::annotation::{CONFIGURATIONS, PREFIX};
+use crate::annotation::{self, CONFIGURATIONS, PREFIX, Truth};
 use model::Policy;
 use model::kubernetes::Service;
 use model::report::{Finding, Severity, quoted};
@@ -63,9 +63,21 @@ impl<'a> Reader<'a> {
         self.raw(key).filter(|value| !value.is_empty())
     }
 
-    /// Whether an annotation says true.
+    /// An annotation's value with the blanks around it.
+    pub fn whole(&self, key: &str) -> Option<&'a str> {
+        let key = format!("{PREFIX}{key}");
+        self.service.annotations.get(key.as_str()).map(AsRef::as_ref)
+    }
+
+    /// Whether an annotation says true, as its entry in the table reads it.
     pub fn is_set(&self, key: &str) -> bool {
-        self.raw(key).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+        self.is_true(key, annotation::truth(key))
+    }
+
+    /// Whether an annotation says true, read in this way.
+    pub fn is_true(&self, key: &str, truth: Truth) -> bool {
+        self.annotations.contains_key(key)
+            && self.whole(key).is_some_and(|value| truth.is_true(value))
     }
 
     /// The entries of a list separated by commas, without empty ones.
@@ -92,17 +104,17 @@ impl<'a> Reader<'a> {
         if self.only_counts(rule) {
             return;
         }
-        self.find_with(rule, &format!("{PREFIX}{key}"), value, rule.allowed);
+        self.find_with(rule, &format!("{PREFIX}{key}"), value, rule.message);
     }
 
     /// Notes that a field breaks a rule.
     pub fn find_field(&mut self, rule: &FindingRule, field: &str, value: &str) {
-        self.find_with(rule, field, value, rule.allowed);
+        self.find_with(rule, field, value, rule.message);
     }
 
-    /// Notes that a key breaks a rule, with words of its own for what is allowed. The same value
-    /// breaks the same rule once.
-    pub fn find_with(&mut self, rule: &FindingRule, key: &str, value: &str, allowed: &str) {
+    /// Notes that a key breaks a rule, with a message of its own. The same value breaks the same
+    /// rule once.
+    pub fn find_with(&mut self, rule: &FindingRule, key: &str, value: &str, message: &str) {
         if self.only_counts(rule) {
             return;
         }
@@ -117,7 +129,7 @@ impl<'a> Reader<'a> {
             rule: rule.name,
             key: quoted(key),
             value,
-            allowed: Arc::from(allowed),
+            message: Arc::from(message),
         });
     }
 
@@ -132,8 +144,8 @@ impl<'a> Reader<'a> {
             let mut listed = self.findings.iter().filter(|f| of_rule(f));
             let same = listed.all(|f| f.key == finding.key);
             let key = if same { finding.key } else { Arc::from("metadata.annotations") };
-            let value = Arc::from(format!("and {more} more"));
-            self.findings.insert(last + 1, Finding { key, value, ..finding });
+            let (value, message) = (Arc::from(""), Arc::from(format!("and {more} more")));
+            self.findings.insert(last + 1, Finding { key, value, message, ..finding });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Every finding about a Service: first what reading it can yield, then what Azure and the cluster
 //! can.
 
-use model::report::Severity;
+use model::report::{Severity, with_value};
 
 /// A rule that a Service can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,21 +10,41 @@ pub struct FindingRule {
     pub name: &'static str,
     /// What breaking it means.
     pub severity: Severity,
-    /// Something that breaks it.
+    /// What breaks it: the key without `PREFIX`, and `: ` with the value where there is one.
     pub example: &'static str,
-    /// What is allowed.
-    pub allowed: &'static str,
+    /// A [`model::report::Finding::message`].
+    pub message: &'static str,
+}
+
+impl FindingRule {
+    /// Key and value of the example.
+    #[must_use]
+    pub fn example(&self) -> (&'static str, &'static str) {
+        self.example.split_once(": ").unwrap_or((self.example, ""))
+    }
+
+    /// The text about the example, without its key.
+    #[must_use]
+    pub fn text(&self) -> String {
+        with_value(self.message, self.example().1)
+    }
+
+    /// The text about any value.
+    #[must_use]
+    pub fn general(&self) -> String {
+        self.message.replace("{value}", "the value")
+    }
 }
 
 macro_rules! rules {
-    ($($constant:ident $severity:ident $name:literal $example:literal $allowed:literal;)*) => {
+    ($($constant:ident $severity:ident $name:literal $example:literal $message:literal;)*) => {
         $(
-            #[doc = concat!("`", $name, "`: ", $allowed, ".")]
+            #[doc = concat!("`", $name, "`: ", $message, ".")]
             pub const $constant: FindingRule = FindingRule {
                 name: $name,
                 severity: Severity::$severity,
                 example: $example,
-                allowed: $allowed,
+                message: $message,
             };
         )*
 
@@ -36,329 +56,354 @@ macro_rules! rules {
 rules! {
     INVALID_BOOLEAN Note "InvalidBoolean"
         "azure-pls-create: yes"
-        "true or false; anything else counts as false";
+        r#"treated as false; use "true" or "false""#;
     UNKNOWN_ANNOTATION Note "UnknownAnnotation"
-        "azure-load-balancer-intern: true"
-        "a key of the annotation reference";
+        "azure-load-balancer-intern"
+        "unknown annotation; the annotation reference lists the keys that are read";
     UNKNOWN_PORT Note "UnknownPort"
         "port_81_no_lb_rule: true"
-        "the number of a port of the Service in the key";
+        "{value} has no effect; the number in the key must be that of a port of the Service";
     ANNOTATION_IGNORED Note "AnnotationIgnored"
         "azure-load-balancer-internal-subnet: apps"
-        "nothing: it does not count on this load balancer";
+        "{value} has no effect on this load balancer; the reference tells where it has one";
     SHARED_RULES_ALWAYS_ON Note "SharedRulesAlwaysOn"
         "azure-shared-securityrule: true"
-        "anything: equal security rules are always shared";
+        "{value} has no effect; equal security rules are always shared";
 
     INVALID_SUBNET Refusal "InvalidSubnet"
         "azure-load-balancer-internal-subnet: vnet/apps"
-        "the name of a subnet of the cluster's virtual network";
+        "must be the name of a subnet of the cluster's virtual network";
     INVALID_NODE_SET Refusal "InvalidNodeSet"
         "azure-load-balancer-mode: set/1"
-        "__auto__ or the name of a scale set or availability set";
+        "must be __auto__ or the name of a scale set or availability set";
     MODE_IGNORED Note "ModeIgnored"
         "azure-load-balancer-mode: __auto__"
-        "nothing: only counts where each node set has a load balancer of its own";
+        "{value} has no effect; only used where each node set has its own load balancer";
     UNKNOWN_CONFIGURATION Refusal "UnknownConfiguration"
         "azure-load-balancer-configurations: lb9"
-        "names from multipleStandardLoadBalancerConfigurations";
+        "must name an entry of multipleStandardLoadBalancerConfigurations";
     UNKNOWN_CONFIGURATION_NAME Note "UnknownConfigurationName"
-        "azure-load-balancer-configurations: lb1,lb9"
-        "names from multipleStandardLoadBalancerConfigurations; others do not count";
+        "azure-load-balancer-configurations: lb9"
+        "{value} is ignored; names must be those of multipleStandardLoadBalancerConfigurations";
     CONFIGURATIONS_IGNORED Note "ConfigurationsIgnored"
         "azure-load-balancer-configurations: lb1"
-        "nothing: only counts with multipleStandardLoadBalancerConfigurations";
+        "{value} has no effect; only used with multipleStandardLoadBalancerConfigurations";
     CONFLICTING_PLACEMENT Refusal "ConflictingPlacement"
         "azure-load-balancer-configurations: lb1"
-        "nothing beside a pinned address or public IP, which decides the load balancer";
+        "{value} conflicts with a pinned address or BYO public IP, which decides the load \
+         balancer; use one of the two";
 
     INVALID_PINNED_ADDRESS Refusal "InvalidPinnedAddress"
         "azure-load-balancer-ipv4: fd00::1"
-        "an IP address of the family";
+        "must be an IP address of the family";
     PRIVATE_PINNED_ADDRESS Refusal "PrivatePinnedAddress"
         "azure-load-balancer-ipv4: 10.0.0.9"
-        "a public unicast address, as the load balancer is public";
+        "must be a public unicast address, because the load balancer is public";
     UNUSED_PINNED_ADDRESS Note "UnusedPinnedAddress"
         "azure-load-balancer-ipv6: fd00::1"
-        "an address of a family that the Service has";
+        "{value} has no effect, because the Service does not have this family; use an address of a \
+         family in spec.ipFamilies";
     INVALID_ADDITIONAL_ADDRESS Refusal "InvalidAdditionalAddress"
-        "azure-additional-public-ips: 20.1.2.3,host"
-        "IP addresses, separated by commas";
+        "azure-additional-public-ips: host"
+        "must be IP addresses, separated by commas";
     INVALID_PUBLIC_IP_NAME Refusal "InvalidPublicIpName"
         "azure-pip-name: rg/web"
-        "the name of a public IP";
+        "must be the name of a public IP";
     INVALID_PUBLIC_IP_PREFIX Refusal "InvalidPublicIpPrefix"
         "azure-pip-prefix-id: prefix"
-        "/subscriptions/…/resourceGroups/…/providers/Microsoft.Network/publicIPPrefixes/…";
+        "must be a resource ID such as \
+         /subscriptions/…/resourceGroups/…/providers/Microsoft.Network/publicIPPrefixes/…";
     INVALID_RESOURCE_GROUP Refusal "InvalidResourceGroup"
         "azure-load-balancer-resource-group: a/b"
-        "the name of a resource group";
+        "must be the name of a resource group";
     INVALID_DNS_LABEL Refusal "InvalidDnsLabel"
         "azure-dns-label-name: My_Web"
-        "3 to 63 lower-case letters, digits and dashes, from a letter to a letter or digit";
+        "must be 3 to 63 lower-case letters, digits and dashes, beginning with a letter and ending \
+         with a letter or digit";
     MALFORMED_TAG Note "MalformedTag"
         "azure-pip-tags: team"
-        "entries with exactly one =, separated by commas; others do not count";
+        "{value} is ignored; tags must be written as KEY=VALUE, separated by commas";
     INVALID_TAG Refusal "InvalidTag"
-        "azure-pip-tags: a/b=c"
-        "keys up to 512 characters without <>%&\\?/ and values up to 256";
+        "azure-pip-tags: a/b"
+        "tag {value} is not possible in Azure; keys must have up to 512 characters without \
+         <>%&\\?/, values up to 256";
     TOO_MANY_TAGS Refusal "TooManyTags"
         "azure-pip-tags: 51 tags"
-        "at most 50 tags, as many as a resource takes";
+        "{value} do not fit on a public IP; a resource has at most 50";
     RESERVED_TAG Note "ReservedTag"
-        "azure-pip-tags: k8s-azure-service=x"
-        "keys that do not begin with k8s-azure-; those do not count";
+        "azure-pip-tags: k8s-azure-service"
+        "tag {value} is ignored; keys must not begin with k8s-azure-";
 
     INVALID_IDLE_TIMEOUT Refusal "InvalidIdleTimeout"
         "azure-load-balancer-tcp-idle-timeout: 3"
-        "a whole number of minutes from 4 to 100";
+        "must be a whole number of minutes from 4 to 100";
     UNSUPPORTED_SCTP Refusal "UnsupportedSctp"
         "spec.ports: SCTP/5000"
-        "TCP and UDP; SCTP only on internal Standard load balancers";
+        "SCTP requires an internal Standard load balancer";
     NODE_PORTS_REQUIRED Refusal "NodePortsRequired"
         "spec.allocateLoadBalancerNodePorts: false"
-        "true: without floating IP backends are reached on node ports";
+        "must be true, because backends without floating IP are reached on node ports";
 
     INVALID_PROBE_PROTOCOL Note "InvalidProbeProtocol"
         "port_80_health-probe_protocol: grpc"
-        "tcp, http or https; anything else counts as tcp";
+        "treated as tcp; use tcp, http or https";
     INVALID_PROBE_PORT Refusal "InvalidProbePort"
         "port_80_health-probe_port: admin"
-        "the name or number of a port of the Service, or a number from 1 to 65535";
+        "must be the name or number of a port of the Service, or a number from 1 to 65535";
     INVALID_PROBE_INTERVAL Refusal "InvalidProbeInterval"
         "azure-load-balancer-health-probe-interval: 3"
-        "a whole number of seconds, 5 or more";
+        "must be a whole number of seconds, at least 5";
     INVALID_PROBE_COUNT Refusal "InvalidProbeCount"
         "azure-load-balancer-health-probe-num-of-probe: 1"
-        "a whole number, 2 or more";
+        "must be a whole number, at least 2";
     PROBE_TOO_SLOW Refusal "ProbeTooSlow"
-        "azure-load-balancer-health-probe-interval: 60"
-        "an interval that times the count is less than 120 seconds";
+        "azure-load-balancer-health-probe-interval: 60 s x 2"
+        "interval times count must be less than 120 seconds";
     INVALID_REQUEST_PATH Refusal "InvalidRequestPath"
         "azure-load-balancer-health-probe-request-path: ready"
-        "a path that begins with /";
+        "must be a path that begins with /";
 
     INVALID_SERVICE_TAG Refusal "InvalidServiceTag"
         "azure-allowed-service-tags: 10.0.0.0/8"
-        "service tags, separated by commas; ranges go into azure-allowed-ip-ranges";
+        "must be service tags, separated by commas; ranges belong in azure-allowed-ip-ranges";
     EMPTY_SERVICE_TAGS Note "EmptyServiceTags"
         "azure-allowed-service-tags: ,"
-        "service tags, separated by commas; empty ones do not count";
+        "empty entries are ignored; use service tags, separated by commas";
     INVALID_SOURCE_RANGE Refusal "InvalidSourceRange"
         "azure-allowed-ip-ranges: 203.0.113.0/99"
-        "ranges as in 203.0.113.0/24, whose host bits are zero";
+        "must be an IP range such as 203.0.113.0/24, with host bits zero";
     CONFLICTING_SOURCE_RANGES Refusal "ConflictingSourceRanges"
         "azure-allowed-ip-ranges: 203.0.113.0/24"
-        "ranges either here or in spec.loadBalancerSourceRanges";
+        "{value} conflicts with spec.loadBalancerSourceRanges; use one of the two";
     SOURCE_RANGES_LIMIT_TAGS Note "SourceRangesLimitTags"
         "azure-allowed-service-tags: AzureCloud"
-        "tags whose addresses are in the source ranges, too: kube-proxy drops all others";
+        "{value} is limited by the source ranges, because kube-proxy drops all other sources; the \
+         source ranges must contain the addresses of the tags, too";
     DENY_ALL_WITHOUT_RANGES Note "DenyAllWithoutRanges"
         "azure-deny-all-except-load-balancer-source-ranges: true"
-        "only counts beside source ranges";
+        "{value} has no effect; only used with source ranges";
 
     PRIVATE_LINK_UNREACHABLE Refusal "PrivateLinkUnreachable"
         "azure-pls-create: true"
-        "only on an internal load balancer, or with floating IP disabled";
+        "{value} requires an internal load balancer, or a public one with floating IP disabled";
     PRIVATE_LINK_NEEDS_IPV4 Refusal "PrivateLinkNeedsIpv4"
         "azure-pls-create: true"
-        "only on a Service of IPv4 alone";
+        "{value} requires a Service of IPv4 alone";
     PRIVATE_LINK_NEEDS_STANDARD Refusal "PrivateLinkNeedsStandard"
         "azure-pls-create: true"
-        "only on Standard load balancers";
+        "{value} requires a Standard load balancer";
     PRIVATE_LINK_NEEDS_NIC_POOLS Refusal "PrivateLinkNeedsNicPools"
         "azure-pls-create: true"
-        "only where nodes join pools through their network interfaces (nodeIPConfiguration)";
+        "{value} requires pools of network interfaces (nodeIPConfiguration)";
     PRIVATE_LINK_NOT_CREATED Note "PrivateLinkNotCreated"
         "azure-pls-name: web"
-        "only counts together with azure-pls-create: true";
+        r#"{value} has no effect; only used with azure-pls-create: "true""#;
     INVALID_PRIVATE_LINK_NAME Refusal "InvalidPrivateLinkName"
         "azure-pls-name: a/b"
-        "1 to 80 letters, digits, dots, dashes and underscores";
+        "must be 1 to 80 letters, digits, dots, dashes and underscores";
     INVALID_PRIVATE_LINK_COUNT Refusal "InvalidPrivateLinkCount"
         "azure-pls-ip-configuration-ip-address-count: 9"
-        "a whole number from 1 to 8, and no less than there are static addresses";
+        "must be a whole number from 1 to 8, and at least the number of static addresses";
     INVALID_PRIVATE_LINK_ADDRESS Refusal "InvalidPrivateLinkAddress"
         "azure-pls-ip-configuration-ip-address: fd00::1"
-        "IPv4 addresses, each once, separated by blanks";
+        "must be IPv4 addresses, each once, separated by blanks";
     INVALID_PRIVATE_LINK_FQDN Refusal "InvalidPrivateLinkFqdn"
         "azure-pls-fqdns: a.example,b.example"
-        "host names, separated by blanks";
+        "must be host names, separated by blanks";
     INVALID_SUBSCRIPTION Refusal "InvalidSubscription"
         "azure-pls-visibility: a,b"
-        "subscription ids, separated by blanks; or *";
+        "must be subscription IDs separated by blanks, or *";
     TOO_MANY_SUBSCRIPTIONS Refusal "TooManySubscriptions"
         "azure-pls-visibility: 101 subscriptions"
-        "at most 100 subscriptions";
+        "{value} are too many; at most 100 are possible";
 
     UNSUPPORTED_INTERNAL Refusal "UnsupportedInternalLoadBalancer"
         "azure-load-balancer-internal: true"
-        "false: container load balancers are public";
+        "{value} is not supported, because container load balancers are public; use false";
     UNSUPPORTED_AFFINITY Refusal "UnsupportedSessionAffinity"
         "spec.sessionAffinity: ClientIP"
-        "None";
+        "{value} is not supported on container load balancers; use None";
     UNSUPPORTED_ADDRESS Refusal "UnsupportedLoadBalancerIP"
         "spec.loadBalancerIP: 20.1.2.3"
-        "nothing: container load balancers choose their address";
+        "{value} is not supported, because container load balancers choose their address; remove \
+         it";
     UNSUPPORTED_DUAL_STACK Refusal "UnsupportedDualStack"
         "spec.ipFamilies: IPv4,IPv6"
-        "one family";
+        "must be one family on container load balancers";
     UNSUPPORTED_NAMED_TARGET Refusal "UnsupportedNamedTargetPort"
         "spec.ports: targetPort http"
-        "a number as target port";
+        "must have numbers as target ports on container load balancers";
     UNSUPPORTED_PROTOCOL Refusal "UnsupportedProtocol"
         "spec.ports: SCTP/5000"
-        "TCP and UDP";
+        "must be TCP or UDP on container load balancers";
     BACKEND_COLLISION Refusal "UnsupportedBackendPortCollision"
         "spec.ports: TCP/8080"
-        "one port for each protocol and target port";
+        "{value} is the target of several ports; each must have its own on container load \
+         balancers";
     INVALID_FRONTEND_PORT Refusal "InvalidFrontendPort"
-        "spec.ports: 65535"
-        "a port from 1 to 65534";
+        "spec.ports: TCP/65535"
+        "must be a port from 1 to 65534 on container load balancers";
     INVALID_BACKEND_PORT Refusal "InvalidBackendPort"
-        "spec.ports: targetPort 0"
-        "a target port from 1 to 65535";
+        "spec.ports: TCP/0"
+        "must have a target port from 1 to 65535";
     IGNORED_BY_CONTAINER Note "IgnoredByContainerLoadBalancer"
         "azure-dns-label-name: web"
-        "nothing: it has no effect on container load balancers";
+        "{value} has no effect on container load balancers";
 
     UNKNOWN_NODE_SET Refusal "UnknownNodeSet"
         "azure-load-balancer-mode: set9"
-        "__auto__ or a scale set or availability set that nodes are in";
+        "must be __auto__ or a scale set or availability set with nodes";
     LOAD_BALANCERS_FULL Refusal "LoadBalancersFull"
-        "spec.ports: 20 rules"
-        "as many rules as a load balancer that the Service may be on has room for";
+        "spec.ports"
+        "no load balancer has room for the rules; remove rules, or let the Service be on others";
     NO_ELIGIBLE_LOAD_BALANCER Refusal "NoEligibleLoadBalancer"
         "azure-load-balancer-configurations: lb2"
-        "labels and a namespace that the selectors of at least one configuration take";
+        "no load balancer configuration takes the Service; its labels and namespace must match the \
+         selectors of one";
     PINNED_NOT_ELIGIBLE Refusal "PinnedLoadBalancerNotEligible"
         "azure-load-balancer-ipv4: 20.1.2.3"
-        "an address on a load balancer that the Service may be on";
+        "{value} is on a load balancer that the Service must not be on; use an address that is \
+         free";
     LOAD_BALANCER_RULE_LIMIT Refusal "LoadBalancerRuleLimit"
-        "spec.ports: 20 rules"
-        "at most 1,500 rules a load balancer; 250 on Basic";
+        "spec.ports"
+        "the load balancer has no room for the rules; a load balancer has at most 1,500, on Basic \
+         250";
     LOAD_BALANCER_FRONTEND_LIMIT Refusal "LoadBalancerFrontendLimit"
-        "spec.type: 1 frontends"
-        "at most 600 frontends a load balancer; 200 on Basic";
+        "spec.type"
+        "the load balancer has no room for the frontends; a load balancer has at most 600, on \
+         Basic 200";
     NETWORK_INTERFACE_RULE_LIMIT Refusal "NetworkInterfaceRuleLimit"
-        "spec.ports: 20 rules"
-        "at most 300 rules a network interface, where nodes join pools through theirs";
+        "spec.ports"
+        "the nodes' network interfaces have no room for the rules; a network interface has at most \
+         300, pools of addresses have no such limit";
     LOAD_BALANCER_LIMIT Refusal "LoadBalancerLimit"
-        "spec.type: load balancer kubernetes-internal"
-        "at most 1,000 load balancers a subscription";
+        "spec.type"
+        "no load balancer can be added; a subscription has at most 1,000";
     BACKEND_RESOURCE_LIMIT Note "BackendResourceLimit"
-        "nodes: 160 scale sets, availability sets and single VMs"
-        "at most 150 behind a load balancer where nodes join through their network interfaces; \
-         the others get no traffic from it";
+        "nodes"
+        "some nodes get no traffic; a load balancer whose pools contain network interfaces has at \
+         most 150 scale sets, availability sets and single VMs behind it";
     PRIVATE_LINK_LIMIT Refusal "PrivateLinkLimit"
-        "azure-pls-create: true"
-        "at most 8 Private Link Services a load balancer and 800 a subscription";
+        "azure-pls-create"
+        "no Private Link Service can be added; a load balancer has at most 8, a subscription 800";
     POOL_ADDRESS_LIMIT Note "PoolAddressLimit"
-        "nodes: 1200"
-        "at most 1,000 members a pool, addresses or network interfaces, 300 on Basic; other nodes \
-         get no traffic from it";
+        "nodes"
+        "some nodes get no traffic; a pool has at most 1,000 addresses or network interfaces, on \
+         Basic 300";
     SECURITY_RULE_LIMIT Refusal "SecurityRuleLimit"
-        "spec.ports: one more security rule"
-        "at most 1,000 rules and 4,000 source and destination prefixes a security group";
+        "spec.ports"
+        "the security group has no room for a rule; it has at most 1,000 rules, 4,000 source and \
+         4,000 destination prefixes";
     SECURITY_RULE_NAME_TAKEN Refusal "SecurityRuleNameTaken"
         "spec.ports: k8s-azure-lb_allow_IPv4_d39272f7f57ed937951650d93992ad77"
-        "no rule of this name that somebody else made at another priority";
+        "security rule {value} exists with another priority and is not managed by this cluster; \
+         rename or delete it";
     SECURITY_GROUP_NOT_FOUND Refusal "SecurityGroupNotFound"
         "securityGroupName: nsg"
-        "a security group that exists";
+        "security group {value} does not exist; use the name of one that does";
     NODE_PORT_TAKEN Refusal "NodePortTaken"
-        "azure-disable-load-balancer-floating-ip: true"
-        "node ports that no rule of somebody else's in the backend pool leads to";
+        "spec.ports: 30080"
+        "node port {value} is used by a rule of another owner in the backend pool; use another one";
     PORT_TAKEN Refusal "PortTaken"
         "spec.ports: 80"
-        "ports that are free on the frontend, each once; SCTP takes a port of every protocol";
+        "port {value} is in use on the frontend; each port can be used once, SCTP takes it for \
+         every protocol";
     SUBNET_NOT_FOUND Refusal "SubnetNotFound"
         "azure-load-balancer-internal-subnet: nowhere"
-        "a subnet of the cluster's virtual network";
+        "subnet {value} does not exist; use a subnet of the cluster's virtual network";
     PINNED_ADDRESS_UNUSABLE Refusal "PinnedAddressUnusable"
         "azure-load-balancer-ipv4: 10.0.0.1"
-        "a free address of the subnet that Azure does not keep to itself";
+        "must be a free address of the subnet that is not reserved by Azure";
     PINNED_ADDRESS_NOT_FOUND Refusal "PinnedAddressNotFound"
         "azure-load-balancer-ipv4: 20.1.2.3"
-        "the address of a public IP that exists in the resource group";
+        "must be the address of a public IP that exists in the resource group";
     PUBLIC_IP_NOT_FOUND Refusal "PublicIpNotFound"
         "azure-pip-name: web"
-        "the name of a public IP that exists in the resource group";
+        "must be the name of a public IP that exists in the resource group";
     PUBLIC_IP_GROUP_UNREADABLE Refusal "PublicIpGroupUnreadable"
         "azure-load-balancer-resource-group: ips"
-        "a resource group that exists and whose public IPs can be read";
+        "public IPs of resource group {value} cannot be read; use a resource group that exists and \
+         that the controller's identity can read";
     PUBLIC_IP_FAMILY_MISMATCH Refusal "PublicIpFamilyMismatch"
         "azure-pip-name-ipv6: web"
-        "a public IP of the family that it is to serve";
+        "must be a public IP of the family that it is to serve";
     PUBLIC_IP_SKU_MISMATCH Refusal "PublicIpSkuMismatch"
         "azure-pip-name: web"
-        "a Basic public IP, where load balancers are Basic";
+        "must be a Basic public IP, because the load balancer is Basic";
     PUBLIC_IP_IN_USE Refusal "PublicIpInUse"
         "azure-pip-name: web"
-        "a public IP that nothing but load balancers of the cluster uses";
+        "must be a public IP that only load balancers of the cluster use";
     PUBLIC_IP_FOREIGN Refusal "PublicIpForeign"
         "azure-pip-name: web"
-        "a public IP of this cluster, or one that no cluster has made";
+        "must be a public IP of this cluster, or one that no cluster has made";
     DNS_LABEL_TAKEN Refusal "DnsLabelTaken"
         "azure-dns-label-name: web"
-        "a label that no other Service or public IP of the region has";
+        "label {value} is in use; use one that no other Service or public IP of the region has";
     PRIVATE_LINK_BESIDE_IPV6 Refusal "PrivateLinkBesideIpv6"
         "azure-pls-create: true"
-        "only on a load balancer without IPv6 frontends";
+        "{value} requires a load balancer without IPv6 frontends";
     IPV6_BESIDE_PRIVATE_LINK Refusal "Ipv6BesidePrivateLink"
         "spec.ipFamilies: IPv6"
-        "only IPv4 on a load balancer that a Private Link Service stands before";
+        "{value} is not possible on a load balancer with a Private Link Service; use IPv4";
     PRIVATE_LINK_FOREIGN Refusal "PrivateLinkForeign"
-        "azure-pls-create: true"
-        "a frontend without another cluster's Private Link Service";
+        "azure-pls-create"
+        "the frontend has a Private Link Service of another cluster; use a frontend without one";
     PRIVATE_LINK_OWNED Refusal "PrivateLinkOwned"
-        "azure-pls-create: true"
-        "no other azure-pls-* key where the frontend is shared and another Service owns it";
+        "azure-pls-create"
+        "another Service owns the Private Link Service of the shared frontend; remove all other \
+         azure-pls-* annotations";
     PRIVATE_LINK_GROUP_UNREADABLE Refusal "PrivateLinkGroupUnreadable"
         "azure-pls-resource-group: links"
-        "a resource group that exists and whose Private Link Services can be read";
+        "Private Link Services of resource group {value} cannot be read; use a resource group that \
+         exists and that the controller's identity can read";
     PRIVATE_LINK_GROUP_CHANGED Refusal "PrivateLinkGroupChanged"
         "azure-pls-resource-group: links"
-        "the resource group of the Private Link Service that is there";
+        "must be the resource group of the existing Private Link Service";
     PRIVATE_LINK_NAME_CHANGED Refusal "PrivateLinkNameChanged"
         "azure-pls-name: web"
-        "the name of the Private Link Service that is there";
+        "must be the name of the existing Private Link Service";
     PRIVATE_LINK_NAME_TAKEN Refusal "PrivateLinkNameTaken"
         "azure-pls-name: web"
-        "a name that no other Private Link Service of the resource group has";
+        "must be a name that no other Private Link Service of the resource group has";
     PRIVATE_LINK_ADDRESS_UNUSABLE Refusal "PrivateLinkAddressUnusable"
         "azure-pls-ip-configuration-ip-address: 10.0.0.1"
-        "free addresses of the subnet that Azure does not keep to itself";
+        "must be free addresses of the subnet that are not reserved by Azure";
 
     ADDRESS_POOLS_BEHIND_PRIVATE_LINK Refusal "AddressPoolsBehindPrivateLink"
-        "loadBalancerBackendPoolConfigurationType: nodeIP on kubernetes-internal"
-        "nodeIPConfiguration while a Private Link Service stands before the load balancer";
+        "loadBalancerBackendPoolConfigurationType: nodeIP"
+        "{value} is not possible on a load balancer with a Private Link Service; use \
+         nodeIPConfiguration";
     GATEWAY_ADDRESS_TAKEN Note "ServiceGatewayAddressTaken"
-        "endpoints: 10.244.0.10 and 1 more"
-        "an address that no Service of another namespace had first: it keeps the address until no \
-         EndpointSlice of its namespace lists it";
+        "endpoints: 10.244.0.10"
+        "{value} gets no traffic, because a Service of another namespace had it first; an address \
+         is free once no EndpointSlice of that namespace lists it";
     GATEWAY_INVALID_ADDRESS Note "ServiceGatewayInvalidAddress"
         "endpoints: 169.254.169.254"
-        "a Pod's address: none that is unspecified, loopback, link-local, multicast or Azure's own";
+        "{value} gets no traffic; must not be unspecified, loopback, link-local, multicast or \
+         Azure's own";
     GATEWAY_FOREIGN_POD Note "ServiceGatewayForeignPod"
         "endpoints: 10.244.0.10"
-        "the address of a Pod of the Service's own namespace, where targetRef names a Pod";
+        "{value} gets no traffic; targetRef must name a Pod of the Service's own namespace";
 
     POOL_KIND_SWITCHING Note "PoolKindSwitching"
-        "loadBalancerBackendPoolConfigurationType: nodeIP on kubernetes"
-        "patience: rules lead over a second pool until the members have changed";
+        "loadBalancerBackendPoolConfigurationType: nodeIP"
+        "during the switch to {value}, rules use a temporary pool; they return when it is complete";
     IP_TAGS_OF_SHARED_PUBLIC_IP Note "IpTagsOfSharedPublicIp"
         "azure-pip-ip-tags: RoutingPreference=Internet"
-        "the IP tags that the public IP has, where other Services use it, too";
+        "{value} is not applied, because other Services use the public IP, too; use the IP tags \
+         that it has";
     BASIC_PUBLIC_IP_IN_USE Refusal "BasicPublicIpInUse"
         "loadBalancerSku: web"
-        "a Standard public IP, or a Basic one that nothing else uses";
+        "Basic public IP {value} cannot be upgraded while something else uses it; use a Standard \
+         one";
     BASIC_LOAD_BALANCER_CANNOT_BE_REPLACED Refusal "BasicLoadBalancerCannotBeReplaced"
-        "loadBalancerSku: standard, while Basic kubernetes has NAT or outbound rules"
-        "a Basic load balancer without parts of others: it is made again as Standard";
+        "loadBalancerSku"
+        "a Basic load balancer cannot be replaced by a Standard one while others use it; remove \
+         their parts";
     STANDARD_CANNOT_BECOME_BASIC Refusal "StandardCannotBecomeBasic"
-        "loadBalancerSku: basic, while kubernetes is Standard"
-        "standard: Azure turns neither load balancers nor public IPs back";
+        "loadBalancerSku: basic"
+        "{value} is not possible, because Azure cannot turn Standard load balancers and public IPs \
+         into Basic; use standard";
 }
 
 #[cfg(test)]
@@ -410,7 +455,6 @@ mod tests {
         for rule in RULES {
             assert!(rule.name.starts_with(|c: char| c.is_ascii_uppercase()), "{}", rule.name);
             assert!(rule.name.chars().all(|c| c.is_ascii_alphanumeric()), "{}", rule.name);
-            assert!(rule.example.contains(": "), "{}", rule.name);
         }
     }
 }

@@ -95,12 +95,44 @@ fn a_plain_service_is_public_open_and_probed_on_its_node_ports() {
 
 #[test]
 fn an_internal_service_has_no_security_rules_and_no_public_ip() {
-    for value in ["true", "True", " TRUE "] {
-        let intent = read_ok(&service(&[("azure-load-balancer-internal", value)]), &policy());
-        assert_eq!(intent.exposure, Exposure::Internal);
-        assert!(intent.public_ips.is_empty());
-        assert!(intent.access.tags.is_empty() && intent.access.ranges.is_empty());
+    let intent = read_ok(&service(&[INTERNAL]), &policy());
+    assert_eq!(intent.exposure, Exposure::Internal);
+    assert!(intent.public_ips.is_empty());
+    assert!(intent.access.tags.is_empty() && intent.access.ranges.is_empty());
+}
+
+#[test]
+fn flags_count_as_they_do_in_the_go_controller() {
+    let (internal, link) = ("azure-load-balancer-internal", "azure-pls-create");
+    let reset = "azure-load-balancer-disable-tcp-reset";
+    for (key, value, counts, noted) in [
+        (internal, "true", true, false),
+        (internal, "True", false, true),
+        (internal, " true", false, true),
+        (internal, "False", false, false),
+        (reset, "TRUE", true, false),
+        (reset, "true ", false, true),
+        (reset, "yes", false, true),
+        (reset, "", false, false),
+        ("port_80_no_lb_rule", "True", true, false),
+        ("port_80_no_lb_rule", " true", false, true),
+        (link, " True ", true, false),
+        (link, "1", false, true),
+    ] {
+        let service = service(&[(key, value)]);
+        let set = Reader::new(&service, &policy()).is_set(key);
+        let reading = read(&service, &policy());
+        let said = names(&reading.findings).contains(&"InvalidBoolean");
+        assert_eq!((set, said), (counts, noted), "{key}: {value:?}");
     }
+    let reading = read(&service(&[(internal, "True")]), &policy());
+    let intent = reading.intent.expect("it is noted, not refused");
+    assert_eq!(intent.exposure, Exposure::Public);
+    assert_eq!(
+        reading.findings[0].to_string(),
+        "service.beta.kubernetes.io/azure-load-balancer-internal: treated as false; use \"true\" \
+         or \"false\" (got \"True\")"
+    );
 }
 
 #[test]
@@ -205,7 +237,11 @@ fn families_are_ordered_and_have_their_own_public_ips() {
 fn unknown_keys_are_noted_with_what_was_meant() {
     let reading = read(&service(&[("azure-load-balancer-intern", "true")]), &policy());
     assert_eq!(names(&reading.findings), ["UnknownAnnotation"]);
-    assert!(reading.findings[0].allowed.contains("azure-load-balancer-internal?"));
+    assert_eq!(
+        reading.findings[0].to_string(),
+        "service.beta.kubernetes.io/azure-load-balancer-intern: unknown annotation; did you mean \
+         service.beta.kubernetes.io/azure-load-balancer-internal?"
+    );
     assert!(reading.intent.is_some());
     let reading = read(&service(&[("port_81_no_lb_rule", "true")]), &policy());
     assert_eq!(names(&reading.findings), ["UnknownPort"]);

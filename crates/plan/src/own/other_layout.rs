@@ -123,9 +123,9 @@ fn finding(policy: &Policy, left: &[Leftover]) -> Finding {
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     whole.truncate(NAMED);
     let named = whole.join(", ");
-    let allowed = format!(
-        "{other} while resources of {of} stand: {named}{more} (`ballast orphans` lists all of it). \
-         Nothing is written until they are gone. To keep the addresses, set loadBalancerSku, \
+    let message = format!(
+        "must be {other} while resources of {of} exist: {named}{more} (`ballast orphans` lists all \
+         of them). Nothing is written until they are gone. To keep the addresses, set loadBalancerSku, \
          loadBalancerBackendPoolConfigurationType and the other load balancer keys back. To \
          change, delete the Services under the former config, or these resources in Azure"
     );
@@ -134,7 +134,7 @@ fn finding(policy: &Policy, left: &[Leftover]) -> Finding {
         rule: RULE,
         key: Arc::from("loadBalancerSku"),
         value: Arc::from(now),
-        allowed: Arc::from(allowed),
+        message: Arc::from(message),
     }
 }
 

@@ -147,7 +147,10 @@ impl Sets<'_> {
         refusal(
             "UnknownNodeSet",
             set,
-            &format!("a set that has nodes: {}", sets.collect::<Vec<_>>().join(", ")),
+            &format!(
+                "must be __auto__ or a set that has nodes: {}",
+                sets.collect::<Vec<_>>().join(", ")
+            ),
         )
     }
 }
@@ -156,16 +159,19 @@ fn full(limit: usize) -> Finding {
     refusal(
         "LoadBalancersFull",
         "__auto__",
-        &format!("a load balancer with fewer than {limit} rules"),
+        &format!(
+            "{{value}} finds no load balancer with fewer than {limit} rules; name a set or remove \
+             rules"
+        ),
     )
 }
 
-fn refusal(rule: &'static str, value: &str, allowed: &str) -> Finding {
+fn refusal(rule: &'static str, value: &str, message: &str) -> Finding {
     Finding {
         severity: Severity::Refusal,
         rule,
         key: Arc::from("service.beta.kubernetes.io/azure-load-balancer-mode"),
         value: Arc::from(value),
-        allowed: Arc::from(allowed),
+        message: Arc::from(message),
     }
 }

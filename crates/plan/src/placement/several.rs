@@ -167,9 +167,9 @@ impl Choice<'_> {
             } else {
                 Err(refusal(
                     "PinnedLoadBalancerNotEligible",
-                    &format!("an address that is on load balancer {name}"),
                     &format!(
-                        "an address that is free or on one of: {}",
+                        "the pinned address is on load balancer {name}, where the Service must \
+                         not be; use one that is free or on one of: {}",
                         self.names(eligible.iter())
                     ),
                 ))
@@ -237,8 +237,10 @@ impl Choice<'_> {
         if left.is_empty() {
             return Err(refusal(
                 "NoEligibleLoadBalancer",
-                &counts.join(", "),
-                "a Service that at least one load balancer configuration takes",
+                &format!(
+                    "no load balancer configuration takes the Service ({}); at least one must",
+                    counts.join(", ")
+                ),
             ));
         }
         let picks = |at: &Index| {
@@ -262,8 +264,11 @@ impl Choice<'_> {
         empty.or_else(new).or_else(fewest).copied().ok_or_else(|| {
             refusal(
                 "LoadBalancersFull",
-                &format!("{} each with {FULL} rules or more", self.names(eligible.iter())),
-                &format!("an eligible load balancer with fewer than {FULL} rules"),
+                &format!(
+                    "load balancers {} have {FULL} rules or more each; one that the Service may be \
+                     on must have fewer",
+                    self.names(eligible.iter())
+                ),
             )
         })
     }
@@ -275,12 +280,12 @@ fn takes_namespace(draft: &Draft<'_>, config: &LoadBalancerConfig, service: &Ser
     labels.map_or_else(|| selector.matches(&BTreeMap::new()), |labels| selector.matches(labels))
 }
 
-fn refusal(rule: &'static str, value: &str, allowed: &str) -> Finding {
+fn refusal(rule: &'static str, message: &str) -> Finding {
     Finding {
         severity: Severity::Refusal,
         rule,
         key: Arc::from("multipleStandardLoadBalancerConfigurations"),
-        value: Arc::from(value),
-        allowed: Arc::from(allowed),
+        value: Arc::from(""),
+        message: Arc::from(message),
     }
 }

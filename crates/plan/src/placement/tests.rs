@@ -322,9 +322,9 @@ fn a_service_that_nobody_takes_is_refused_with_counts() {
     assert_eq!(service.state, State::Refused);
     let finding = &service.findings[0];
     assert_eq!(finding.rule, "NoEligibleLoadBalancer");
-    assert!(finding.value.starts_with("2 configured, 2 of them named"), "{}", finding.value);
-    assert!(finding.value.contains("1 of them open"), "{}", finding.value);
-    assert!(finding.value.contains("0 of them for the Service's labels"), "{}", finding.value);
+    assert!(finding.message.contains("(2 configured, 2 of them named"), "{}", finding.message);
+    assert!(finding.message.contains("1 of them open"), "{}", finding.message);
+    assert!(finding.message.contains("0 of them for the Service's labels"), "{}", finding.message);
 }
 
 #[test]

@@ -13,15 +13,15 @@ fn pinned(n: u16, port: u16, subnet: &str) -> Service {
 fn an_edit_to_a_subnet_that_does_not_have_the_address_leaves_all_as_it_was() {
     let before = settled(world(vec![pinned(1, 80, "nodes")]));
     assert_eq!(parts(&before), ["1-nodes 10.224.9.9", "1-nodes-TCP-80 -> 1-nodes"]);
-    for (subnet, rule, key, allowed) in [
-        ("apps", "PinnedAddressUnusable", PINNED, "an address of subnet apps"),
-        ("nowhere", "SubnetNotFound", SUBNET, "a subnet of virtual network vnet"),
+    for (subnet, rule, key, message) in [
+        ("apps", "PinnedAddressUnusable", PINNED, "must be an address in subnet apps"),
+        ("nowhere", "SubnetNotFound", SUBNET, "must be a subnet of virtual network vnet"),
     ] {
         let mut world = before.clone();
         change(&mut world, pinned(1, 443, subnet));
         let report = report(&world, 1);
         let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
-        assert_eq!((finding.rule, &*finding.allowed), (rule, allowed));
+        assert_eq!((finding.rule, &*finding.message), (rule, message));
         assert!(finding.key.ends_with(key), "{}", finding.key);
         assert_eq!(report.state, State::Refused);
         assert_eq!(parts(&settled(world)), parts(&before));

@@ -70,10 +70,11 @@ pub(super) fn finding(left_out: &BTreeSet<ResourceId>) -> Option<Finding> {
         severity: Severity::Note,
         rule: "BackendResourceLimit",
         key: Arc::from("nodes"),
-        value: Arc::from(format!("{count} scale sets, availability sets and single VMs")),
-        allowed: Arc::from(format!(
-            "at most {RESOURCES} behind a load balancer; {} of them get no traffic from it, the \
-             first is {}; pools of addresses (nodeIP) have no such limit",
+        value: Arc::from(""),
+        message: Arc::from(format!(
+            "{} of {count} scale sets, availability sets and single VMs get no traffic, the first \
+             is {}; a load balancer whose pools contain network interfaces has at most \
+             {RESOURCES} behind it, pools of addresses (nodeIP) have no such limit",
             left_out.len(),
             first.name()
         )),

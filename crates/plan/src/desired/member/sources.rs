@@ -104,7 +104,10 @@ pub(super) fn say_unreadable(draft: &mut Draft<'_>, sources: &Sources) {
         rule: "PoolMembersUnreadable",
         key: Arc::from(need.to_string()),
         value: why,
-        allowed: Arc::from("an identity that may read them: nodes join pools through them"),
+        message: Arc::from(
+            "cannot be read, so nodes that join pools through them cannot join ({value}); the \
+             controller's identity must have the right to read them",
+        ),
     }));
 }
 

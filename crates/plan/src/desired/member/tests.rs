@@ -493,7 +493,7 @@ fn what_fits_behind_a_load_balancer_joins_and_the_rest_is_named() {
     assert_eq!(nics(&over), 150);
     let [finding] = over.last.findings.as_slice() else { panic!("{:?}", over.last.findings) };
     assert_eq!(finding.rule, "BackendResourceLimit");
-    assert!(finding.allowed.contains("the first is single150;"), "{}", finding.allowed);
+    assert!(finding.message.contains("the first is single150;"), "{}", finding.message);
     // Who is in stays, also where one comes whose name is before its own.
     assert_eq!(nics(&forecast(&world, &policy)), 0);
     world.kubernetes.nodes.remove(&NodeName::new("single000"));

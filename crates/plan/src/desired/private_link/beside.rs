@@ -123,22 +123,21 @@ fn obstacle(
     if frontend.is_some_and(|f| known(draft).any(|link| link.frontends.contains(&f))) {
         return None;
     }
-    let refuse = |rule, allowed| Some(Obstacle::Stays(refusal(CREATE, "true", rule, allowed)));
+    let refuse = |rule, message| Some(Obstacle::Stays(refusal(CREATE, "true", rule, message)));
     match (pools, families) {
         (Pools::Addresses(pool), _) => {
-            let allowed = format!(
-                "only where nodes join pools through their network interfaces: pool {pool} of {} \
-                 holds addresses",
+            let message = format!(
+                "{{value}} requires pools of network interfaces; pool {pool} of {} holds addresses",
                 id.name()
             );
-            refuse("PrivateLinkNeedsNicPools", allowed)
+            refuse("PrivateLinkNeedsNicPools", message)
         }
         (_, Families::Six(six)) => {
-            let allowed = format!(
-                "only on a load balancer without IPv6 frontends: {} has that of {six}",
+            let message = format!(
+                "{{value}} requires a load balancer without IPv6 frontends; {} has that of {six}",
                 id.name()
             );
-            refuse("PrivateLinkBesideIpv6", allowed)
+            refuse("PrivateLinkBesideIpv6", message)
         }
         (Pools::Switching, _) | (_, Families::SixLeaves) => Some(Obstacle::Goes),
         (Pools::Nics, Families::Link(_) | Families::Free) => None,
@@ -151,9 +150,9 @@ fn late_six(id: &ResourceId, link: &str) -> Finding {
         rule: "Ipv6BesidePrivateLink",
         key: Arc::from("spec.ipFamilies"),
         value: Arc::from(Family::V6.name()),
-        allowed: Arc::from(format!(
-            "only IPv4 on a load balancer that a Private Link Service stands before: {link} \
-             before {}",
+        message: Arc::from(format!(
+            "{{value}} is not possible on load balancer {}, which has Private Link Service {link}; \
+             use IPv4",
             id.name()
         )),
     }
@@ -190,10 +189,11 @@ fn kept_pools(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> Option<Findi
         severity: Severity::Refusal,
         rule: "AddressPoolsBehindPrivateLink",
         key: Arc::from("loadBalancerBackendPoolConfigurationType"),
-        value: Arc::from(format!("nodeIP on {}", id.name())),
-        allowed: Arc::from(format!(
-            "nodeIPConfiguration while a Private Link Service stands before the load balancer: \
-             take {} away first (Azure: PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer)",
+        value: Arc::from("nodeIP"),
+        message: Arc::from(format!(
+            "{{value}} is not possible on load balancer {}, which has Private Link Service {}; \
+             remove it first (Azure: PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer)",
+            id.name(),
             link.id.name()
         )),
     })

@@ -31,28 +31,31 @@ pub(super) fn find(draft: &Draft<'_>, frontend: &ResourceId) -> Room {
     let here = |link: &PrivateLinkService| {
         link.frontends.iter().any(|f| f.parent().as_ref() == Some(&balancer))
     };
-    let allowed = |users: &str| {
+    let message = |users: &str| {
         format!(
-            "at most {PER_BALANCER} Private Link Services before the frontends of a load \
-             balancer; {} has those of {users}",
+            "load balancer {} has the Private Link Services of {users}; it has at most \
+             {PER_BALANCER}",
             balancer.name()
         )
     };
-    match count(draft, here, PER_BALANCER, &allowed) {
+    match count(draft, here, PER_BALANCER, &message) {
         Room::Free => {}
         full => return full,
     }
-    let allowed = |users: &str| {
-        format!("at most {PER_SUBSCRIPTION} Private Link Services a subscription; those of {users}")
+    let message = |users: &str| {
+        format!(
+            "the subscription has the Private Link Services of {users}; it has at most \
+             {PER_SUBSCRIPTION}"
+        )
     };
-    count(draft, |_| true, PER_SUBSCRIPTION, &allowed)
+    count(draft, |_| true, PER_SUBSCRIPTION, &message)
 }
 
 fn count(
     draft: &Draft<'_>,
     counts: impl Fn(&PrivateLinkService) -> bool,
     most: usize,
-    allowed: &dyn Fn(&str) -> String,
+    message: &dyn Fn(&str) -> String,
 ) -> Room {
     let (going, staying): (Vec<_>, Vec<_>) =
         known(draft).filter(|link| counts(link)).partition(|link| is_going(draft, link));
@@ -63,8 +66,8 @@ fn count(
     let made: Vec<_> = made.filter(|link| counts(link)).collect();
     if staying.len() + made.len() >= most {
         let users: Vec<&Arc<PrivateLinkService>> = staying.into_iter().chain(made).collect();
-        let text = allowed(&users_of(&users));
-        return Room::None(refusal(CREATE, "true", "PrivateLinkLimit", text));
+        let text = message(&users_of(&users));
+        return Room::None(refusal(CREATE, "", "PrivateLinkLimit", text));
     }
     // Each that is to be made takes the place of one that goes.
     let short = (staying.len() + made.len() + going.len() + 1).saturating_sub(most);

@@ -1,11 +1,15 @@
 //! What stays open for Services that keep what they have: those that are refused or set aside,
 //! those about which something has to be read first, and those that do not carry our finalizer yet.
 
-use super::super::{balancer, frontend};
-use crate::draft::{Draft, Stance};
+use super::super::{balancer, frontend, pool};
+use super::{is_crowded, is_managed};
+use crate::draft::{Case, Draft, Stance};
 use crate::kubernetes::is_claimed;
-use crate::placement::Placement;
-use model::azure::{Access, Frontend, SecurityRule};
+use crate::placement::{Backends, Placement, Seats};
+use model::azure::{Access, Frontend, LoadBalancer, Rule, SecurityGroup, SecurityRule};
+use model::kubernetes::{Membership, Node, NodeRole};
+use model::policy::PoolKind;
+use model::{Family, ServiceUid};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,21 +19,81 @@ use std::sync::Arc;
 pub(super) struct Kept {
     /// Addresses that stay open.
     pub destinations: BTreeSet<Arc<str>>,
-    /// Node ports that are led to without floating IP: rules to them name the nodes.
-    node_ports: BTreeSet<Arc<str>>,
-    /// Addresses of nodes.
-    nodes: BTreeSet<Arc<str>>,
+    /// What is open without floating IP: rules to node ports name the nodes.
+    backends: Vec<Behind>,
+}
+
+/// The nodes behind a Service's rules on one load balancer.
+#[derive(Debug)]
+struct Behind {
+    /// Whose they are, where its rules follow them: a Service that Azure refuses is tried again
+    /// soon, and its part must not be in other Services' writes meanwhile.
+    follower: Option<ServiceUid>,
+    /// Node ports that its rules lead to.
+    ports: BTreeSet<Arc<str>>,
+    /// Addresses of the nodes that its rules are to lead to.
+    nodes: BTreeSet<IpAddr>,
+    /// The same and those of nodes that have left.
+    ever: BTreeSet<Arc<str>>,
+}
+
+impl Behind {
+    /// Whether a rule of ours may be the Service's.
+    fn has(&self, rule: &SecurityRule) -> bool {
+        match rule.access {
+            Access::Allow => !rule.ports.is_disjoint(&self.ports),
+            Access::Deny => !self.ports.is_empty(),
+        }
+    }
 }
 
 impl Kept {
     /// Whether a destination of a rule of ours stays.
     pub fn has(&self, rule: &SecurityRule, destination: &Arc<str>) -> bool {
-        let leads = || !rule.ports.is_disjoint(&self.node_ports);
-        let by_port = || match rule.access {
-            Access::Allow => leads(),
-            Access::Deny => !self.node_ports.is_empty(),
+        let is_node = |behind: &Behind| {
+            destination.parse().is_ok_and(|address| behind.nodes.contains(&address))
         };
-        self.destinations.contains(destination) || (self.nodes.contains(destination) && by_port())
+        self.destinations.contains(destination)
+            || self.backends.iter().any(|behind| behind.has(rule) && is_node(behind))
+    }
+
+    /// Opens the nodes that have come: what a refused Service had goes on working on every node.
+    /// Returns the Services on whose account rules changed.
+    pub fn follow(
+        &self,
+        before: &SecurityGroup,
+        after: &mut SecurityGroup,
+    ) -> BTreeSet<ServiceUid> {
+        let mut causes = BTreeSet::new();
+        for behind in &self.backends {
+            let Some(follower) = &behind.follower else { continue };
+            for past in before.rules.iter().filter(|rule| is_managed(rule) && behind.has(rule)) {
+                let led = past.destinations.iter().filter(|d| behind.ever.contains(*d));
+                let families: BTreeSet<Family> =
+                    led.filter_map(|d| d.parse().ok()).map(Family::of).collect();
+                let coming = behind.nodes.iter().filter(|a| families.contains(&Family::of(**a)));
+                let coming: BTreeSet<Arc<str>> = coming.map(|a| a.to_string().into()).collect();
+                if coming.is_subset(&past.destinations) {
+                    continue;
+                }
+                let at = after.rules.iter().position(|rule| rule.name == past.name);
+                let present = at.map(|at| after.rules[at].clone());
+                let mut rule = present.clone().unwrap_or_else(|| past.clone());
+                if at.is_none() {
+                    rule.destinations.clear();
+                }
+                rule.destinations.extend(coming);
+                if is_crowded(after, present.as_ref(), &rule) {
+                    continue;
+                }
+                match at {
+                    Some(at) => after.rules[at] = rule,
+                    None => after.rules.push(rule),
+                }
+                causes.insert(follower.clone());
+            }
+        }
+        causes
     }
 }
 
@@ -42,10 +106,10 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
         Stance::Wanted(_) => !is_claimed(draft.policy, case.service),
         Stance::Container(_) | Stance::Leaving => false,
     });
-    let all = || placement.balancers.keys().filter_map(|id| draft.balancers()?.get(id));
     for case in cases {
         kept.destinations.extend(case.service.ingress.iter().filter_map(|i| i.ip.clone()));
-        for balancer in all() {
+        for (id, seats) in &placement.balancers {
+            let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
             let own = |name: &str| balancer::is_of(name, &case.base);
             let rules: Vec<_> = balancer.rules.iter().filter(|r| own(&r.name)).collect();
             let led = |f: &Frontend| {
@@ -59,15 +123,52 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
             }
             let addresses = fronts.filter_map(|f| frontend::address_of(draft, f));
             kept.destinations.extend(addresses.map(text));
-            let ports = case.service.ports.iter().filter_map(|p| p.node_port);
-            let ports = ports.chain(rules.iter().map(|r| r.backend_port));
-            kept.node_ports.extend(ports.map(|port| Arc::from(port.to_string())));
+            kept.backends.push(behind(draft, case, balancer, seats, &rules));
         }
     }
-    if !kept.node_ports.is_empty() {
-        let pools = all().flat_map(|b| &b.pools).flat_map(|p| &p.addresses).map(|a| a.address);
-        let nodes = draft.world.kubernetes.nodes.values().flat_map(|n| n.addresses.iter().copied());
-        kept.nodes = pools.chain(nodes).map(text).collect();
-    }
     kept
+}
+
+fn behind(
+    draft: &Draft<'_>,
+    case: &Case<'_>,
+    balancer: &LoadBalancer,
+    seats: &Seats,
+    rules: &[&Rule],
+) -> Behind {
+    let ports = case.service.ports.iter().filter_map(|p| p.node_port);
+    let ports = ports.chain(rules.iter().map(|r| r.backend_port));
+    let led = |name: &str| {
+        let id = balancer.id.child("backendAddressPools", name);
+        rules.is_empty() || rules.iter().any(|r| r.pool.as_ref() == Some(&id))
+    };
+    let pools = balancer.pools.iter().filter(|p| led(&p.name));
+    let held: BTreeSet<IpAddr> = pools.flat_map(|p| &p.addresses).map(|a| a.address).collect();
+    let let_go = pool::let_go(draft, balancer);
+    let staying: BTreeSet<IpAddr> = held.difference(&let_go).copied().collect();
+    // The last one stays until another is in the pool: a rule without nodes goes, and nothing
+    // would say what it was.
+    let mut nodes = if staying.is_empty() { held.clone() } else { staying };
+    // Where pools hold no addresses, those of the nodes that are to be in them.
+    if draft.policy.pools != PoolKind::NodeIp {
+        let all = draft.world.kubernetes.nodes.values();
+        let of_all: Vec<_> = match &seats.backends {
+            Backends::Nodes(nodes) => nodes.iter().collect(),
+            Backends::AsTheyAre => all.collect(),
+        };
+        let members = of_all
+            .into_iter()
+            .filter(|n| n.role == NodeRole::Worker && n.membership != Membership::Excluded);
+        let addresses = |n: &Arc<Node>| Family::ALL.map(|family| n.address(family));
+        nodes.extend(members.flat_map(addresses).flatten());
+    }
+    let ever = held.union(&nodes).map(|a| a.to_string().into()).collect();
+    let uid = &case.service.uid;
+    let follows = matches!(case.stance, Stance::Kept) && !draft.world.holds.contains_key(uid);
+    Behind {
+        follower: follows.then(|| uid.clone()),
+        ports: ports.map(|port| port.to_string().into()).collect(),
+        nodes,
+        ever,
+    }
 }

@@ -31,10 +31,11 @@ pub(super) fn name_taken(rule: &SecurityRule, id: &model::ResourceId) -> Finding
         rule: "SecurityRuleNameTaken",
         key: Arc::from("spec.ports"),
         value: Arc::clone(&rule.name),
-        allowed: format!(
-            "no rule of this name with priority {} in security group {}",
-            rule.priority,
-            id.name()
+        message: format!(
+            "rule {{value}} in security group {} has priority {} and is not managed by this \
+             cluster; rename or delete it",
+            id.name(),
+            rule.priority
         )
         .into(),
     }
@@ -45,10 +46,10 @@ pub(super) fn full(id: &model::ResourceId) -> Finding {
         severity: Severity::Refusal,
         rule: "SecurityRuleLimit",
         key: Arc::from("spec.ports"),
-        value: Arc::from("one more security rule"),
-        allowed: format!(
-            "at most {RULES} rules, {PREFIXES} source and {PREFIXES} destination prefixes in \
-             security group {}",
+        value: Arc::from(""),
+        message: format!(
+            "security group {} has no room for another rule; it has at most {RULES} rules, \
+             {PREFIXES} source and {PREFIXES} destination prefixes",
             id.name()
         )
         .into(),

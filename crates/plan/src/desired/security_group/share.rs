@@ -155,8 +155,8 @@ pub(super) fn admit(
                         scarce.of(&namespace)
                     ),
                 };
-                let allowed = format!("{}{reserved}{}", finding.allowed, scarce.users(word));
-                finding.allowed = allowed.into();
+                let message = format!("{}{reserved}{}", finding.message, scarce.users(word));
+                finding.message = message.into();
                 refused.insert(uid.clone(), finding);
             }
         }

@@ -1,12 +1,17 @@
 //! What opens when.
 
 use crate::check::check;
-use crate::desired::stage::{ADDRESS, PINNED, change, internal, policy, settled, world};
+use crate::desired::stage::{ADDRESS, PINNED, balancer, change, internal, policy, settled};
+use crate::desired::stage::{uid, world};
+use crate::fixture;
+use crate::forecast::settle;
 use model::azure::Rest;
 use model::kubernetes::Service;
 use model::report::Severity;
-use model::{World, world::Fact};
+use model::world::{Fact, Hold};
+use model::{NodeName, World};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A Service that only some may connect to; an internal one needs no rule otherwise.
@@ -82,7 +87,7 @@ fn ranged(namespace: &str, n: u16, ranges: u32) -> Service {
 fn refused(world: &World, n: u16) -> Option<(&'static str, String)> {
     let report = crate::desired::stage::report(world, n);
     let mut refusals = report.findings.iter().filter(|f| f.severity == Severity::Refusal);
-    refusals.next().map(|f| (f.rule, f.allowed.to_string()))
+    refusals.next().map(|f| (f.rule, f.message.to_string()))
 }
 
 #[test]
@@ -143,4 +148,67 @@ fn who_finds_no_room_in_a_rule_is_refused_alone() {
     let world = settled(world);
     assert_eq!((refused(&world, 1), refused(&world, 2)), (None, None));
     assert_eq!(refused(&world, 3).map(|(rule, _)| rule), Some("SecurityRuleLimit"));
+}
+
+/// A Service without floating IP that is programmed, and refused after an edit; a second node may
+/// come, and the first may go.
+fn refused_beside(nodes: &[u8]) -> World {
+    let off = ("azure-disable-load-balancer-floating-ip", "true");
+    let mut world = steady(world(vec![closed(1, 80, &[off])]));
+    assert_eq!(led_to(&world), ["10.224.0.4"]);
+    let wrong = ("azure-load-balancer-tcp-idle-timeout", "soon");
+    change(&mut world, closed(1, 80, &[off, wrong]));
+    let first = world.kubernetes.nodes.pop_first().expect("the fixture has a node").1;
+    for last in nodes {
+        let mut node = (*first).clone();
+        node.name = NodeName::new(format!("vmss00000{last}"));
+        node.addresses = vec![IpAddr::from([10, 224, 0, *last])];
+        world.kubernetes.nodes.insert(node.name.clone(), Arc::new(node));
+    }
+    world
+}
+
+/// The World once all is done, where pools hold addresses.
+fn steady(world: World) -> World {
+    let policy = fixture::policy();
+    let (plan, _) = crate::plan(&world, &policy);
+    assert_eq!(check(&world, &policy, &plan), []);
+    let (world, _) = settle(world, &policy);
+    let (plan, _) = crate::plan(&world, &policy);
+    assert!(plan.is_empty(), "{plan:#?}");
+    world
+}
+
+fn led_to(world: &World) -> Vec<String> {
+    let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
+    group.rules.iter().flat_map(|r| &r.destinations).map(ToString::to_string).collect()
+}
+
+fn members(world: &World) -> Vec<String> {
+    let pools = &balancer(world).pools;
+    pools.iter().flat_map(|p| &p.addresses).map(|a| a.address.to_string()).collect()
+}
+
+#[test]
+fn rules_to_node_ports_of_a_refused_service_follow_the_nodes() {
+    for nodes in [&[4, 5][..], &[5], &[4]] {
+        let world = steady(refused_beside(nodes));
+        let wanted: Vec<String> = nodes.iter().map(|n| format!("10.224.0.{n}")).collect();
+        assert_eq!((led_to(&world), members(&world)), (wanted.clone(), wanted));
+    }
+}
+
+#[test]
+fn rules_of_a_service_that_azure_refuses_are_left_alone() {
+    let mut world = refused_beside(&[4, 5]);
+    let hold = Hold {
+        target: policy().security_group_id(),
+        reason: "refused".into(),
+        code: "Refused".into(),
+        until_ms: None,
+        attempt: 1,
+    };
+    world.holds.insert(uid(1), hold);
+    let (world, _) = settle(world, &fixture::policy());
+    assert_eq!(led_to(&world), ["10.224.0.4"]);
 }

@@ -152,8 +152,7 @@ fn every_annotation_without_effect_has_a_reason() {
             true => assert!(named(&found, &whole) > 0, "{key}"),
             false => assert_eq!(
                 unused.expect(&key).reason,
-                "it has no effect on container load \
-                balancers"
+                format!("{value:?} has no effect on container load balancers")
             ),
         }
     }

@@ -8,6 +8,8 @@ fn value() -> impl Strategy<Value = String> {
     let words = [
         "",
         "true",
+        "True",
+        " true",
         "false",
         "yes",
         "0",

@@ -58,10 +58,10 @@ fn idle(world: &World, policy: &Policy, n: u8) -> Arc<ServiceReport> {
     Arc::clone(&report.services[&uid(n)])
 }
 
-fn assert_refused(report: &ServiceReport, rule: &str, allowed: &str) {
+fn assert_refused(report: &ServiceReport, rule: &str, message: &str) {
     assert_eq!(report.state, State::Refused, "{report:#?}");
     let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
-    assert_eq!((finding.rule, &*finding.allowed), (rule, allowed));
+    assert_eq!((finding.rule, &*finding.message), (rule, message));
 }
 
 /// Nodes would move to its load balancer, and back once it is refused.
@@ -95,7 +95,7 @@ fn nodes_stay_where_they_are_when_a_new_service_is_refused() {
     assert_refused(
         &idle(&world, &policy, 2),
         "PinnedAddressUnusable",
-        "an address of subnet nodes",
+        "must be an address in subnet nodes",
     );
 }
 
@@ -118,8 +118,9 @@ fn an_address_that_others_keep_on_another_balancer_is_refused_and_taken_when_it_
     settle(&mut world, &policy);
     assert_eq!(on(&world, "kubernetes-internal"), [2]);
     change(&mut world, claimed(2, &[INTERNAL, PINNED]));
-    let allowed = "an address of subnet nodes that is free: load balancer vmss2-internal has it";
-    assert_refused(&idle(&world, &policy, 2), "PinnedAddressUnusable", allowed);
+    let message =
+        "must be an address in subnet nodes that is free; load balancer vmss2-internal has it";
+    assert_refused(&idle(&world, &policy, 2), "PinnedAddressUnusable", message);
     change(&mut world, claimed(1, &[INTERNAL, SET, ANOTHER]));
     settle(&mut world, &policy);
     let report = idle(&world, &policy, 2);
@@ -134,9 +135,9 @@ fn two_balancers_that_are_made_at_once_do_not_both_get_an_address() {
     settle(&mut world, &policy);
     assert_eq!(on(&world, "kubernetes-internal"), [2]);
     assert!(on(&world, "vmss2-internal").is_empty());
-    let allowed =
-        "an address of subnet nodes that is free: load balancer kubernetes-internal has it";
-    assert_refused(&idle(&world, &policy, 1), "PinnedAddressUnusable", allowed);
+    let message =
+        "must be an address in subnet nodes that is free; load balancer kubernetes-internal has it";
+    assert_refused(&idle(&world, &policy, 1), "PinnedAddressUnusable", message);
 }
 
 #[test]
@@ -151,8 +152,8 @@ fn a_public_ip_that_others_keep_on_another_balancer_is_refused() {
     settle(&mut world, &policy);
     assert_eq!(on(&world, "vmss2"), [1]);
     change(&mut world, claimed(2, &[brought]));
-    let allowed = "a public IP that is free; brought is on load balancer vmss2";
-    assert_refused(&idle(&world, &policy, 2), "PublicIpInUse", allowed);
+    let message = "must be a public IP that is free; brought is on load balancer vmss2";
+    assert_refused(&idle(&world, &policy, 2), "PublicIpInUse", message);
 }
 
 /// It would have left the load balancer it is on for one that cannot have the address.
