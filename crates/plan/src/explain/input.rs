@@ -194,7 +194,10 @@ pub(super) fn offers(service: &Service, policy: &Policy) -> Vec<(String, Way)> {
         ("azure-allowed-service-tags", "AzureCloud"),
         ("azure-allowed-ip-ranges", "198.18.0.0/15"),
     ];
-    let flags = annotation::TABLE.iter().filter(|a| a.kind == Kind::Flag).map(|a| (a.key, "true"));
+    let flags = annotation::TABLE
+        .iter()
+        .filter(|a| matches!(a.kind, Kind::Flag(_)))
+        .map(|a| (a.key, "true"));
     let whole = |key: &str| format!("{PREFIX}{key}");
     let mut all: Vec<(String, Way)> = flags
         .chain(SAMPLES)

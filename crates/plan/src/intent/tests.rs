@@ -7,6 +7,7 @@ mod limits;
 mod probes;
 mod properties;
 
+use super::reader::Reader;
 use super::*;
 use crate::annotation::PREFIX;
 use crate::fixture::policy;

@@ -1,9 +1,10 @@
 //! Edits of the subnet of an internal Service with an address that it insists on.
 
 use crate::desired::stage::{ADDRESS, PINNED, SUBNET, change, internal, parts, report};
-use crate::desired::stage::{settled, world};
+use crate::desired::stage::{policy, settled, world};
 use model::kubernetes::Service;
 use model::report::State;
+use std::sync::Arc;
 
 fn pinned(n: u16, port: u16, subnet: &str) -> Service {
     internal(n, port, &[(PINNED, ADDRESS), (SUBNET, subnet)])
@@ -58,4 +59,16 @@ fn a_frontend_that_others_stand_on_keeps_its_name() {
     assert_eq!(report(&world, 1).state, State::Refused);
     let world = settled(world);
     assert_eq!(parts(&world), ["1 10.224.9.9", "1-nodes-TCP-443 -> 1", "2-TCP-81 -> 1"]);
+}
+
+/// As another controller may have written them.
+#[test]
+fn addresses_of_a_status_keep_the_order_that_is_found() {
+    let more = ("azure-additional-public-ips", "20.1.2.3,20.1.2.4");
+    let mut world = settled(world(vec![internal(1, 80, &[(PINNED, ADDRESS), more])]));
+    let service = world.kubernetes.services.values_mut().next().expect("one");
+    assert_eq!(service.ingress.len(), 3);
+    Arc::make_mut(service).ingress.reverse();
+    let (plan, _) = crate::plan(&world, &policy());
+    assert!(plan.is_empty(), "{plan:#?}");
 }
