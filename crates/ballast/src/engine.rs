@@ -15,21 +15,57 @@ use model::Policy;
 use model::policy::Layout;
 use model::world::Kind;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
-use std::time::Instant;
-use tokio::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Upper bounds of the times that are told apart, in microseconds.
 const STEP_BOUNDS_US: [u64; 9] =
     [1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000];
 
+/// How long the loop may go without coming round until it counts as stuck. It comes round at least
+/// once a minute; a step that takes seconds is slow, and no reason to begin anew.
+const STUCK: Duration = Duration::from_secs(180);
+
+type Ask = Box<dyn FnOnce(&Controller) + Send>;
+
 /// The controller, driven by the runner and looked at by pages.
-#[derive(Clone, Debug)]
+///
+/// # Guarantees
+/// A step never waits for a page, but for one that has begun to look, and a page never blocks a
+/// thread for a step: it leaves a question, which the step answers when it ends.
+#[derive(Clone)]
 pub struct SharedController {
     controller: Arc<Mutex<Controller>>,
+    asked: Arc<Mutex<Vec<Ask>>>,
+    pulse: Arc<Pulse>,
     steps_us: Arc<Mutex<Histogram>>,
     leader: Arc<OnceLock<Leader>>,
+}
+
+impl std::fmt::Debug for SharedController {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SharedController")
+    }
+}
+
+/// What can be said of the loop while a step is under way.
+#[derive(Debug)]
+struct Pulse {
+    start: Instant,
+    /// When a step began or ended last, in milliseconds since `start`.
+    beat_ms: AtomicU64,
+    /// Why it was not ready after the last step.
+    unready: Mutex<Arc<[String]>>,
+}
+
+impl Pulse {
+    fn beat(&self) {
+        let now_ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.beat_ms.store(now_ms, Ordering::Relaxed);
+    }
 }
 
 impl SharedController {
@@ -37,8 +73,56 @@ impl SharedController {
     #[must_use]
     pub fn new(controller: Controller) -> Self {
         let steps_us = Arc::new(Mutex::new(Histogram::new(&STEP_BOUNDS_US)));
+        let unready = Mutex::new(crate::pages::unready(&controller).into());
+        let pulse = Pulse { start: Instant::now(), beat_ms: AtomicU64::new(0), unready };
         let controller = Arc::new(Mutex::new(controller));
-        Self { controller, steps_us, leader: Arc::default() }
+        let (asked, pulse, leader) = (Arc::default(), Arc::new(pulse), Arc::default());
+        Self { controller, asked, pulse, steps_us, leader }
+    }
+
+    /// Why it was of no use after the last step, one line each; asked without waiting.
+    #[must_use]
+    pub fn unready(&self) -> Arc<[String]> {
+        Arc::clone(&lock(&self.pulse.unready))
+    }
+
+    /// For how long the loop has not come round, where that is too long: only a new start helps.
+    #[must_use]
+    pub fn stuck(&self) -> Option<Duration> {
+        let beat = Duration::from_millis(self.pulse.beat_ms.load(Ordering::Relaxed));
+        let since = self.pulse.start.elapsed().saturating_sub(beat);
+        (since > STUCK).then_some(since)
+    }
+
+    /// Looks at it now, or at the end of the step that is under way, if that comes soon enough.
+    pub async fn look_within<T: Send + 'static>(
+        &self,
+        patience: Duration,
+        look: impl FnOnce(&Controller) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (answer, answered) = oneshot::channel();
+        let ask = move |controller: &Controller| {
+            // Who has given up wants no answer.
+            if !answer.is_closed() {
+                let _ = answer.send(look(controller));
+            }
+        };
+        lock(&self.asked).push(Box::new(ask));
+        self.answer_all();
+        tokio::time::timeout(patience, answered).await.ok()?.ok()
+    }
+
+    /// Answers what was asked, unless a step is under way: that one does when it has ended.
+    fn answer_all(&self) {
+        while !lock(&self.asked).is_empty() {
+            let answered = self.try_look(|controller| {
+                let asked = std::mem::take(&mut *lock(&self.asked));
+                asked.into_iter().for_each(|ask| ask(controller));
+            });
+            if answered.is_none() {
+                return;
+            }
+        }
     }
 
     /// Who leads; `None` where processes do not take turns.
@@ -51,12 +135,12 @@ impl SharedController {
     /// requests.
     #[must_use]
     pub fn step_times_us(&self) -> Histogram {
-        self.steps_us.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.steps_us).clone()
     }
 
     /// Looks at it between two steps.
     pub fn look<T>(&self, look: impl FnOnce(&Controller) -> T) -> T {
-        look(&self.controller.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&lock(&self.controller))
     }
 
     /// Looks at it if no step is under way.
@@ -71,17 +155,28 @@ impl SharedController {
 
 impl Step for SharedController {
     fn step(&mut self, events: Vec<Event>, now_ms: u64) -> Vec<Effect> {
-        let mut controller = self.controller.lock().unwrap_or_else(PoisonError::into_inner);
+        self.pulse.beat();
+        let mut controller = lock(&self.controller);
         let from = Instant::now();
         let effects = controller.step(events, now_ms);
         let took_us = u64::try_from(from.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.steps_us.lock().unwrap_or_else(PoisonError::into_inner).add(took_us);
+        lock(&self.steps_us).add(took_us);
+        *lock(&self.pulse.unready) = crate::pages::unready(&controller).into();
+        drop(controller);
+        self.pulse.beat();
+        // What was asked before the lock was given back is answered here, what is asked after that
+        // by who asks.
+        self.answer_all();
         effects
     }
 
     fn next_wake_ms(&self) -> Option<u64> {
         self.look(Controller::next_wake_ms)
     }
+}
+
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Kinds that planning looks at under a policy.

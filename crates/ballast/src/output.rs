@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use clap::ValueEnum;
+use edge::terminal::safe;
 use std::io::{self, IsTerminal, Write};
 
 /// When to colour.
@@ -83,11 +84,20 @@ impl Paint {
     }
 }
 
-/// Writes to standard output and flushes.
+/// Writes to standard output and flushes. Whatever names and values of others do to a terminal,
+/// they do not do here ([`safe`]).
 ///
 /// # Errors
 /// It cannot be written; a reader that went away ends the program with [`Exit::Done`].
 pub fn print(text: &str) -> Result<(), Failure> {
+    draw(&safe(text))
+}
+
+/// Writes to a terminal what moves its cursor, too: texts of others are made [`safe`] before.
+///
+/// # Errors
+/// As [`print()`].
+pub fn draw(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),

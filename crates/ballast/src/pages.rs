@@ -3,22 +3,26 @@
 use crate::console::Console;
 use crate::console::access::{Access, guard};
 use crate::engine::SharedController;
+use crate::listener::{self, Limits};
 use crate::metrics;
 use crate::metrics::exposition::Format;
+use crate::shown::Shown;
 use crate::status::{LeaderStatus, StatusDocument};
 use axum::Router;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::{ACCEPT, AGE, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::Listener;
+use bytes::Bytes;
 use control::Controller;
 use edge::clock::Clock;
 use edge::notice::NoticeSink;
 use model::world::Kind;
-use std::fmt::Debug;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What the pages look at: nothing but a reason until the controller runs.
@@ -28,6 +32,25 @@ pub struct Pages {
     controller: Arc<OnceLock<SharedController>>,
     starting: Arc<Mutex<String>>,
     console: Console,
+    kept: Arc<Kept>,
+    limits: Limits,
+}
+
+/// Pages as they were made last.
+#[derive(Default)]
+struct Kept {
+    status: Shown,
+    text: Shown,
+    open_metrics: Shown,
+}
+
+impl Kept {
+    fn metrics(&self, format: Format) -> &Shown {
+        match format {
+            Format::Text => &self.text,
+            Format::OpenMetrics => &self.open_metrics,
+        }
+    }
 }
 
 impl Pages {
@@ -37,7 +60,8 @@ impl Pages {
         let starting = Arc::new(Mutex::new("starting".to_owned()));
         let controller = Arc::default();
         let console = Console::new(clock, Arc::clone(&controller), Arc::clone(&starting));
-        Self { clock, controller, starting, console }
+        let (kept, limits) = (Arc::default(), Limits::default());
+        Self { clock, controller, starting, console, kept, limits }
     }
 
     /// Says why the controller does not run yet.
@@ -48,39 +72,60 @@ impl Pages {
     /// From now on this controller is shown, and what is said of it remembered.
     pub fn show(&self, controller: SharedController, notices: &NoticeSink) {
         self.console.listen(notices);
+        let now_ms = self.clock.now_ms();
+        controller.look(|c| {
+            for format in [Format::Text, Format::OpenMetrics] {
+                let page = metrics::of_controller(c, &controller.step_times_us(), now_ms, format);
+                self.kept.metrics(format).begin_with(page);
+            }
+            let page = serde_json::to_string(&StatusDocument::of_controller(c, now_ms));
+            self.kept.status.begin_with(page.unwrap_or_default());
+        });
         // Only the first one counts; there is one a process.
         let _ = self.controller.set(controller);
     }
 
     /// Answers until stopped. Health and metrics are for everybody, the rest as `access` says.
+    ///
+    /// # Guarantees
+    /// Health, metrics and status are answered while the controller is busy: /livez always, /readyz
+    /// with what held after the last step, metrics and status as they were made last, with their
+    /// age in seconds.
     pub async fn serve<L>(self, listener: L, access: Access, stop: CancellationToken)
     where
-        L: Listener,
-        L::Addr: Debug,
+        L: Listener<Addr = SocketAddr>,
     {
+        let limits = self.limits;
+        let (healthy, alive) = (self.clone(), self.clone());
         let console = self.console.clone().routes(stop.clone());
         let (ready, metrics, status) = (self.clone(), self.clone(), self);
         let guarded = console
-            .route("/status", get(async move || status.status()))
+            .route("/status", get(async move || status.status().await))
             .layer(from_fn_with_state(access, guard));
         let app = Router::new()
-            .route("/healthz", get(async || "ok\n"))
-            .route("/livez", get(async || "ok\n"))
+            .route("/healthz", get(async move || healthy.liveness()))
+            .route("/livez", get(async move || alive.liveness()))
             .route("/readyz", get(async move || ready.readiness()))
-            .route("/metrics", get(async move |headers: HeaderMap| metrics.metrics(&headers)))
+            .route("/metrics", get(async move |headers: HeaderMap| metrics.metrics(&headers).await))
             .merge(guarded);
-        let served = axum::serve(listener, app)
-            .with_graceful_shutdown(async move { stop.cancelled().await })
-            .await;
-        if let Err(e) = served {
-            tracing::error!("health and metrics are served no more: {e}");
+        listener::serve(listener, app, limits, stop).await;
+    }
+
+    /// Whether the process is worth keeping: it answers, and its loop, if it runs, comes round.
+    fn liveness(&self) -> Response {
+        match self.controller.get().and_then(SharedController::stuck) {
+            None => "ok\n".into_response(),
+            Some(since) => {
+                let text = format!("the loop has not come round for {} s\n", since.as_secs());
+                (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+            }
         }
     }
 
     fn readiness(&self) -> Response {
         let reasons = match self.controller.get() {
-            Some(controller) => controller.look(unready),
-            None => vec![self.starting.lock().unwrap_or_else(PoisonError::into_inner).clone()],
+            Some(controller) => controller.unready(),
+            None => [self.starting.lock().unwrap_or_else(PoisonError::into_inner).clone()].into(),
         };
         if reasons.is_empty() {
             return "ok\n".into_response();
@@ -89,33 +134,45 @@ impl Pages {
         (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
     }
 
-    fn metrics(&self, headers: &HeaderMap) -> Response {
+    async fn metrics(&self, headers: &HeaderMap) -> Response {
         let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
         let format = Format::accepted(accept);
-        let text = match self.controller.get() {
-            None => metrics::of_starting(format),
-            Some(controller) => {
-                let (steps_us, now_ms) = (controller.step_times_us(), self.clock.now_ms());
-                controller.look(|c| metrics::of_controller(c, &steps_us, now_ms, format))
-            }
+        let content = [(CONTENT_TYPE, format.content_type())];
+        let Some(controller) = self.controller.get() else {
+            return (content, metrics::of_starting(format)).into_response();
         };
-        ([(CONTENT_TYPE, format.content_type())], text).into_response()
+        let (steps_us, clock) = (controller.step_times_us(), self.clock);
+        let look =
+            move |c: &Controller| metrics::of_controller(c, &steps_us, clock.now_ms(), format);
+        let page = self.kept.metrics(format).make(controller, look, |page| page).await;
+        answer(page, format.content_type())
     }
 
-    fn status(&self) -> Response {
+    async fn status(&self) -> Response {
         let Some(controller) = self.controller.get() else {
             let why = self.starting.lock().unwrap_or_else(PoisonError::into_inner).clone();
             return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response();
         };
-        let now_ms = self.clock.now_ms();
-        let mut document = controller.look(|c| StatusDocument::of_controller(c, now_ms));
-        document.leader = controller.leader().map(|leader| LeaderStatus::of(leader, now_ms));
-        let json = [(CONTENT_TYPE, "application/json")];
-        match serde_json::to_string(&document) {
-            Ok(text) => (json, text).into_response(),
-            Err(e) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{e}\n")).into_response(),
-        }
+        let clock = self.clock;
+        let look = move |c: &Controller| StatusDocument::of_controller(c, clock.now_ms());
+        let write = |mut document: StatusDocument| {
+            let now_ms = document.now_ms;
+            document.leader = controller.leader().map(|leader| LeaderStatus::of(leader, now_ms));
+            serde_json::to_string(&document).unwrap_or_default()
+        };
+        let page = self.kept.status.make(controller, look, write).await;
+        answer(page, "application/json")
     }
+}
+
+/// A page and its age, which is there: one is made before the first step.
+fn answer(page: Option<(Duration, Bytes)>, content_type: &'static str) -> Response {
+    let Some((age, page)) = page else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the first step is under way\n").into_response();
+    };
+    let content_type = HeaderValue::from_static(content_type);
+    let headers = [(CONTENT_TYPE, content_type), (AGE, HeaderValue::from(age.as_secs()))];
+    (headers, page).into_response()
 }
 
 /// Why a controller is of no use yet, one line each.
@@ -147,3 +204,6 @@ pub fn plural(kind: Kind) -> &'static str {
         Kind::Namespaces => "Namespaces",
     }
 }
+
+#[cfg(test)]
+mod tests;

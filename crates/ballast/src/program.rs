@@ -7,6 +7,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::heap;
 use crate::output;
 use clap::{CommandFactory, FromArgMatches};
+use edge::terminal::safe;
 use std::ffi::OsString;
 use std::panic;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub fn main() -> ExitCode {
         Ok(Ok(exit)) => exit,
         Ok(Err(failure)) => {
             if !failure.text.is_empty() {
-                eprintln!("error: {}", failure.text);
+                eprintln!("error: {}", safe(&failure.text));
             }
             failure.exit
         }

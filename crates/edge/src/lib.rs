@@ -21,6 +21,7 @@ pub mod otlp;
 pub mod random;
 pub mod retry_after;
 pub mod runner;
+pub mod terminal;
 pub mod tls;
 pub mod web;
 

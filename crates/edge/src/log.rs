@@ -1,5 +1,6 @@
 //! Starts the log, on standard error.
 
+use crate::terminal::SafeError;
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
@@ -40,7 +41,7 @@ pub fn start(format: LogFormat, level: &str) -> Result<(), LogError> {
     let filter = filter(level)?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(SafeError::default)
         .with_ansi(std::io::stderr().is_terminal());
     let outcome = match format {
         LogFormat::Text => builder.with_target(false).try_init(),

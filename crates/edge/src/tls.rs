@@ -3,6 +3,7 @@
 use rustls::ServerConfig;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,11 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// How long a client may take to shake hands.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// Clients that may shake hands at a time; one more ends the oldest.
+const HANDSHAKES: usize = 256;
 /// Connections that wait to be served.
 const BACKLOG: usize = 64;
 
@@ -95,6 +99,7 @@ impl TlsListener {
         let acceptor = TlsAcceptor::from(Arc::clone(&identity.0));
         let (sender, ready) = mpsc::channel(BACKLOG);
         tokio::spawn(async move {
+            let mut shaking: VecDeque<AbortHandle> = VecDeque::new();
             loop {
                 let accepted = tokio::select! {
                     () = sender.closed() => return,
@@ -106,13 +111,20 @@ impl TlsListener {
                     continue;
                 };
                 let (acceptor, sender) = (acceptor.clone(), sender.clone());
-                tokio::spawn(async move {
+                shaking.retain(|task| !task.is_finished());
+                if shaking.len() >= HANDSHAKES
+                    && let Some(oldest) = shaking.pop_front()
+                {
+                    oldest.abort();
+                }
+                let task = tokio::spawn(async move {
                     let shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await;
                     if let Ok(Ok(stream)) = shaken {
                         // Nobody serves any more: the connection ends.
                         let _ = sender.send((stream, peer)).await;
                     }
                 });
+                shaking.push_back(task.abort_handle());
             }
         });
         Ok(Self { ready, address })

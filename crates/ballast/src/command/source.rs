@@ -171,6 +171,6 @@ async fn connect(
 
 fn warn(warnings: &[String]) {
     for warning in warnings {
-        eprintln!("warning: cloud config: {warning}");
+        eprintln!("warning: cloud config: {}", edge::terminal::safe(&warning.to_string()));
     }
 }

@@ -68,7 +68,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let stop = signal::stop();
     let terminal = std::io::stdout().is_terminal();
     let mut watch = Watch::new(args.output, paint, terminal);
-    output::print(&watch.begin(document))?;
+    output::draw(&watch.begin(document))?;
     loop {
         // Only a controller counts its calls.
         let pace = if watch.is_of_controller() { PACE } else { SLOW_PACE };
@@ -81,9 +81,9 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
             seen = next => seen,
         };
         // A controller that restarts is looked for until it is back.
-        output::print(&watch.see(seen.map_err(|failure| failure.text)))?;
+        output::draw(&watch.see(seen.map_err(|failure| failure.text)))?;
     }
-    output::print(&watch.end())?;
+    output::draw(&watch.end())?;
     Ok(Exit::Done)
 }
 

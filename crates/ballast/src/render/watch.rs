@@ -4,6 +4,7 @@
 use crate::output::{Format, Paint};
 use crate::render::status::{drift_line, render};
 use crate::status::{ServiceStatus, StatusDocument};
+use edge::terminal::safe;
 use std::fmt::Write as _;
 
 /// What was written last.
@@ -38,7 +39,7 @@ impl Watch {
     pub fn begin(&mut self, document: StatusDocument) -> String {
         let text = match (self.format, self.terminal) {
             (Format::Json, _) => json(&document),
-            (Format::Text, false) => render(&document, self.paint),
+            (Format::Text, false) => safe(&render(&document, self.paint)).into_owned(),
             (Format::Text, true) => {
                 let clear = "\u{1b}[2J\u{1b}[H";
                 format!("{clear}{}", self.redraw(&document))
@@ -58,7 +59,7 @@ impl Watch {
         let mut text = match (self.format, self.terminal) {
             (Format::Json, _) if is_same(&self.last, &document) => String::new(),
             (Format::Json, _) => json(&document),
-            (Format::Text, false) => changes(&self.last, &document),
+            (Format::Text, false) => safe(&changes(&self.last, &document)).into_owned(),
             (Format::Text, true) => self.redraw(&document),
         };
         if back && self.format == Format::Text && !self.terminal {
@@ -79,7 +80,7 @@ impl Watch {
                 let document = StatusDocument { troubles, ..self.last.clone() };
                 self.redraw(&document)
             }
-            Format::Text => format!("! {why}\n"),
+            Format::Text => format!("! {}\n", safe(&why)),
         };
         self.trouble = Some(why);
         text
@@ -94,7 +95,7 @@ impl Watch {
     /// Writes the lines that differ from those on the terminal, each at its place.
     fn redraw(&mut self, document: &StatusDocument) -> String {
         let text = render(document, self.paint);
-        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let lines: Vec<String> = safe(&text).lines().map(str::to_owned).collect();
         let mut out = String::new();
         for (at, line) in lines.iter().enumerate() {
             if self.lines.get(at) != Some(line) {
@@ -111,7 +112,7 @@ impl Watch {
 }
 
 fn json(document: &StatusDocument) -> String {
-    serde_json::to_string(document).map(|text| text + "\n").unwrap_or_default()
+    serde_json::to_string(document).map(|text| safe(&text).into_owned() + "\n").unwrap_or_default()
 }
 
 /// Whether two documents say the same at two times.

@@ -1,0 +1,88 @@
+use super::*;
+use control::Options;
+use edge::runner::Step;
+use std::sync::mpsc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+fn policy() -> model::Policy {
+    let text = r#"{"tenantId": "t", "subscriptionId": "s", "resourceGroup": "rg",
+        "location": "eastus", "vnetName": "v", "subnetName": "n", "securityGroupName": "g",
+        "useManagedIdentityExtension": true}"#;
+    let environment = Default::default();
+    let sources =
+        observe::config::Sources { text, cluster: "kubernetes", environment: &environment };
+    observe::config::read(&sources).expect("a whole config").policy
+}
+
+async fn get(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it is open");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.expect("a whole answer");
+    text
+}
+
+async fn shown(controller: &SharedController) -> SocketAddr {
+    let pages = Pages::new(Clock::start());
+    pages.show(controller.clone(), &NoticeSink::default());
+    let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = socket.local_addr().expect("it is bound");
+    tokio::spawn(pages.serve(socket, Access::Machine, CancellationToken::new()));
+    address
+}
+
+#[tokio::test]
+async fn pages_are_answered_while_a_step_is_under_way() {
+    let mut controller = SharedController::new(Controller::new(policy(), Options::default()));
+    let address = shown(&controller).await;
+    controller.step(Vec::new(), 1);
+    assert!(get(address, "/metrics").await.contains("ballast_plans_total 1\n"));
+    let (end, ended) = mpsc::channel::<()>();
+    let (began, begun) = mpsc::channel::<()>();
+    let busy = controller.clone();
+    let step = std::thread::spawn(move || {
+        busy.look(|_| {
+            began.send(()).expect("the test waits");
+            ended.recv().expect("the test ends it");
+        });
+    });
+    begun.recv().expect("it began");
+    for (path, code, holds) in [
+        ("/livez", 200, "ok"),
+        ("/healthz", 200, "ok"),
+        ("/readyz", 503, "Services are not listed yet"),
+        ("/metrics", 200, "ballast_plans_total 1\n"),
+        ("/status", 200, "\"cluster\":\"kubernetes\""),
+    ] {
+        let answer = get(address, path).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{path}: {answer}");
+        assert!(answer.contains(holds), "{path}: {answer}");
+    }
+    end.send(()).expect("it waits");
+    step.join().expect("it ends");
+}
+
+#[tokio::test]
+async fn what_was_asked_during_a_step_is_answered_at_its_end() {
+    let mut controller = SharedController::new(Controller::new(policy(), Options::default()));
+    let (asking, waiting) = (controller.clone(), controller.clone());
+    let (began, begun) = mpsc::channel::<()>();
+    let (end, ended) = mpsc::channel::<()>();
+    let busy = controller.clone();
+    let step = std::thread::spawn(move || {
+        busy.look(|_| {
+            began.send(()).expect("the test waits");
+            ended.recv().expect("the test ends it");
+        });
+    });
+    begun.recv().expect("it began");
+    let hour = Duration::from_secs(3_600);
+    let asked = tokio::spawn(async move { asking.look_within(hour, |c| c.counts().plans).await });
+    assert_eq!(waiting.look_within(Duration::ZERO, |c| c.counts().plans).await, None);
+    end.send(()).expect("it waits");
+    step.join().expect("it ends");
+    controller.step(Vec::new(), 1);
+    assert_eq!(asked.await.expect("it does not panic"), Some(1));
+}
