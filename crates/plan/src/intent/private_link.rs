@@ -89,8 +89,8 @@ pub(super) fn proxy_of_probes(r: &Reader<'_>) -> ProxyProtocol {
 }
 
 /// Refuses frontends that Azure does not put a Private Link Service before: on Basic load
-/// balancers, before pools of addresses, beside IPv6 (learn.microsoft.com/azure/private-link, "Limitations").
-/// What pools that somebody else fills hold is seen in Azure.
+/// balancers, before pools of addresses, beside IPv6 (Azure documentation, "Private Link service",
+/// Limitations). What pools that another fills hold is seen in Azure.
 fn place(r: &mut Reader<'_>, families: &[Family], frontend: &Frontend<'_>) {
     if r.policy.sku != BalancerSku::Standard {
         r.find(&PRIVATE_LINK_NEEDS_STANDARD, CREATE, "true");
