@@ -217,7 +217,7 @@ fn an_endpoint_says_whether_its_pod_is_of_the_slices_namespace() {
     assert_eq!(found, [Own, Own, Own, Foreign, Foreign, Own]);
     let unready: Vec<_> = slice.unready.iter().map(|(a, _)| a.to_string()).collect();
     assert_eq!(unready, ["10.1.0.3"]);
-    let endpoint = std::mem::size_of::<model::kubernetes::Endpoint>();
+    let endpoint = size_of::<model::kubernetes::Endpoint>();
     assert_eq!(endpoint, 32, "an endpoint takes no more room for it");
 }
 
