@@ -229,7 +229,7 @@ impl DiffTracker {
         let holder = recorded.cloned().or_else(|| {
             let is_listed = |claim: &Claim| {
                 let owner = self.sources.owner(claim.source);
-                self.spots(address).any(|spot| spot.services.contains(&**owner))
+                self.spots(address).any(|spot| spot.services.contains(owner))
             };
             lowest(&mut rivals.iter().copied().filter(|claim| is_listed(claim)))
                 .or_else(|| lowest(&mut rivals.iter().copied()))

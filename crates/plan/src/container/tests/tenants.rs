@@ -84,7 +84,7 @@ fn who_has_an_address_keeps_it_and_its_node() {
     stage.settle();
     assert_eq!(stage.calls, Vec::<String>::new());
     let taken = ("ServiceGatewayAddressTaken", "10.244.0.10".to_owned(), Severity::Note);
-    assert_eq!(rules(&mut stage, 2), [taken.clone()]);
+    assert_eq!(rules(&mut stage, 2), std::slice::from_ref(&taken));
     assert_eq!(rules(&mut stage, 1), []);
     let (_, report) = stage.plan();
     assert_eq!(report.services[&uid(2)].state, State::Programmed);
