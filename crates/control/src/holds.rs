@@ -102,6 +102,7 @@ impl Controller {
     /// A Service was changed by its owner: what was refused may be right now.
     pub(crate) fn forgive(&mut self, uid: &ServiceUid) {
         self.strikes.remove(uid);
+        self.searches.values_mut().for_each(|search| search.forget(uid));
         if self.world.holds.remove(uid).is_some() {
             self.dirty = true;
         }

@@ -6,10 +6,19 @@
 use model::ServiceUid;
 use std::collections::BTreeSet;
 
-/// Halves that wait for their turn, the next one last.
+/// A search for the Service that one resource's writes are refused for.
+///
+/// # Guarantees
+/// A Service that was tried and not refused, because its write went through or because alone it
+/// wants none, is not suspected again: each search ends after about two logarithms of its batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
+    /// Halves that wait for their turn, the next one last.
     waiting: Vec<BTreeSet<ServiceUid>>,
+    /// Who is being tried.
+    trying: BTreeSet<ServiceUid>,
+    /// Who was tried and not refused.
+    cleared: BTreeSet<ServiceUid>,
 }
 
 /// What a refusal leads to.
@@ -19,35 +28,54 @@ pub enum Verdict {
     Guilty(ServiceUid),
     /// These are held back for now; the rest is tried.
     Hold(BTreeSet<ServiceUid>),
-    /// No Service has part in it.
+    /// No Service has part in it, or each of them was tried without being refused.
     Nobody,
 }
 
 impl Search {
     /// A batch on account of these Services was refused.
     pub fn refused(&mut self, batch: &BTreeSet<ServiceUid>) -> Verdict {
-        let mut services = batch.iter();
+        let suspects: BTreeSet<ServiceUid> = batch.difference(&self.cleared).cloned().collect();
+        let mut services = suspects.iter();
         match (services.next(), services.next()) {
-            (None, _) => Verdict::Nobody,
-            (Some(one), None) => Verdict::Guilty(one.clone()),
+            (None, _) => {
+                *self = Self::default();
+                Verdict::Nobody
+            }
+            (Some(one), None) => {
+                self.trying.clear();
+                Verdict::Guilty(one.clone())
+            }
             (Some(_), Some(_)) => {
-                let held: BTreeSet<ServiceUid> =
-                    batch.iter().skip(batch.len().div_ceil(2)).cloned().collect();
+                let mut tried = suspects;
+                let middle = tried.iter().nth(tried.len().div_ceil(2)).cloned();
+                let held = middle.map(|at| tried.split_off(&at)).unwrap_or_default();
+                self.trying = tried;
                 self.waiting.push(held.clone());
                 Verdict::Hold(held)
             }
         }
     }
 
-    /// The lane is free: the next half's turn.
+    /// Nothing is left to send for those who are tried: they are cleared, and the next half has its
+    /// turn.
     pub fn take_half(&mut self) -> Option<BTreeSet<ServiceUid>> {
-        self.waiting.pop()
+        let tried = std::mem::take(&mut self.trying);
+        self.cleared.extend(tried);
+        let half = self.waiting.pop()?;
+        self.trying.clone_from(&half);
+        Some(half)
+    }
+
+    /// A Service was changed by its owner: what was found out about it no longer holds.
+    pub fn forget(&mut self, uid: &ServiceUid) {
+        self.cleared.remove(uid);
     }
 
     /// Whether the search is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.trying.is_empty()
     }
 }
 
@@ -95,6 +123,31 @@ mod tests {
             assert_eq!(found.len(), 1);
             assert!(writes <= 13, "{writes} writes to find Service {guilty}");
         }
+    }
+
+    /// The write holds nothing of the first half while the second is held back, as where both want
+    /// one frontend: held back and let in by turns, it would be refused for ever.
+    #[test]
+    fn a_half_that_wants_nothing_alone_is_not_suspected_again() {
+        let (first, second) = (uids(0..1), uids(1..2));
+        let both = uids(0..2);
+        let mut search = Search::default();
+        assert_eq!(search.refused(&both), Verdict::Hold(second.clone()));
+        assert_eq!(search.take_half(), Some(second.clone()));
+        assert!(!search.is_over(), "the second half is being tried");
+        let guilty = second.first().expect("it has one").clone();
+        assert_eq!(search.refused(&both), Verdict::Guilty(guilty));
+        assert!(search.is_over());
+        assert!(search.refused(&first) == Verdict::Nobody, "it was cleared");
+    }
+
+    #[test]
+    fn a_search_is_over_once_the_last_half_went_through() {
+        let mut search = Search::default();
+        search.refused(&uids(0..4));
+        assert!(search.take_half().is_some());
+        assert_eq!(search.take_half(), None);
+        assert!(search.is_over());
     }
 
     #[test]

@@ -102,6 +102,11 @@ const FAILED_LATER: &[(u64, &[Fault], &str)] = &[
         &[Fault::Vandal, Fault::Slices],
         "a list showed what was being made: it counted as read, and was not believed",
     ),
+    (
+        700_001_100,
+        LATER,
+        "the search for a refused Service held one half back and let it in again without a wait",
+    ),
     (4_612, &[Fault::Vandal, Fault::Slices], "judged a table's write by who led before"),
 ];
 
