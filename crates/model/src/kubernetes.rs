@@ -2,6 +2,7 @@
 
 use crate::family::{Family, Protocol};
 use crate::id::{NodeName, ServiceName, ServiceUid};
+use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -158,6 +159,8 @@ pub struct Service {
     pub health_check_node_port: Option<u16>,
     /// `spec.loadBalancerIP`, as text.
     pub load_balancer_ip: Option<Arc<str>>,
+    /// `spec.clusterIPs`, or `spec.clusterIP`; `None` and the like are left out.
+    pub cluster_ips: Vec<IpAddr>,
     /// `spec.loadBalancerSourceRanges`, as text.
     pub source_ranges: Vec<Arc<str>>,
     /// `status.loadBalancer.ingress`.
@@ -235,6 +238,8 @@ pub struct Node {
     pub revision: Arc<str>,
     /// Every `InternalIP` that parses, in the order written.
     pub addresses: Vec<IpAddr>,
+    /// What else leads to the node: `spec.podCIDRs`, and each `ExternalIP` as a range of one.
+    pub ranges: Vec<IpNet>,
     /// `spec.providerID`.
     pub provider_id: Option<Arc<str>>,
     /// Labels.

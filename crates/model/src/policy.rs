@@ -3,6 +3,7 @@
 use crate::Exposure;
 use crate::azure::Tags;
 use crate::id::{Group, ResourceId};
+use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -266,6 +267,9 @@ pub struct Policy {
     pub cluster_probe: ClusterProbe,
     /// What to do about drift.
     pub drift: DriftPolicy,
+    /// `allowedAdditionalPublicIPs`: the ranges that additional addresses of Services have to be
+    /// in; `None`: any public ones.
+    pub additional_addresses: Option<Vec<IpNet>>,
 }
 
 /// Whether control-plane nodes join NIC pools.

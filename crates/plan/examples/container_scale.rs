@@ -223,6 +223,7 @@ fn node(n: u16) -> Node {
         name: NodeName::new(format!("node-{n}")),
         revision: "1".into(),
         addresses: vec![IpAddr::from([10, 1, high, low])],
+        ranges: Vec::new(),
         provider_id: None,
         labels: Arc::default(),
         membership: Membership::Member,
@@ -256,6 +257,7 @@ fn service(n: u32) -> Service {
         traffic_policy: TrafficPolicy::Cluster,
         health_check_node_port: None,
         load_balancer_ip: None,
+        cluster_ips: Vec::new(),
         source_ranges: Vec::new(),
         ingress: vec![model::kubernetes::Ingress { ip: Some(address.into()), hostname: None }],
         condition: None,
@@ -339,5 +341,6 @@ fn policy() -> Policy {
         node_drain: NodeDrain::For { seconds: 30 },
         cluster_probe: ClusterProbe::NodePort,
         drift: DriftPolicy::Repair,
+        additional_addresses: None,
     }
 }

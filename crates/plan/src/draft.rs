@@ -118,6 +118,9 @@ pub(crate) struct Draft<'w> {
     pub unconfirmed: BTreeSet<ServiceUid>,
     /// Services that keep what they have since before anything was planned around them.
     pub judged: BTreeSet<ServiceUid>,
+    /// Addresses that Services which keep what they have show, or have open, and that are others':
+    /// neither is kept.
+    pub withheld: BTreeMap<ServiceUid, BTreeSet<IpAddr>>,
     /// Addresses of nodes that are going or gone, once pools have been looked at.
     pub draining: Option<BTreeSet<IpAddr>>,
     /// Addresses that slices of several namespaces list, with the namespace that has each.
@@ -151,6 +154,7 @@ impl<'w> Draft<'w> {
             undecided: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             judged: BTreeSet::new(),
+            withheld: BTreeMap::new(),
             draining: None,
             holders: world.holders.clone(),
         }
@@ -281,6 +285,12 @@ impl<'w> Draft<'w> {
             }
         }
         self.changes.insert(change.target.clone(), change);
+    }
+
+    /// Whether an address in a Service's status is another's.
+    pub fn is_withheld(&self, uid: &ServiceUid, address: &str) -> bool {
+        let withheld = self.withheld.get(uid);
+        withheld.is_some_and(|all| address.parse().is_ok_and(|address| all.contains(&address)))
     }
 
     /// Turns what was drafted into the plan and the report.

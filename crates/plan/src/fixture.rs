@@ -54,6 +54,7 @@ pub(crate) fn policy() -> Policy {
         node_drain: NodeDrain::For { seconds: 30 },
         cluster_probe: ClusterProbe::NodePort,
         drift: DriftPolicy::Repair,
+        additional_addresses: None,
     }
 }
 
@@ -85,6 +86,7 @@ pub(crate) fn service(annotations: &[(&str, &str)]) -> Service {
         traffic_policy: TrafficPolicy::Cluster,
         health_check_node_port: None,
         load_balancer_ip: None,
+        cluster_ips: Vec::new(),
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
@@ -125,6 +127,7 @@ fn node() -> Node {
         name: NodeName::new("vmss000000"),
         revision: "1".into(),
         addresses: vec![IpAddr::from([10, 224, 0, 4])],
+        ranges: Vec::new(),
         provider_id: None,
         labels: Arc::default(),
         membership: Membership::Member,

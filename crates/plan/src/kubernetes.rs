@@ -178,7 +178,7 @@ fn unsure(
     busy.map(|(id, _)| Wait::Writing(id.clone())).collect()
 }
 
-/// A Service that keeps what it has shows the addresses that it has.
+/// A Service that keeps what it has shows the addresses that it has, and none of others'.
 fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let case = &draft.cases[uid];
     let mut addresses = Vec::new();
@@ -192,8 +192,12 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
             }
         }
     }
+    let own = |i: &&Ingress| !i.ip.as_ref().is_some_and(|ip| draft.is_withheld(uid, ip));
+    let list: Vec<Ingress> = case.service.ingress.iter().filter(own).cloned().collect();
+    let write = (list != case.service.ingress).then(|| self::addresses(case.service, list));
     if let Some(case) = draft.cases.get_mut(uid) {
         case.addresses = addresses;
+        draft.writes.extend(write);
     }
 }
 

@@ -20,6 +20,7 @@ pub mod orphans;
 pub mod reach;
 
 mod check;
+mod claim;
 mod condition;
 mod container;
 mod desired;

@@ -155,6 +155,17 @@ pub fn deny_rule(family: Family) -> String {
     format!("{SECURITY_RULE}_deny-all_{family}")
 }
 
+/// The rule of a family that denies a protocol on some ports: its name is a digest of both.
+#[must_use]
+pub fn deny_ports_rule(
+    family: Family,
+    protocol: &str,
+    ports: &BTreeSet<impl AsRef<str> + Ord>,
+) -> String {
+    let allow = allow_rule(family, protocol, ["*"].into_iter(), ports);
+    allow.replacen("_allow_", "_deny_", 1)
+}
+
 /// The base name at the start of a part's name, if it has the form of one: `a` and 31 hexadecimal
 /// digits, then the end or a dash.
 #[must_use]

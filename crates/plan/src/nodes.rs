@@ -4,7 +4,7 @@ use crate::desired::{balancer, member, private_link, public_ip, security_group, 
 use crate::draft::{Draft, Stance, UNREADABLE};
 use crate::own::other_layout;
 use crate::readings::Readings;
-use crate::{kubernetes, name, placement};
+use crate::{claim, kubernetes, name, placement};
 use model::azure::LoadBalancer;
 use model::policy::Layout;
 use model::report::{Finding, Severity, Wait};
@@ -112,6 +112,7 @@ fn plan(draft: &mut Draft<'_>) {
         return;
     }
     unread::hold(draft);
+    claim::settle(draft);
     upgrade::plan(draft);
     let replaced: BTreeSet<ResourceId> = draft.changes.keys().cloned().collect();
     let chosen = public_ip::plan(draft);

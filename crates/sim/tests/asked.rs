@@ -23,3 +23,5 @@ mod places;
 mod rules;
 #[path = "asked/security.rs"]
 mod security;
+#[path = "asked/tenants.rs"]
+mod tenants;

@@ -54,6 +54,7 @@ fn service(ingress: Option<&str>) -> Service {
         traffic_policy: TrafficPolicy::Cluster,
         health_check_node_port: None,
         load_balancer_ip: None,
+        cluster_ips: Vec::new(),
         source_ranges: Vec::new(),
         ingress: ingress
             .map(|ip| Ingress { ip: Some(ip.into()), hostname: None })
@@ -94,6 +95,7 @@ fn cluster() -> Vec<Fact> {
         name: NodeName::new("node"),
         revision: "1".into(),
         addresses: vec![IpAddr::from([10, 224, 0, 1])],
+        ranges: Vec::new(),
         provider_id: None,
         labels: Arc::default(),
         membership: Membership::Member,

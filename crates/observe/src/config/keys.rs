@@ -90,6 +90,7 @@ const READ: &[&str] = &[
     "disableAvailabilitySetNodes",
     "enableMigrateToIPBasedBackendPoolAPI",
     "enableIPTagMutationForExistingPublicIP",
+    "allowedAdditionalPublicIPs",
     "clusterServiceLoadBalancerHealthProbeMode",
     "clusterServiceSharedLoadBalancerHealthProbePort",
     "clusterServiceSharedLoadBalancerHealthProbePath",

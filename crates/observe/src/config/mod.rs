@@ -20,6 +20,7 @@ pub use settings::{
 
 use error::{allowed, clash, missing};
 use fields::Fields;
+use ipnet::IpNet;
 use model::policy::{
     BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, MigrateApi, NodeDrain,
     OutboundSnat, PoolKind, Preconfigured, VmKind,
@@ -27,6 +28,7 @@ use model::policy::{
 use model::{Group, Policy};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// What the config is made from.
@@ -126,7 +128,25 @@ fn policy(fields: &mut Fields, cluster: &str, settings: &CloudSettings) -> Polic
         node_drain: node_drain(fields),
         cluster_probe: cluster_probe(fields),
         drift: drift(fields),
+        additional_addresses: additional_addresses(fields),
     }
+}
+
+/// Ranges, and addresses as ranges of one.
+fn additional_addresses(fields: &mut Fields) -> Option<Vec<IpNet>> {
+    let key = "allowedAdditionalPublicIPs";
+    let mut ranges = Vec::new();
+    for text in fields.list(key)? {
+        let address = || text.parse::<IpAddr>().ok().map(IpNet::from);
+        match text.parse::<IpNet>().ok().filter(|r| r.trunc() == *r).or_else(address) {
+            Some(range) => ranges.push(range),
+            None => {
+                let ranges = "addresses, and ranges as in 203.0.113.0/24 whose host bits are zero";
+                fields.error(allowed(key, &text, ranges));
+            }
+        }
+    }
+    Some(IpNet::aggregate(&ranges))
 }
 
 /// Names of what the cluster has around it.

@@ -3,6 +3,7 @@
 use super::raw::RawNode;
 use super::{ObjectError, addresses, deletion, filled, parse};
 use crate::intern::Interner;
+use ipnet::IpNet;
 use model::Group;
 use model::kubernetes::{Deletion, Membership, Node, NodeRole};
 use serde_json::Value;
@@ -34,11 +35,24 @@ pub fn node(raw: &RawNode, group: &Group, interner: &mut Interner) -> Result<Nod
         name: interner.node(&metadata.name),
         revision: Arc::from(metadata.revision.as_str()),
         addresses: addresses(internal.map(|a| a.address.as_str())),
+        ranges: ranges(raw),
         provider_id: filled(raw.spec.provider_id.as_ref()),
         labels: interner.labels(labels),
         membership: membership(raw, group),
         role: if control_plane { NodeRole::ControlPlane } else { NodeRole::Worker },
     })
+}
+
+/// The ranges of the node's Pods, and its addresses outside the virtual network.
+fn ranges(raw: &RawNode) -> Vec<IpNet> {
+    let spec = &raw.spec;
+    let pods = spec.pod_ranges.iter().chain(std::iter::once(&spec.pod_range));
+    let external = raw.status.addresses.iter().filter(|a| a.kind == "ExternalIP");
+    let external = addresses(external.map(|a| a.address.as_str())).into_iter().map(IpNet::from);
+    let mut all: Vec<IpNet> = pods.filter_map(|text| text.parse().ok()).chain(external).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// The same from parsed JSON.

@@ -90,6 +90,10 @@ raw! {
         health_check_node_port: i64 = "healthCheckNodePort",
         /// `loadBalancerIP`.
         load_balancer_ip: Option<String> = "loadBalancerIP",
+        /// `clusterIP`.
+        cluster_ip: String = "clusterIP",
+        /// `clusterIPs`.
+        cluster_ips: Vec<String> = "clusterIPs",
         /// `loadBalancerSourceRanges`.
         source_ranges: Vec<String> = "loadBalancerSourceRanges",
     }
@@ -160,6 +164,10 @@ raw! {
     NodeSpec {
         /// `providerID`.
         provider_id: Option<String> = "providerID",
+        /// `podCIDR`.
+        pod_range: String = "podCIDR",
+        /// `podCIDRs`.
+        pod_ranges: Vec<String> = "podCIDRs",
         /// `taints`.
         taints: Vec<Taint> = "taints",
     }

@@ -1,7 +1,7 @@
 //! Services.
 
-use super::raw::{IntOrText, Port, RawIngress, RawService, ServiceCondition};
-use super::{ObjectError, deletion, filled, full_name, parse};
+use super::raw::{IntOrText, Port, RawIngress, RawService, ServiceCondition, ServiceSpec};
+use super::{ObjectError, addresses, deletion, filled, full_name, parse};
 use crate::fact::Labels;
 use crate::intern::Interner;
 use model::kubernetes::{
@@ -11,6 +11,7 @@ use model::kubernetes::{
 use model::{Family, Protocol};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -65,6 +66,7 @@ pub fn service(
         },
         health_check_node_port: number(spec.health_check_node_port),
         load_balancer_ip: filled(spec.load_balancer_ip.as_ref()),
+        cluster_ips: cluster_ips(spec),
         source_ranges: spec.source_ranges.iter().map(|r| Arc::from(r.as_str())).collect(),
         ingress: raw.status.load_balancer.ingress.iter().map(ingress).collect(),
         condition: condition(&raw.status.conditions, interner),
@@ -111,6 +113,11 @@ fn port(raw: &Port, interner: &mut Interner) -> Option<ServicePort> {
         node_port: number(raw.node_port),
         app_protocol: raw.app_protocol.as_ref().map(|p| interner.text(p)),
     })
+}
+
+fn cluster_ips(spec: &ServiceSpec) -> Vec<IpAddr> {
+    let first = spec.cluster_ips.is_empty().then_some(&spec.cluster_ip);
+    addresses(spec.cluster_ips.iter().chain(first).map(String::as_str))
 }
 
 fn number(raw: i64) -> Option<u16> {

@@ -71,6 +71,19 @@ fn nodes_drain_for_as_long_as_is_said() {
 }
 
 #[test]
+fn additional_addresses_are_ranges_or_addresses() {
+    let ranges = |said: Value| {
+        let ranges = policy(json!({"allowedAdditionalPublicIPs": said})).additional_addresses;
+        ranges.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
+    };
+    assert_eq!(ranges(Value::Null), None);
+    assert_eq!(ranges(json!("20.9.9.0/24, 20.8.8.8")).as_deref(), Some("20.8.8.8/32,20.9.9.0/24"));
+    assert_eq!(ranges(json!(["2603:9::/64"])).as_deref(), Some("2603:9::/64"));
+    let wrong = wrong(json!({"allowedAdditionalPublicIPs": "20.9.9.1/24,x"}));
+    assert_eq!(wrong.lines().count(), 2, "{wrong}");
+}
+
+#[test]
 fn the_recorded_config_is_right() {
     let config = read_value(&recorded()).unwrap();
     let policy = &config.policy;

@@ -12,6 +12,7 @@ use observe::kubernetes::{
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 fn read(spec: Value, metadata: Value) -> Service {
@@ -49,6 +50,7 @@ fn a_service_is_read_from_bytes() {
     assert_eq!(found.traffic_policy, TrafficPolicy::Local);
     assert_eq!(found.health_check_node_port, Some(32_000));
     assert_eq!(found.load_balancer_ip.as_deref(), Some("1.2.3.4"));
+    assert_eq!(found.cluster_ips, [IpAddr::from([10, 0, 0, 1])]);
     assert_eq!(found.ingress[0].ip.as_deref(), Some("1.2.3.4"));
     let ports: Vec<_> = found
         .ports
@@ -144,6 +146,28 @@ fn a_node_takes_traffic_unless_something_says_no() {
     for (metadata, spec, want) in table {
         assert_eq!(node(metadata.clone(), spec.clone()).membership, want, "{metadata} {spec}");
     }
+}
+
+#[test]
+fn a_node_has_ranges_of_pods_and_external_addresses() {
+    let ranges = |spec: Value| {
+        let all = node(json!({}), spec).ranges;
+        all.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let spec = json!({"podCIDR": "10.244.1.0/24", "podCIDRs": ["10.244.1.0/24", "oops"]});
+    assert_eq!(ranges(spec), ["1.1.1.1/32", "10.244.1.0/24"]);
+    assert_eq!(ranges(json!({"podCIDR": "10.244.1.0/24"})), ["1.1.1.1/32", "10.244.1.0/24"]);
+}
+
+#[test]
+fn cluster_ips_of_both_families() {
+    let both = json!({"clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7", "fd02::7"]});
+    let texts = |spec: Value| {
+        let all = read(spec, json!({})).cluster_ips;
+        all.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(both), ["10.0.0.7", "fd02::7"]);
+    assert_eq!(texts(json!({"clusterIP": "None", "clusterIPs": ["None"]})), Vec::<String>::new());
 }
 
 #[test]

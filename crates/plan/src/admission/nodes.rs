@@ -7,19 +7,29 @@ use super::cel::{
 };
 use crate::annotation::{CONFIGURATIONS, PREFIX};
 use crate::intent::rules::{
-    CONFLICTING_PLACEMENT, CONFLICTING_SOURCE_RANGES, INVALID_ADDITIONAL_ADDRESS,
-    INVALID_DNS_LABEL, INVALID_IDLE_TIMEOUT, INVALID_NODE_SET, INVALID_PINNED_ADDRESS,
-    INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT, INVALID_PRIVATE_LINK_FQDN,
-    INVALID_PRIVATE_LINK_NAME, INVALID_PROBE_COUNT, INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT,
-    INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX, INVALID_REQUEST_PATH, INVALID_RESOURCE_GROUP,
-    INVALID_SERVICE_TAG, INVALID_SOURCE_RANGE, INVALID_SUBNET, INVALID_SUBSCRIPTION, INVALID_TAG,
-    NODE_PORTS_REQUIRED, PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_NIC_POOLS,
-    PRIVATE_LINK_NEEDS_STANDARD, PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, PROBE_TOO_SLOW,
-    UNKNOWN_CONFIGURATION, UNSUPPORTED_SCTP,
+    CONFLICTING_PLACEMENT, CONFLICTING_SOURCE_RANGES, FORBIDDEN_ADDITIONAL_ADDRESS,
+    INVALID_ADDITIONAL_ADDRESS, INVALID_DNS_LABEL, INVALID_IDLE_TIMEOUT, INVALID_NODE_SET,
+    INVALID_PINNED_ADDRESS, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,
+    INVALID_PRIVATE_LINK_FQDN, INVALID_PRIVATE_LINK_NAME, INVALID_PROBE_COUNT,
+    INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT, INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX,
+    INVALID_REQUEST_PATH, INVALID_RESOURCE_GROUP, INVALID_SERVICE_TAG, INVALID_SOURCE_RANGE,
+    INVALID_SUBNET, INVALID_SUBSCRIPTION, INVALID_TAG, NODE_PORTS_REQUIRED,
+    PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_NIC_POOLS, PRIVATE_LINK_NEEDS_STANDARD,
+    PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, PROBE_TOO_SLOW, UNKNOWN_CONFIGURATION,
+    UNSUPPORTED_SCTP,
 };
 use model::Policy;
 use model::policy::{BalancerSku, Layout, PoolKind, Preconfigured};
 
+/// Addresses that no load balancer anywhere has, beside IPv4 addresses written as `::ffff:0:0/96`,
+/// which the API server takes for no addresses.
+const SPECIAL: &str = "['0.0.0.0/8', '127.0.0.0/8', '168.63.129.16/32', '169.254.0.0/16', \
+     '224.0.0.0/4', '240.0.0.0/4', '::/96', '64:ff9b::/96', 'fe80::/10', 'ff00::/8']";
+/// Ranges for private networks.
+const PRIVATE: &str =
+    "['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']";
+/// Keys of tags that no Service sets, in lower case.
+const RESERVED_TAG: &str = "^((k8s-azure|aks-managed)-.*|ballast-cluster-uid.*|service|kubernetes-cluster-name|kubernetes-dns-label-service)$";
 /// Addresses that no public IP has.
 const NOT_PUBLIC: &str = "['0.0.0.0/32', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', \
      '168.63.129.16/32', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16', '224.0.0.0/4', \
@@ -31,7 +41,7 @@ const PINNED: [(&str, &str); 2] =
 
 pub fn validations(policy: &Policy) -> Vec<Validation> {
     let mut all = placement(policy);
-    all.extend(addresses());
+    all.extend(addresses(policy));
     all.extend(public_ips(policy));
     all.extend(rules(policy));
     all.extend(probes(policy));
@@ -115,7 +125,7 @@ fn of_field_family() -> String {
     )
 }
 
-fn addresses() -> Vec<Validation> {
+fn addresses(policy: &Policy) -> Vec<Validation> {
     let additional = list("azure-additional-public-ips");
     let (mut valid, mut public) = (Vec::new(), Vec::new());
     for (family, key) in PINNED {
@@ -143,7 +153,24 @@ fn addresses() -> Vec<Validation> {
             format!("variables.internal || ({})", public.join(" && ")),
         ),
         Validation::new(&INVALID_ADDITIONAL_ADDRESS, format!("{additional}.all(e, isIP(e))")),
+        Validation::new(
+            &FORBIDDEN_ADDITIONAL_ADDRESS,
+            format!("{additional}.all(e, !isIP(e) || {})", may_be_additional(policy)),
+        ),
     ]
+}
+
+/// Whether `e` may be an additional address, as far as it tells by itself.
+fn may_be_additional(policy: &Policy) -> String {
+    let within = |ranges: &str| format!("{ranges}.exists(c, cidr(c).containsIP(e))");
+    let allowed = match &policy.additional_addresses {
+        Some(ranges) => {
+            let ranges: Vec<String> = ranges.iter().map(|r| format!("'{r}'")).collect();
+            within(&format!("[{}]", ranges.join(", ")))
+        }
+        None => format!("!{}", within(PRIVATE)),
+    };
+    format!("(!{} && {allowed})", within(SPECIAL))
 }
 
 fn is_public(address: &str) -> String {
@@ -155,7 +182,8 @@ fn public_ips(policy: &Policy) -> Vec<Validation> {
     let label = "azure-dns-label-name";
     let tag = |part: usize| format!("e.split('=')[{part}].trim()");
     let counted = format!(
-        "size(e.split('=')) == 2 && {key} != '' && !{key}.lowerAscii().startsWith('k8s-azure-')",
+        "size(e.split('=')) == 2 && {key} != '' && !{key}.lowerAscii().matches({})",
+        quote(RESERVED_TAG),
         key = tag(0)
     );
     let mut all = vec![

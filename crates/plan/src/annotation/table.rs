@@ -105,8 +105,11 @@ pub static TABLE: &[Annotation] = &[
         ),
     text("azure-load-balancer-ipv6", "an IPv6 address", "`spec.loadBalancerIP`, else a new one")
         .effect("The same for IPv6."),
-    text("azure-additional-public-ips", "addresses, separated by commas", "none")
-        .effect("Further addresses of the Service: in its status and open in the security group."),
+    text("azure-additional-public-ips", "addresses, separated by commas", "none").effect(
+        "Further addresses of the Service: in its status and open in the security group. \
+             Public ones, or those that `allowedAdditionalPublicIPs` of the cloud config lists; \
+             not those of other Services, nodes, Pods, cluster IPs and subnets.",
+    ),
     // Load-balancing rules.
     text("azure-load-balancer-tcp-idle-timeout", "minutes, 4 to 100", "4")
         .effect("Idle timeout of all rules. On the container load balancer 4 to 30.")
@@ -120,7 +123,8 @@ pub static TABLE: &[Annotation] = &[
     flag("azure-load-balancer-disable-tcp-reset")
         .effect("Idle TCP connections are dropped and not reset.")
         .on(STANDARD),
-    flag("port_{port}_no_lb_rule").effect("Neither rule nor probe for this port."),
+    flag("port_{port}_no_lb_rule")
+        .effect("Neither rule nor probe for this port, nor is it open in the security group."),
     // Health probes.
     text("azure-load-balancer-health-probe-protocol", "`tcp`, `http`, `https`", "`tcp`")
         .effect("Protocol of probes, where the port has no `appProtocol`. Basic has no Https.")
@@ -159,8 +163,11 @@ pub static TABLE: &[Annotation] = &[
     ),
     text("load-balancer-source-ranges", "ranges, separated by commas", "none")
         .effect("The same, under the key of Kubernetes; both lists count."),
-    flag("azure-deny-all-except-load-balancer-source-ranges")
-        .effect("A rule that denies everything else follows the ranges that are allowed."),
+    flag("azure-deny-all-except-load-balancer-source-ranges").effect(
+        "A rule that denies everything else follows the ranges that are allowed: all ports of \
+             an address that is the Service's alone; the Service's ports where others are reached \
+             at the address, too, as at nodes and additional addresses.",
+    ),
     flag("azure-disable-load-balancer-nsg-rule")
         .effect("The security group gets no rules for the Service."),
     flag("azure-shared-securityrule")
@@ -191,10 +198,16 @@ pub static TABLE: &[Annotation] = &[
         .effect("Resource group of the public IPs.")
         .public(),
     text("azure-dns-label-name", "label; empty", "left alone")
-        .effect("DNS label of the public IP; an empty one is taken away.")
+        .effect(
+            "DNS label of the public IP, from the first Service on it; an empty one is taken away \
+             where this cluster made the public IP.",
+        )
         .public(),
     text("azure-pip-tags", "`key=value,…`", "none")
-        .effect("Tags of the public IP, before those of the config.")
+        .effect(
+            "Tags of a public IP that this cluster made, from the first Service on it; those of \
+             the config win.",
+        )
         .error("entries without exactly one `=` are left out, noted")
         .public(),
     text("azure-pip-ip-tags", "`Type=Value,…`", "none")

@@ -223,6 +223,9 @@ impl Lint<'_> {
         }
         self.tags_kept(change, before.tags.as_ref(), after.tags.as_ref());
         let brought = users(before).is_empty();
+        if brought && before.dns_label.is_some() && after.dns_label.is_none() {
+            self.say(Breach::ForeignChanged, &change.target, "the label of a brought public IP");
+        }
         let kept = before.tags == after.tags
             && before.ip_tags == after.ip_tags
             && before.allocation == after.allocation;

@@ -19,7 +19,7 @@ pub(crate) mod security_group;
 mod share;
 mod shell;
 #[cfg(test)]
-mod stage;
+pub(crate) mod stage;
 pub(crate) mod tags;
 pub(crate) mod unread;
 pub(crate) mod upgrade;

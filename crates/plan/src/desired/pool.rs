@@ -146,7 +146,10 @@ fn orphans(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<String> {
     }
     let services = draft.by_name.keys();
     let names = services.flat_map(|s| Family::ALL.map(|family| name::local_pool(s, family)));
-    let names: BTreeSet<String> = names.map(|name| name.to_lowercase()).collect();
+    let mut names: BTreeSet<String> = names.map(|name| name.to_lowercase()).collect();
+    for family in Family::ALL {
+        names.remove(&name::pool(&draft.policy.cluster, family).to_lowercase());
+    }
     idle.filter(|id| names.contains(&id.name().to_lowercase())).map(|id| id.folded()).collect()
 }
 

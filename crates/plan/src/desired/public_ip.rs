@@ -2,18 +2,21 @@
 
 use super::choice::{self, Choice};
 use super::{security_group, tags, upgrade};
+use crate::claim::public_ip::{FirstHolders, Holding};
 use crate::draft::{Draft, Stance, Traces};
-use crate::intent::{DnsLabel, Intent, PublicIpIntent};
+use crate::intent::{Intent, PublicIpIntent};
 use crate::kubernetes;
 use crate::own::Whose;
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
 use model::plan::{Action, Change, Resource};
-use model::policy::{BalancerSku, IpTagChange};
+use model::policy::BalancerSku;
 use model::report::{Until, Wait};
 use model::{Exposure, Family, Group, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+
+mod wishes;
 
 /// The public IP of each Service and family.
 pub(crate) type Chosen = BTreeMap<(ServiceUid, Family), ResourceId>;
@@ -31,6 +34,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
     let mut chosen = Chosen::new();
     let mut edited: BTreeMap<ResourceId, Edited> = BTreeMap::new();
     let uids: Vec<ServiceUid> = draft.by_name.values().cloned().collect();
+    let first = FirstHolders::of(draft);
     for uid in uids {
         let Some(intent) = draft.cases[&uid].intent().cloned() else { continue };
         if intent.exposure != Exposure::Public {
@@ -39,7 +43,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
         match choice::choose(draft, &intent, &edited) {
             Ok(ids) => {
                 for (family, id) in ids {
-                    adopt(draft, &intent, family, &id, &mut edited);
+                    adopt(draft, &intent, family, &id, &mut edited, &first);
                     chosen.insert((uid.clone(), family), id);
                 }
             }
@@ -59,17 +63,19 @@ fn is_managed(ip: &PublicIp) -> bool {
     !ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("").is_empty()
 }
 
-pub(super) fn users(ip: &PublicIp) -> Vec<&str> {
+/// Services that a public IP's tag names.
+pub(crate) fn users(ip: &PublicIp) -> Vec<&str> {
     let text = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
 }
 
 fn adopt(
-    draft: &Draft<'_>,
+    draft: &mut Draft<'_>,
     intent: &Intent,
     family: Family,
     id: &ResourceId,
     edited: &mut BTreeMap<ResourceId, Edited>,
+    first: &FirstHolders,
 ) {
     let before = draft.public_ip(id).cloned();
     let edit = edited.entry(id.clone()).or_insert_with(|| Edited {
@@ -79,10 +85,15 @@ fn adopt(
     });
     let past = edit.after.clone();
     if edit.before.as_ref().is_none_or(|ip| draft.own.public_ip(ip) != Whose::Foreign) {
-        ensure(draft, intent, family, &mut edit.after);
+        let holding = first.holding(intent, family, &past);
+        ensure(draft, intent, family, &mut edit.after, holding);
     }
     if edit.before.is_none() || edit.after != past {
         edit.causes.insert(intent.uid.clone());
+    }
+    let ignored = wishes::ignored(intent, &edit.after);
+    if let Some(case) = draft.cases.get_mut(&intent.uid) {
+        case.findings.extend(ignored);
     }
 }
 
@@ -123,7 +134,7 @@ fn allocation(standard: bool, family: Family) -> Allocation {
     if standard || family == Family::V4 { Allocation::Static } else { Allocation::Dynamic }
 }
 
-fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp) {
+fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp, holding: Holding) {
     let policy = draft.policy;
     let standard = policy.sku != BalancerSku::Basic;
     let key = intent.name.to_string();
@@ -136,30 +147,8 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp)
     if standard && basic && upgrade::is_free(ip) {
         ip.sku = Sku::Standard;
     }
-    let options = &intent.public_ip_options;
-    if let Some(wanted) = &options.ip_tags
-        && managed
-        && policy.ip_tag_change == IpTagChange::InPlace
-    {
-        ip.ip_tags.clone_from(wanted);
-    }
-    match &options.dns_label {
-        DnsLabel::Untouched => {}
-        // The tag that says whose label it was stays: it goes with the Service.
-        DnsLabel::Removed => ip.dns_label = None,
-        DnsLabel::Set(label) => {
-            if !ip.dns_label.as_ref().is_some_and(|have| have.eq_ignore_ascii_case(label)) {
-                ip.dns_label = Some(Arc::clone(label));
-            }
-            if managed {
-                tags::set(ip.tags.get_or_insert_default(), tags::DNS, &key);
-            }
-        }
-    }
-    if managed {
-        let own = [tags::SERVICE, tags::CLUSTER, tags::DNS];
-        ip.tags.iter_mut().for_each(tags::renew);
-        ip.tags = tags::merged(ip.tags.as_ref(), policy, &options.tags, &own);
+    if holding == Holding::First {
+        wishes::write(policy, intent, ip, draft.own.public_ip(ip));
     }
     ip.family = family;
     if ip.allocation != allocation(standard, family) && (managed || (standard && basic)) {

@@ -10,23 +10,21 @@ mod share;
 mod standing;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use super::public_ip::Chosen;
-use super::{frontend, moving, pool, tags};
+use super::{frontend, moving, tags};
 use crate::draft::{Case, Draft};
-use crate::intent::{DenyAll, FloatingIp, Intent, SecurityRules};
-use crate::kubernetes::is_claimed;
+use crate::intent::{Intent, SecurityRules};
 use crate::name::{self, SECURITY_RULE};
 use crate::own::{self, Whose};
-use crate::placement::{Backends, Placement};
+use crate::placement::Placement;
 use kept::{Kept, kept};
 use model::azure::{Access, PublicIp, Rest, SecurityGroup, SecurityRule};
-use model::kubernetes::{Membership, NodeRole};
 use model::plan::{Action, Change, Resource};
-use model::policy::PoolKind;
 use model::report::{Finding, Severity};
 use model::world::{Fact, Need};
-use model::{Family, Protocol, ServiceUid};
+use model::{Family, ServiceUid};
 use room::{RULES, free_priority, full, is_crowded, name_taken};
 pub(crate) use standing::{frontends, unclosed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +53,8 @@ impl Shape {
                 let sources = self.sources.iter().map(AsRef::as_ref);
                 name::allow_rule(self.family, self.protocol, sources, &self.ports)
             }
-            Access::Deny => name::deny_rule(self.family),
+            Access::Deny if self.ports.contains("*") => name::deny_rule(self.family),
+            Access::Deny => name::deny_ports_rule(self.family, self.protocol, &self.ports),
         }
     }
 }
@@ -101,7 +100,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
             return Opening::default();
         }
     };
-    let wanted = wanted(draft, placement, chosen);
+    let wanted = wanted::all(draft, placement, chosen);
     let known = known(draft, placement);
     let mut kept = kept(draft, placement);
     kept.destinations.extend(moving(draft, placement, chosen));
@@ -142,7 +141,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
 fn opens_something(intent: &Intent) -> bool {
     let access = &intent.access;
     let sources = !access.tags.is_empty() || !access.ranges.is_empty();
-    access.rules == SecurityRules::Written && sources
+    access.rules == SecurityRules::Written && sources && !access.ports.is_empty()
 }
 
 fn missing(draft: &Draft<'_>) -> Finding {
@@ -194,163 +193,6 @@ pub(crate) fn is_opening(draft: &Draft<'_>) -> bool {
 fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
     let after = addresses(&after.rules);
     addresses(&before.rules).into_iter().filter(|a| !after.contains(a)).collect()
-}
-
-/// Addresses of the nodes behind a Service's load balancer, of one family: those that are in the
-/// pool that its rules lead to, and where pools hold no addresses those that are to be in it.
-fn node_addresses(
-    draft: &Draft<'_>,
-    placement: &Placement,
-    intent: &Intent,
-    family: Family,
-) -> BTreeSet<IpAddr> {
-    let mut found = BTreeSet::new();
-    for (id, seats) in placement.balancers.iter().filter(|(_, s)| s.has(&intent.uid)) {
-        let name = pool::of(draft.policy, intent, family);
-        let balancer = draft.balancers().and_then(|all| all.get(id));
-        let pools = balancer.into_iter().flat_map(|b| &b.pools);
-        let own = pools.filter(|p| p.name.eq_ignore_ascii_case(&name));
-        let let_go = balancer.map(|b| pool::let_go(draft, b)).unwrap_or_default();
-        let held = own.flat_map(|p| &p.addresses).map(|a| a.address);
-        found.extend(held.filter(|address| !let_go.contains(address)));
-        // Where the pool holds addresses, one is opened once it is in it. A node that comes and
-        // goes between two lives of this process would otherwise leave a rule to an address that
-        // nobody knows. Its probe has to succeed first, which takes longer than the rule.
-        if pool::kind(draft, id) == PoolKind::NodeIp {
-            continue;
-        }
-        let nodes = match (seats.local.get(&intent.uid), &seats.backends) {
-            (Some(local), _) => local,
-            (None, Backends::Nodes(nodes)) => nodes,
-            (None, Backends::AsTheyAre) => continue,
-        };
-        let nodes = nodes.iter().filter(|n| n.role == NodeRole::Worker);
-        let nodes = nodes.filter(|n| n.membership != Membership::Excluded);
-        found.extend(nodes.filter_map(|n| n.address(family)));
-    }
-    found
-}
-
-fn wanted(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> Vec<WantedRule> {
-    let mut wanted: BTreeMap<String, WantedRule> = BTreeMap::new();
-    let mut order: Vec<String> = Vec::new();
-    for uid in draft.by_name.values() {
-        let case = &draft.cases[uid];
-        let Some(intent) = case.intent().filter(|_| is_claimed(draft.policy, case.service)) else {
-            continue;
-        };
-        for (shape, destinations) in rules(draft, placement, chosen, intent) {
-            let name = shape.name();
-            let rule = wanted.entry(name.clone()).or_insert_with(|| {
-                order.push(name);
-                WantedRule { shape, destinations: BTreeSet::new(), causes: BTreeMap::new() }
-            });
-            rule.destinations.extend(destinations.iter().cloned());
-            rule.causes.entry(uid.clone()).or_default().extend(destinations);
-        }
-    }
-    order.into_iter().filter_map(|name| wanted.remove(&name)).collect()
-}
-
-fn rules(
-    draft: &Draft<'_>,
-    placement: &Placement,
-    chosen: &Chosen,
-    intent: &Intent,
-) -> Vec<(Shape, BTreeSet<Arc<str>>)> {
-    let mut rules = Vec::new();
-    let translated = intent.rule_options.floating_ip == FloatingIp::Disabled;
-    let standing: BTreeMap<Family, IpAddr> = standing::of(draft, placement, intent)
-        .into_iter()
-        .filter(|(family, at)| {
-            translated || !standing::is_left_untold(draft, chosen, intent, *family, *at)
-        })
-        .map(|(family, (_, address))| (family, address))
-        .collect();
-    if intent.access.rules == SecurityRules::Disabled || standing.is_empty() {
-        return rules;
-    }
-    for protocol in Protocol::ALL {
-        let ports = ports(intent, protocol);
-        if ports.is_empty() {
-            continue;
-        }
-        for family in Family::ALL {
-            let destinations = destinations(draft, placement, intent, &standing, family);
-            if destinations.is_empty() {
-                continue;
-            }
-            let mut sets: Vec<BTreeSet<Arc<str>>> =
-                intent.access.tags.iter().map(|t| BTreeSet::from([Arc::clone(t)])).collect();
-            let ranges = intent.access.ranges.get(&family).into_iter().flatten();
-            let ranges: BTreeSet<Arc<str>> = ranges.map(|r| Arc::from(r.to_string())).collect();
-            if !ranges.is_empty() {
-                sets.push(ranges);
-            }
-            for sources in sets {
-                let ports = ports.clone();
-                let protocol = wire(protocol);
-                let shape = Shape { access: Access::Allow, family, protocol, sources, ports };
-                rules.push((shape, destinations.clone()));
-            }
-        }
-    }
-    if intent.access.deny_all == DenyAll::Yes {
-        for family in Family::ALL {
-            let destinations = destinations(draft, placement, intent, &standing, family);
-            if !destinations.is_empty() {
-                rules.push((deny(family), destinations));
-            }
-        }
-    }
-    rules
-}
-
-fn deny(family: Family) -> Shape {
-    let any = || BTreeSet::from([Arc::from("*")]);
-    Shape { access: Access::Deny, family, protocol: "*", sources: any(), ports: any() }
-}
-
-/// The word for a protocol in security rules; there is none for SCTP.
-fn wire(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Tcp => "Tcp",
-        Protocol::Udp => "Udp",
-        Protocol::Sctp => "*",
-    }
-}
-
-fn ports(intent: &Intent, protocol: Protocol) -> BTreeSet<Arc<str>> {
-    let translated = intent.rule_options.floating_ip == FloatingIp::Disabled;
-    intent
-        .access
-        .ports
-        .iter()
-        .filter(|p| p.protocol == protocol)
-        .map(|p| if translated { p.node_port.unwrap_or(p.port) } else { p.port })
-        .map(|port| Arc::from(port.to_string()))
-        .collect()
-}
-
-fn destinations(
-    draft: &Draft<'_>,
-    placement: &Placement,
-    intent: &Intent,
-    standing: &BTreeMap<Family, IpAddr>,
-    family: Family,
-) -> BTreeSet<Arc<str>> {
-    let text = |a: IpAddr| -> Arc<str> { Arc::from(a.to_string()) };
-    let additional = intent.additional.iter().copied().filter(|a| Family::of(*a) == family);
-    let mut destinations: BTreeSet<Arc<str>> = additional.map(text).collect();
-    match intent.rule_options.floating_ip {
-        FloatingIp::Enabled => destinations.extend(standing.get(&family).copied().map(text)),
-        FloatingIp::Disabled if standing.contains_key(&family) => {
-            let nodes = node_addresses(draft, placement, intent, family);
-            destinations.extend(nodes.into_iter().map(text));
-        }
-        FloatingIp::Disabled => {}
-    }
-    destinations
 }
 
 /// Every destination that we know to be this cluster's.

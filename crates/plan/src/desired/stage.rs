@@ -12,20 +12,20 @@ use model::{Policy, ServiceName, ServiceUid, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(super) const ADDRESS: &str = "10.224.9.9";
-pub(super) const SUBNET: &str = "azure-load-balancer-internal-subnet";
-pub(super) const PINNED: &str = "azure-load-balancer-ipv4";
+pub(crate) const ADDRESS: &str = "10.224.9.9";
+pub(crate) const SUBNET: &str = "azure-load-balancer-internal-subnet";
+pub(crate) const PINNED: &str = "azure-load-balancer-ipv4";
 
-pub(super) fn policy() -> Policy {
+pub(crate) fn policy() -> Policy {
     Policy { pools: PoolKind::NodeNic, ..fixture::policy() }
 }
 
-pub(super) fn uid(n: u16) -> ServiceUid {
+pub(crate) fn uid(n: u16) -> ServiceUid {
     ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"))
 }
 
 /// Internal Service number `n`, on a port.
-pub(super) fn internal(n: u16, port: u16, annotations: &[(&str, &str)]) -> Service {
+pub(crate) fn internal(n: u16, port: u16, annotations: &[(&str, &str)]) -> Service {
     let mut all = vec![("azure-load-balancer-internal", "true")];
     all.extend(annotations);
     let service = fixture::claimed(fixture::service(&all));
@@ -35,7 +35,7 @@ pub(super) fn internal(n: u16, port: u16, annotations: &[(&str, &str)]) -> Servi
 }
 
 /// The Services, a node, two subnets and an empty security group; nothing else is in Azure yet.
-pub(super) fn world(services: Vec<Service>) -> World {
+pub(crate) fn world(services: Vec<Service>) -> World {
     let mut world = fixture::world();
     world.kubernetes.services.clear();
     services.into_iter().for_each(|service| change(&mut world, service));
@@ -60,7 +60,7 @@ pub(super) fn world(services: Vec<Service>) -> World {
 }
 
 /// What the controller sees of a Service now; its status and finalizers stay.
-pub(super) fn change(world: &mut World, service: Service) {
+pub(crate) fn change(world: &mut World, service: Service) {
     let old = world.kubernetes.services.get(&service.uid);
     let ingress = old.map(|old| old.ingress.clone()).unwrap_or_default();
     let service = Service { ingress, ..service };
@@ -68,7 +68,7 @@ pub(super) fn change(world: &mut World, service: Service) {
 }
 
 /// The World once all is done: the plan on the way is clean, and nothing is left to do.
-pub(super) fn settled(world: World) -> World {
+pub(crate) fn settled(world: World) -> World {
     let (plan, _) = crate::plan(&world, &policy());
     assert_eq!(check(&world, &policy(), &plan), []);
     let (world, _) = settle(world, &policy());
@@ -77,20 +77,20 @@ pub(super) fn settled(world: World) -> World {
     world
 }
 
-pub(super) fn report(world: &World, n: u16) -> Arc<ServiceReport> {
+pub(crate) fn report(world: &World, n: u16) -> Arc<ServiceReport> {
     let (_, report) = crate::plan(world, &policy());
     Arc::clone(&report.services[&uid(n)])
 }
 
 /// The internal load balancer.
-pub(super) fn balancer(world: &World) -> &LoadBalancer {
+pub(crate) fn balancer(world: &World) -> &LoadBalancer {
     let all = world.azure.balancers.known().expect("read");
     &all[&policy().balancer_id("kubernetes-internal")]
 }
 
 /// Frontends with their addresses, and rules with the frontends they lead to, sorted: the number of
 /// the Service stands for the base of each name.
-pub(super) fn parts(world: &World) -> Vec<String> {
+pub(crate) fn parts(world: &World) -> Vec<String> {
     let balancer = balancer(world);
     let short = |name: &str| format!("{}{}", &name[8..9], &name[32..]);
     let frontends = balancer.frontends.iter().map(|f| {

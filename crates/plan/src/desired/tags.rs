@@ -21,11 +21,20 @@ const LEGACY: [(&str, &str); 3] = [
     (DNS, "kubernetes-dns-label-service"),
 ];
 
+/// Whether a key is one that no Service may set: ours, those of older releases, and those by which
+/// AKS knows what it manages.
+pub(crate) fn is_reserved(key: &str) -> bool {
+    let key = key.to_lowercase();
+    ["k8s-azure-", "aks-managed-", UID].iter().any(|prefix| key.starts_with(prefix))
+        || LEGACY.iter().any(|(_, legacy)| *legacy == key)
+}
+
 /// A tag of ours by its key or the key that older releases used.
 pub(crate) fn ours<'a>(tags: &'a Tags, key: &str) -> Option<&'a str> {
     model::azure::tag(tags, key).or_else(|| {
         let (_, legacy) = LEGACY.iter().find(|(current, _)| *current == key)?;
-        model::azure::tag(tags, legacy)
+        // Others' tags have this name, too: only what names Services as we do counts.
+        model::azure::tag(tags, legacy).filter(|value| key != SERVICE || value.contains('/'))
     })
 }
 
@@ -54,7 +63,7 @@ pub(crate) fn clear(tags: &mut Tags, key: &str) {
     });
 }
 
-/// The tags of a resource after ours are set: those of the config, then `more`. Where
+/// The tags of a resource after ours are set: `more`, then those of the config, which win. Where
 /// `systemTags` is configured, tags that are neither wanted nor protected by it go.
 pub(crate) fn merged(
     present: Option<&Tags>,
@@ -64,7 +73,7 @@ pub(crate) fn merged(
 ) -> Option<Tags> {
     let mut tags = present.cloned().unwrap_or_default();
     // Which cluster made a resource is not for the config or an annotation to say.
-    let wanted = || policy.tags.iter().chain(more).filter(|(k, _)| !k.eq_ignore_ascii_case(UID));
+    let wanted = || more.iter().chain(&policy.tags).filter(|(k, _)| !k.eq_ignore_ascii_case(UID));
     for (key, value) in wanted() {
         set(&mut tags, key, value);
     }

@@ -252,6 +252,8 @@ fn fields(service: &Service) -> Vec<Input> {
         ingress: _,
         condition: _,
         custody: _,
+        // Only says which addresses others may not name.
+        cluster_ips: _,
     } = service;
     let mut all = vec![];
     for (at, port) in ports.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use super::Source;
 use super::input::{Input, Nature, Way, on_all};
+use ipnet::IpNet;
 use model::policy::{
     BalancerSku, ClusterProbe, ControlPlane, Layout, OutboundSnat, PoolKind, Preconfigured, VmKind,
 };
@@ -75,6 +76,7 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
         node_drain: _,
         cluster_probe,
         drift: _,
+        additional_addresses,
     } = policy;
     let mut all = vec![
         key("--cluster-name", cluster, vary(|p| p.cluster = other(&p.cluster))),
@@ -101,6 +103,7 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
         let text: Vec<String> = tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
         all.push(key("tags", text.join(","), remove(|p| p.tags.clear())));
     }
+    all.extend(additional_addresses.as_deref().map(additional));
     all.push(cluster_group(group));
     let own = [balancer_group, security_group_group, private_link_group, network_group];
     all.extend(groups(group, own));
@@ -110,6 +113,12 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
         all.extend(shared_probe(*port, path));
     }
     all
+}
+
+fn additional(ranges: &[IpNet]) -> Input {
+    let text: Vec<String> = ranges.iter().map(ToString::to_string).collect();
+    let way = remove(|p| p.additional_addresses = None);
+    key("allowedAdditionalPublicIPs", text.join(","), way)
 }
 
 /// What is not at its default.

@@ -5,10 +5,11 @@ use super::rules::{
     CONFLICTING_SOURCE_RANGES, DENY_ALL_WITHOUT_RANGES, EMPTY_SERVICE_TAGS, INVALID_SERVICE_TAG,
     INVALID_SOURCE_RANGE, SOURCE_RANGES_LIMIT_TAGS,
 };
-use super::{AccessIntent, AccessPort, DenyAll, SecurityRules};
+use super::{AccessIntent, AccessPort, DenyAll, RuleIntent, RuleKind, SecurityRules};
 use crate::annotation::PREFIX;
 use ipnet::IpNet;
-use model::{Exposure, Family};
+use model::kubernetes::ServicePort;
+use model::{Exposure, Family, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(super) const FIELD: &str = "spec.loadBalancerSourceRanges";
 
 /// Reads who may connect. Without tags and ranges a public Service is open to the Internet, and
 /// an internal one needs no rule.
-pub(super) fn read(r: &mut Reader<'_>, exposure: Exposure) -> AccessIntent {
+pub(super) fn read(r: &mut Reader<'_>, exposure: Exposure, rules: &[RuleIntent]) -> AccessIntent {
     let mut tags = service_tags(r);
     let mut ranges = annotated_ranges(r);
     let conflict = !ranges.is_empty();
@@ -48,7 +49,7 @@ pub(super) fn read(r: &mut Reader<'_>, exposure: Exposure) -> AccessIntent {
         tags,
         ranges: by_family(&ranges),
         deny_all,
-        ports: ports(r),
+        ports: ports(r, rules),
     }
 }
 
@@ -124,8 +125,19 @@ fn by_family(ranges: &[IpNet]) -> BTreeMap<Family, Vec<IpNet>> {
     families
 }
 
-fn ports(r: &Reader<'_>) -> Vec<AccessPort> {
-    let ports = r.service.ports.iter();
+/// The ports to which a rule leads.
+fn ports(r: &Reader<'_>, rules: &[RuleIntent]) -> Vec<AccessPort> {
+    let led: BTreeSet<Option<(Protocol, u16)>> = rules
+        .iter()
+        .map(|rule| match rule.kind {
+            RuleKind::Port { protocol, port, .. } => Some((protocol, port)),
+            RuleKind::AllPorts { .. } => None,
+        })
+        .collect();
+    let is_led_to = |port: &&ServicePort| {
+        led.contains(&None) || led.contains(&Some((port.protocol, port.port)))
+    };
+    let ports = r.service.ports.iter().filter(is_led_to);
     ports
         .map(|p| AccessPort { protocol: p.protocol, port: p.port, node_port: p.node_port })
         .collect()

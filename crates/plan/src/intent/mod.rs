@@ -4,6 +4,7 @@ pub mod container;
 pub mod rules;
 
 mod access;
+pub(crate) mod additional;
 mod audit;
 pub(crate) mod limit;
 mod pinned;
@@ -233,7 +234,7 @@ pub struct AccessIntent {
     pub ranges: BTreeMap<Family, Vec<IpNet>>,
     /// Whether everything else is denied.
     pub deny_all: DenyAll,
-    /// Every port of the Service, also those without a load-balancing rule.
+    /// The ports of the Service that have a load-balancing rule.
     pub ports: Vec<AccessPort>,
 }
 

@@ -3,9 +3,10 @@
 use super::reader::{Reader, is_group_name, is_resource_name};
 use super::rules::{
     INVALID_DNS_LABEL, INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX, INVALID_RESOURCE_GROUP,
-    INVALID_TAG, MALFORMED_TAG, RESERVED_TAG, TOO_MANY_TAGS,
+    INVALID_TAG, MALFORMED_TAG, OVERRIDDEN_TAG, RESERVED_TAG, TOO_MANY_TAGS,
 };
 use super::{DnsLabel, PublicIpIntent, PublicIpOptions};
+use crate::desired::tags;
 use model::policy::BalancerSku;
 use model::{Exposure, Family, Group, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,18 +111,21 @@ pub(super) fn options(r: &mut Reader<'_>, exposure: Exposure) -> PublicIpOptions
         return PublicIpOptions::default();
     }
     let mut tags = pairs(r, "azure-pip-tags");
-    let reserved: Vec<Arc<str>> =
-        tags.keys().filter(|k| k.to_lowercase().starts_with("k8s-azure-")).cloned().collect();
-    for key in reserved {
-        tags.remove(&key);
-        r.find(&RESERVED_TAG, "azure-pip-tags", &key);
-    }
-    for (key, value) in &tags {
+    tags.retain(|key, value| {
+        if tags::is_reserved(key) {
+            r.find(&RESERVED_TAG, "azure-pip-tags", key);
+            return false;
+        }
         let long = key.chars().count() > 512 || value.chars().count() > 256;
         if long || key.contains(['<', '>', '%', '&', '\\', '?', '/']) {
             r.find(&INVALID_TAG, "azure-pip-tags", key);
         }
-    }
+        let set = model::azure::tag(&r.policy.tags, key);
+        if set.is_some_and(|set| *set != **value) {
+            r.find(&OVERRIDDEN_TAG, "azure-pip-tags", key);
+        }
+        set.is_none()
+    });
     let distinct = tags.keys().map(|key| key.to_lowercase()).collect::<BTreeSet<_>>().len();
     if distinct > TAGS {
         r.find(&TOO_MANY_TAGS, "azure-pip-tags", &format!("{distinct} tags"));

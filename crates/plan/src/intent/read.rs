@@ -1,17 +1,15 @@
 //! Reads what one Service asks for.
 
 use super::reader::{Reader, is_resource_name};
-use super::rules::{INVALID_ADDITIONAL_ADDRESS, INVALID_IDLE_TIMEOUT, INVALID_SUBNET};
+use super::rules::{INVALID_IDLE_TIMEOUT, INVALID_SUBNET};
 use super::{
-    EndpointScope, FloatingIp, Intent, RuleOptions, TcpReset, access, audit, limit, pinned,
-    placement, private_link, probe, public_ip,
+    EndpointScope, FloatingIp, Intent, RuleOptions, TcpReset, access, additional, audit, limit,
+    pinned, placement, private_link, probe, public_ip,
 };
 use model::azure::Distribution;
 use model::kubernetes::{Affinity, Service, TrafficPolicy};
 use model::report::Finding;
 use model::{Exposure, Family, Policy};
-use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// What reading a Service gave.
@@ -46,8 +44,8 @@ pub fn read(service: &Service, policy: &Policy) -> Reading {
     let proxy = private_link::proxy_of_probes(&r);
     let rules =
         probe::rules(&mut r, &probe::Setting { exposure, floating, proxy, families: &families });
-    let additional = additional(&mut r);
-    let access = access::read(&mut r, exposure);
+    let additional = additional::read(&mut r);
+    let access = access::read(&mut r, exposure, &rules);
     limit::check(&mut r, &families, &rules, &additional, &access);
     let intent = Intent {
         uid: service.uid.clone(),
@@ -128,18 +126,4 @@ pub(super) fn idle_timeout(
         r.find_with(&INVALID_IDLE_TIMEOUT, &key, text, message);
         4
     })
-}
-
-fn additional(r: &mut Reader<'_>) -> Vec<IpAddr> {
-    let key = "azure-additional-public-ips";
-    let mut addresses = Vec::new();
-    let mut known = BTreeSet::new();
-    for text in r.list(key) {
-        match text.parse::<IpAddr>() {
-            Ok(address) if !known.insert(address) => {}
-            Ok(address) => addresses.push(address),
-            Err(_) => r.find(&INVALID_ADDITIONAL_ADDRESS, key, text),
-        }
-    }
-    addresses
 }

@@ -106,6 +106,10 @@ rules! {
     INVALID_ADDITIONAL_ADDRESS Refusal "InvalidAdditionalAddress"
         "azure-additional-public-ips: host"
         "must be IP addresses, separated by commas";
+    FORBIDDEN_ADDITIONAL_ADDRESS Refusal "ForbiddenAdditionalAddress"
+        "azure-additional-public-ips: 169.254.169.254"
+        "must be a public address, or one that allowedAdditionalPublicIPs lists, and never an \
+         unspecified, loopback, link-local, multicast or reserved one, nor 168.63.129.16";
     INVALID_PUBLIC_IP_NAME Refusal "InvalidPublicIpName"
         "azure-pip-name: rg/web"
         "must be the name of a public IP";
@@ -132,7 +136,13 @@ rules! {
         "{value} do not fit on a public IP; a resource has at most 50";
     RESERVED_TAG Note "ReservedTag"
         "azure-pip-tags: k8s-azure-service"
-        "tag {value} is ignored; keys must not begin with k8s-azure-";
+        "tag {value} is ignored; keys must not be service, kubernetes-cluster-name or \
+         kubernetes-dns-label-service, nor begin with k8s-azure-, aks-managed- or \
+         ballast-cluster-uid";
+    OVERRIDDEN_TAG Note "OverriddenTag"
+        "azure-pip-tags: owner"
+        "tag {value} is ignored, because the tags of the cloud config have another value for it; \
+         use another key";
 
     INVALID_IDLE_TIMEOUT Refusal "InvalidIdleTimeout"
         "azure-load-balancer-tcp-idle-timeout: 3"
@@ -314,6 +324,17 @@ rules! {
     PINNED_ADDRESS_UNUSABLE Refusal "PinnedAddressUnusable"
         "azure-load-balancer-ipv4: 10.0.0.1"
         "must be a free address of the subnet that is not reserved by Azure";
+    ADDITIONAL_ADDRESS_TAKEN Refusal "AdditionalAddressTaken"
+        "azure-additional-public-ips: 20.1.2.3"
+        "address {value} is in use; use one that is not another Service's, nor of nodes, Pods, \
+         cluster IPs or subnets";
+    POOL_NAME_TAKEN Refusal "PoolNameTaken"
+        "metadata.name: a/b-c"
+        "the backend pool of {value} would have the name of another; rename the Service";
+    PUBLIC_IP_OPTIONS_IGNORED Note "PublicIpOptionsIgnored"
+        "azure-dns-label-name: web"
+        "{value} is ignored on this public IP; the first Service on it sets label and tags, and of \
+         a BYO public IP only the label, which stays";
     PINNED_ADDRESS_NOT_FOUND Refusal "PinnedAddressNotFound"
         "azure-load-balancer-ipv4: 20.1.2.3"
         "must be the address of a public IP that exists in the resource group";
@@ -417,6 +438,8 @@ mod tests {
     #[test]
     fn every_rule_that_planning_names_is_listed() {
         let sources = [
+            include_str!("../claim/additional.rs"),
+            include_str!("../claim/pool.rs"),
             include_str!("../desired/balancer.rs"),
             include_str!("../desired/bridge.rs"),
             include_str!("../desired/choice.rs"),

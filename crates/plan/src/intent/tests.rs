@@ -53,6 +53,7 @@ fn service(annotations: &[(&str, &str)]) -> Service {
         traffic_policy: TrafficPolicy::Cluster,
         health_check_node_port: None,
         load_balancer_ip: None,
+        cluster_ips: Vec::new(),
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
@@ -366,4 +367,55 @@ fn a_refusal_leaves_no_intent_and_a_note_leaves_one() {
     let severities: Vec<Severity> = reading.findings.iter().map(|f| f.severity).collect();
     assert_eq!(severities, [Severity::Note, Severity::Refusal]);
     assert!(read(&service(&[odd]), &policy()).intent.is_some());
+}
+
+#[test]
+fn additional_addresses_are_public_or_listed() {
+    let read_one = |policy: &Policy, address: &str| {
+        let reading = read(&service(&[("azure-additional-public-ips", address)]), policy);
+        names(&reading.findings).first().copied().unwrap_or("").to_owned()
+    };
+    let listed = |ranges: &[&str]| {
+        let ranges = ranges.iter().map(|r| r.parse().expect("a range")).collect();
+        Policy { additional_addresses: Some(ranges), ..policy() }
+    };
+    let everything = listed(&["0.0.0.0/0", "::/0"]);
+    for never in [
+        "0.0.0.0",
+        "0.1.2.3",
+        "127.0.0.1",
+        "169.254.1.1",
+        "169.254.169.254",
+        "168.63.129.16",
+        "224.0.0.1",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "fe80::1",
+        "ff02::1",
+        "::7f00:1",
+        "64:ff9b::a9fe:a9fe",
+    ] {
+        for policy in [&policy(), &everything] {
+            assert_eq!(read_one(policy, never), "ForbiddenAdditionalAddress", "{never}");
+        }
+    }
+    for dressed in ["::ffff:169.254.169.254", "::ffff:20.1.2.3"] {
+        assert_eq!(read_one(&everything, dressed), "InvalidAdditionalAddress", "{dressed}");
+    }
+    for private in ["10.0.0.1", "100.64.0.1", "172.16.0.1", "192.168.0.1", "fd00::1"] {
+        assert_eq!(read_one(&policy(), private), "ForbiddenAdditionalAddress", "{private}");
+        assert_eq!(read_one(&everything, private), "", "{private}");
+    }
+    let some = listed(&["20.9.9.0/24", "10.1.0.0/16"]);
+    for (address, found) in [
+        ("20.9.9.9", ""),
+        ("10.1.2.3", ""),
+        ("20.9.8.9", "ForbiddenAdditionalAddress"),
+        ("10.2.0.1", "ForbiddenAdditionalAddress"),
+    ] {
+        assert_eq!(read_one(&some, address), found, "{address}");
+    }
+    assert_eq!(read_one(&policy(), "20.1.2.3,2603::1"), "");
 }

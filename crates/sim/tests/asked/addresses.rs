@@ -13,7 +13,7 @@ fn prefix(name: &str, range: &str) -> Value {
         "properties": {"ipPrefix": range, "publicIPAddressVersion": family}})
 }
 
-fn brought(group: &str, name: &str, address: &str, tags: Value) -> Value {
+pub fn brought(group: &str, name: &str, address: &str, tags: Value) -> Value {
     let family = if address.contains(':') { "IPv6" } else { "IPv4" };
     let group = GROUP.replace("/rg", &format!("/{group}"));
     json!({"id": format!("{group}/providers/Microsoft.Network/publicIPAddresses/{name}"),
@@ -173,7 +173,7 @@ fn made_in_another_group() {
     is(&s.text(), "");
 }
 
-/// [public IPs] Tags: the annotation's before the config's, keys compared without case; what was
+/// [public IPs] Tags: the config's before the annotation's, keys compared without case; what was
 /// written once stays where no `systemTags` are set.
 #[test]
 fn tags_of_config_and_annotation() {
@@ -186,7 +186,7 @@ fn tags_of_config_and_annotation() {
         &format!(
             "lb kubernetes Standard tags A=2 Team=x b=3
             nsg nsg tags A=2 Team=x b=3
-            pip kubernetes-<web> Standard IPv4 Static 20.0.0.1 zones 1,2,3 tags A=2 Team=y b=3 \
+            pip kubernetes-<web> Standard IPv4 Static 20.0.0.1 zones 1,2,3 tags A=2 Team=x b=3 \
                 {ours} new=z"
         ),
     );
@@ -300,8 +300,8 @@ fn a_dns_label_comes_and_goes() {
     is(&s.lines(&["pip"]), &line(" dns third-web"));
 }
 
-/// [public IPs] On a public IP that was brought the label is set and taken away, and no tag says
-/// so.
+/// [public IPs] On a public IP that was brought the label is set, and no tag says so: so it is not
+/// taken away, for it may be its owner's.
 #[test]
 fn a_dns_label_of_a_brought_public_ip() {
     let mut s = stage(&json!({}));
@@ -311,9 +311,10 @@ fn a_dns_label_of_a_brought_public_ip() {
         ("azure-dns-label-name", "my-web"),
     ]));
     is(&s.lines(&["pip"]), "pip pip-rg/byo-pip2 Standard IPv4 Static 20.50.0.11 dns my-web");
+    s.annotate("web", &[("azure-dns-label-name", Some("your-web"))]);
+    is(&s.lines(&["pip"]), "pip pip-rg/byo-pip2 Standard IPv4 Static 20.50.0.11 dns your-web");
     s.annotate("web", &[("azure-dns-label-name", Some(""))]);
-    // As it was before.
-    is(&s.lines(&["pip"]), "");
+    is(&s.lines(&["pip"]), "pip pip-rg/byo-pip2 Standard IPv4 Static 20.50.0.11 dns your-web");
 }
 
 /// [public IPs] A label that another Service has on the same public IP is neither changed nor

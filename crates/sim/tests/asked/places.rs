@@ -233,7 +233,7 @@ fn a_preconfigured_pool_that_is_missing() {
     is(&s.lines(&["lb"]), "lb kubernetes Standard");
 }
 
-fn several() -> Stage {
+pub fn several() -> Stage {
     let config = json!({"multipleStandardLoadBalancerConfigurations": [
         {"name": "kubernetes", "primaryVMSet": "vmss"}, {"name": "LB2", "primaryVMSet": "vmss2"}]});
     let mut s = stage_with(&config, [scale_set("vmss", 4), scale_set("vmss2", 4)].concat());

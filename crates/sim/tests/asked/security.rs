@@ -199,7 +199,8 @@ fn rules_are_shared_by_content() {
                 [20.0.0.1,20.0.0.2,20.9.9.9] [80]
             open 502 allow_IPv4_48e0e60c Allow Inbound Tcp 10.0.0.0/8 -> 20.0.0.3 \
                 [80,81]
-            open 4094 deny-all_IPv4 Deny Inbound * * -> [20.0.0.1,20.0.0.2,20.9.9.9] *"
+            open 4093 deny_IPv4_1bbe942b Deny Inbound Tcp * -> 20.9.9.9 [80]
+            open 4094 deny-all_IPv4 Deny Inbound * * -> [20.0.0.1,20.0.0.2] *"
         ),
     );
     assert!(text.contains("-> 30.0.0.1 *"), "{text} {odd}");

@@ -6,7 +6,7 @@ use kube_emulator::ObjectRef;
 use model::report::Severity;
 use serde_json::{Value, json};
 use sim::Laboratory;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const LIMIT_MS: u64 = 1_000_000;
 const PREFIX: &str = "service.beta.kubernetes.io/";
@@ -32,6 +32,11 @@ impl Asked {
         for (key, value) in annotations {
             self.object["metadata"]["annotations"][format!("{PREFIX}{key}")] = json!(value);
         }
+        self
+    }
+
+    pub fn of(mut self, namespace: &str) -> Self {
+        self.object["metadata"]["namespace"] = json!(namespace);
         self
     }
 
@@ -84,6 +89,7 @@ pub struct Stage {
     pub lab: Laboratory,
     before: BTreeMap<String, Value>,
     bases: BTreeMap<String, String>,
+    namespaces: BTreeSet<String>,
 }
 
 pub fn stage(config: &Value) -> Stage {
@@ -96,7 +102,7 @@ pub fn stage_with(config: &Value, more: Vec<Value>) -> Stage {
     lab.azure.seed(more);
     let before = by_id(&lab);
     lab.settle(LIMIT_MS);
-    Stage { lab, before, bases: BTreeMap::new() }
+    Stage { lab, before, bases: BTreeMap::new(), namespaces: BTreeSet::new() }
 }
 
 fn by_id(lab: &Laboratory) -> BTreeMap<String, Value> {
@@ -119,9 +125,18 @@ impl Stage {
     }
 
     pub fn ask(&mut self, asked: Asked) {
-        let name = asked.object["metadata"]["name"].as_str().expect("a name").to_owned();
+        let text = |key: &str| asked.object["metadata"][key].as_str().expect("text").to_owned();
+        let (namespace, name) = (text("namespace"), text("name"));
+        if namespace != "default" && !self.namespaces.contains(&namespace) {
+            let metadata = json!({"name": namespace});
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+            create(&mut self.lab, object);
+            self.namespaces.insert(namespace.clone());
+        }
         create(&mut self.lab, asked.object);
-        let uid = self.object(&name)["metadata"]["uid"].as_str().expect("a UID").to_owned();
+        let object = ObjectRef::new("services", &namespace, &name);
+        let made = self.lab.kubernetes.get(object).expect("it was made");
+        let uid = made["metadata"]["uid"].as_str().expect("a UID").to_owned();
         self.bases.insert(model::ServiceUid::new(&uid).base_name(), format!("<{name}>"));
         self.settle();
     }

@@ -57,6 +57,7 @@ fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
         traffic_policy: TrafficPolicy::Cluster,
         health_check_node_port: None,
         load_balancer_ip: None,
+        cluster_ips: Vec::new(),
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,

@@ -6,7 +6,7 @@ use super::{is_crowded, is_managed};
 use crate::draft::{Case, Draft, Stance};
 use crate::kubernetes::is_claimed;
 use crate::placement::{Backends, Placement, Seats};
-use model::azure::{Access, Frontend, LoadBalancer, Rule, SecurityGroup, SecurityRule};
+use model::azure::{Frontend, LoadBalancer, Rule, SecurityGroup, SecurityRule};
 use model::kubernetes::{Membership, Node, NodeRole};
 use model::policy::PoolKind;
 use model::{Family, ServiceUid};
@@ -38,12 +38,10 @@ struct Behind {
 }
 
 impl Behind {
-    /// Whether a rule of ours may be the Service's.
+    /// Whether a rule of ours may be the Service's. One that denies all ports of the nodes cuts off
+    /// the cluster: it is no Service's.
     fn has(&self, rule: &SecurityRule) -> bool {
-        match rule.access {
-            Access::Allow => !rule.ports.is_disjoint(&self.ports),
-            Access::Deny => !self.ports.is_empty(),
-        }
+        !rule.ports.is_disjoint(&self.ports)
     }
 }
 
@@ -107,7 +105,8 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
         Stance::Container(_) | Stance::Leaving => false,
     });
     for case in cases {
-        kept.destinations.extend(case.service.ingress.iter().filter_map(|i| i.ip.clone()));
+        let shown = case.service.ingress.iter().filter_map(|i| i.ip.clone());
+        kept.destinations.extend(shown.filter(|ip| !draft.is_withheld(&case.service.uid, ip)));
         for (id, seats) in &placement.balancers {
             let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
             let own = |name: &str| balancer::is_of(name, &case.base);

@@ -1,7 +1,8 @@
 //! Frontends that Services have in Azure now, to which rules are to lead.
 
-use super::super::frontend;
+use super::super::balancer::is_of;
 use super::super::public_ip::Chosen;
+use super::super::{contest, frontend};
 use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
@@ -19,7 +20,28 @@ pub(crate) fn frontends(
     intent: &Intent,
 ) -> BTreeMap<Family, IpAddr> {
     let standing = of(draft, placement, intent).into_iter();
-    standing.map(|(family, (_, address))| (family, address)).collect()
+    standing.map(|(family, at)| (family, at.address)).collect()
+}
+
+/// A frontend as it is in Azure now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing<'d> {
+    balancer: &'d LoadBalancer,
+    pub frontend: &'d Frontend,
+    pub address: IpAddr,
+}
+
+impl Standing<'_> {
+    /// Whether nothing on the frontend is another's than the Service's of this base name.
+    pub fn is_alone(&self, draft: &Draft<'_>, base: &str) -> bool {
+        let id = self.balancer.id.child("frontendIPConfigurations", &self.frontend.name);
+        let mut rules = self.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+        let named = is_of(&self.frontend.name, base);
+        let orphaned = || contest::is_inherited(draft, &self.frontend.name);
+        (named || orphaned())
+            && rules.all(|rule| is_of(&rule.name, base))
+            && !self.balancer.foreign.iter().any(|f| f.frontends.contains(&id))
+    }
 }
 
 /// A Service's frontends as they are in Azure now, with their addresses.
@@ -27,7 +49,7 @@ pub(super) fn of<'d>(
     draft: &'d Draft<'_>,
     placement: &Placement,
     intent: &Intent,
-) -> BTreeMap<Family, (&'d Frontend, IpAddr)> {
+) -> BTreeMap<Family, Standing<'d>> {
     let mut found = BTreeMap::new();
     let uid = &intent.uid;
     let seats = placement.balancers.iter().filter(|(_, s)| s.has(uid));
@@ -50,8 +72,11 @@ pub(super) fn of<'d>(
                 let mut all = balancer.frontends.iter().filter(|_| ruleless);
                 all.find(|f| frontend::is_asked_for(draft, intent, family, f))
             });
-            let address = frontend.and_then(|f| Some((f, frontend::address_of(draft, f)?)));
-            found.extend(address.map(|standing| (family, standing)));
+            let standing = frontend.and_then(|frontend| {
+                let address = frontend::address_of(draft, frontend)?;
+                Some(Standing { balancer, frontend, address })
+            });
+            found.extend(standing.map(|standing| (family, standing)));
         }
     }
     found

@@ -5,7 +5,7 @@ use crate::desired::stage::{ADDRESS, PINNED, balancer, change, internal, policy,
 use crate::desired::stage::{uid, world};
 use crate::fixture;
 use crate::forecast::settle;
-use model::azure::Rest;
+use model::azure::{Rest, SecurityRule};
 use model::kubernetes::Service;
 use model::report::Severity;
 use model::world::{Fact, Hold};
@@ -26,17 +26,64 @@ fn open(world: &World) -> BTreeSet<Arc<str>> {
     group.rules.iter().flat_map(|rule| rule.ports.clone()).collect()
 }
 
-/// It shares an address that stands, so that nothing else has to come first.
+/// Its rules stand already, so that nothing else has to come first.
 #[test]
 fn nothing_opens_for_a_service_without_our_finalizer() {
-    let before = settled(world(vec![closed(1, 80, &[])]));
-    let mut world = before.clone();
-    let ruleless = closed(2, 82, &[("port_82_no_lb_rule", "true")]);
-    change(&mut world, Service { finalizers: Vec::new(), ..ruleless });
+    let mut world = settled(world(vec![closed(1, 80, &[]), closed(2, 82, &[])]));
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        Arc::make_mut(group).rules.retain(|rule| !rule.ports.contains("82"));
+    }
+    change(&mut world, Service { finalizers: Vec::new(), ..closed(2, 82, &[]) });
     let (plan, _) = crate::plan(&world, &policy());
     assert_eq!(check(&world, &policy(), &plan), []);
     assert_eq!((plan.changes.len(), plan.writes.len()), (0, 1), "the finalizer comes first");
     assert_eq!(open(&settled(world)), ["80", "82"].map(Arc::from).into());
+}
+
+const DENY: (&str, &str) = ("azure-deny-all-except-load-balancer-source-ranges", "true");
+const NO_FLOAT: (&str, &str) = ("azure-disable-load-balancer-floating-ip", "true");
+
+/// Protocol, destinations and ports of the rules that deny.
+fn denied(world: &World) -> Vec<String> {
+    let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
+    let denied = group.rules.iter().filter(|rule| rule.access == model::azure::Access::Deny);
+    let join =
+        |set: &BTreeSet<Arc<str>>| set.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(",");
+    let text =
+        |r: &SecurityRule| format!("{} {} [{}]", r.protocol, join(&r.destinations), join(&r.ports));
+    let mut all: Vec<String> = denied.map(text).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn a_deny_rule_denies_only_what_is_the_services() {
+    let alone = settled(world(vec![closed(1, 80, &[DENY])]));
+    assert_eq!(denied(&alone), ["* 10.224.9.9 [*]"]);
+    let shared = settled(world(vec![closed(1, 80, &[DENY]), closed(2, 82, &[])]));
+    assert_eq!(denied(&shared), ["Tcp 10.224.9.9 [80]"]);
+    let nodes = settled(world(vec![closed(1, 80, &[DENY, NO_FLOAT])]));
+    assert_eq!(denied(&nodes), ["Tcp 10.224.0.4 [30001]"]);
+    let more = closed(1, 80, &[DENY, ("azure-additional-public-ips", "20.9.9.9")]);
+    assert_eq!(denied(&settled(world(vec![more]))), ["* 10.224.9.9 [*]", "Tcp 20.9.9.9 [80]"]);
+}
+
+/// As the Go provider leaves it, for a Service that is refused here.
+#[test]
+fn no_rule_that_denies_all_of_the_nodes_stays() {
+    let mut world = settled(world(vec![closed(1, 80, &[DENY, NO_FLOAT])]));
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        for rule in &mut Arc::make_mut(group).rules {
+            if rule.access == model::azure::Access::Deny {
+                rule.name = crate::name::deny_rule(model::Family::V4).into();
+                rule.protocol = "*".into();
+                rule.ports = BTreeSet::from(["*".into()]);
+            }
+        }
+    }
+    let timeout = ("azure-load-balancer-tcp-idle-timeout", "1");
+    change(&mut world, closed(1, 80, &[DENY, NO_FLOAT, timeout]));
+    assert_eq!(denied(&settled(world)), Vec::<String>::new());
 }
 
 /// A rule is named after what it says beside the addresses.

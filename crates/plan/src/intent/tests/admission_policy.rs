@@ -19,7 +19,9 @@ fn language() -> Context<'static> {
     context.add_function("trim", |This(s): This<Arc<String>>| s.trim().to_owned());
     context.add_function("lowerAscii", |This(s): This<Arc<String>>| s.to_ascii_lowercase());
     context.add_function("split", split);
-    context.add_function("isIP", |s: Arc<String>| s.parse::<IpAddr>().is_ok());
+    context.add_function("isIP", |s: Arc<String>| {
+        s.parse::<IpAddr>().is_ok_and(|a| a.to_canonical() == a)
+    });
     context.add_function("ip", |s: Arc<String>| s);
     context.add_function("family", |This(s): This<Arc<String>>| match s.contains(':') {
         true => 6_i64,
@@ -170,6 +172,12 @@ fn containers() -> Policy {
     Policy { sku: BalancerSku::Service, layout: Layout::PerService, ..policy() }
 }
 
+/// Additional addresses are those of a list.
+fn listed() -> Policy {
+    let ranges = ["20.0.0.0/8", "10.0.0.0/8"].map(|r| r.parse().expect("a range"));
+    Policy { additional_addresses: Some(ranges.into()), ..policy() }
+}
+
 fn shared_probe() -> Policy {
     let probe = ClusterProbe::Shared { port: 10256, path: "/healthz".into() };
     Policy { cluster_probe: probe, ..policy() }
@@ -210,6 +218,10 @@ fn likely_value() -> impl Strategy<Value = String> {
         "fd00::1",
         "2603::7",
         "168.63.129.16",
+        "20.1.2.3, 169.254.169.254",
+        "::ffff:20.1.2.3",
+        "service=a/b",
+        "aks-managed-x/y=z",
         "10.0.4.9 10.0.4.10",
         "10.0.4.9 10.0.4.9",
         "203.0.113.0/24",
@@ -292,7 +304,7 @@ proptest! {
     fn a_single_mistake_is_denied_under_its_own_name(
         pairs in proptest::collection::vec((known_key(), likely_value()), 0..4),
         plain in likely_service(),
-        policy in prop_oneof![any_policy(), Just(containers()), Just(shared_probe())],
+        policy in prop_oneof![any_policy(), Just(containers()), Just(shared_probe()), Just(listed())],
     ) {
         let pairs: Vec<(&str, &str)> =
             pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();

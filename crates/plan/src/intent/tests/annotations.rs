@@ -104,7 +104,7 @@ static CASES: &[Case] = cases! {
     "azure-load-balancer-disable-tcp-reset" NOTHING
         "true", |i| i.rule_options.tcp_reset == TcpReset::Disabled, "on" "InvalidBoolean";
     "port_{port}_no_lb_rule" NOTHING
-        "true", |i| i.rules.len() == 1 && i.access.ports.len() == 2, "on" "InvalidBoolean";
+        "true", |i| i.rules.len() == 1 && i.access.ports.len() == 1, "on" "InvalidBoolean";
     "azure-load-balancer-health-probe-protocol" NOTHING
         "Http", |i| probe(i).is_some_and(|p| p.protocol == ProbeProtocol::Http),
         "grpc" "InvalidProbeProtocol";

@@ -1,0 +1,252 @@
+//! Additional addresses: none that others in the cluster depend on.
+
+use super::refusal;
+use crate::annotation::PREFIX;
+use crate::desired::frontend;
+use crate::desired::public_ip;
+use crate::draft::{Draft, Stance};
+use crate::intent::additional::{self, KEY};
+use crate::name;
+use ipnet::IpNet;
+use model::azure::LoadBalancer;
+use model::kubernetes::{Service, Wish};
+use model::policy::Layout;
+use model::report::Finding;
+use model::world::Fact;
+use model::{Exposure, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Findings of one Service about addresses that others have.
+const FINDINGS: usize = 8;
+
+/// Addresses that are taken, by what has them.
+struct Taken {
+    /// Frontends: the base names of the Services on each, folded.
+    frontends: BTreeMap<IpAddr, BTreeSet<String>>,
+    /// Public IPs that carry the tag of Services: these Services' names, folded.
+    public_ips: BTreeMap<IpAddr, BTreeSet<String>>,
+    /// Nodes, Pods and cluster IPs.
+    hosts: BTreeSet<IpAddr>,
+    /// Pod ranges and subnets, first address to last, apart from each other.
+    ranges: BTreeMap<IpAddr, IpAddr>,
+    /// Base names of Services that have a frontend or are on one, folded.
+    standing: BTreeSet<String>,
+}
+
+/// Refuses Services whose additional addresses are others', and withholds such addresses from the
+/// status and the security rules of those that are refused.
+pub(super) fn settle(draft: &mut Draft<'_>) {
+    let asks = |service: &Service| service.annotation(KEY).is_some_and(|text| !text.is_empty());
+    if !draft.cases.values().any(|case| asks(case.service)) {
+        return;
+    }
+    let taken = Taken::of(draft);
+    let holders = Holders::of(draft);
+    let mut refused: Vec<(ServiceUid, Finding)> = Vec::new();
+    for (uid, case) in &draft.cases {
+        let Some(intent) = case.intent() else { continue };
+        let addresses = intent.additional.iter().copied();
+        let obstacles = addresses.filter_map(|address| {
+            let theirs = || holders.others(draft, case.service, &case.base, &taken, address);
+            Some((address, taken.obstacle(case.service, &case.base, address).or_else(theirs)?))
+        });
+        let finding = |(address, what): (IpAddr, String)| {
+            let message = format!("address {{value}} is {what}; use another one");
+            let key = format!("{PREFIX}{KEY}");
+            refusal("AdditionalAddressTaken", &key, &address.to_string(), message)
+        };
+        refused.extend(obstacles.take(FINDINGS).map(|found| (uid.clone(), finding(found))));
+    }
+    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, finding));
+    draft.withheld = withheld(draft, &taken);
+}
+
+/// What Services that keep what they have show, or have open, and that is another's.
+fn withheld(draft: &Draft<'_>, taken: &Taken) -> BTreeMap<ServiceUid, BTreeSet<IpAddr>> {
+    let mut withheld = BTreeMap::new();
+    for (uid, case) in &draft.cases {
+        let kept = matches!(case.stance, Stance::Kept) && case.service.wish == Wish::LoadBalancer;
+        if !kept {
+            continue;
+        }
+        let base = case.base.to_lowercase();
+        let shown = case.service.ingress.iter().filter_map(|i| i.ip.as_ref()?.parse().ok());
+        let mut beside: BTreeSet<IpAddr> = shown.collect();
+        beside.retain(|address| !taken.is_on(&base, *address));
+        if beside.is_empty() {
+            continue;
+        }
+        let asked: BTreeSet<IpAddr> = case.service.annotation(KEY).map(parsed).unwrap_or_default();
+        let is_others = |address: &IpAddr| {
+            // What it asked for once, too, where it stands elsewhere by itself.
+            let once = taken.standing.contains(&base) && taken.frontends.contains_key(address);
+            let refused = || {
+                additional::is_special(*address)
+                    || taken.obstacle(case.service, &case.base, *address).is_some()
+            };
+            once || (asked.contains(address) && refused())
+        };
+        let others: BTreeSet<IpAddr> = beside.into_iter().filter(is_others).collect();
+        if !others.is_empty() {
+            withheld.insert(uid.clone(), others);
+        }
+    }
+    withheld
+}
+
+fn parsed(text: &str) -> BTreeSet<IpAddr> {
+    text.split(',').filter_map(|entry| entry.trim().parse().ok()).collect()
+}
+
+impl Taken {
+    fn of(draft: &Draft<'_>) -> Self {
+        let kubernetes = &draft.world.kubernetes;
+        let nodes = kubernetes.nodes.values();
+        let pods = kubernetes.pods.values().flat_map(|p| &p.addresses);
+        let gated = kubernetes.gated_pods.values().flat_map(|p| &p.addresses);
+        let cluster = kubernetes.services.values().flat_map(|s| &s.cluster_ips);
+        let hosts = nodes.clone().flat_map(|n| &n.addresses).chain(pods).chain(gated);
+        let subnets = draft.world.azure.subnets.values().filter_map(Fact::known).flatten();
+        let subnets = subnets.flat_map(|subnet| &subnet.prefixes);
+        let ranges: Vec<IpNet> =
+            nodes.flat_map(|n| &n.ranges).chain(subnets).map(IpNet::trunc).collect();
+        let mut taken = Self {
+            frontends: BTreeMap::new(),
+            public_ips: BTreeMap::new(),
+            hosts: hosts.chain(cluster).copied().collect(),
+            ranges: IpNet::aggregate(&ranges)
+                .into_iter()
+                .map(|range| (range.network(), range.broadcast()))
+                .collect(),
+            standing: BTreeSet::new(),
+        };
+        let all = draft.balancers().into_iter().flat_map(BTreeMap::values);
+        all.filter(|b| is_of_clusters(draft, b)).for_each(|b| taken.add_frontends(draft, b));
+        taken.add_public_ips(draft);
+        taken
+    }
+
+    fn add_frontends(&mut self, draft: &Draft<'_>, balancer: &LoadBalancer) {
+        let mut by_name: BTreeMap<String, IpAddr> = BTreeMap::new();
+        let base = |part: &str| name::base_of(part).map(str::to_lowercase);
+        for frontend in &balancer.frontends {
+            self.standing.extend(base(&frontend.name));
+            let Some(address) = frontend::address_of(draft, frontend) else { continue };
+            by_name.insert(frontend.name.to_lowercase(), address);
+            self.frontends.entry(address).or_default().extend(base(&frontend.name));
+        }
+        for rule in &balancer.rules {
+            let to = rule.frontend.as_ref().map(|id| id.name().to_lowercase());
+            self.standing.extend(base(&rule.name));
+            if let Some(address) = to.and_then(|to| by_name.get(&to)) {
+                self.frontends.entry(*address).or_default().extend(base(&rule.name));
+            }
+        }
+    }
+
+    fn add_public_ips(&mut self, draft: &Draft<'_>) {
+        let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);
+        for ip in facts.flat_map(BTreeMap::values) {
+            // Others' tags have the name, too, that older releases gave theirs.
+            let users = public_ip::users(ip).into_iter().filter(|user| user.contains('/'));
+            let users: BTreeSet<String> = users.map(str::to_lowercase).collect();
+            if let Some(address) = ip.address.filter(|_| !users.is_empty()) {
+                self.public_ips.entry(address).or_default().extend(users);
+            }
+        }
+    }
+
+    /// Whether a Service has, or is on, a frontend with this address; its base name is folded.
+    fn is_on(&self, base: &str, address: IpAddr) -> bool {
+        self.frontends.get(&address).is_some_and(|on| on.contains(base))
+    }
+
+    /// What an address is, if it is another's than this Service's.
+    fn obstacle(&self, service: &Service, base: &str, address: IpAddr) -> Option<String> {
+        if self.is_on(&base.to_lowercase(), address) {
+            return None;
+        }
+        if self.frontends.contains_key(&address) {
+            return Some("that of another load balancer frontend".to_owned());
+        }
+        let own = service.name.to_string().to_lowercase();
+        let users = self.public_ips.get(&address);
+        if users.is_some_and(|users| !users.contains(&own)) {
+            return Some("the public IP of another Service".to_owned());
+        }
+        if self.hosts.contains(&address) {
+            return Some("that of a node, a Pod or a cluster IP".to_owned());
+        }
+        let below = self.ranges.range(..=address).next_back();
+        let within = below.is_some_and(|(_, last)| address <= *last);
+        within.then(|| "in a range of Pods or of a subnet".to_owned())
+    }
+}
+
+/// Whether a load balancer is of a cluster, by its name or the names on it. Others may well have an
+/// additional address: that is what a load balancer across regions is for.
+fn is_of_clusters(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
+    let policy = draft.policy;
+    let both = [Exposure::Public, Exposure::Internal];
+    let named = |name: &str| balancer.id.name().eq_ignore_ascii_case(name);
+    let of_layout = match &policy.layout {
+        Layout::Several(configs) => {
+            configs.iter().any(|c| both.iter().any(|e| named(&name::balancer_of(&c.name, *e))))
+        }
+        Layout::Single | Layout::PerNodeSet { .. } | Layout::PerService => {
+            both.iter().any(|e| named(&name::balancer(policy, *e)))
+        }
+    };
+    of_layout || balancer.frontends.iter().any(|f| name::base_of(&f.name).is_some())
+}
+
+/// The namespaces that have additional addresses already.
+struct Holders {
+    /// Those whose Services' status tells an address that some Service claims.
+    told: BTreeMap<IpAddr, BTreeSet<Arc<str>>>,
+    /// Where no status does: that of the Service with the lowest UID of those that claim it.
+    first: BTreeMap<IpAddr, Arc<str>>,
+}
+
+impl Holders {
+    fn of(draft: &Draft<'_>) -> Self {
+        let mut holders = Self { told: BTreeMap::new(), first: BTreeMap::new() };
+        // By UID.
+        for case in draft.cases.values() {
+            for address in case.intent().into_iter().flat_map(|intent| &intent.additional) {
+                let namespace = || Arc::clone(&case.service.name.namespace);
+                holders.first.entry(*address).or_insert_with(namespace);
+            }
+        }
+        for case in draft.cases.values() {
+            let told = case.service.ingress.iter().filter_map(|i| i.ip.as_ref()?.parse().ok());
+            for address in told.filter(|address| holders.first.contains_key(address)) {
+                let namespace = Arc::clone(&case.service.name.namespace);
+                holders.told.entry(address).or_default().insert(namespace);
+            }
+        }
+        holders
+    }
+
+    /// Whether only other namespaces hold an address. One that the cloud config lists is for all.
+    fn others(
+        &self,
+        draft: &Draft<'_>,
+        service: &Service,
+        base: &str,
+        taken: &Taken,
+        address: IpAddr,
+    ) -> Option<String> {
+        let own = &service.name.namespace;
+        let held = match self.told.get(&address) {
+            Some(told) => told.contains(own),
+            None => self.first.get(&address).is_none_or(|first| first == own),
+        };
+        let free = held
+            || additional::is_listed(draft.policy, address)
+            || taken.is_on(&base.to_lowercase(), address);
+        (!free).then(|| "that of a Service of another namespace".to_owned())
+    }
+}

@@ -1,0 +1,95 @@
+//! The Service that holds a public IP first: its label and tags are that Service's to say.
+
+use crate::desired::public_ip::users;
+use crate::draft::Draft;
+use crate::intent::{Intent, PublicIpIntent};
+use crate::name;
+use model::azure::{FrontendAddress, PublicIp};
+use model::{Exposure, Family, Group, ResourceId, ServiceUid};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// How a Service holds a public IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holding {
+    /// It was the first.
+    First,
+    /// Another was.
+    Later,
+}
+
+/// Who holds public IPs first.
+pub(crate) struct FirstHolders {
+    /// By the frontends that stand on them; `None`: a frontend that is no Service's.
+    standing: BTreeMap<ResourceId, Option<ServiceUid>>,
+    /// The first by name of those that name one.
+    naming: BTreeMap<ResourceId, ServiceUid>,
+}
+
+impl FirstHolders {
+    pub fn of(draft: &Draft<'_>) -> Self {
+        let mut holders = Self { standing: BTreeMap::new(), naming: BTreeMap::new() };
+        for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
+            for frontend in &balancer.frontends {
+                let FrontendAddress::Public(ip) = &frontend.address else { continue };
+                let heir = || {
+                    // Its maker has gone: the first rule that is left says who goes on with it.
+                    name::base_of(&frontend.name)?;
+                    let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
+                    let mut rules = balancer.rules.iter();
+                    rules.find_map(|rule| {
+                        draft.owner_of(&rule.name).filter(|_| rule.frontend.as_ref() == Some(&id))
+                    })
+                };
+                let holder = draft.owner_of(&frontend.name).or_else(heir).cloned();
+                holders.standing.insert(ip.clone(), holder);
+            }
+        }
+        let mut by_address: BTreeMap<&Group, BTreeMap<IpAddr, &ResourceId>> = BTreeMap::new();
+        // By name, as frontends are made.
+        let cases = draft.by_name.values().map(|uid| &draft.cases[uid]);
+        for intent in cases.filter_map(|case| case.intent()) {
+            if intent.exposure != Exposure::Public {
+                continue;
+            }
+            let group = &intent.public_ip_group;
+            for (family, wish) in &intent.public_ips {
+                let id = match wish {
+                    PublicIpIntent::Managed { .. } => None,
+                    PublicIpIntent::Named(name) => Some(draft.policy.public_ip_id(group, name)),
+                    PublicIpIntent::Pinned => {
+                        let all =
+                            by_address.entry(group).or_insert_with(|| addresses(draft, group));
+                        intent.pinned.get(family).and_then(|a| all.get(a)).map(|id| (*id).clone())
+                    }
+                };
+                if let Some(id) = id {
+                    holders.naming.entry(id).or_insert_with(|| intent.uid.clone());
+                }
+            }
+        }
+        holders
+    }
+
+    /// How a Service holds a public IP: what stands in Azure decides, then for whom the public IP
+    /// was made, then names.
+    pub fn holding(&self, intent: &Intent, family: Family, ip: &PublicIp) -> Holding {
+        let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
+        let by_tag =
+            users(ip).first().map(|user| user.eq_ignore_ascii_case(&intent.name.to_string()));
+        let first = match self.standing.get(&ip.id) {
+            Some(Some(uid)) => *uid == intent.uid,
+            Some(None) => by_tag == Some(true),
+            None => {
+                let named = || self.naming.get(&ip.id) == Some(&intent.uid);
+                made || by_tag.unwrap_or_else(named)
+            }
+        };
+        if first { Holding::First } else { Holding::Later }
+    }
+}
+
+fn addresses<'d>(draft: &Draft<'d>, group: &Group) -> BTreeMap<IpAddr, &'d ResourceId> {
+    let all = draft.public_ips(group).into_iter().flat_map(BTreeMap::values);
+    all.filter_map(|ip| Some((ip.address?, &ip.id))).collect()
+}

@@ -1,0 +1,220 @@
+//! Who is refused what another has.
+
+use crate::check::check;
+use crate::desired::stage::{policy, settled, uid, world};
+use crate::fixture;
+use crate::forecast::settle;
+use ipnet::IpNet;
+use model::azure::PublicIp;
+use model::kubernetes::{Ingress, Node, Service, ServicePort, TrafficPolicy};
+use model::policy::{Layout, LoadBalancerConfig, Placement, PoolKind};
+use model::report::Severity;
+use model::world::{Fact, Kind};
+use model::{Policy, ServiceName, World};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const MORE: &str = "azure-additional-public-ips";
+
+/// Public Service number `n` of a namespace.
+fn public(n: u16, namespace: &str, annotations: &[(&str, &str)]) -> Service {
+    let service = fixture::claimed(fixture::service(annotations));
+    let only =
+        ServicePort { port: 80 + n, node_port: Some(30_000 + n), ..service.ports[0].clone() };
+    let name = ServiceName::new(namespace, format!("web-{n}"));
+    Service { uid: uid(n), name, ports: vec![only], ..service }
+}
+
+fn add(world: &mut World, service: Service) {
+    world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
+}
+
+fn findings(world: &World, policy: &Policy, n: u16, severity: Severity) -> Vec<(String, String)> {
+    let (plan, report) = crate::plan(world, policy);
+    assert_eq!(check(world, policy, &plan), []);
+    let all = report.services[&uid(n)].findings.iter().filter(|f| f.severity == severity);
+    all.map(|f| (f.rule.to_owned(), f.value.to_string())).collect()
+}
+
+fn refusals(world: &World, policy: &Policy, n: u16) -> Vec<(String, String)> {
+    findings(world, policy, n, Severity::Refusal)
+}
+
+#[test]
+fn what_others_have_is_no_additional_address() {
+    let (mut world, web) = (world(Vec::new()), fixture::world());
+    world.azure.balancers = web.azure.balancers;
+    world.azure.public_ips = web.azure.public_ips;
+    world.azure.security_group = web.azure.security_group;
+    world.kubernetes.services = web.kubernetes.services;
+    for node in world.kubernetes.nodes.values_mut() {
+        let range: IpNet = "20.200.0.0/24".parse().expect("a range");
+        *node = Arc::new(Node { ranges: vec![range], ..Node::clone(node) });
+    }
+    let service = world.kubernetes.services.get_mut(&uid(1)).expect("there");
+    Arc::make_mut(service).cluster_ips = vec![[20, 201, 0, 1].into()];
+    let (frontend, node) = ("20.1.2.3", "10.224.0.4");
+    let listed = Policy {
+        additional_addresses: Some(vec!["0.0.0.0/0".parse().expect("a range")]),
+        ..policy()
+    };
+    for address in [frontend, node, "20.200.0.9", "20.201.0.1", "10.224.200.200"] {
+        add(&mut world, public(2, "default", &[(MORE, address)]));
+        let taken = [("AdditionalAddressTaken".to_owned(), address.to_owned())];
+        assert_eq!(refusals(&world, &listed, 2), taken, "also where the config lists it");
+    }
+    let own = fixture::claimed(fixture::service(&[(MORE, frontend)]));
+    let ingress = world.kubernetes.services[&uid(1)].ingress.clone();
+    add(&mut world, Service { ingress, ..own });
+    add(&mut world, public(2, "default", &[(MORE, "20.9.9.9,20.200.1.1")]));
+    assert_eq!((refusals(&world, &listed, 1), refusals(&world, &listed, 2)), (vec![], vec![]));
+}
+
+#[test]
+fn an_additional_address_is_one_namespaces() {
+    let mut world = world(vec![
+        public(2, "theirs", &[(MORE, "20.9.9.9")]),
+        public(1, "ours", &[(MORE, "20.9.9.9")]),
+        public(3, "ours", &[(MORE, "20.9.9.9")]),
+    ]);
+    let taken = || vec![("AdditionalAddressTaken".to_owned(), "20.9.9.9".to_owned())];
+    let all = |world: &World, policy: &Policy| [1, 2, 3].map(|n| refusals(world, policy, n));
+    assert_eq!(all(&world, &policy()), [vec![], taken(), vec![]], "the first UID decides");
+    let told = world.kubernetes.services.get_mut(&uid(2)).expect("there");
+    Arc::make_mut(told).ingress = vec![Ingress { ip: Some("20.9.9.9".into()), hostname: None }];
+    assert_eq!(all(&world, &policy()), [taken(), vec![], taken()], "then the status does");
+    let shared = Policy {
+        additional_addresses: Some(vec!["20.9.9.0/24".parse().expect("a range")]),
+        ..policy()
+    };
+    assert_eq!(all(&world, &shared), [vec![], vec![], vec![]], "the config allows it for all");
+}
+
+/// A public IP that was brought, with a label.
+fn bring(world: &mut World, name: &str, tags: &[(&str, &str)]) {
+    let tags = tags.iter().map(|(k, v)| (Arc::from(*k), Arc::from(*v))).collect();
+    let ip = PublicIp {
+        tags: Some(tags),
+        dns_label: Some("netops".into()),
+        ..fixture::public_ip(name, Some([20, 50, 0, 1].into()))
+    };
+    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
+    all.expect("read").insert(ip.id.clone(), Arc::new(ip));
+}
+
+fn brought<'w>(world: &'w World, name: &str) -> &'w PublicIp {
+    let all = world.azure.public_ips[&policy().group].known().expect("read");
+    &all[&policy().public_ip_id(&policy().group, name)]
+}
+
+const NAMED: (&str, &str) = ("azure-pip-name", "byo");
+
+#[test]
+fn only_the_first_service_labels_a_public_ip_that_was_brought() {
+    let later = [NAMED, ("azure-dns-label-name", "later"), ("azure-pip-tags", "owner=later")];
+    let first = [NAMED, ("azure-dns-label-name", "first")];
+    let mut world = world(vec![public(1, "b", &later), public(2, "a", &[NAMED])]);
+    bring(&mut world, "byo", &[("owner", "netops")]);
+    let before = brought(&world, "byo").clone();
+    let mut world = settled(world);
+    let ip = brought(&world, "byo");
+    assert_eq!((&ip.dns_label, &ip.tags), (&before.dns_label, &before.tags));
+    let noted = findings(&world, &policy(), 1, Severity::Note);
+    let rule = || "PublicIpOptionsIgnored".to_owned();
+    assert_eq!(noted, [(rule(), "later".to_owned()), (rule(), "owner=later".to_owned())]);
+    // It stands on the frontend of the first; a name or UID that is lower changes nothing.
+    add(&mut world, public(0, "0", &later));
+    let ingress = world.kubernetes.services[&uid(2)].ingress.clone();
+    add(&mut world, Service { ingress, ..public(2, "a", &first) });
+    let world = settled(world);
+    assert_eq!(brought(&world, "byo").dns_label.as_deref(), Some("first"));
+}
+
+#[test]
+fn a_label_that_the_service_did_not_set_stays() {
+    for tags in [
+        &[][..],
+        &[("service", "dns")],
+        &[("k8s-azure-cluster-name", "other"), ("k8s-azure-service", "default/web-1")],
+    ] {
+        let empty = [NAMED, ("azure-dns-label-name", ""), ("azure-pip-tags", "owner=evil")];
+        let mut world = world(vec![public(1, "default", &empty)]);
+        bring(&mut world, "byo", tags);
+        let before = brought(&world, "byo").clone();
+        let world = settled(world);
+        let ip = brought(&world, "byo");
+        assert_eq!((&ip.dns_label, &ip.tags), (&before.dns_label, &before.tags), "{tags:?}");
+    }
+}
+
+#[test]
+fn the_configs_tags_win_and_reserved_ones_do_not_count() {
+    let reserved = "k8s-azure-service=x,service=y,kubernetes-cluster-name=z,\
+        Kubernetes-DNS-Label-Service=u,aks-managed-cluster=v";
+    let tags = format!("Owner=me,team=net,{reserved}");
+    let policy = Policy { tags: BTreeMap::from([("owner".into(), "netops".into())]), ..policy() };
+    let world = world(vec![public(1, "default", &[("azure-pip-tags", &tags)])]);
+    let notes = findings(&world, &policy, 1, Severity::Note);
+    let count = |rule: &str| notes.iter().filter(|(name, _)| name == rule).count();
+    assert_eq!((count("ReservedTag"), count("OverriddenTag")), (5, 1), "{notes:?}");
+    let (world, _) = settle(world, &policy);
+    let all = world.azure.public_ips[&policy.group].known().expect("read");
+    let tags = all.values().next().and_then(|ip| ip.tags.as_ref()).expect("it has tags");
+    let tags: Vec<String> = tags.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let own = ["k8s-azure-cluster-name=kubernetes", "k8s-azure-service=default/web-1"];
+    assert_eq!(tags, [own[0], own[1], "owner=netops", "team=net"]);
+}
+
+fn several() -> Policy {
+    let config = |name: &str| LoadBalancerConfig {
+        name: name.into(),
+        placement: Placement::Allowed,
+        primary_set: name.into(),
+        services: None,
+        namespaces: None,
+        nodes: None,
+    };
+    let layout = Layout::Several(vec![config("prod-eu"), config("lb2")]);
+    Policy { cluster: "prod-eu".into(), layout, pools: PoolKind::NodeIp, ..policy() }
+}
+
+fn local(n: u16, namespace: &str, name: &str) -> Service {
+    let service = public(n, namespace, &[]);
+    Service {
+        name: ServiceName::new(namespace, name),
+        traffic_policy: TrafficPolicy::Local,
+        health_check_node_port: Some(32_000 + n),
+        ..service
+    }
+}
+
+fn divided(services: Vec<Service>) -> World {
+    let mut world = world(services);
+    world.kubernetes.complete.extend([Kind::EndpointSlices, Kind::Namespaces]);
+    world.azure.virtual_machines = Fact::Known(BTreeMap::new());
+    world
+}
+
+#[test]
+fn no_two_services_have_one_pool() {
+    let taken = |name: &str| vec![("PoolNameTaken".to_owned(), name.to_owned())];
+    let mut world = divided(vec![local(2, "a", "b-c")]);
+    assert_eq!(refusals(&world, &several(), 2), []);
+    (world, _) = settle(world, &several());
+    // What stands goes before a lower UID.
+    add(&mut world, local(1, "a-b", "c"));
+    assert_eq!(refusals(&world, &several(), 1), taken("a-b/c"));
+    assert_eq!(refusals(&world, &several(), 2), []);
+    let world = divided(vec![local(2, "a", "b-c"), local(1, "a-b", "c")]);
+    assert_eq!(refusals(&world, &several(), 1), []);
+    assert_eq!(refusals(&world, &several(), 2), taken("a/b-c"));
+    let six = |service| Service { families: vec![model::Family::V6], ..service };
+    for own in [local(1, "prod", "eu"), local(1, "prod", "eu-ipv6"), six(local(1, "prod", "eu"))] {
+        let name = own.name.to_string();
+        assert_eq!(refusals(&divided(vec![own]), &several(), 1), taken(&name));
+    }
+    // One load balancer has one pool for all.
+    let world = divided(vec![local(1, "prod", "eu")]);
+    let single = Policy { layout: Layout::Single, ..several() };
+    assert_eq!(refusals(&world, &single, 1), []);
+}
