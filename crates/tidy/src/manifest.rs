@@ -11,7 +11,7 @@ const ALLOWED: [(&str, &[&str]); 6] = [
     ("console", &["jiff"]),
     ("control", &["jiff", "serde", "serde_json"]),
     ("model", &["ipnet", "serde", "serde_json"]),
-    ("observe", &["serde", "serde-saphyr", "serde_json", "thiserror"]),
+    ("observe", &["ipnet", "serde", "serde-saphyr", "serde_json", "thiserror"]),
     ("plan", &["ipnet", "md-5", "serde", "serde_json"]),
 ];
 

@@ -29,7 +29,8 @@ const SPECIAL: &str = "['0.0.0.0/8', '127.0.0.0/8', '168.63.129.16/32', '169.254
 const PRIVATE: &str =
     "['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']";
 /// Keys of tags that no Service sets, in lower case.
-const RESERVED_TAG: &str = "^((k8s-azure|aks-managed)-.*|ballast-cluster-uid.*|service|kubernetes-cluster-name|kubernetes-dns-label-service)$";
+const RESERVED_TAG: &str = "^((k8s-azure|aks-managed)-.*|ballast-cluster-uid.*|service|\
+                            kubernetes-cluster-name|kubernetes-dns-label-service)$";
 /// Addresses that no public IP has.
 const NOT_PUBLIC: &str = "['0.0.0.0/32', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', \
      '168.63.129.16/32', '169.254.0.0/16', '172.16.0.0/12', '192.168.0.0/16', '224.0.0.0/4', \

@@ -588,8 +588,8 @@ impl Stage {
         }
     }
 
-    /// Every Service of the Pod's namespace has its address, and no call that takes it away is under
-    /// way.
+    /// Every Service of the Pod's namespace has its address, and no call that takes it away is
+    /// under way.
     fn assert_listed(&self, name: &ServiceName) {
         let pod = &self.world.kubernetes.gated_pods[name];
         let address = &pod.addresses[0];

@@ -304,7 +304,9 @@ proptest! {
     fn a_single_mistake_is_denied_under_its_own_name(
         pairs in proptest::collection::vec((known_key(), likely_value()), 0..4),
         plain in likely_service(),
-        policy in prop_oneof![any_policy(), Just(containers()), Just(shared_probe()), Just(listed())],
+        policy in prop_oneof![
+            any_policy(), Just(containers()), Just(shared_probe()), Just(listed()),
+        ],
     ) {
         let pairs: Vec<(&str, &str)> =
             pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();

@@ -125,7 +125,9 @@ fn tags_and_subscriptions() {
     let own = |count: usize| {
         let ids = list((0..count).map(|n| format!("id-{n}")), " ");
         let internal = ("azure-load-balancer-internal", "true");
-        refused(&[("azure-pls-create", "true"), internal, ("azure-pls-visibility", &ids)])
+        let link = [("azure-pls-create", "true"), internal, ("azure-pls-visibility", &ids)];
+        let nics = Policy { pools: PoolKind::NodeNic, ..policy() };
+        refusals(&service(&link), &nics)
     };
     assert_eq!(own(100), []);
     assert_eq!(own(101), vec![("TooManySubscriptions", "101 subscriptions".to_owned())]);
