@@ -2,6 +2,7 @@
 
 use crate::azure::AzureConnection;
 use crate::exit::{Exit, Failure};
+use crate::pages::Readiness;
 use control::{Controller, Effect, Event, Histogram, Options};
 use edge::clock::Clock;
 use edge::kubernetes::sources::{SourceSettings, sources};
@@ -57,8 +58,8 @@ struct Pulse {
     start: Instant,
     /// When a step began or ended last, in milliseconds since `start`.
     beat_ms: AtomicU64,
-    /// Why it was not ready after the last step.
-    unready: Mutex<Arc<[String]>>,
+    /// What `/readyz` says after the last step.
+    readiness: Mutex<Arc<Readiness>>,
 }
 
 impl Pulse {
@@ -73,17 +74,17 @@ impl SharedController {
     #[must_use]
     pub fn new(controller: Controller) -> Self {
         let steps_us = Arc::new(Mutex::new(Histogram::new(&STEP_BOUNDS_US)));
-        let unready = Mutex::new(crate::pages::unready(&controller).into());
-        let pulse = Pulse { start: Instant::now(), beat_ms: AtomicU64::new(0), unready };
+        let readiness = Mutex::new(Arc::new(Readiness::of(&controller)));
+        let pulse = Pulse { start: Instant::now(), beat_ms: AtomicU64::new(0), readiness };
         let controller = Arc::new(Mutex::new(controller));
         let (asked, pulse, leader) = (Arc::default(), Arc::new(pulse), Arc::default());
         Self { controller, asked, pulse, steps_us, leader }
     }
 
-    /// Why it was of no use after the last step, one line each; asked without waiting.
+    /// What `/readyz` says after the last step; asked without waiting.
     #[must_use]
-    pub fn unready(&self) -> Arc<[String]> {
-        Arc::clone(&lock(&self.pulse.unready))
+    pub fn readiness(&self) -> Arc<Readiness> {
+        Arc::clone(&lock(&self.pulse.readiness))
     }
 
     /// For how long the loop has not come round, where that is too long: only a new start helps.
@@ -161,7 +162,7 @@ impl Step for SharedController {
         let effects = controller.step(events, now_ms);
         let took_us = u64::try_from(from.elapsed().as_micros()).unwrap_or(u64::MAX);
         lock(&self.steps_us).add(took_us);
-        *lock(&self.pulse.unready) = crate::pages::unready(&controller).into();
+        *lock(&self.pulse.readiness) = Arc::new(Readiness::of(&controller));
         drop(controller);
         self.pulse.beat();
         // What was asked before the lock was given back is answered here, what is asked after that

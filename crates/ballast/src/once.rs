@@ -3,7 +3,7 @@
 use crate::cluster;
 use crate::engine::{Engine, kinds, options};
 use crate::exit::{Exit, Failure};
-use crate::pages::unready;
+use crate::pages::unlisted;
 use crate::progress;
 use control::{Controller, Effect, Event, Leadership};
 use edge::lease::Held;
@@ -130,7 +130,9 @@ pub async fn read(
 }
 
 fn unread(controller: &Controller, limit: Duration) -> Failure {
-    let mut reasons: Vec<String> = unready(controller);
+    let now_ms = controller.now_ms();
+    let mut reasons: Vec<String> = unlisted(controller);
+    reasons.extend(controller.report().in_the_way().map(|obstacle| obstacle.text(now_ms)));
     if reasons.is_empty() {
         let needs = controller.report().needs.iter();
         reasons.extend(needs.map(|need| format!("{need} were not read in time")));

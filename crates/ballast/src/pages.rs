@@ -19,11 +19,15 @@ use bytes::Bytes;
 use control::Controller;
 use edge::clock::Clock;
 use edge::notice::NoticeSink;
-use model::world::Kind;
+use model::obstacle::{Attempts, Obstacle, Subject};
+use model::world::{Kind, Need};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// Lines of detail that `/readyz` has.
+const DETAILS: usize = 10;
 
 /// What the pages look at: nothing but a reason until the controller runs.
 #[derive(Clone)]
@@ -123,15 +127,23 @@ impl Pages {
     }
 
     fn readiness(&self) -> Response {
-        let reasons = match self.controller.get() {
-            Some(controller) => controller.unready(),
-            None => [self.starting.lock().unwrap_or_else(PoisonError::into_inner).clone()].into(),
+        let Some(controller) = self.controller.get() else {
+            let why = self.starting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response();
         };
-        if reasons.is_empty() {
-            return "ok\n".into_response();
+        let readiness = controller.readiness();
+        let now_ms = self.clock.now_ms();
+        let lines = |lines: &[Line]| -> String {
+            lines.iter().map(|line| format!("{}\n", line.text(now_ms))).collect()
+        };
+        if !readiness.reasons.is_empty() {
+            return (StatusCode::SERVICE_UNAVAILABLE, lines(&readiness.reasons)).into_response();
         }
-        let text: String = reasons.iter().map(|r| format!("{r}\n")).collect();
-        (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+        let mut text = format!("ok\n{}", lines(&readiness.details));
+        if readiness.more > 0 {
+            text.push_str(&format!("and {} more\n", readiness.more));
+        }
+        text.into_response()
     }
 
     async fn metrics(&self, headers: &HeaderMap) -> Response {
@@ -175,21 +187,71 @@ fn answer(page: Option<(Duration, Bytes)>, content_type: &'static str) -> Respon
     (headers, page).into_response()
 }
 
-/// Why a controller is of no use yet, one line each.
+/// Kinds of Kubernetes objects that are not listed yet, one line each.
 #[must_use]
-pub fn unready(controller: &Controller) -> Vec<String> {
+pub fn unlisted(controller: &Controller) -> Vec<String> {
     let complete = &controller.world().kubernetes.complete;
-    let mut reasons: Vec<String> = crate::engine::kinds(controller.policy())
-        .iter()
-        .filter(|kind| !complete.contains(kind))
-        .map(|kind| format!("{} are not listed yet", plural(*kind)))
-        .collect();
-    let failed = controller.unread().filter(|(need, ..)| controller.report().needs.contains(need));
-    reasons.extend(failed.map(|(need, why, _)| format!("{need} cannot be read: {why}")));
-    let findings = controller.report().findings.iter();
-    let frozen = findings.filter(|finding| finding.rule == plan::OTHER_LAYOUT_STANDS);
-    reasons.extend(frozen.map(ToString::to_string));
-    reasons
+    let kinds = crate::engine::kinds(controller.policy());
+    let missing = kinds.iter().filter(|kind| !complete.contains(kind));
+    missing.map(|kind| format!("{} are not listed yet", plural(*kind))).collect()
+}
+
+/// What `/readyz` says: no ids are in it, for everybody may read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readiness {
+    /// Why the controller is of no use yet: what is not listed, reads of Azure without which Services
+    /// are not planned, and what forbids to plan at all.
+    pub reasons: Vec<Line>,
+    /// The first of what stands in the way.
+    pub details: Vec<Line>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// One line about trouble.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    text: String,
+    attempts: Option<Attempts>,
+}
+
+impl Line {
+    fn plain(text: String) -> Self {
+        Self { text, attempts: None }
+    }
+
+    fn of(obstacle: &Obstacle) -> Self {
+        Self { text: obstacle.brief(), attempts: Some(obstacle.attempts()) }
+    }
+
+    /// The line as of now.
+    #[must_use]
+    pub fn text(&self, now_ms: u64) -> String {
+        let attempts = self.attempts.map(|attempts| attempts.text(now_ms)).unwrap_or_default();
+        format!("{}{attempts}", self.text)
+    }
+}
+
+impl Readiness {
+    /// Of a controller, after a step.
+    #[must_use]
+    pub fn of(controller: &Controller) -> Self {
+        let report = controller.report();
+        let needed = |obstacle: &&Obstacle| match &obstacle.about {
+            Subject::Read(need) => is_needed(controller, need, obstacle),
+            _ => false,
+        };
+        let mut reasons: Vec<Line> = unlisted(controller).into_iter().map(Line::plain).collect();
+        reasons.extend(report.obstacles.iter().filter(needed).map(Line::of));
+        let frozen = report.findings.iter().filter(|f| f.rule == plan::OTHER_LAYOUT_STANDS);
+        reasons.extend(frozen.map(|finding| Line::plain(finding.to_string())));
+        let details = report.obstacles.iter().take(DETAILS).map(Line::of).collect();
+        Self { reasons, details, more: report.obstacles.len().saturating_sub(DETAILS) }
+    }
+}
+
+fn is_needed(controller: &Controller, need: &Need, obstacle: &Obstacle) -> bool {
+    controller.report().needs.contains(need) || !obstacle.services.is_empty()
 }
 
 /// The kind's name for people.

@@ -1,11 +1,11 @@
 //! The status document: each Service, how far it is and what it waits on.
 
-use control::budget::Level;
 use control::{Controller, DriftOutcome, DriftRecord};
 use edge::lease::leader::{Leader, Standing};
 use model::kubernetes::Service;
-use model::report::{ServiceReport, State, Wait};
-use model::{Policy, Report, ResourceId, ServiceUid, World};
+use model::obstacle::{Attempts, ObstacleKind};
+use model::report::{ServiceReport, Wait};
+use model::{Obstacle, Policy, Report, ResourceId, ServiceUid, World};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -25,8 +25,11 @@ pub struct StatusDocument {
     /// Addresses of nodes that drain before they leave pools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub draining: Vec<String>,
-    /// What holds up everything, one line each.
+    /// What holds up more than one Service, one line each.
     pub troubles: Vec<String>,
+    /// Everything that stands in the way: calls that fail or are not answered, and refusals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub obstacles: Vec<ObstacleStatus>,
     /// What others changed in our parts of Azure: what stands now, then what is over, the last
     /// first.
     #[serde(default)]
@@ -99,7 +102,7 @@ pub struct ServiceStatus {
     pub name: String,
     /// UID.
     pub uid: String,
-    /// `programmed`, `waiting`, `refused` or `removing`.
+    /// `programmed`, `waiting`, `refused`, `refused_serving`, `rejected` or `removing`.
     pub state: String,
     /// Since when it is so, in milliseconds since the Unix epoch, as far as known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +119,56 @@ pub struct ServiceStatus {
     /// When it is tried again after an error, in milliseconds since the Unix epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u64>,
+}
+
+/// One thing that stands in the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObstacleStatus {
+    /// `refused`, `rejected`, `unreadable`, `backed_off`, `throttled`, `no_answer` or `kubernetes`.
+    pub kind: String,
+    /// What was attempted, as in `PUT publicIPAddresses/kubernetes-a00`.
+    pub operation: String,
+    /// Azure's error code, the API server's status, or the rule that is broken.
+    pub code: String,
+    /// What was attempted and why it failed, in words that stay the same from one attempt to the
+    /// next.
+    pub cause: String,
+    /// The number of the last attempt; 0 where nothing is attempted again.
+    pub attempt: u32,
+    /// Since when it stands in the way, in milliseconds since the Unix epoch; absent for refusals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<u64>,
+    /// When the next attempt follows, in milliseconds since the Unix epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_ms: Option<u64>,
+    /// The Services that it holds up, by namespace and name.
+    pub services: Vec<String>,
+}
+
+impl ObstacleStatus {
+    fn of(obstacle: &Obstacle, report: &Report) -> Self {
+        let services = obstacle.services.iter().filter_map(|uid| report.services.get(uid));
+        Self {
+            kind: obstacle.kind.word().to_owned(),
+            operation: obstacle.operation.to_string(),
+            code: obstacle.code.to_string(),
+            cause: obstacle.cause(),
+            attempt: obstacle.attempt,
+            since_ms: Some(obstacle.since_ms).filter(|since_ms| *since_ms > 0),
+            next_ms: obstacle.next_ms,
+            services: services.map(|service| service.name.to_string()).collect(),
+        }
+    }
+
+    /// What follows the cause: the attempts so far, and when the next one follows.
+    #[must_use]
+    pub fn attempts(&self, now_ms: u64) -> String {
+        let kind = ObstacleKind::ALL.into_iter().find(|kind| kind.word() == self.kind);
+        let kind = kind.unwrap_or(ObstacleKind::BackedOff);
+        let since_ms = self.since_ms.unwrap_or(now_ms);
+        Attempts { kind, attempt: self.attempt, since_ms, next_ms: self.next_ms }.text(now_ms)
+    }
 }
 
 /// One part of Azure that somebody else changed.
@@ -171,8 +224,7 @@ impl StatusDocument {
         for service in &mut document.services {
             service.since_ms = controller.since_ms(&ServiceUid::new(&service.uid));
         }
-        document.troubles.splice(0..0, crate::pages::unready(controller));
-        document.troubles.extend(closed(controller, now_ms));
+        document.troubles.splice(0..0, crate::pages::unlisted(controller));
         let drift = controller.drift();
         document.drift = drift.map(|r| DriftStatus::of(controller.world(), r)).collect();
         document.writes = Some(controller.counts().writes);
@@ -193,19 +245,27 @@ impl StatusDocument {
         writing: &Writing,
         now_ms: u64,
     ) -> Self {
+        let held_up = held_up(report);
         let services = report.services.iter().map(|(uid, service)| ServiceStatus {
             waits: waits(service, writing, now_ms),
-            ..status(world, uid, service)
+            ..status(world, uid, service, held_up.get(uid).map_or(&[], Vec::as_slice))
         });
         let mut services: Vec<ServiceStatus> = services.collect();
         services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        let obstacles = report.in_the_way();
+        let obstacles: Vec<ObstacleStatus> =
+            obstacles.map(|obstacle| ObstacleStatus::of(&obstacle, report)).collect();
+        let shared = report.obstacles.iter().filter(|obstacle| obstacle.services.len() != 1);
+        let mut troubles: Vec<String> = shared.map(Obstacle::cause).collect();
+        troubles.extend(report.findings.iter().map(ToString::to_string));
         Self {
             cluster: policy.cluster.to_string(),
             now_ms,
             leader: None,
             services,
             draining: report.draining.iter().flatten().map(ToString::to_string).collect(),
-            troubles: report.findings.iter().map(ToString::to_string).collect(),
+            troubles,
+            obstacles,
             drift: Vec::new(),
             writes: None,
             reads: None,
@@ -213,9 +273,22 @@ impl StatusDocument {
     }
 }
 
-fn status(world: &World, uid: &ServiceUid, report: &ServiceReport) -> ServiceStatus {
-    let hold = world.holds.get(uid);
-    let mut errors: Vec<String> = hold.map(|h| h.reason.to_string()).into_iter().collect();
+/// What holds up each Service, that which is attempted again first.
+fn held_up(report: &Report) -> BTreeMap<&ServiceUid, Vec<&Obstacle>> {
+    let mut held_up: BTreeMap<&ServiceUid, Vec<&Obstacle>> = BTreeMap::new();
+    for obstacle in &report.obstacles {
+        obstacle.services.iter().for_each(|uid| held_up.entry(uid).or_default().push(obstacle));
+    }
+    held_up
+}
+
+fn status(
+    world: &World,
+    uid: &ServiceUid,
+    report: &ServiceReport,
+    obstacles: &[&Obstacle],
+) -> ServiceStatus {
+    let mut errors: Vec<String> = obstacles.iter().map(|obstacle| obstacle.cause()).collect();
     errors.extend(report.findings.iter().map(ToString::to_string));
     let said = world.kubernetes.services.get(uid).map(|s| standing(s)).unwrap_or_default();
     let found: Vec<String> = report.addresses.iter().map(ToString::to_string).collect();
@@ -223,30 +296,14 @@ fn status(world: &World, uid: &ServiceUid, report: &ServiceReport) -> ServiceSta
         namespace: report.name.namespace.to_string(),
         name: report.name.name.to_string(),
         uid: uid.to_string(),
-        state: state(report.state).to_owned(),
+        state: report.state.word().to_owned(),
         since_ms: None,
         load_balancer: report.balancer.as_ref().map(ToString::to_string),
         addresses: if found.is_empty() { said } else { found },
         waits: Vec::new(),
         errors,
-        retry_ms: hold.and_then(|h| h.until_ms),
+        retry_ms: obstacles.iter().filter_map(|obstacle| obstacle.next_ms).min(),
     }
-}
-
-/// Limits of which Azure said that they are used up.
-fn closed(controller: &Controller, now_ms: u64) -> Vec<String> {
-    let waiting = controller.waiting_for_budget();
-    let closed = controller.budget().levels(now_ms).filter(|l| l.closed_until_ms > now_ms);
-    let words = closed.map(|Level { limit, closed_until_ms, .. }| {
-        let seconds = (closed_until_ms - now_ms).div_ceil(1_000);
-        let writes = waiting.get(&limit).map_or(0, |waiting| waiting.writes);
-        format!(
-            "Azure's limit on {limit} of subscription {} is used up: none is sent for {seconds} s, \
-             {writes} writes wait",
-            limit.subscription
-        )
-    });
-    words.collect()
 }
 
 /// Resources that are being written, and since when.
@@ -279,15 +336,4 @@ fn waits(report: &ServiceReport, writing: &Writing, now_ms: u64) -> Vec<String> 
 fn standing(service: &Service) -> Vec<String> {
     let texts = service.ingress.iter().filter_map(|i| i.ip.as_ref().or(i.hostname.as_ref()));
     texts.map(ToString::to_string).collect()
-}
-
-/// A state's word.
-#[must_use]
-pub fn state(state: State) -> &'static str {
-    match state {
-        State::Programmed => "programmed",
-        State::Waiting => "waiting",
-        State::Refused => "refused",
-        State::Removing => "removing",
-    }
 }

@@ -82,9 +82,17 @@ pub struct PlanView {
     pub calls: usize,
     /// What has to be read before the plan is known, one line each.
     pub unread: Vec<String>,
+    /// What stands in the way of it, one line each.
+    pub held_up: Vec<String>,
 }
 
 impl PlanView {
+    /// Whether nothing is to be written, and nothing that is not as asked for is left over.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.is_empty() && self.unread.is_empty() && self.held_up.is_empty()
+    }
+
     /// Whether nothing is to be written, as far as known.
     #[must_use]
     pub fn is_empty(&self) -> bool {

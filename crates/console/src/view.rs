@@ -1,7 +1,9 @@
 //! What all pages look at: each Service, how far it is, what it waits on and what is wrong.
 
+use model::obstacle::{Obstacle, ObstacleKind};
 use model::report::{Finding, ServiceReport, Severity, State, Wait};
 use model::{Report, ServiceName, ServiceUid, World};
+use std::collections::BTreeMap;
 
 /// Who looks at what, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub struct Head {
     pub now_ms: u64,
     /// Who leads, in one line; empty where processes do not take turns.
     pub leader: String,
-    /// Why nothing is known yet; one line each.
+    /// What stands in the way; one line each, the last one says how many more there are.
     pub troubles: Vec<String>,
 }
 
@@ -51,8 +53,8 @@ pub struct Budget {
 pub enum Grade {
     /// The Service does not get what it asks for until it changes.
     Refused,
-    /// Azure refused; it is tried again.
-    SetAside,
+    /// A call failed or is not answered; it is attempted again.
+    HeldUp,
     /// It is planned; its owner should know.
     Note,
 }
@@ -63,7 +65,7 @@ impl Grade {
     pub fn word(self) -> &'static str {
         match self {
             Self::Refused => "refused",
-            Self::SetAside => "set aside",
+            Self::HeldUp => "in the way",
             Self::Note => "note",
         }
     }
@@ -84,6 +86,23 @@ pub struct Fault {
     pub retry_ms: Option<u64>,
     /// How often it was tried.
     pub attempt: Option<u32>,
+}
+
+impl From<&Obstacle> for Fault {
+    fn from(obstacle: &Obstacle) -> Self {
+        let grade = match obstacle.kind {
+            ObstacleKind::Refused => Grade::Refused,
+            _ => Grade::HeldUp,
+        };
+        Self {
+            grade,
+            rule: obstacle.code.to_string(),
+            key: None,
+            text: obstacle.cause(),
+            retry_ms: obstacle.next_ms,
+            attempt: Some(obstacle.attempt).filter(|attempt| *attempt > 0),
+        }
+    }
 }
 
 impl From<&Finding> for Fault {
@@ -125,6 +144,14 @@ pub struct ServiceLine {
     pub faults: Vec<Fault>,
 }
 
+impl ServiceLine {
+    /// Whether something stands in its way, or it waits.
+    #[must_use]
+    pub fn is_held_up(&self) -> bool {
+        !self.waits.is_empty() || self.faults.iter().any(|fault| fault.grade != Grade::Note)
+    }
+}
+
 /// One part of Azure that somebody else changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriftLine {
@@ -151,9 +178,58 @@ pub struct Snapshot {
     pub whole: Vec<Fault>,
     /// What others changed: what stands now, then what is over.
     pub drift: Vec<DriftLine>,
+    /// Calls that fail or are not answered.
+    pub obstacles: Vec<Obstacle>,
+}
+
+/// Lines in the head of every page.
+const TROUBLES: usize = 5;
+
+/// The first of many lines, and how many more there are.
+fn few(mut lines: Vec<String>) -> Vec<String> {
+    let more = lines.len().saturating_sub(TROUBLES);
+    if more > 0 {
+        lines.truncate(TROUBLES);
+        lines.push(format!("and {more} more: see Findings"));
+    }
+    lines
 }
 
 impl Snapshot {
+    /// What stands in the way, one line each, for the head of every page.
+    #[must_use]
+    pub fn troubles(&self, now_ms: u64) -> Vec<String> {
+        let line = |obstacle: &Obstacle| {
+            let text = obstacle.text(now_ms);
+            match obstacle.services.len() {
+                0 => text,
+                1 => format!("{text}; 1 Service is held up"),
+                n => format!("{text}; {n} Services are held up"),
+            }
+        };
+        few(self.obstacles.iter().map(line).collect())
+    }
+
+    /// Calls that fail or are not answered, and the Services that each holds up.
+    pub fn held_up(&self) -> impl Iterator<Item = (Vec<ServiceName>, &Obstacle)> {
+        let lines = self.services.iter();
+        let names: BTreeMap<&ServiceUid, &ServiceName> =
+            lines.map(|line| (&line.uid, &line.name)).collect();
+        self.obstacles.iter().map(move |obstacle| {
+            let known = obstacle.services.iter().filter_map(|uid| names.get(uid));
+            (known.map(|name| ServiceName::clone(name)).collect(), obstacle)
+        })
+    }
+
+    /// Whether nothing stands in the way of anything.
+    #[must_use]
+    pub fn is_clear(&self) -> bool {
+        let refused = |faults: &[Fault]| faults.iter().any(|f| f.grade != Grade::Note);
+        self.obstacles.is_empty()
+            && !refused(&self.whole)
+            && !self.services.iter().any(|service| refused(&service.faults))
+    }
+
     /// Of a World and what planning says about it.
     #[must_use]
     pub fn of(
@@ -164,11 +240,20 @@ impl Snapshot {
         let services = report.services.iter();
         let mut services: Vec<ServiceLine> =
             services.map(|(uid, now)| line(world, uid, now, since_ms(uid))).collect();
+        let places: BTreeMap<ServiceUid, usize> =
+            services.iter().enumerate().map(|(at, line)| (line.uid.clone(), at)).collect();
+        for obstacle in &report.obstacles {
+            for at in obstacle.services.iter().filter_map(|uid| places.get(uid)) {
+                services[*at].faults.push(Fault::from(obstacle));
+            }
+        }
+        services.iter_mut().for_each(|line| line.faults.sort_by_key(|fault| fault.grade));
         services.sort_by(|a, b| a.name.cmp(&b.name));
         let pods = report.pods.iter();
         let pods = pods.map(|(name, all)| (name.clone(), all.iter().map(Fault::from).collect()));
         let whole = report.findings.iter().map(Fault::from).collect();
-        Self { services, pods: pods.collect(), whole, drift: Vec::new() }
+        let obstacles = report.obstacles.clone();
+        Self { services, pods: pods.collect(), whole, drift: Vec::new(), obstacles }
     }
 
     /// How many Services are in a state.
@@ -191,17 +276,7 @@ fn line(
     now: &ServiceReport,
     since_ms: Option<u64>,
 ) -> ServiceLine {
-    let hold = world.holds.get(uid).map(|hold| Fault {
-        grade: Grade::SetAside,
-        rule: hold.code.to_string(),
-        key: None,
-        text: hold.reason.to_string(),
-        retry_ms: hold.until_ms,
-        attempt: Some(hold.attempt),
-    });
-    let mut faults: Vec<Fault> = hold.into_iter().collect();
-    faults.extend(now.findings.iter().map(Fault::from));
-    faults.sort_by_key(|f| f.grade);
+    let faults = now.findings.iter().map(Fault::from).collect();
     let mut addresses: Vec<String> = now.addresses.iter().map(ToString::to_string).collect();
     if addresses.is_empty() {
         let standing = world.kubernetes.services.get(uid).map(|s| s.ingress.as_slice());
@@ -222,30 +297,11 @@ fn line(
     }
 }
 
-/// A state's word.
+/// Where each state stands in lists: what needs attention comes first.
 #[must_use]
-pub fn word(state: State) -> &'static str {
-    match state {
-        State::Programmed => "programmed",
-        State::Waiting => "waiting",
-        State::Refused => "refused",
-        State::Removing => "removing",
-    }
+pub fn rank(state: State) -> usize {
+    State::ALL.iter().position(|known| *known == state).unwrap_or(State::ALL.len())
 }
-
-/// Where each state stands in lists: what needs somebody comes first.
-#[must_use]
-pub fn rank(state: State) -> u8 {
-    match state {
-        State::Refused => 0,
-        State::Waiting => 1,
-        State::Removing => 2,
-        State::Programmed => 3,
-    }
-}
-
-/// All states, in the order of [`rank`].
-pub const STATES: [State; 4] = [State::Refused, State::Waiting, State::Removing, State::Programmed];
 
 /// Whether a Service is what somebody searches for: part of its name, an address, or its load
 /// balancer.

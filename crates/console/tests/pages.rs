@@ -15,6 +15,7 @@ use model::azure::{
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
 };
+use model::obstacle::{Obstacle, ObstacleKind, Subject};
 use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
 use model::world::Fact;
 use model::{Family, Protocol, ResourceId, ServiceName, ServiceUid, World};
@@ -202,7 +203,7 @@ fn a_plan(names: &[String]) -> PlanView {
         body: Some(format!("name: {EVIL}\n").repeat(names.len())),
         fields: fields.collect(),
     };
-    PlanView { changes: vec![change], writes: writes.collect(), calls: 1, unread: Vec::new() }
+    PlanView { changes: vec![change], writes: writes.collect(), calls: 1, ..PlanView::default() }
 }
 
 fn a_history(names: &[String]) -> History {
@@ -311,6 +312,31 @@ fn an_empty_plan_says_so_only_when_all_is_read() {
     let unread = PlanView { unread: vec!["load balancers".to_owned()], ..PlanView::default() };
     let unread = plan(&head, &unread, &PlanQuery::default());
     assert!(!unread.contains("Nothing to do.") && unread.contains("<li>load balancers</li>"));
+}
+
+#[test]
+fn no_page_says_that_all_is_well_while_something_stands_in_the_way() {
+    let mut stage = stage(1, |_| "web".to_owned());
+    stage.snapshot.obstacles = vec![Obstacle {
+        about: Subject::Cluster,
+        services: BTreeSet::from([uid(0)]),
+        kind: ObstacleKind::Rejected,
+        operation: "PUT publicIPAddresses/a".into(),
+        code: "ScopeLocked".into(),
+        message: "a lock".into(),
+        attempt: 3,
+        since_ms: NOW_MS - 9_000,
+        next_ms: Some(NOW_MS + 40_000),
+    }];
+    let text = "PUT publicIPAddresses/a: rejected by Azure (ScopeLocked: a lock)";
+    let head = Head { troubles: stage.snapshot.troubles(NOW_MS), ..stage.head };
+    assert_eq!(head.troubles, [format!("{text}; attempt 3, next in 40 s; 1 Service is held up")]);
+    assert!(!stage.snapshot.is_clear());
+    let page = findings(&head, &stage.snapshot, 0);
+    assert!(page.contains(text) && !page.contains("Nothing is wrong."), "{page}");
+    let held_up = PlanView { held_up: vec![text.to_owned()], ..PlanView::default() };
+    let page = plan(&head, &held_up, &PlanQuery::default());
+    assert!(page.contains(text) && !page.contains("Nothing to do."), "{page}");
 }
 
 #[test]

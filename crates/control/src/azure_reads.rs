@@ -8,6 +8,7 @@ use crate::effect::NoticeKind;
 use crate::event::Leadership;
 use crate::keep;
 use crate::lists::{Coming, LeftOut};
+use crate::obstacles::{Failure, Trouble};
 use arm::error::{ArmError, ErrorKind};
 use arm::page::{PageStep, Pages};
 use arm::{Answer, Request};
@@ -76,8 +77,8 @@ pub(crate) struct Read {
     wait_until_ms: Option<u64>,
     /// It has to be read again as soon as possible.
     stale: Staleness,
-    /// Why the last try failed.
-    reason: Option<Arc<str>>,
+    /// Why the last attempts failed.
+    trouble: Option<Trouble>,
     /// The next page, which waits for budget until a time.
     held: Option<(Request, u64)>,
     /// How often in a row it was read again because something in it was being changed.
@@ -106,6 +107,16 @@ enum Staleness {
 }
 
 impl Read {
+    /// Why the last attempts failed.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.trouble.as_ref()
+    }
+
+    /// When it is attempted again; `None` while it is under way.
+    pub fn next_ms(&self) -> Option<u64> {
+        self.wait_until_ms.filter(|_| self.under_way.is_none())
+    }
+
     /// When this read needs attention without an answer.
     pub fn wake_ms(&self, interval_ms: u64) -> Option<u64> {
         if self.under_way.is_some() {
@@ -207,7 +218,7 @@ impl Controller {
         let Some(read) = self.reads.get_mut(need) else { return };
         read.under_way = None;
         read.held = None;
-        self.callers.retain(|_, caller| *caller != Caller::Read(need.clone()));
+        self.callers.retain(|_, call| call.caller != Caller::Read(need.clone()));
     }
 
     /// Reads what planning does not ask for yet: for whoever wants to know how plans go on.
@@ -420,7 +431,7 @@ impl Controller {
                 drop(items);
                 read.read_ms = Some(now_ms);
                 read.failures = 0;
-                read.reason = None;
+                read.trouble = None;
                 let before = std::mem::take(&mut read.left_out);
                 let coming = if pages.count() > 1 { Coming::Pages(before) } else { Coming::Whole };
                 let news = self.store_read(need, gathering, (sent_ms, now_ms), coming);
@@ -439,6 +450,7 @@ impl Controller {
                 if gone {
                     read.read_ms = Some(now_ms);
                     read.failures = 0;
+                    read.trouble = None;
                     self.miss(need);
                     return;
                 }
@@ -446,7 +458,9 @@ impl Controller {
                 let failures = read.failures;
                 let wait = backoff::after(read.failures, error.retry_after_ms);
                 read.wait_until_ms = Some(now_ms + wait);
-                read.reason = Some(Arc::from(format!("{}: {}", error.code, error.message)));
+                let failure = Failure::of_read(need.operation(), &error);
+                let before = read.trouble.take();
+                read.trouble = Some(Trouble::after(before, failure, &BTreeSet::new(), now_ms));
                 if is_lasting(&error, need, failures) {
                     if let Need::PublicIps(group) | Need::PrivateLinks(group) = need {
                         self.world.azure.absent_groups.remove(group);
@@ -490,7 +504,8 @@ impl Controller {
     }
 
     /// Why reads wait, and until when.
-    pub fn unread(&self) -> impl Iterator<Item = (&Need, &str, Option<u64>)> {
-        self.reads.iter().filter_map(|(n, r)| Some((n, r.reason.as_deref()?, r.wait_until_ms)))
+    pub fn unread(&self) -> impl Iterator<Item = (&Need, String, Option<u64>)> {
+        let failing = |r: &Read| Some((r.trouble.as_ref()?.cause(), r.wait_until_ms));
+        self.reads.iter().filter_map(move |(n, r)| failing(r).map(|(why, at)| (n, why, at)))
     }
 }

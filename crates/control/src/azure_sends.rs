@@ -6,14 +6,16 @@ use crate::budget::{Limit, Waiting, limit::limits_of};
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, NoticeKind};
 use crate::lane::{Outcome, Pending, Stage, Work};
-use crate::queue::Class;
+use crate::obstacles::Failure;
+use crate::queue::{Class, method};
 use crate::request;
 use crate::shares::Line;
 use arm::Request;
 use arm::operation::Operation;
 use model::azure::{FrontendAddress, PublicIp};
+use model::obstacle::ObstacleKind;
 use model::plan::{Action, Change, Resource};
-use model::report::Wait;
+use model::report::{Wait, short};
 use model::{Report, ResourceId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -117,7 +119,17 @@ impl Controller {
             lane.last = None;
             if lane.failures > FUTILE {
                 lane.wait_until_ms = Some(now_ms + backoff::after(lane.failures, None));
-                lane.reason = Some(Arc::from("Azure acknowledged the write and did not keep it"));
+                let failure = Failure {
+                    kind: ObstacleKind::BackedOff,
+                    operation: format!(
+                        "{} {}",
+                        method(&change.action).name(),
+                        short(&change.target)
+                    ),
+                    code: "NotKept",
+                    message: "Azure acknowledged the write and did not keep it",
+                };
+                lane.note(failure, &change.causes, now_ms);
                 return false;
             }
         }

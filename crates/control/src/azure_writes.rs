@@ -7,17 +7,17 @@ use crate::effect::NoticeKind;
 use crate::gateway;
 use crate::keep;
 use crate::lane::{Lane, Outcome, Pending, Stage, Work};
+use crate::obstacles::Failure;
 use crate::request;
-use arm::Answer;
 use arm::error::{ArmError, ErrorKind};
 use arm::operation::Step;
+use arm::{Answer, Method};
 use model::azure::{Provisioning, Sku};
 use model::plan::{Action, Change, Resource};
-use model::report::State;
+use model::report::{State, short};
 use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 impl Controller {
     /// An answer to a lane's call.
@@ -119,7 +119,7 @@ impl Controller {
         lane.ended_ms = Some(now_ms);
         if done.is_some() && lane.last != done {
             lane.failures = 0;
-            lane.reason = None;
+            lane.trouble = None;
         }
         lane.last = done;
     }
@@ -132,6 +132,12 @@ impl Controller {
         let reply = match answer {
             Answer::Reply(reply) if matches!(reply.status, 200 | 404) => reply,
             Answer::Reply(_) | Answer::Fault(_) => {
+                let error = match answer {
+                    Answer::Reply(reply) => ArmError::of_reply(reply),
+                    Answer::Fault(fault) => ArmError::of_fault(Method::Get, fault),
+                };
+                let failure = Failure::of_read(format!("GET {}", short(id)), &error);
+                lane.note(failure, &work.change.causes, now_ms);
                 // Not knowing is no reason to guess: read again in a while.
                 lane.failures += 1;
                 let at_ms = now_ms + backoff::after(lane.failures, None);
@@ -191,31 +197,31 @@ impl Controller {
                 // The budget is closed for as long; the write itself did nothing wrong.
                 let Some(lane) = self.lanes.get_mut(id) else { return };
                 lane.wait_until_ms = Some(now_ms + backoff::after(1, error.retry_after_ms));
-                lane.reason = Some(Arc::from(format!("{}: {}", error.code, error.message)));
+                lane.note(Failure::of_write(&work, id, error), &work.change.causes, now_ms);
             }
             ErrorKind::Missing => {
                 self.forget_lists(id);
-                self.back_off(id, error, now_ms);
+                self.back_off(id, &work, error, now_ms);
             }
             ErrorKind::Unreachable
             | ErrorKind::Busy
             | ErrorKind::Locked
             | ErrorKind::Forbidden
             | ErrorKind::Transient
-            | ErrorKind::Ambiguous => self.back_off(id, error, now_ms),
+            | ErrorKind::Ambiguous => self.back_off(id, &work, error, now_ms),
         }
         if let Some(outcome) = outcome {
             self.read_again(id, work, outcome, now_ms);
         }
     }
 
-    fn back_off(&mut self, id: &ResourceId, error: &ArmError, now_ms: u64) {
+    fn back_off(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) {
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let least = if error.kind == ErrorKind::Locked { backoff::BEFORE_LOCK } else { 0 };
         lane.failures = lane.failures.max(least) + 1;
         let wait = backoff::after(lane.failures, error.retry_after_ms);
         lane.wait_until_ms = Some(now_ms + wait);
-        lane.reason = Some(Arc::from(format!("{}: {}", error.code, error.message)));
+        lane.note(Failure::of_write(work, id, error), &work.change.causes, now_ms);
     }
 
     /// Reads the resource before anything else is done with it.
@@ -237,7 +243,7 @@ impl Controller {
         // The tables were not as we thought: once they are read, the write is another one.
         let first = self.lanes.get(id).is_none_or(|lane| lane.failures == 0);
         if first && gateway::is_still_mapped(error) {
-            self.back_off(id, error, now_ms);
+            self.back_off(id, work, error, now_ms);
             return;
         }
         // What was refused is not what its owner asks for any more: that is tried at once.
@@ -247,8 +253,8 @@ impl Controller {
             return;
         }
         let deletes = matches!(work.change.action, Action::Delete { .. } | Action::DeleteChild);
-        if deletes || !self.blame(id, &work.change.causes, error, now_ms) {
-            self.back_off(id, error, now_ms);
+        if deletes || !self.blame(id, work, error, now_ms) {
+            self.back_off(id, work, error, now_ms);
         }
     }
 
@@ -282,9 +288,9 @@ impl Controller {
     }
 
     /// Why a resource's writes wait, and until when.
-    pub fn waiting(&self) -> impl Iterator<Item = (&ResourceId, &str, Option<u64>)> {
+    pub fn waiting(&self) -> impl Iterator<Item = (&ResourceId, String, Option<u64>)> {
         self.lanes.iter().filter_map(|(id, lane): (_, &Lane)| {
-            Some((id, lane.reason.as_deref()?, lane.wait_until_ms))
+            Some((id, lane.trouble.as_ref()?.cause(), lane.wait_until_ms))
         })
     }
 }
@@ -337,9 +343,7 @@ fn outcome(work: &Work, kind: ErrorKind) -> Option<Outcome> {
 
 /// A change in a few words.
 pub(crate) fn describe(change: &Change) -> String {
-    let text = change.target.as_str();
-    let from = text.rfind("/providers/").map_or(0, |at| at + "/providers/".len());
-    let name = text[from..].split_once('/').map_or(text, |(_, rest)| rest);
+    let name = short(&change.target);
     let services = match change.causes.len() {
         0 => String::new(),
         1 => " for 1 Service".to_owned(),

@@ -6,6 +6,7 @@ use crate::effect::{CallId, Effect, Notice, NoticeKind};
 use crate::event::{Event, Leadership};
 use crate::kubernetes_writes::ObjectLane;
 use crate::lane::Lane;
+use crate::obstacles::{Complaints, Strike};
 use crate::queue::Queue;
 use crate::said::Said;
 use crate::search::Search;
@@ -73,6 +74,15 @@ pub(crate) enum Caller {
     Event,
 }
 
+/// A call that was sent and not answered yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Awaited {
+    /// Who waits for the answer.
+    pub caller: Caller,
+    /// When it was sent, in milliseconds of the controller's clock.
+    pub sent_ms: u64,
+}
+
 /// The controller: a pure value that takes events and gives effects.
 ///
 /// # Guarantees
@@ -97,7 +107,7 @@ pub struct Controller {
     pub(crate) lanes: BTreeMap<ResourceId, Lane>,
     pub(crate) reads: BTreeMap<Need, Read>,
     pub(crate) objects: BTreeMap<Object, ObjectLane>,
-    pub(crate) callers: BTreeMap<CallId, Caller>,
+    pub(crate) callers: BTreeMap<CallId, Awaited>,
     pub(crate) searches: BTreeMap<ResourceId, Search>,
     /// UIDs of Pods that could not be given our finalizer.
     pub(crate) waived: BTreeSet<Arc<str>>,
@@ -105,8 +115,14 @@ pub struct Controller {
     pub(crate) asked_ms: BTreeMap<ServiceUid, u64>,
     /// Ids of those changes, for the log.
     pub(crate) change_ids: BTreeMap<ServiceUid, Arc<str>>,
-    /// Failures in a row of Services that were set aside.
-    pub(crate) strikes: BTreeMap<ServiceUid, u32>,
+    /// Services that Azure rejects, until a write for them goes through.
+    pub(crate) strikes: BTreeMap<ServiceUid, Strike>,
+    /// What Services were told that holds them up.
+    pub(crate) complaints: Complaints,
+    /// Since when limits are closed, by their names.
+    pub(crate) closed_since_ms: BTreeMap<Arc<str>, u64>,
+    /// The time of the last step.
+    pub(crate) now_ms: u64,
     pub(crate) said: BTreeMap<ServiceUid, Said>,
     pub(crate) leadership: Leadership,
     pub(crate) ripening: Ripening,
@@ -181,6 +197,9 @@ impl Controller {
             asked_ms: BTreeMap::new(),
             change_ids: BTreeMap::new(),
             strikes: BTreeMap::new(),
+            complaints: BTreeMap::new(),
+            closed_since_ms: BTreeMap::new(),
+            now_ms: 0,
             said: BTreeMap::new(),
             ripening: Ripening::Done,
             claims: BTreeSet::new(),
@@ -262,6 +281,8 @@ impl Controller {
 
     /// Takes in all that has happened, then plans once and says what to do.
     pub fn step(&mut self, events: impl IntoIterator<Item = Event>, now_ms: u64) -> Vec<Effect> {
+        self.dirty |= self.wake_obstacles_ms().is_some_and(|at| at <= now_ms);
+        self.now_ms = now_ms;
         for event in events {
             self.take(event, now_ms);
         }
@@ -288,6 +309,7 @@ impl Controller {
         // Without a plan there is no news: a page of a list, or an answer that is polled for.
         if planned {
             self.say_changes(now_ms);
+            self.say_obstacles(now_ms);
         }
         if rounds > 0 {
             self.measure(now_ms);
@@ -302,17 +324,19 @@ impl Controller {
                 self.tally.answered(call, &answer);
                 // Those that waited for this answer go at once.
                 self.look |= self.budget.answered(call, &answer, now_ms);
-                match self.callers.remove(&call) {
+                match self.callers.remove(&call).map(|call| call.caller) {
                     Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
                     Some(Caller::Read(need)) => self.advance_read(&need, answer, now_ms),
                     Some(Caller::Object(_) | Caller::Event) | None => {}
                 }
             }
-            Event::KubernetesWritten { call, answer } => match self.callers.remove(&call) {
-                Some(Caller::Object(object)) => self.written(&object, answer, now_ms),
-                Some(Caller::Event) => self.posted(),
-                Some(Caller::Lane(_) | Caller::Read(_)) | None => {}
-            },
+            Event::KubernetesWritten { call, answer } => {
+                match self.callers.remove(&call).map(|call| call.caller) {
+                    Some(Caller::Object(object)) => self.written(&object, answer, now_ms),
+                    Some(Caller::Event) => self.posted(),
+                    Some(Caller::Lane(_) | Caller::Read(_)) | None => {}
+                }
+            }
             Event::Leadership(leadership) => {
                 if leadership == Leadership::Held && self.leadership == Leadership::Lost {
                     // Somebody else may have written meanwhile.
@@ -396,6 +420,7 @@ impl Controller {
         self.world.holders.clone_from(&report.holders);
         self.report = report;
         self.look_for_drift(&before, now_ms);
+        self.note_obstacles(now_ms);
         self.queue.follow(&before, &self.plan.changes, &self.lanes);
         self.follow_drains(now_ms);
     }
@@ -411,6 +436,7 @@ impl Controller {
         let queue = self.queue.wake_ms.into_iter();
         let ripe = self.ripening.wake_ms().into_iter();
         let late = self.wake_gates_ms().into_iter().chain(self.wake_drains_ms());
+        let late = late.chain(self.wake_obstacles_ms());
         lanes
             .chain(gathered)
             .chain(ripe)
@@ -442,7 +468,7 @@ impl Controller {
     pub(crate) fn call(&mut self, caller: Caller) -> CallId {
         self.next_call += 1;
         let call = CallId(self.next_call);
-        self.callers.insert(call, caller);
+        self.callers.insert(call, Awaited { caller, sent_ms: self.now_ms });
         call
     }
 

@@ -3,6 +3,8 @@
 use crate::backoff;
 use crate::controller::Controller;
 use crate::gateway;
+use crate::lane::Work;
+use crate::obstacles::{Failure, Strike, Trouble};
 use crate::search::Verdict;
 use arm::error::ArmError;
 use model::plan::Action;
@@ -16,21 +18,21 @@ impl Controller {
     pub(crate) fn blame(
         &mut self,
         id: &ResourceId,
-        causes: &BTreeSet<ServiceUid>,
+        work: &Work,
         error: &ArmError,
         now_ms: u64,
     ) -> bool {
-        let batch = self.batch(causes);
+        let batch = self.batch(&work.change.causes);
         match self.searches.entry(id.clone()).or_default().refused(&batch) {
             Verdict::Nobody => false,
             Verdict::Guilty(uid) => {
-                self.set_aside(&uid, id, error, now_ms);
+                self.set_aside(&uid, id, work, error, now_ms);
                 true
             }
             Verdict::Hold(held) => {
                 for uid in held {
                     let reason = format!("{} is refused with other Services in it", id.name());
-                    let attempt = self.strikes.get(&uid).copied().unwrap_or(0);
+                    let attempt = self.strikes.get(&uid).map_or(0, |s| s.trouble.attempt);
                     let code = Arc::from(error.code.as_str());
                     let reason = Arc::from(reason);
                     let target = id.clone();
@@ -42,19 +44,28 @@ impl Controller {
         }
     }
 
-    fn set_aside(&mut self, uid: &ServiceUid, id: &ResourceId, error: &ArmError, now_ms: u64) {
-        let strikes = self.strikes.entry(uid.clone()).or_insert(0);
-        *strikes += 1;
-        let attempt = *strikes;
+    fn set_aside(
+        &mut self,
+        uid: &ServiceUid,
+        id: &ResourceId,
+        work: &Work,
+        error: &ArmError,
+        now_ms: u64,
+    ) {
+        let before = self.strikes.remove(uid).map(|strike| strike.trouble);
+        let failure = Failure::of_write(work, id, error);
+        let trouble = Trouble::after(before, failure, &BTreeSet::from([uid.clone()]), now_ms);
+        let attempt = trouble.attempt;
         // A refusal repeats until somebody changes something: not worth a call a second.
         let wait = backoff::after(attempt + 2, error.retry_after_ms);
         let hold = Hold {
             target: id.clone(),
-            reason: Arc::from(format!("{} {}: {}", id.name(), error.code, error.message)),
+            reason: Arc::from(trouble.cause()),
             code: Arc::from(error.code.as_str()),
             until_ms: Some(now_ms + wait),
             attempt,
         };
+        self.strikes.insert(uid.clone(), Strike { target: id.clone(), trouble });
         self.world.holds.insert(uid.clone(), hold);
     }
 

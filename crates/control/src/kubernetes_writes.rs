@@ -6,12 +6,14 @@ use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
 use crate::event::KubernetesAnswer;
 use crate::gates;
+use crate::obstacles::{Failure, Trouble, operation_on, services_of};
 use crate::said::timestamp;
 use model::ServiceUid;
 use model::kubernetes::{
     Claim, Condition, Custody, EGRESS_MARKS, Ingress, Node, POD_FINALIZER, Pod, SERVICE_CONDITION,
     Service, Wish,
 };
+use model::obstacle::ObstacleKind;
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::{Layout, PoolKind};
 use model::world::{Kind, Need};
@@ -36,6 +38,8 @@ pub(crate) struct ObjectLane {
     pub call: Option<CallId>,
     /// Failures in a row.
     pub failures: u32,
+    /// Why the last writes failed.
+    pub trouble: Option<Trouble>,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
     /// The write under way was sent before the right to write was another's: what is answered
@@ -248,7 +252,9 @@ impl Controller {
                 let why = message.unwrap_or("no message").to_owned();
                 self.delay(object, retry_after_ms, &format!("{status}: {why}"), now_ms);
             }
-            KubernetesAnswer::Fault(why) => self.delay(object, None, &why, now_ms),
+            KubernetesAnswer::Fault(why) => {
+                self.delay(object, None, &format!("NoAnswer: {why}"), now_ms);
+            }
         }
     }
 
@@ -288,6 +294,11 @@ impl Controller {
         let lane = self.objects.entry(object.clone()).or_default();
         lane.call = None;
         lane.failures += 1;
+        let (code, message) = why.split_once(": ").unwrap_or(("NoAnswer", why));
+        let (kind, operation) = (ObstacleKind::Kubernetes, operation_on(object));
+        let failure = Failure { kind, operation, code, message };
+        let before = lane.trouble.take();
+        lane.trouble = Some(Trouble::after(before, failure, &services_of(object), now_ms));
         // A conflict is gone as soon as the watch has caught up: the first wait is short.
         let wait =
             if lane.failures == 1 { 100 } else { backoff::after(lane.failures - 1, asked_ms) };

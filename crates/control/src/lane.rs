@@ -1,11 +1,12 @@
 //! One lane a resource: idle, or one write under way.
 
 use crate::budget::Urgency;
+use crate::obstacles::{Failure, Trouble};
 use crate::request;
 use arm::Request;
 use arm::operation::Operation;
-use model::ResourceId;
 use model::plan::{Action, Change};
+use model::{ResourceId, ServiceUid};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ pub(crate) struct Lane {
     pub failures: u32,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
-    /// Why nothing is sent, or why the last write failed.
-    pub reason: Option<Arc<str>>,
+    /// Why the last writes failed.
+    pub trouble: Option<Trouble>,
     /// Since when a write waits for others to join it.
     pub gathering_since_ms: Option<u64>,
     /// When the last write ended that may have changed the resource.
@@ -98,6 +99,11 @@ impl Lane {
         let request = request::of_read(id, work.correlation.clone());
         let pending = Pending::Poll { request, at_ms, held_ms: 0 };
         self.work = Some(Work { pending, ..work });
+    }
+
+    /// A call about the resource failed.
+    pub fn note(&mut self, failure: Failure<'_>, causes: &BTreeSet<ServiceUid>, now_ms: u64) {
+        self.trouble = Some(Trouble::after(self.trouble.take(), failure, causes, now_ms));
     }
 
     /// Whether a write may be sent now.

@@ -29,6 +29,7 @@ mod keep;
 mod kubernetes_writes;
 mod lane;
 mod lists;
+mod obstacles;
 mod queue;
 mod said;
 mod shares;

@@ -250,7 +250,7 @@ fn is_read_first(action: &Action) -> bool {
     )
 }
 
-fn method(action: &Action) -> Method {
+pub(crate) fn method(action: &Action) -> Method {
     match action {
         Action::Put { .. } => Method::Put,
         Action::Delete { .. } | Action::DeleteChild => Method::Delete,

@@ -4,10 +4,10 @@ use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
 use crate::reason::{self, EventReason};
 use crate::words::{Waiting, Word};
-use model::kubernetes::{POD_FINALIZER, Service};
+use model::kubernetes::{POD_FINALIZER, Service, Truth};
 use model::policy::Layout;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
-use model::{ServiceName, ServiceUid};
+use model::{ServiceName, ServiceUid, World};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -121,10 +121,14 @@ impl Controller {
         let mut programmed = false;
         if was != Some(now.state) && !is_unread(now) {
             said.state = Some(now.state);
-            said.since_ms = now_ms;
+            let since_ms = was.is_none().then(|| since(&self.world, uid, now.state)).flatten();
+            said.since_ms = since_ms.unwrap_or(now_ms);
             self.latencies.look_at_pods();
             match (was, now.state) {
-                (None | Some(State::Programmed | State::Refused), State::Waiting) if !held => {
+                (
+                    None | Some(State::Programmed | State::Refused | State::RefusedServing),
+                    State::Waiting,
+                ) if !held => {
                     words.push(word(&reason::ENSURING, "Ensuring load balancer"));
                 }
                 (Some(_), State::Programmed) => {
@@ -142,7 +146,7 @@ impl Controller {
         let new: Vec<(Arc<str>, Word)> =
             texts.into_iter().filter(|(text, _)| !said.texts.contains(text)).collect();
         // A refusal that is being tried again at this moment is not forgotten.
-        if now.state == State::Programmed || now.state == State::Refused {
+        if now.state == State::Programmed || now.state.is_refused() {
             said.texts.clone_from(&known);
         } else {
             said.texts.extend(known);
@@ -190,6 +194,17 @@ impl Controller {
         );
         let word = word(&reason::POD_UNCLAIMED, &text);
         self.post_about("Pod", name, Arc::from(uid), word, now_ms);
+    }
+
+    /// Something holds a Service up.
+    pub(crate) fn tell_held_up(
+        &mut self,
+        name: &ServiceName,
+        uid: &ServiceUid,
+        text: &str,
+        now_ms: u64,
+    ) {
+        self.post(name, uid, failed(text), now_ms);
     }
 
     /// Somebody else changed what a Service has in Azure.
@@ -274,6 +289,20 @@ impl Controller {
     }
 }
 
+/// Since when a Service that is first seen is in a state, as far as its condition tells: a restart
+/// is nothing new.
+fn since(world: &World, uid: &ServiceUid, state: State) -> Option<u64> {
+    let condition = world.kubernetes.services.get(uid)?.condition.as_ref()?;
+    let truth = match state {
+        State::Programmed => Truth::True,
+        State::Removing => return None,
+        _ => Truth::False,
+    };
+    let told = condition.since.as_ref().filter(|_| condition.truth == truth)?;
+    let at: jiff::Timestamp = told.parse().ok()?;
+    u64::try_from(at.as_millisecond()).ok()
+}
+
 /// Whether all that a Service waits for is that Ballast reads what there is: that is no news, and
 /// after a start it is so of every Service.
 fn is_unread(now: &ServiceReport) -> bool {
@@ -294,11 +323,6 @@ fn texts(report: &ServiceReport, layout: &Layout) -> Vec<(Arc<str>, Word)> {
         // On container load balancers users look for the rule, too.
         if *layout == Layout::PerService && finding.severity == Severity::Refusal {
             texts.push((Arc::clone(&text), warning(finding.rule, &text)));
-        }
-    }
-    for wait in &report.waits {
-        if let Wait::SetAside { reason, until_ms: Some(_) } = wait {
-            texts.push((Arc::clone(reason), failed(reason)));
         }
     }
     texts

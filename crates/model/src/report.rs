@@ -1,6 +1,7 @@
 //! Who waits on what, and what is wrong with whom.
 
 use crate::id::{ResourceId, ServiceName, ServiceUid};
+use crate::obstacle::{Obstacle, ObstacleKind, Subject};
 use crate::world::Need;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,46 @@ pub struct Report {
     pub draining: Option<BTreeSet<IpAddr>>,
     /// Addresses that EndpointSlices of several namespaces list, with the namespace that has each.
     pub holders: BTreeMap<IpAddr, Arc<str>>,
+    /// Calls that fail or are not answered, and what they hold up. Planning knows none: the
+    /// controller adds them. Refusals are not among them; [`Report::in_the_way`] has all.
+    pub obstacles: Vec<Obstacle>,
+}
+
+impl Report {
+    /// Everything that stands in the way: calls that fail, then what is refused.
+    pub fn in_the_way(&self) -> impl Iterator<Item = Obstacle> {
+        let services = self.services.iter();
+        let of_services = services.flat_map(|(uid, service)| {
+            let about = Subject::Service(uid.clone());
+            refusals(&service.findings).map(move |f| refusal(about.clone(), Some(uid), f))
+        });
+        let whole = refusals(&self.findings).map(|f| refusal(Subject::Cluster, None, f));
+        self.obstacles.iter().cloned().chain(whole).chain(of_services)
+    }
+
+    /// Whether nothing stands in the way of anything and all that is needed has been read.
+    #[must_use]
+    pub fn is_clear(&self) -> bool {
+        self.needs.is_empty() && self.in_the_way().next().is_none()
+    }
+}
+
+fn refusals(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    findings.iter().filter(|finding| finding.severity == Severity::Refusal)
+}
+
+fn refusal(about: Subject, uid: Option<&ServiceUid>, finding: &Finding) -> Obstacle {
+    Obstacle {
+        about,
+        services: uid.cloned().into_iter().collect(),
+        kind: ObstacleKind::Refused,
+        operation: Arc::clone(&finding.key),
+        code: Arc::from(finding.rule),
+        message: Arc::from(finding.to_string()),
+        attempt: 0,
+        since_ms: 0,
+        next_ms: None,
+    }
 }
 
 /// What planning says about one Service.
@@ -50,10 +91,55 @@ pub enum State {
     Programmed,
     /// Something is still to be written or read.
     Waiting,
-    /// It asks for something impossible; what it had stays.
+    /// It asks for something impossible, and nothing of it is in Azure.
     Refused,
+    /// It asks for something impossible; what it had stays, and serves as before.
+    RefusedServing,
+    /// Azure rejects what has to be written for it.
+    Rejected,
     /// It is being taken out of Azure.
     Removing,
+}
+
+impl State {
+    /// Every state, those first that need attention.
+    pub const ALL: [Self; 6] = [
+        Self::Refused,
+        Self::Rejected,
+        Self::RefusedServing,
+        Self::Waiting,
+        Self::Removing,
+        Self::Programmed,
+    ];
+
+    /// The state as a label of metrics, in JSON and in addresses of pages.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Programmed => "programmed",
+            Self::Waiting => "waiting",
+            Self::Refused => "refused",
+            Self::RefusedServing => "refused_serving",
+            Self::Rejected => "rejected",
+            Self::Removing => "removing",
+        }
+    }
+
+    /// The state in words.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::RefusedServing => "refused, serving as before",
+            Self::Rejected => "rejected by Azure",
+            state => state.word(),
+        }
+    }
+
+    /// Whether the Service asks for something impossible.
+    #[must_use]
+    pub fn is_refused(self) -> bool {
+        matches!(self, Self::Refused | Self::RefusedServing)
+    }
 }
 
 /// What something waits on.
@@ -158,7 +244,9 @@ impl fmt::Display for Wait {
     }
 }
 
-fn short(id: &ResourceId) -> String {
+/// A resource without its subscription and group, as in `loadBalancers/kubernetes`.
+#[must_use]
+pub fn short(id: &ResourceId) -> String {
     let text = id.as_str();
     let from = text.rfind("/providers/").map_or(0, |at| at + "/providers/".len());
     let rest = &text[from..];

@@ -5,12 +5,15 @@
 //! - A Service that is as it asks and never was anything else is not written for it alone: there
 //!   "True" comes with the addresses, in one write.
 //! - While something is on its way the condition stays as it was.
+//! - What stands in the way of a Service is told by [`note_obstacles`]: once for each cause, not for
+//!   each attempt.
 
 use crate::kubernetes;
-use model::ServiceUid;
 use model::kubernetes::{Condition, Service, Truth};
+use model::obstacle::Obstacle;
 use model::plan::{ConditionEdit, Edit, KubernetesWrite, Object};
 use model::report::{ServiceReport, Severity, State, Wait};
+use model::{Plan, Report, ServiceUid, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,6 +45,58 @@ pub(crate) fn write_all(
     }
 }
 
+/// Adds to the plan the conditions of Services that these obstacles hold up: of several the one
+/// that stands longest. What planning itself has to say of a Service goes first.
+pub fn note_obstacles<'o>(
+    plan: &mut Plan,
+    report: &Report,
+    world: &World,
+    obstacles: impl IntoIterator<Item = &'o Obstacle>,
+) {
+    let mut told: BTreeMap<&ServiceUid, &Obstacle> = BTreeMap::new();
+    for obstacle in obstacles {
+        for uid in &obstacle.services {
+            let first = told.entry(uid).or_insert(obstacle);
+            if (obstacle.since_ms, &obstacle.about) < (first.since_ms, &first.about) {
+                *first = obstacle;
+            }
+        }
+    }
+    if told.is_empty() {
+        return;
+    }
+    let mut statuses = BTreeMap::new();
+    for (at, write) in plan.writes.iter().enumerate() {
+        if let (Object::Service { uid, .. }, Edit::Status { condition, .. }) =
+            (&write.object, &write.edit)
+        {
+            statuses.insert(uid.clone(), (at, *condition == ConditionEdit::Keep));
+        }
+    }
+    for (uid, obstacle) in told {
+        let state = report.services.get(uid).map(|service| service.state);
+        let held_up = matches!(state, Some(State::Waiting | State::Rejected | State::Removing));
+        let Some(service) = world.kubernetes.services.get(uid).filter(|_| held_up) else {
+            continue;
+        };
+        let (reason, message) = (obstacle.kind.reason(), obstacle.standing());
+        let Some(wanted) = changed(service, Truth::False, reason, message) else { continue };
+        let set = ConditionEdit::Set(wanted);
+        match statuses.get(uid) {
+            Some((at, true)) => {
+                if let Edit::Status { condition, .. } = &mut plan.writes[*at].edit {
+                    *condition = set;
+                }
+            }
+            Some((_, false)) => {}
+            None => {
+                let edit = Edit::Status { ingress: None, condition: set };
+                plan.writes.push(KubernetesWrite { object: kubernetes::object(service), edit });
+            }
+        }
+    }
+}
+
 /// Whether there is nothing to say but that all is well.
 fn is_plain(report: &ServiceReport) -> bool {
     report.state == State::Programmed && report.findings.is_empty()
@@ -50,6 +105,11 @@ fn is_plain(report: &ServiceReport) -> bool {
 /// What the condition becomes; `None` where it stays as it is.
 fn wanted(service: &Service, report: &ServiceReport) -> Option<Condition> {
     let (truth, reason, message) = say(report)?;
+    changed(service, truth, reason, message)
+}
+
+/// The condition with this in it; `None` where it is so already.
+fn changed(service: &Service, truth: Truth, reason: &str, message: String) -> Option<Condition> {
     let message = clip(message);
     let held = service.condition.as_ref();
     let same = |c: &Condition| c.truth == truth && *c.reason == *reason && *c.message == *message;
@@ -67,18 +127,11 @@ fn say(report: &ServiceReport) -> Option<(Truth, &str, String)> {
         chosen.map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };
     let refusal = report.findings.iter().find(|f| f.severity == Severity::Refusal);
-    let aside = report.waits.iter().find_map(|wait| match wait {
-        Wait::SetAside { reason, until_ms: Some(_) } => Some(reason),
-        _ => None,
-    });
     if report.state == State::Removing {
         return None;
     }
     if let Some(refusal) = refusal {
         return Some((Truth::False, refusal.rule, texts(Some(Severity::Refusal))));
-    }
-    if let Some(reason) = aside {
-        return Some((Truth::False, "AzureRefused", reason.to_string()));
     }
     // The write of the status is the last step: what it says is true once it is there.
     if report.state != State::Programmed && report.waits != [Wait::Status] {

@@ -300,11 +300,13 @@ impl<'w> Draft<'w> {
         let leaves = |case: &Case<'_>| {
             case.service.wish == Wish::Nothing && case.waits.contains(&Wait::Listing)
         };
+        let unread = self.world.azure.balancers.known().is_none();
         let mut services = BTreeMap::new();
         for (uid, case) in self.cases {
             let refused = case.findings.iter().any(|f| f.severity == Severity::Refusal);
             let state = match case.stance {
                 Stance::Leaving => State::Removing,
+                _ if refused && serves(&case, unread) => State::RefusedServing,
                 _ if refused => State::Refused,
                 Stance::Kept if leaves(&case) => State::Removing,
                 Stance::Kept => State::Waiting,
@@ -327,6 +329,15 @@ impl<'w> Draft<'w> {
         let services =
             services.into_iter().map(|(uid, (_, report))| (uid, Arc::new(report))).collect();
         let changes = self.changes.into_values().map(Arc::new).collect();
-        (Plan { changes, writes }, Report { services, pods, needs, findings, draining, holders })
+        let obstacles = Vec::new();
+        let report = Report { services, pods, needs, findings, draining, holders, obstacles };
+        (Plan { changes, writes }, report)
     }
+}
+
+/// Whether a Service has what leads to its nodes or Pods; until load balancers are read its status
+/// says so.
+fn serves(case: &Case<'_>, unread: bool) -> bool {
+    let stands = case.balancer.is_some() && !case.addresses.is_empty();
+    stands || (unread && !case.service.ingress.is_empty())
 }

@@ -178,10 +178,11 @@ fn unsure(
     busy.map(|(id, _)| Wait::Writing(id.clone())).collect()
 }
 
-/// A Service that keeps what it has shows the addresses that it has, and none of others'.
+/// A Service that keeps what it has shows the load balancer and the addresses that it has, and none
+/// of others'.
 fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let case = &draft.cases[uid];
-    let mut addresses = Vec::new();
+    let (mut addresses, mut holder) = (Vec::new(), None);
     for id in placement.balancers.keys() {
         let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
         for own in &balancer.frontends {
@@ -189,6 +190,7 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
                 name::base_of(&own.name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base));
             if is_own && let Some(address) = frontend::address_of(draft, own) {
                 addresses.push(Arc::from(address.to_string()));
+                holder = Some(Arc::from(balancer.id.name()));
             }
         }
     }
@@ -197,6 +199,7 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let write = (list != case.service.ingress).then(|| self::addresses(case.service, list));
     if let Some(case) = draft.cases.get_mut(uid) {
         case.addresses = addresses;
+        case.balancer = holder.or(case.balancer.take());
         draft.writes.extend(write);
     }
 }

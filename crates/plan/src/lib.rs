@@ -36,6 +36,7 @@ mod placement;
 mod readings;
 
 pub use check::{Breach, Violation, check};
+pub use condition::note_obstacles;
 pub use own::other_layout::RULE as OTHER_LAYOUT_STANDS;
 
 use model::policy::Layout;

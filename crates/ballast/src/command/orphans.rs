@@ -6,7 +6,7 @@ use crate::command::source::{SourceArgs, connect_and_read};
 use crate::engine::{Engine, kinds, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, ColorChoice, Format, Paint};
-use crate::pages::unready;
+use crate::pages::unlisted;
 use crate::render::orphans::{OrphansDocument, render};
 use crate::signal;
 use control::{Controller, Effect, Event, Leadership, NoticeKind};
@@ -128,9 +128,9 @@ impl Sweeper {
     }
 
     fn waits(&self) -> Vec<String> {
-        let mut waits = unready(&self.controller);
-        let lanes = self.controller.waiting();
-        waits.extend(lanes.map(|(id, why, _)| format!("{}: {why}", id.name())));
+        let now_ms = self.controller.now_ms();
+        let mut waits = unlisted(&self.controller);
+        waits.extend(self.controller.report().in_the_way().map(|obstacle| obstacle.text(now_ms)));
         if waits.is_empty() {
             waits.push(
                 "the lease may be another process's: stop the controller that writes now"

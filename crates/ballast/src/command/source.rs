@@ -13,7 +13,7 @@ use control::Controller;
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
 use edge::notice::NoticeSink;
-use model::{Policy, World};
+use model::{Obstacle, Policy, World};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -56,6 +56,8 @@ pub struct Source {
     pub policy: Policy,
     /// The manifests that it was made from, or that were laid over it.
     pub manifests: Vec<Manifest>,
+    /// Reads that failed.
+    pub obstacles: Vec<Obstacle>,
 }
 
 impl SourceArgs {
@@ -71,7 +73,7 @@ impl SourceArgs {
         let manifests = manifest::read(&self.files)?;
         let files = Files { manifests: &manifests, azure: self.azure.as_deref() };
         let (world, policy) = offline(&files, &self.config, &classes).await?;
-        Ok(Source { world, policy, manifests })
+        Ok(Source { world, policy, manifests, obstacles: Vec::new() })
     }
 
     async fn read_live(&self, classes: &BTreeSet<String>) -> Result<Source, Failure> {
@@ -81,7 +83,8 @@ impl SourceArgs {
         let limit = Duration::from_secs(self.timeout);
         let controller = once::read(&engine, policy, classes, facts, limit).await?;
         let (world, policy) = (controller.world().clone(), controller.policy().clone());
-        Ok(Source { world, policy, manifests })
+        let obstacles = controller.obstacles().to_vec();
+        Ok(Source { world, policy, manifests, obstacles })
     }
 }
 

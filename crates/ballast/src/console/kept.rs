@@ -29,8 +29,8 @@ pub(super) struct Seen {
     pub calls: Calls,
     /// What Azure's limits still allow.
     pub budget: Vec<Budget>,
-    /// What is not read yet.
-    pub unready: Vec<String>,
+    /// Kinds that are not listed yet.
+    pub unlisted: Vec<String>,
 }
 
 impl Seen {
@@ -42,7 +42,7 @@ impl Seen {
             snapshot: views::snapshot(controller),
             calls: views::calls(controller),
             budget: views::budget(controller, now_ms),
-            unready: crate::pages::unready(controller),
+            unlisted: crate::pages::unlisted(controller),
         }
     }
 }
@@ -117,8 +117,7 @@ impl Kept {
     }
 
     fn follow(&self, seen: &Seen) {
-        let unready = seen.unready.clone();
-        let plan = views::plan(seen.world.clone(), &seen.policy, unready);
+        let plan = views::plan(seen.world.clone(), &seen.policy, seen);
         let mut made = lock(&self.made);
         made.plan = Some((seen.plans, Arc::new(plan)));
         made.planning = false;

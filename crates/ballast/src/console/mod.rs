@@ -8,7 +8,7 @@ mod views;
 use crate::engine::SharedController;
 use ::console::history::{History, Limits};
 use ::console::page::{self, OverviewQuery, PlanQuery, ServiceView, TopologyQuery};
-use ::console::view::{Head, STATES, word};
+use ::console::view::Head;
 use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::header::{
@@ -21,6 +21,7 @@ use edge::clock::Clock;
 use edge::notice::NoticeSink;
 use kept::{Kept, Seen};
 use model::ServiceName;
+use model::report::State as ServiceState;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::Semaphore;
@@ -163,7 +164,8 @@ fn text(asked: &BTreeMap<String, String>, key: &str) -> String {
 }
 
 async fn overview(State(console): State<Console>, Query(asked): Asked) -> Response {
-    let state = asked.get("state").and_then(|s| STATES.into_iter().find(|i| word(*i) == s));
+    let state =
+        asked.get("state").and_then(|s| ServiceState::ALL.into_iter().find(|i| i.word() == s));
     let query = OverviewQuery { wanted: text(&asked, "q"), state, page: page_number(&asked) };
     let make = move |_: &Console, seen: &Arc<Seen>, head: &Head| {
         Some(page::overview(head, &seen.snapshot, (seen.calls, &seen.budget), &query))

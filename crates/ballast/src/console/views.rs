@@ -13,7 +13,7 @@ use ::console::view::{Budget, Calls, DriftLine, Head, Snapshot};
 use control::budget::{Level, Waiting};
 use control::{Controller, DriftOutcome, Notice, NoticeKind};
 use edge::lease::leader::Leader;
-use model::{Policy, ResourceId, ServiceName, World};
+use model::{Obstacle, Policy, ResourceId, ServiceName, World};
 use plan::explain::explain;
 use plan::forecast::forecast;
 use serde_json::Value;
@@ -26,8 +26,13 @@ pub(super) fn head(seen: Option<&Seen>, leader: Option<&Leader>, now_ms: u64) ->
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now_ms,
         leader: leader.map(|l| LeaderStatus::of(l, now_ms).line()).unwrap_or_default(),
-        troubles: seen.map(|s| s.unready.clone()).unwrap_or_default(),
+        troubles: seen.map(|s| troubles(s, now_ms)).unwrap_or_default(),
     }
+}
+
+fn troubles(seen: &Seen, now_ms: u64) -> Vec<String> {
+    let unlisted = seen.unlisted.iter().cloned();
+    unlisted.chain(seen.snapshot.troubles(now_ms)).collect()
 }
 
 /// Each Service.
@@ -97,7 +102,7 @@ pub(super) fn budget(controller: &Controller, now_ms: u64) -> Vec<Budget> {
 
 /// Follows the plan to its end. What is under way now counts as still to be written, because Azure
 /// does not show it yet.
-pub(super) fn plan(mut world: World, policy: &Policy, unread: Vec<String>) -> PlanView {
+pub(super) fn plan(mut world: World, policy: &Policy, seen: &Seen) -> PlanView {
     let in_flight = std::mem::take(&mut world.in_flight);
     let forecast = forecast(&world, policy);
     let document = documents::document(&forecast, &world);
@@ -106,8 +111,15 @@ pub(super) fn plan(mut world: World, policy: &Policy, unread: Vec<String>) -> Pl
         let call = in_flight.get(&ResourceId::new(&change.id));
         change.attempt = call.filter(|c| !c.causes.is_empty()).map(|c| c.attempt);
     }
-    view.unread = unread;
+    view.unread.clone_from(&seen.unlisted);
     view.unread.extend(forecast.last.needs.iter().map(ToString::to_string));
+    view.held_up = seen.snapshot.obstacles.iter().map(Obstacle::standing).collect();
+    let names = &forecast.last.services;
+    view.held_up.extend(forecast.last.in_the_way().map(|obstacle| {
+        let name = obstacle.services.first().and_then(|uid| names.get(uid));
+        let cause = obstacle.cause();
+        name.map_or_else(|| cause.clone(), |service| format!("{}: {cause}", service.name))
+    }));
     view
 }
 
@@ -119,14 +131,15 @@ pub(super) fn explanation(mut world: World, policy: &Policy, name: &ServiceName)
 }
 
 fn of_document(document: PlanDocument) -> PlanView {
-    let PlanDocument { changes, writes, services: _, findings: _, notes: _, calls } = document;
+    let PlanDocument { changes, writes, calls, .. } = document;
     let changes = changes.into_iter().map(change);
     let writes = writes.into_iter().map(|w| WriteView {
         kind: w.kind.to_owned(),
         object: w.object,
         what: w.what,
     });
-    PlanView { changes: changes.collect(), writes: writes.collect(), calls, unread: Vec::new() }
+    let (changes, writes) = (changes.collect(), writes.collect());
+    PlanView { changes, writes, calls, ..PlanView::default() }
 }
 
 fn change(change: documents::ChangeView) -> ChangeView {

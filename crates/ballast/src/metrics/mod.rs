@@ -5,9 +5,10 @@ pub mod exposition;
 mod process;
 pub mod table;
 
-use crate::pages::unready;
+use crate::pages::Readiness;
 use control::{ChangeKind, Controller, Histogram, Leadership, Outcome, ResourceKind};
 use exposition::{Exposition, Format, Scale};
+use model::ObstacleKind;
 use model::report::{Finding, Severity, State};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +33,7 @@ pub fn of_controller(
 ) -> String {
     let mut exposition = Exposition::new(format);
     build(&mut exposition);
-    exposition.add(&table::READY, &[], u8::from(unready(controller).is_empty()));
+    exposition.add(&table::READY, &[], u8::from(Readiness::of(controller).reasons.is_empty()));
     let leads = controller.leadership() == Leadership::Held;
     exposition.add(&table::LEADER, &[], u8::from(leads));
     latencies(&mut exposition, controller);
@@ -70,12 +71,7 @@ fn latencies(exposition: &mut Exposition, controller: &Controller) {
 
 fn services(exposition: &mut Exposition, controller: &Controller, now_ms: u64) {
     let report = controller.report_with_budget();
-    let states = [
-        (State::Programmed, "programmed"),
-        (State::Waiting, "waiting"),
-        (State::Refused, "refused"),
-        (State::Removing, "removing"),
-    ];
+    let states = State::ALL.map(|state| (state, state.word()));
     let of = |state: State| report.services.iter().filter(move |(_, s)| s.state == state);
     for (state, name) in states {
         exposition.add(&table::SERVICES, &[("state", name)], of(state).count());
@@ -96,6 +92,14 @@ fn services(exposition: &mut Exposition, controller: &Controller, now_ms: u64) {
         exposition.add(&table::LONGEST_WAIT, &[("state", name)], longest_ms / 1_000);
     }
     exposition.add(&table::SET_ASIDE, &[], controller.world().holds.len());
+    let mut obstacles: BTreeMap<ObstacleKind, usize> = BTreeMap::new();
+    for obstacle in report.in_the_way() {
+        *obstacles.entry(obstacle.kind).or_default() += 1;
+    }
+    for kind in ObstacleKind::ALL {
+        let count = obstacles.get(&kind).copied().unwrap_or_default();
+        exposition.add(&table::OBSTACLES, &[("kind", kind.word())], count);
+    }
     let mut findings: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let of_services = report.services.values().flat_map(|service| &service.findings);
     let all = of_services.chain(report.pods.values().flatten()).chain(&report.findings);
@@ -115,7 +119,7 @@ fn services(exposition: &mut Exposition, controller: &Controller, now_ms: u64) {
 const REASONS: [&str; model::report::WAIT_REASONS.len()] = model::report::WAIT_REASONS;
 
 fn is_on_its_way(state: State) -> bool {
-    matches!(state, State::Waiting | State::Removing)
+    matches!(state, State::Waiting | State::Rejected | State::Removing)
 }
 
 fn azure(exposition: &mut Exposition, controller: &Controller) {

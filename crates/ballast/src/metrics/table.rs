@@ -91,17 +91,21 @@ metrics! {
         "Changes whose programming latency is being measured.";
 
     SERVICES Gauge "ballast_services"
-        [state "`programmed`, `waiting`, `refused`, `removing`"]
+        [state "`programmed`, `waiting`, `refused`, `refused_serving`, `rejected`, `removing`"]
         "Services by state.";
     WAITS Gauge "ballast_service_waits"
         [reason "`reading`, `listing`, `finalizer`, `resource`, `gathering`, `set_aside`, \
                  `budget`, `writing`, `status`"]
         "Services that wait for something of this kind; one may wait for several.";
     LONGEST_WAIT Gauge "ballast_longest_wait_seconds"
-        [state "`waiting`, `removing`"]
+        [state "`waiting`, `rejected`, `removing`"]
         "How long the Service has been in this state that is in it longest.";
     SET_ASIDE Gauge "ballast_services_set_aside" []
         "Services that Azure refuses, set aside so that the others go through.";
+    OBSTACLES Gauge "ballast_obstacles"
+        [kind "`refused`, `rejected`, `unreadable`, `backed_off`, `throttled`, `no_answer`, \
+               `kubernetes`"]
+        "What stands in the way: calls that fail or are not answered, and refusals.";
     FINDINGS Gauge "ballast_findings"
         [severity "`refusal`, `note`"
          rule "the rule that is broken"]

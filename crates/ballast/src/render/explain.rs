@@ -6,8 +6,7 @@ use crate::output::{Ink, Paint};
 use crate::render::known;
 use crate::render::plan::words::{group_name, kind_name, shown_name};
 use crate::render::table::lay_out;
-use crate::status::state;
-use model::report::{State, Wait};
+use model::report::Wait;
 use plan::annotation::PREFIX;
 use plan::explain::{Absent, ExplainedResource, Explanation, Source, Standing, Target};
 use serde_json::{Value, json};
@@ -20,7 +19,7 @@ const SHOWN: usize = 3;
 #[must_use]
 pub fn document(explanation: &Explanation) -> Value {
     let mut value = serde_json::to_value(explanation).unwrap_or_default();
-    value["state"] = json!(state(explanation.state));
+    value["state"] = json!(explanation.state.word());
     value["waits"] = explanation.waits.iter().map(ToString::to_string).collect();
     value["assumed"] = explanation.assumed.iter().map(ToString::to_string).collect();
     known::value(&value)
@@ -110,7 +109,7 @@ fn alike(resources: &[ExplainedResource]) -> usize {
 
 fn head(explanation: &Explanation, paint: Paint) -> String {
     let mut text = paint.ink(Ink::Bold, format!("Service {}", explanation.service));
-    text.push_str(&format!(": {}", state(explanation.state)));
+    text.push_str(&format!(": {}", explanation.state.text()));
     let addresses: Vec<String> = explanation.addresses.iter().map(|a| known::text(a)).collect();
     if !addresses.is_empty() {
         text.push_str(&format!(", at {}", addresses.join(", ")));
@@ -119,7 +118,7 @@ fn head(explanation: &Explanation, paint: Paint) -> String {
         text.push_str(&format!(", on load balancer {balancer}"));
     }
     text.push('\n');
-    if explanation.state == State::Refused {
+    if explanation.state.is_refused() {
         text.push_str("  Nothing is written for it until this is corrected; what it has stays:\n");
     }
     for finding in &explanation.findings {

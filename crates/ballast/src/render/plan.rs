@@ -180,6 +180,10 @@ fn render_services(plan: &PlanDocument, paint: Paint) -> String {
         text.push_str(&paint.ink(Ink::Red, format!("! {finding}")));
         text.push('\n');
     }
+    for obstacle in &plan.obstacles {
+        text.push_str(&paint.ink(Ink::Red, format!("! {obstacle}")));
+        text.push('\n');
+    }
     for note in &plan.notes {
         text.push_str(&paint.ink(Ink::Dim, note));
         text.push('\n');
@@ -254,16 +258,22 @@ fn address_changes(plan: &PlanDocument, paint: Paint) -> String {
 
 fn summary(plan: &PlanDocument, paint: Paint) -> String {
     let refused = plan.services.iter().filter(|s| s.after.starts_with("refused")).count();
+    if plan.is_empty() && !plan.obstacles.is_empty() {
+        let text = "Nothing is known to be written: not everything could be read.";
+        return format!("{}\n", paint.ink(Ink::Bold, text));
+    }
+    if plan.is_empty() && refused > 0 {
+        let asked = plan.services.len();
+        let text = format!("Nothing can be written: of {asked} Services {refused} refused.");
+        return format!("{}\n", paint.ink(Ink::Bold, text));
+    }
     if plan.is_empty() {
         let asked = plan.services.len();
-        let mut text = match asked {
+        let text = match asked {
             0 => "Nothing to do: no Service asks for a load balancer.".to_owned(),
             1 => "Nothing to do for 1 Service.".to_owned(),
             _ => format!("Nothing to do for {asked} Services."),
         };
-        if refused > 0 {
-            text.push_str(&format!(" {refused} refused."));
-        }
         return format!("{}\n", paint.ink(Ink::Bold, text));
     }
     let count = |verb: Verb| plan.changes.iter().filter(|c| c.verb == verb).count();

@@ -3,6 +3,7 @@
 use crate::output::{Ink, Paint};
 use crate::render::table::lay_out;
 use crate::status::{DriftStatus, ServiceStatus, StatusDocument};
+use model::report::State;
 
 /// The whole table.
 #[must_use]
@@ -12,7 +13,14 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
         text.push_str(&paint.ink(Ink::Dim, format!("{}\n", leader.line())));
     }
     for trouble in &document.troubles {
-        text.push_str(&paint.ink(Ink::Red, format!("! {trouble}\n")));
+        let about = document.obstacles.iter().find(|obstacle| obstacle.cause == *trouble);
+        let attempts = about.map(|obstacle| obstacle.attempts(document.now_ms));
+        let held_up = match about.map_or(0, |obstacle| obstacle.services.len()) {
+            0 => String::new(),
+            n => format!("; {n} Services are held up"),
+        };
+        let line = format!("! {trouble}{}{held_up}\n", attempts.unwrap_or_default());
+        text.push_str(&paint.ink(Ink::Red, line));
     }
     if !document.draining.is_empty() {
         text.push_str(&format!("Draining: {}\n", document.draining.join(", ")));
@@ -28,7 +36,9 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
     for (at, row) in lay_out(&rows).iter().enumerate() {
         let line = row.iter().enumerate().map(|(column, cell)| match (at, column) {
             (0, _) => paint.ink(Ink::Bold, cell),
-            (_, 1) => paint.ink(ink(cell.trim()), cell),
+            (_, 1) => {
+                paint.ink(document.services.get(at - 1).map_or(Ink::Dim, |s| ink(&s.state)), cell)
+            }
             _ => cell.clone(),
         });
         let line: Vec<String> = line.collect();
@@ -37,12 +47,13 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
         let Some(service) = at.checked_sub(1).and_then(|at| document.services.get(at)) else {
             continue;
         };
-        for error in &service.errors {
+        // What holds up several Services stands above the table.
+        let own = |error: &&String| !document.troubles.contains(error);
+        for error in service.errors.iter().filter(own) {
+            let about = document.obstacles.iter().find(|obstacle| obstacle.cause == *error);
+            let attempts = about.map(|obstacle| obstacle.attempts(document.now_ms));
             text.push_str(&paint.ink(Ink::Red, format!("  ! {error}")));
-            if let Some(retry_ms) = service.retry_ms {
-                let left = span(retry_ms.saturating_sub(document.now_ms));
-                text.push_str(&format!(" (next try in {left})"));
-            }
+            text.push_str(&attempts.unwrap_or_default());
             text.push('\n');
         }
     }
@@ -86,7 +97,7 @@ fn row(service: &ServiceStatus, now_ms: u64) -> Vec<String> {
     let since = service.since_ms.map(|since| span(now_ms.saturating_sub(since)));
     vec![
         format!("{}/{}", service.namespace, service.name),
-        service.state.clone(),
+        words(&service.state),
         or_dash(since.unwrap_or_default()),
         or_dash(service.load_balancer.clone().unwrap_or_default()),
         or_dash(service.addresses.join(", ")),
@@ -94,10 +105,16 @@ fn row(service: &ServiceStatus, now_ms: u64) -> Vec<String> {
     ]
 }
 
+/// A state in words.
+fn words(state: &str) -> String {
+    let known = State::ALL.into_iter().find(|known| known.word() == state);
+    known.map_or_else(|| state.to_owned(), |known| known.text().to_owned())
+}
+
 fn ink(state: &str) -> Ink {
     match state {
         "programmed" => Ink::Green,
-        "refused" => Ink::Red,
+        "refused" | "rejected" => Ink::Red,
         _ => Ink::Yellow,
     }
 }
@@ -117,7 +134,7 @@ pub fn span(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::LeaderStatus;
+    use crate::status::{LeaderStatus, ObstacleStatus};
 
     fn service(name: &str, state: &str) -> ServiceStatus {
         ServiceStatus {
@@ -143,12 +160,26 @@ mod tests {
         };
         let failed = ServiceStatus {
             waits: vec!["the finalizer to be written".into()],
-            errors: vec!["QuotaExceeded: no more".into()],
+            errors: vec!["PUT publicIPAddresses/a: rejected by Azure (QuotaExceeded)".into()],
             retry_ms: Some(10_000),
             ..service("a", "waiting")
         };
-        let document =
-            StatusDocument { now_ms: 4_000, services: vec![done, failed], ..Default::default() };
+        let obstacle = ObstacleStatus {
+            kind: "rejected".into(),
+            operation: "PUT publicIPAddresses/a".into(),
+            code: "QuotaExceeded".into(),
+            cause: failed.errors[0].clone(),
+            attempt: 3,
+            since_ms: Some(1),
+            next_ms: Some(10_000),
+            services: vec!["default/a".into()],
+        };
+        let document = StatusDocument {
+            now_ms: 4_000,
+            services: vec![done, failed],
+            obstacles: vec![obstacle],
+            ..Default::default()
+        };
         let draining = vec!["10.224.0.4".into(), "10.224.0.5".into()];
         let drained = StatusDocument { draining, ..document.clone() };
         assert!(
@@ -158,7 +189,7 @@ mod tests {
 SERVICE      STATE       SINCE  LOAD BALANCER  ADDRESSES  WAITS ON
 default/web  programmed  3s     kubernetes     20.0.0.1
 default/a    waiting     3s     -              -          the finalizer to be written
-  ! QuotaExceeded: no more (next try in 6s)
+  ! PUT publicIPAddresses/a: rejected by Azure (QuotaExceeded); attempt 3, next in 6 s
 ";
         assert_eq!(render(&document, Paint::Plain), want);
         assert!(render(&document, Paint::Colored).contains("\u{1b}[32mprogrammed"));

@@ -1,10 +1,10 @@
-//! Everything that is wrong, for those it concerns.
+//! What stands in the way and what is wrong, for those it concerns.
 
 use super::parts::{self, Turn, cell, table, url_of_page};
 use super::{Place, frame};
 use crate::html::Html;
 use crate::span;
-use crate::view::{DriftLine, Fault, Head, Snapshot};
+use crate::view::{DriftLine, Fault, Grade, Head, Snapshot};
 use model::ServiceName;
 
 /// Findings on a page.
@@ -13,6 +13,7 @@ const SIZE: usize = 50;
 /// Whom a finding concerns.
 enum Whose<'a> {
     Whole,
+    Several(Vec<ServiceName>),
     Service(&'a ServiceName),
     Pod(&'a ServiceName),
 }
@@ -20,15 +21,29 @@ enum Whose<'a> {
 /// The page.
 #[must_use]
 pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
-    let whole = snapshot.whole.iter().map(|f| (Whose::Whole, f));
-    let services = snapshot.services.iter();
-    let services = services.flat_map(|s| s.faults.iter().map(|f| (Whose::Service(&s.name), f)));
+    let whole = snapshot.whole.iter().map(|f| (Whose::Whole, f.clone()));
+    // What holds up a Service stands among the obstacles, which may hold up others, too.
+    let own = |f: &&Fault| f.grade != Grade::HeldUp;
+    let services = snapshot
+        .services
+        .iter()
+        .flat_map(|s| s.faults.iter().filter(own).map(|f| (Whose::Service(&s.name), f.clone())));
     let pods = snapshot.pods.iter();
-    let pods = pods.flat_map(|(name, all)| all.iter().map(|f| (Whose::Pod(name), f)));
-    let mut all: Vec<(Whose<'_>, &Fault)> = whole.chain(services).chain(pods).collect();
+    let pods = pods.flat_map(|(name, all)| all.iter().map(|f| (Whose::Pod(name), f.clone())));
+    let held_up = snapshot.held_up().map(|(names, obstacle)| match names.is_empty() {
+        true => (Whose::Whole, Fault::from(obstacle)),
+        false => (Whose::Several(names), Fault::from(obstacle)),
+    });
+    let mut all: Vec<(Whose<'_>, Fault)> =
+        held_up.chain(whole).chain(services).chain(pods).collect();
     all.sort_by_key(|(_, fault)| fault.grade);
     frame(head, Place::Findings, "Findings", |h| {
         h.leaf("h1", &[], "Findings");
+        if all.is_empty() && !head.troubles.is_empty() {
+            h.leaf("p", &[("class", "lead")], "Not everything is known yet.");
+            drift(h, head, &snapshot.drift);
+            return;
+        }
         if all.is_empty() {
             h.leaf("p", &[("class", "lead")], "Nothing is wrong.");
             let text = "A Service that asks for something impossible is named here, with the \
@@ -43,6 +58,7 @@ pub fn findings(head: &Head, snapshot: &Snapshot, page: usize) -> String {
             h.tag("article", &[("class", "finding")], |h| {
                 h.tag("h2", &[], |h| match whose {
                     Whose::Whole => h.text("Everything"),
+                    Whose::Several(names) => parts::names(h, names),
                     Whose::Service(name) => parts::service_link(h, name),
                     Whose::Pod(name) => h.text(&format!("Pod {name}")),
                 });

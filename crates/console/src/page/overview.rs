@@ -4,8 +4,18 @@ use super::parts::{self, Turn, cell, table, url, url_of_page};
 use super::{Place, frame};
 use crate::html::Html;
 use crate::span;
-use crate::view::{Budget, Calls, Head, ServiceLine, Snapshot, matches, rank, word};
+use crate::view::{Budget, Calls, Head, ServiceLine, Snapshot, matches, rank};
 use model::report::State;
+
+/// The tiles, in their order.
+const TILES: [State; 6] = [
+    State::Programmed,
+    State::Waiting,
+    State::RefusedServing,
+    State::Refused,
+    State::Rejected,
+    State::Removing,
+];
 
 /// Services on a page.
 const SIZE: usize = 50;
@@ -39,16 +49,16 @@ pub fn overview(
 
 fn states(h: &mut Html, snapshot: &Snapshot, query: &OverviewQuery) {
     h.tag("ul", &[("class", "tiles"), ("aria-label", "Services by state")], |h| {
-        for state in [State::Programmed, State::Waiting, State::Refused, State::Removing] {
+        for state in TILES {
             let count = snapshot.count(state);
             let chosen = query.state == Some(state);
-            let to = if chosen { "" } else { word(state) };
+            let to = if chosen { "" } else { state.word() };
             let url = url("/", &[("q", &query.wanted), ("state", to)]);
             let mut attributes = vec![("href", url.as_str())];
             if chosen {
                 attributes.push(("aria-current", "true"));
             }
-            let class = if count == 0 { "none" } else { word(state) };
+            let class = if count == 0 { "none" } else { state.word() };
             h.tag("li", &[("class", class)], |h| {
                 h.tag("a", &attributes, |h| {
                     h.tag("span", &[("class", "figure")], |h| h.number(count as u64));
@@ -65,7 +75,7 @@ fn services(h: &mut Html, head: &Head, snapshot: &Snapshot, query: &OverviewQuer
     let mut found: Vec<&ServiceLine> = found.filter(|s| matches(s, &query.wanted)).collect();
     found.sort_by_key(|s| rank(s.state));
     h.tag("section", &[("aria-labelledby", "services")], |h| {
-        let state = query.state.map(word).unwrap_or_default();
+        let state = query.state.map(State::word).unwrap_or_default();
         h.tag("div", &[("class", "bar")], |h| {
             h.leaf("h2", &[("id", "services")], "Services");
             parts::search(h, "/", &query.wanted, &[("state", state)]);

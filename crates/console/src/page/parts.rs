@@ -3,7 +3,7 @@
 use crate::html::{Html, grouped, url_part};
 use crate::span;
 use crate::topology::service_url;
-use crate::view::{Fault, Grade, word};
+use crate::view::{Fault, Grade};
 use model::ServiceName;
 use model::report::State;
 
@@ -11,8 +11,9 @@ use model::report::State;
 pub(super) fn shape(h: &mut Html, class: &'static str) {
     let path = match class {
         "programmed" | "done" => "M2 6.5 5 9.5 10 3",
-        "refused" | "failed" => "M3 3 9 9M9 3 3 9",
+        "refused" | "rejected" | "failed" => "M3 3 9 9M9 3 3 9",
         "removing" => "M2.5 6H9.5",
+        "refused_serving" => "M2 6.5 5 9.5 10 3M8 8 11 11",
         "note" => "M6 2.5V6.5M6 9V9.2",
         _ => "M2 6H2.1M6 6H6.1M10 6H10.1",
     };
@@ -37,14 +38,14 @@ pub(super) fn badge(h: &mut Html, class: &'static str, word: &str) {
 
 /// A state's badge.
 pub(super) fn state(h: &mut Html, state: State) {
-    badge(h, word(state), word(state));
+    badge(h, state.word(), state.text());
 }
 
 /// A grade's badge.
 pub(super) fn grade(h: &mut Html, grade: Grade) {
     let class = match grade {
         Grade::Refused => "refused",
-        Grade::SetAside => "failed",
+        Grade::HeldUp => "failed",
         Grade::Note => "note",
     };
     badge(h, class, grade.word());
@@ -146,11 +147,11 @@ pub(super) fn fault(h: &mut Html, fault: &Fault, now_ms: u64) {
         });
         if let Some(retry_ms) = fault.retry_ms {
             h.tag("p", &[("class", "quiet")], |h| {
-                h.text("Next try in ");
-                span::until(h, retry_ms, now_ms);
                 if let Some(attempt) = fault.attempt {
-                    h.text(&format!(", after {attempt} so far"));
+                    h.text(&format!("Attempt {attempt}. "));
                 }
+                h.text("Next attempt in ");
+                span::until(h, retry_ms, now_ms);
             });
         }
     });

@@ -36,11 +36,12 @@ pub fn plan(head: &Head, plan: &PlanView, query: &PlanQuery) -> String {
                     h.leaf("li", &[], need);
                 }
             });
-        } else if plan.is_empty() {
+        } else if plan.is_done() {
             h.leaf("p", &[("class", "lead"), ("id", "nothing")], "Nothing to do.");
             let text = "Azure and the cluster are as they should be.";
             h.leaf("p", &[("class", "quiet")], text);
         }
+        held_up(h, plan);
         if plan.is_empty() {
             return;
         }
@@ -49,6 +50,32 @@ pub fn plan(head: &Head, plan: &PlanView, query: &PlanQuery) -> String {
             false => one(h, plan, query),
         }
     })
+}
+
+/// What keeps the cluster and Azure from being as they should be.
+fn held_up(h: &mut Html, plan: &PlanView) {
+    const LINES: usize = 50;
+    let count = plan.held_up.len();
+    if count == 0 {
+        return;
+    }
+    let (subject, verb) = if count == 1 { ("thing", "stands") } else { ("things", "stand") };
+    let lead = match plan.is_empty() {
+        true => "Nothing can be written now",
+        false => "Not all of it can be written now",
+    };
+    let count = grouped(count as u64);
+    h.leaf("p", &[("class", "lead")], &format!("{lead}: {count} {subject} {verb} in the way."));
+    h.tag("ul", &[("id", "obstacles")], |h| {
+        for line in plan.held_up.iter().take(LINES) {
+            h.leaf("li", &[], line);
+        }
+    });
+    let more = plan.held_up.len().saturating_sub(LINES);
+    if more > 0 {
+        let text = format!("and {} more", grouped(more as u64));
+        h.leaf("p", &[("class", "quiet")], &text);
+    }
 }
 
 fn all(h: &mut Html, plan: &PlanView, query: &PlanQuery) {
@@ -71,7 +98,7 @@ fn all(h: &mut Html, plan: &PlanView, query: &PlanQuery) {
             change::change(h, one, 0..FEW);
         }
         if total == 0 {
-            h.leaf("p", &[("class", "empty")], "Nothing to do.");
+            h.leaf("p", &[("class", "empty")], "No resource is written.");
         }
         turn.pager(h);
     });

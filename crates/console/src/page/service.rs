@@ -66,7 +66,7 @@ pub fn service(head: &Head, view: &ServiceView<'_>) -> String {
                 drawing(h, &tree);
             }
         });
-        coming(h, &name, view.plan);
+        coming(h, line, &name, view.plan);
         past(h, head, view);
     })
 }
@@ -149,7 +149,7 @@ fn facts(h: &mut Html, line: &ServiceLine, service: &Service) {
 }
 
 /// What is to be written on its account.
-fn coming(h: &mut Html, name: &str, plan: &PlanView) {
+fn coming(h: &mut Html, line: &ServiceLine, name: &str, plan: &PlanView) {
     const FIELDS: usize = 40;
     h.tag("section", &[("aria-labelledby", "plan")], |h| {
         h.leaf("h2", &[("id", "plan")], "Plan");
@@ -165,7 +165,11 @@ fn coming(h: &mut Html, name: &str, plan: &PlanView) {
             change::writes(h, &writes);
         }
         if !any && writes.is_empty() {
-            h.leaf("p", &[("class", "empty")], "Nothing to do.");
+            let text = match line.is_held_up() {
+                true => "Nothing can be written for it now: see above.",
+                false => "Nothing to do.",
+            };
+            h.leaf("p", &[("class", "empty")], text);
         }
     });
 }

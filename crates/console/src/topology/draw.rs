@@ -2,8 +2,8 @@
 
 use super::{BalancerTree, FrontendTree, PoolTree, RuleTree, ServiceTree};
 use crate::html::{Html, url_part};
-use crate::view::word;
 use model::ServiceName;
+use model::report::State;
 
 /// A box; everything stands on a grid of 8.
 const WIDTH: i32 = 208;
@@ -164,16 +164,17 @@ fn draw_service(h: &mut Html, service: &ServiceTree, pools: &[PoolSpots], top: i
         card(h, spot, &Card { class: "box folded", first, second: "", link: None });
     }
     let link = Some(service_url(&service.name));
-    let (first, second) = (service.name.to_string(), word(service.state));
-    card(h, own, &Card { class: state_class(second), first: &first, second, link });
+    let (first, second) = (service.name.to_string(), service.state.text());
+    let class = state_class(service.state);
+    card(h, own, &Card { class, first: &first, second, link });
 }
 
-fn state_class(word: &str) -> &'static str {
-    match word {
-        "programmed" => "box programmed",
-        "refused" => "box refused",
-        "removing" => "box removing",
-        _ => "box waiting",
+fn state_class(state: State) -> &'static str {
+    match state {
+        State::Programmed => "box programmed",
+        State::Refused | State::Rejected => "box refused",
+        State::Removing => "box removing",
+        State::Waiting | State::RefusedServing => "box waiting",
     }
 }
 

@@ -230,7 +230,9 @@ impl Run {
                 }
                 let mut events = vec![accepted(call)];
                 if request.path.ends_with("/status") {
-                    let told = Service { revision: "2".into(), ..service(ip) };
+                    let told = &request.body["status"]["conditions"][0];
+                    let condition = told.is_object().then(|| condition(told));
+                    let told = Service { revision: "2".into(), condition, ..service(ip) };
                     events.push(Event::Kubernetes(Fact::Service(told)));
                 }
                 events
@@ -266,6 +268,17 @@ impl Run {
         }
         panic!("it does not settle: {:#?}", self.controller.plan());
     }
+}
+
+/// The condition of a patch.
+fn condition(told: &Value) -> model::kubernetes::Condition {
+    let text = |key: &str| Arc::from(told[key].as_str().unwrap_or_default());
+    let truth = match told["status"].as_str() {
+        Some("True") => model::kubernetes::Truth::True,
+        _ => model::kubernetes::Truth::False,
+    };
+    let since = Some(text("lastTransitionTime"));
+    model::kubernetes::Condition { truth, reason: text("reason"), message: text("message"), since }
 }
 
 fn accepted(call: CallId) -> Event {

@@ -173,7 +173,7 @@ impl Controller {
         let hopeful = match &pod.owner {
             Owner::Service(uid) => {
                 let service = self.report.services.get(uid);
-                service.is_some_and(|service| service.state == State::Waiting)
+                service.is_some_and(|s| matches!(s.state, State::Waiting | State::Rejected))
             }
             Owner::Egress => !self.plan.is_empty(),
             Owner::Any => false,

@@ -2,6 +2,7 @@ use crate::fixture::{claimed, policy, service, world};
 use crate::plan;
 use model::World;
 use model::kubernetes::{Condition, Deletion, LoadBalancerType, Service, Truth, Wish};
+use model::obstacle::{Obstacle, ObstacleKind, Subject};
 use model::plan::{ConditionEdit, Edit};
 use model::world::{Fact, Hold};
 use std::sync::Arc;
@@ -100,19 +101,51 @@ fn a_note_stands_beside_true() {
     assert_eq!(written(&gone), [(None, set(Truth::True, "Programmed", WELL, None))]);
 }
 
-#[test]
-fn what_azure_refuses_stands_and_a_search_does_not() {
-    let held = |until_ms| {
-        let mut world = world();
-        let target = policy().security_group_id();
-        let (reason, code) = ("nsg Full: no room".into(), "Full".into());
-        let hold = Hold { target, reason, code, until_ms, attempt: 1 };
-        world.holds.insert(service(&[]).uid, hold);
-        world
+/// What the plan writes of conditions while this stands in the way.
+fn obstructed(world: &World, code: &str, message: &str, attempt: u32) -> Vec<ConditionEdit> {
+    let (mut plan, report) = plan(world, &policy());
+    let obstacle = Obstacle {
+        about: Subject::Cluster,
+        services: [service(&[]).uid].into(),
+        kind: ObstacleKind::Rejected,
+        operation: "PUT networkSecurityGroups/nsg".into(),
+        code: code.into(),
+        message: message.into(),
+        attempt,
+        since_ms: 0,
+        next_ms: Some(u64::from(attempt)),
     };
-    let refused = set(Truth::False, "AzureRefused", "nsg Full: no room", None);
-    assert_eq!(written(&held(Some(9))), [(None, refused)]);
-    assert_eq!(written(&held(None)), []);
+    crate::note_obstacles(&mut plan, &report, world, [&obstacle]);
+    assert_eq!(crate::check(world, &policy(), &plan), []);
+    let edits = plan.writes.into_iter().map(|write| write.edit);
+    let conditions = edits.filter_map(|edit| match edit {
+        Edit::Status { condition, .. } => Some(condition),
+        _ => None,
+    });
+    conditions.collect()
+}
+
+#[test]
+fn what_stands_in_the_way_is_told_once_for_each_cause() {
+    let text = "PUT networkSecurityGroups/nsg: rejected by Azure (Full: no room); next attempt \
+                within 60 s";
+    let mut world = world();
+    let target = policy().security_group_id();
+    let (reason, code) = ("no room".into(), "Full".into());
+    let hold = Hold { target, reason, code, until_ms: Some(9), attempt: 1 };
+    world.holds.insert(service(&[]).uid, hold);
+    assert_eq!(written(&world), [], "planning does not know how often it was attempted");
+    let wanted = condition(Truth::False, "AzureRejected", text, None);
+    assert_eq!(obstructed(&world, "Full", "no room", 1), [ConditionEdit::Set(wanted.clone())]);
+    let service = world.kubernetes.services.values_mut().next().expect("one");
+    Arc::make_mut(service).condition = Some(wanted);
+    assert_eq!(obstructed(&world, "Full", "no room", 7), [], "another attempt is no news");
+    assert_eq!(obstructed(&world, "Gone", "no room", 1).len(), 1);
+}
+
+#[test]
+fn a_programmed_service_is_not_held_up() {
+    assert_eq!(obstructed(&world(), "Full", "no room", 1), []);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::kubernetes;
 use model::azure::{LoadBalancer, PublicIp};
 use model::gateway::GatewayServices;
 use model::kubernetes::Service;
-use model::report::{Report, ServiceReport, State};
+use model::report::{Report, ServiceReport};
 use model::world::ById;
 use model::{Plan, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -181,7 +181,7 @@ impl Memory {
     pub fn is_refused(&self, draft: &Draft<'_>, uid: &ServiceUid) -> bool {
         match draft.cases.get(uid) {
             Some(case) => matches!(case.stance, Stance::Kept),
-            None => self.settled.get(uid).is_some_and(|service| service.state == State::Refused),
+            None => self.settled.get(uid).is_some_and(|service| service.state.is_refused()),
         }
     }
 

@@ -4,7 +4,7 @@ use super::Forecast;
 use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, Truth, Wish};
 use model::plan::{Edit, KubernetesWrite, Object};
 use model::report::State;
-use model::{ServiceName, ServiceUid, World};
+use model::{ObstacleKind, ServiceName, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -111,7 +111,10 @@ fn from(service: &Service, first: State) -> Stage {
     if service.wish == Wish::Nothing || first == State::Removing {
         return Stage::At(State::Removing);
     }
-    let refused = service.condition.as_ref().is_some_and(|c| c.truth == Truth::False);
+    // What only holds it up is no refusal.
+    let passes = |reason: &str| ObstacleKind::ALL.iter().any(|kind| kind.reason() == reason);
+    let condition = service.condition.as_ref();
+    let refused = condition.is_some_and(|c| c.truth == Truth::False && !passes(&c.reason));
     let serves = service.ingress.iter().any(|ingress| ingress.ip.is_some());
     match (refused, serves) {
         (true, _) => stage(State::Refused, serves),
@@ -123,7 +126,8 @@ fn from(service: &Service, first: State) -> Stage {
 
 fn stage(state: State, serves: bool) -> Stage {
     match state {
-        State::Refused if serves => Stage::RefusedServing,
+        state if state.is_refused() && serves => Stage::RefusedServing,
+        State::RefusedServing => Stage::At(State::Refused),
         state => Stage::At(state),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::journal::Journal;
 use crate::exit::Failure;
-use crate::pages::unready;
+use crate::pages::unlisted;
 use arm::Body;
 use control::{Controller, Effect, Event, NoticeKind};
 use edge::runner::Step;
@@ -55,9 +55,9 @@ impl Mover {
     /// What it waits on.
     #[must_use]
     pub fn waits(&self) -> Vec<String> {
-        let mut waits = unready(&self.controller);
-        let lanes = self.controller.waiting();
-        waits.extend(lanes.map(|(id, why, _)| format!("{}: {why}", id.name())));
+        let now_ms = self.controller.now_ms();
+        let mut waits = unlisted(&self.controller);
+        waits.extend(self.controller.report().in_the_way().map(|obstacle| obstacle.text(now_ms)));
         for service in self.controller.report_with_budget().services.values() {
             waits.extend(service.waits.iter().map(|w| format!("{} waits on {w}", service.name)));
         }

@@ -3,7 +3,6 @@
 use super::words::{group_name, kind_name, shown_name};
 use crate::render::diff::{Field, diff};
 use crate::render::known;
-use crate::status::state;
 use console::plan_view::Verb;
 use model::kubernetes::{Condition, Gate, Ingress, SERVICE_CONDITION};
 use model::plan::{Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
@@ -28,6 +27,9 @@ pub struct PlanDocument {
     pub services: Vec<ServiceView>,
     /// What is wrong with the whole.
     pub findings: Vec<String>,
+    /// Reads that failed, one line each: what the plan does not know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub obstacles: Vec<String>,
     /// What to keep in mind when reading it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -147,6 +149,7 @@ pub fn document(forecast: &Forecast, world: &World) -> PlanDocument {
         writes: writes(&forecast.writes, world),
         services: services(forecast, world),
         findings: forecast.last.findings.iter().map(ToString::to_string).collect(),
+        obstacles: Vec::new(),
         notes: Vec::new(),
         calls: forecast.calls,
     }
@@ -298,7 +301,7 @@ fn services(forecast: &Forecast, world: &World) -> Vec<ServiceView> {
 fn stage(stage: Stage) -> &'static str {
     match stage {
         Stage::New => "new",
-        Stage::At(at) => state(at),
+        Stage::At(at) => at.text(),
         Stage::RefusedServing => "refused, serving as before",
         Stage::Removed => "removed",
     }

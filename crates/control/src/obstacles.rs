@@ -1,0 +1,435 @@
+//! What stands in the way: gathered in one pass from lanes, reads, Kubernetes writes, Services that
+//! Azure rejects, limits, and calls that are not answered; told to the Services concerned.
+//!
+//! # Guarantees
+//! - The pass looks at what is in trouble and at resources with a lane, and at all Services only
+//!   while a read fails.
+//! - A Service gets one Event for each kind and code, and one write of its condition for each cause,
+//!   however often it is attempted.
+
+use crate::controller::{Caller, Controller};
+use crate::effect::NoticeKind;
+use crate::lane::{Lane, Stage, Work};
+use crate::queue::method;
+use arm::error::{ArmError, ErrorKind};
+use model::obstacle::{Obstacle, ObstacleKind, Subject};
+use model::plan::Object;
+use model::report::{State, Wait, short};
+use model::world::Need;
+use model::{ResourceId, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A call that is not answered for so long stands in the way.
+const SILENT_MS: u64 = 8_000;
+
+/// What passes within so long is told to no Service: a single failed call is no news.
+const PATIENCE_MS: u64 = 3_000;
+
+/// What is kept of Azure's words, in bytes.
+const MESSAGE: usize = 1_000;
+
+/// How often in a row a Kubernetes write fails before it stands in the way: one conflict is gone
+/// as soon as the watch has caught up.
+const KUBERNETES_ATTEMPTS: u32 = 2;
+
+/// Failures in a row of one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    kind: ObstacleKind,
+    operation: Arc<str>,
+    code: Arc<str>,
+    message: Arc<str>,
+    /// Failures in a row.
+    pub attempt: u32,
+    since_ms: u64,
+    causes: BTreeSet<ServiceUid>,
+}
+
+/// A failed call.
+pub(crate) struct Failure<'f> {
+    pub kind: ObstacleKind,
+    pub operation: String,
+    pub code: &'f str,
+    pub message: &'f str,
+}
+
+impl<'f> Failure<'f> {
+    /// A write that Azure answered with an error.
+    pub fn of_write(work: &Work, id: &ResourceId, error: &'f ArmError) -> Self {
+        let kind = match error.kind {
+            ErrorKind::Refused | ErrorKind::Forbidden | ErrorKind::Locked => ObstacleKind::Rejected,
+            ErrorKind::Throttled => ObstacleKind::Throttled,
+            ErrorKind::Stale
+            | ErrorKind::Busy
+            | ErrorKind::Missing
+            | ErrorKind::Transient
+            | ErrorKind::Unreachable
+            | ErrorKind::Ambiguous => ObstacleKind::BackedOff,
+        };
+        let operation = format!("{} {}", method(&work.change.action).name(), short(id));
+        Self { kind, operation, code: &error.code, message: &error.message }
+    }
+
+    /// A read that Azure answered with an error.
+    pub fn of_read(operation: String, error: &'f ArmError) -> Self {
+        let kind = match error.kind {
+            ErrorKind::Throttled => ObstacleKind::Throttled,
+            _ => ObstacleKind::Unreadable,
+        };
+        Self { kind, operation, code: &error.code, message: &error.message }
+    }
+}
+
+impl Trouble {
+    /// Another failure after those before. Azure's words stay those of the first with its code:
+    /// ids of requests and times in them are no news.
+    pub fn after(
+        before: Option<Self>,
+        failure: Failure<'_>,
+        causes: &BTreeSet<ServiceUid>,
+        now_ms: u64,
+    ) -> Self {
+        let Failure { kind, operation, code, message } = failure;
+        let attempt = before.as_ref().map_or(0, |before| before.attempt) + 1;
+        let since_ms = before.as_ref().map_or(now_ms, |before| before.since_ms);
+        let causes = causes.clone();
+        match before {
+            Some(before) if *before.code == *code && *before.operation == *operation => {
+                Self { attempt, causes, ..before }
+            }
+            _ => Self {
+                kind,
+                operation: Arc::from(operation),
+                code: Arc::from(code),
+                message: Arc::from(&message[..message.floor_char_boundary(MESSAGE)]),
+                attempt,
+                since_ms,
+                causes,
+            },
+        }
+    }
+
+    /// What was attempted and why it failed, in words that stay the same.
+    pub fn cause(&self) -> String {
+        self.obstacle(Subject::Cluster, BTreeSet::new(), None).cause()
+    }
+
+    fn obstacle(
+        &self,
+        about: Subject,
+        services: BTreeSet<ServiceUid>,
+        next_ms: Option<u64>,
+    ) -> Obstacle {
+        Obstacle {
+            about,
+            services,
+            kind: self.kind,
+            operation: Arc::clone(&self.operation),
+            code: Arc::clone(&self.code),
+            message: Arc::clone(&self.message),
+            attempt: self.attempt,
+            since_ms: self.since_ms,
+            next_ms,
+        }
+    }
+}
+
+/// A Service that Azure rejects, and for the write of which resource.
+#[derive(Clone, Debug)]
+pub(crate) struct Strike {
+    pub target: ResourceId,
+    pub trouble: Trouble,
+}
+
+/// Kinds and codes that a Service was told of.
+pub(crate) type Complaints = BTreeMap<ServiceUid, BTreeSet<(ObstacleKind, Arc<str>)>>;
+
+/// Services that wait for reads.
+type Readers<'r> = BTreeMap<&'r Need, BTreeSet<ServiceUid>>;
+
+impl Controller {
+    /// What stands in the way as of the last plan, and what it holds up.
+    #[must_use]
+    pub fn obstacles(&self) -> &[Obstacle] {
+        &self.report.obstacles
+    }
+
+    /// The time of the last step, in milliseconds of the controller's clock.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    /// When a call has been silent for long, or something has lasted long enough to be told.
+    pub(crate) fn wake_obstacles_ms(&self) -> Option<u64> {
+        let silent = self.callers.values().filter(|call| call.caller != Caller::Event);
+        let silent = silent.map(|call| call.sent_ms + SILENT_MS).find(|at| *at > self.now_ms);
+        let lasting = self.report.obstacles.iter().map(|o| o.since_ms + PATIENCE_MS);
+        lasting.filter(|at| *at > self.now_ms).chain(silent).min()
+    }
+
+    /// Notes what stands in the way of the plan in its report, and in the conditions that it writes.
+    pub(crate) fn note_obstacles(&mut self, now_ms: u64) {
+        let obstacles = self.find_obstacles(now_ms);
+        let rejected = obstacles.iter().filter(|o| o.kind == ObstacleKind::Rejected);
+        for uid in rejected.flat_map(|o| &o.services) {
+            if let Some(service) = self.report.services.get_mut(uid)
+                && service.state == State::Waiting
+            {
+                Arc::make_mut(service).state = State::Rejected;
+            }
+        }
+        let lasting = obstacles.iter().filter(|o| is_lasting(o, now_ms));
+        plan::note_obstacles(&mut self.plan, &self.report, &self.world, lasting);
+        let limits = obstacles.iter().filter_map(|obstacle| match &obstacle.about {
+            Subject::Limit(name) => Some((Arc::clone(name), obstacle.since_ms)),
+            _ => None,
+        });
+        self.closed_since_ms = limits.collect();
+        self.report.obstacles = obstacles;
+    }
+
+    /// Tells Services by Events what holds them up.
+    pub(crate) fn say_obstacles(&mut self, now_ms: u64) {
+        if self.report.obstacles.is_empty() && self.complaints.is_empty() {
+            return;
+        }
+        let report = std::mem::take(&mut self.report);
+        let mut complaints = std::mem::take(&mut self.complaints);
+        let state = |uid: &ServiceUid| report.services.get(uid).map(|service| service.state);
+        let is_held_up =
+            |state| matches!(state, Some(State::Waiting | State::Rejected | State::Removing));
+        // What is being attempted again at this moment is not forgotten.
+        complaints.retain(|uid, _| is_held_up(state(uid)));
+        for obstacle in report.obstacles.iter().filter(|o| is_lasting(o, now_ms)) {
+            for uid in obstacle.services.iter().filter(|uid| is_held_up(state(uid))) {
+                let known = complaints.entry(uid.clone()).or_default();
+                if known.insert((obstacle.kind, Arc::clone(&obstacle.code))) {
+                    let name = &report.services[uid].name;
+                    self.complain(name, uid, obstacle, now_ms);
+                }
+            }
+        }
+        self.complaints = complaints;
+        self.report = report;
+    }
+
+    fn complain(
+        &mut self,
+        name: &model::ServiceName,
+        uid: &ServiceUid,
+        obstacle: &Obstacle,
+        now_ms: u64,
+    ) {
+        if obstacle.kind == ObstacleKind::Rejected {
+            let text = format!("Service {name}: {}", obstacle.cause());
+            self.say(now_ms, NoticeKind::Refused, &BTreeSet::from([uid.clone()]), text, None);
+        }
+        self.tell_held_up(name, uid, &obstacle.standing(), now_ms);
+    }
+
+    /// Everything that stands in the way now, in a stable order.
+    fn find_obstacles(&self, now_ms: u64) -> Vec<Obstacle> {
+        let readers = self.readers();
+        let mut all = Vec::new();
+        self.find_limits(&mut all, now_ms);
+        for (need, read) in &self.reads {
+            let services = readers.get(need).cloned().unwrap_or_default();
+            if let Some(trouble) = read.trouble() {
+                // A group that only a Service names is read for nobody once the Service is gone.
+                if !services.is_empty() || self.is_needed(need) {
+                    let next_ms = read.next_ms();
+                    all.push(trouble.obstacle(Subject::Read(need.clone()), services, next_ms));
+                }
+            }
+        }
+        for (id, lane) in &self.lanes {
+            all.extend(self.lane_obstacle(id, lane));
+        }
+        for (object, lane) in &self.objects {
+            let trouble = lane.trouble.as_ref();
+            let Some(trouble) = trouble.filter(|t| t.attempt >= KUBERNETES_ATTEMPTS) else {
+                continue;
+            };
+            let about = Subject::Object(object.clone());
+            all.push(trouble.obstacle(about, trouble.causes.clone(), lane.wait_until_ms));
+        }
+        for (uid, strike) in &self.strikes {
+            if self.is_unfinished(uid) {
+                let next_ms = self.world.holds.get(uid).and_then(|hold| hold.until_ms);
+                let about = Subject::Write(strike.target.clone());
+                let services = BTreeSet::from([uid.clone()]);
+                all.push(strike.trouble.obstacle(about, services, next_ms));
+            }
+        }
+        self.find_silent(&readers, &mut all, now_ms);
+        all
+    }
+
+    /// Services by what they wait to be read; looked for only while reads fail or are late.
+    fn readers(&self) -> Readers<'_> {
+        let mut readers = Readers::new();
+        let failing = self.reads.values().any(|read| read.trouble().is_some());
+        if !failing && self.silent_calls(self.now_ms).next().is_none() {
+            return readers;
+        }
+        for (uid, service) in &self.report.services {
+            for wait in &service.waits {
+                if let Wait::Reading(need) = wait {
+                    readers.entry(need).or_default().insert(uid.clone());
+                }
+            }
+        }
+        readers
+    }
+
+    fn is_needed(&self, need: &Need) -> bool {
+        let policy = &self.policy;
+        let own = [&policy.group, &policy.balancer_group, &policy.private_link_group];
+        let named = match need {
+            Need::PublicIps(group) | Need::PrivateLinks(group) => !own.contains(&group),
+            _ => false,
+        };
+        let refers = |group: &str| {
+            let findings = self.report.services.values().flat_map(|service| &service.findings);
+            findings.into_iter().any(|f| f.value.eq_ignore_ascii_case(group))
+        };
+        match need {
+            Need::PublicIps(group) | Need::PrivateLinks(group) if named => {
+                self.report.needs.contains(need) || refers(group.as_str())
+            }
+            _ => true,
+        }
+    }
+
+    fn is_unfinished(&self, uid: &ServiceUid) -> bool {
+        let report = self.report.services.get(uid);
+        self.world.holds.contains_key(uid)
+            || report.is_some_and(|service| service.state != State::Programmed)
+    }
+
+    /// What stands in the way of a resource's writes, where something is still to be written.
+    fn lane_obstacle(&self, id: &ResourceId, lane: &Lane) -> Option<Obstacle> {
+        let trouble = lane.trouble.as_ref()?;
+        let changes = &self.plan.changes;
+        let planned = changes.binary_search_by(|change| change.target.cmp(id)).ok();
+        let services: BTreeSet<ServiceUid> = match (planned, &lane.work) {
+            (Some(at), _) => changes[at].causes.clone(),
+            (None, Some(work)) => work.change.causes.clone(),
+            (None, None) => {
+                // Planning may leave out what is tried later.
+                let causes = trouble.causes.iter().filter(|uid| self.is_unfinished(uid));
+                let causes: BTreeSet<ServiceUid> = causes.cloned().collect();
+                lane.wait_until_ms?;
+                if causes.is_empty() {
+                    return None;
+                }
+                causes
+            }
+        };
+        let next_ms = lane.wait_until_ms.filter(|_| lane.work.is_none());
+        Some(trouble.obstacle(Subject::Write(id.clone()), services, next_ms))
+    }
+
+    /// Limits of which Azure said that they are used up, and the Services whose writes wait.
+    fn find_limits(&self, all: &mut Vec<Obstacle>, now_ms: u64) {
+        let closed = self.budget.levels(now_ms).filter(|l| l.closed_until_ms > now_ms);
+        for level in closed {
+            let waits = |at: usize| {
+                let class = self.queue.class_of(at).and_then(|class| self.queue.class(class));
+                class.is_some_and(|class| class.limits.contains(&level.limit))
+            };
+            let kept = self.queue.kept();
+            let kept = kept.iter().filter(|(at, _)| waits(*at));
+            let causes = kept.flat_map(|(at, _)| &self.plan.changes[*at].causes);
+            let name = level.limit.to_string();
+            all.push(Obstacle {
+                about: Subject::Limit(Arc::from(name.as_str())),
+                services: causes.cloned().collect(),
+                kind: ObstacleKind::Throttled,
+                operation: Arc::from(format!("calls within the limit on {name}")),
+                code: Arc::from("429"),
+                message: Arc::default(),
+                attempt: 1,
+                since_ms: self.closed_since_ms.get(name.as_str()).copied().unwrap_or(now_ms),
+                next_ms: Some(level.closed_until_ms),
+            });
+        }
+    }
+
+    fn silent_calls(&self, now_ms: u64) -> impl Iterator<Item = (&Caller, u64)> {
+        let calls = self.callers.values().filter(|call| call.caller != Caller::Event);
+        calls
+            .map(|call| (&call.caller, call.sent_ms))
+            .take_while(move |(_, sent_ms)| sent_ms + SILENT_MS <= now_ms)
+    }
+
+    /// Calls that are not answered, unless what they are about is in trouble already.
+    fn find_silent(&self, readers: &Readers<'_>, all: &mut Vec<Obstacle>, now_ms: u64) {
+        for (caller, sent_ms) in self.silent_calls(now_ms) {
+            let (about, operation, services) = match caller {
+                Caller::Event => continue,
+                Caller::Read(need) => {
+                    let services = readers.get(need).cloned().unwrap_or_default();
+                    (Subject::Read(need.clone()), need.operation(), services)
+                }
+                Caller::Lane(id) => {
+                    let work = self.lanes.get(id).and_then(|lane| lane.work.as_ref());
+                    let Some(work) = work else { continue };
+                    let operation = format!("{} {}", awaited(work), short(id));
+                    (Subject::Write(id.clone()), operation, work.change.causes.clone())
+                }
+                Caller::Object(object) => {
+                    let about = Subject::Object(object.clone());
+                    (about, operation_on(object), services_of(object))
+                }
+            };
+            if all.iter().any(|known| known.about == about) {
+                continue;
+            }
+            all.push(Obstacle {
+                about,
+                services,
+                kind: ObstacleKind::NoAnswer,
+                operation: Arc::from(operation),
+                code: Arc::from("NoAnswer"),
+                message: Arc::default(),
+                attempt: 1,
+                since_ms: sent_ms,
+                next_ms: None,
+            });
+        }
+    }
+}
+
+fn is_lasting(obstacle: &Obstacle, now_ms: u64) -> bool {
+    let certain = obstacle.kind == ObstacleKind::Rejected;
+    certain || obstacle.since_ms + PATIENCE_MS <= now_ms
+}
+
+/// The method of the call that a write awaits.
+fn awaited(work: &Work) -> &'static str {
+    match &work.stage {
+        Stage::Operating(operation) if !operation.is_accepted() => {
+            method(&work.change.action).name()
+        }
+        Stage::Operating(_) | Stage::Verifying | Stage::Rereading(_) => "GET",
+    }
+}
+
+/// A write of a Kubernetes object as an operation.
+pub(crate) fn operation_on(object: &Object) -> String {
+    match object {
+        Object::Service { name, .. } => format!("PATCH Service {name}"),
+        Object::Pod { name, .. } => format!("PATCH Pod {name}"),
+    }
+}
+
+/// The Service that a Kubernetes object is.
+pub(crate) fn services_of(object: &Object) -> BTreeSet<ServiceUid> {
+    match object {
+        Object::Service { uid, .. } => BTreeSet::from([uid.clone()]),
+        Object::Pod { .. } => BTreeSet::new(),
+    }
+}
