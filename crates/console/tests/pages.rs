@@ -62,6 +62,7 @@ fn a_service(n: usize, name: &str) -> Service {
         traffic_policy: TrafficPolicy::Cluster,
         health_check_node_port: None,
         load_balancer_ip: None,
+        cluster_ips: Vec::new(),
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,

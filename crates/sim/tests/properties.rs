@@ -33,8 +33,8 @@ fn comes_right(lab: &mut Laboratory) {
         let refused = report.findings.iter().any(|f| f.severity == Severity::Refusal);
         let right = match report.state {
             State::Programmed => !report.addresses.is_empty() && !refused,
-            State::Refused => refused,
-            State::Waiting | State::Removing => false,
+            State::Refused | State::RefusedServing => refused,
+            State::Waiting | State::Rejected | State::Removing => false,
         };
         assert!(right, "{report:#?}");
     }
