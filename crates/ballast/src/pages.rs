@@ -199,8 +199,8 @@ pub fn unlisted(controller: &Controller) -> Vec<String> {
 /// What `/readyz` says: no ids are in it, for everybody may read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
-    /// Why the controller is of no use yet: what is not listed, reads of Azure without which Services
-    /// are not planned, and what forbids to plan at all.
+    /// Why the controller is of no use yet: what is not listed, reads of Azure without which
+    /// Services are not planned, and what forbids to plan at all.
     pub reasons: Vec<Line>,
     /// The first of what stands in the way.
     pub details: Vec<Line>,

@@ -3,6 +3,7 @@
 use crate::backoff;
 use crate::budget::Urgency;
 use crate::budget::limit::limits_of;
+use crate::busy::{BUSY_MS, LONGEST_BUSY_MS};
 use crate::controller::{Caller, Controller};
 use crate::effect::NoticeKind;
 use crate::event::Leadership;
@@ -12,26 +13,17 @@ use crate::obstacles::{Failure, Trouble};
 use arm::error::{ArmError, ErrorKind};
 use arm::page::{PageStep, Pages};
 use arm::{Answer, Request};
-use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Sku};
 use model::world::Need;
 use model::{Group, ResourceId};
 use observe::Applied;
 use observe::azure::Gathering;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Lists may lack what was just made: for this long our own write is believed instead.
 pub(crate) const LIST_LAG_MS: u64 = 10_000;
 
-/// How soon a list is read again in which somebody else's operation (or one of ours from before a
-/// restart) is still running: nobody will tell us when it ends.
-pub(crate) const BUSY_MS: u64 = 1_000;
-
 /// The end of an operation that nobody can poll is awaited at most so long.
 pub(crate) const UNFOLLOWED_MS: u64 = 15 * 60_000;
-
-/// The longest pause between two such reads: it may be somebody's that never ends.
-pub(crate) const LONGEST_BUSY_MS: u64 = 30_000;
 
 /// How long the look for drift gives way to other reads.
 const LONGEST_DRIFT_WAIT_MS: u64 = 120_000;
@@ -107,6 +99,21 @@ enum Staleness {
 }
 
 impl Read {
+    /// Nothing in the list is being changed any more.
+    pub fn rest(&mut self) {
+        self.busy_rounds = 0;
+    }
+
+    /// Something in the list is being changed: it is read again, later each time.
+    pub fn follow(&mut self, now_ms: u64) {
+        let idle = self.under_way.is_none() && self.wait_until_ms.is_none();
+        if idle && self.stale == Staleness::Fresh {
+            let pause_ms = (BUSY_MS << self.busy_rounds.min(8)).min(LONGEST_BUSY_MS);
+            self.busy_rounds += 1;
+            self.wait_until_ms = Some(now_ms + pause_ms);
+        }
+    }
+
     /// Why the last attempts failed.
     pub fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
@@ -286,80 +293,6 @@ impl Controller {
             }
         }
         self.look |= due;
-    }
-
-    /// Lists with a resource that is being changed, but not by us.
-    fn busy_needs(&self) -> Vec<Need> {
-        let lanes = &self.lanes;
-        let ours = |id: &ResourceId| lanes.get(id).is_some_and(|lane| lane.work.is_some());
-        let azure = &self.world.azure;
-        let busy = |state: Provisioning, id: &ResourceId| state == Provisioning::Busy && !ours(id);
-        let mut needs = Vec::new();
-        for (group, facts) in &azure.public_ips {
-            let all = facts.known().into_iter().flat_map(|all| all.values());
-            let released = |ip: &PublicIp| ip.sku == Sku::Basic && self.is_released(ip);
-            if all.into_iter().any(|r| busy(r.provisioning, &r.id) || released(r)) {
-                needs.push(Need::PublicIps(group.clone()));
-            }
-        }
-        let all = azure.balancers.known().into_iter().flat_map(|all| all.values());
-        if all.into_iter().any(|r| busy(r.provisioning, &r.id)) {
-            needs.push(Need::Balancers);
-        }
-        let all = azure.nat_gateways.known().into_iter().flat_map(|all| all.values());
-        if all.into_iter().any(|r| busy(r.provisioning, &r.id)) {
-            needs.push(Need::NatGateways);
-        }
-        let group = azure.security_group.known().and_then(Option::as_ref);
-        if group.is_some_and(|r| busy(r.provisioning, &r.id)) {
-            needs.push(Need::SecurityGroup);
-        }
-        needs
-    }
-
-    /// Lists with a resource that is being changed, but not by us, are read again soon.
-    pub(crate) fn follow_busy(&mut self, now_ms: u64) {
-        let needs = self.busy_needs();
-        for (need, read) in &mut self.reads {
-            if !needs.contains(need) {
-                read.busy_rounds = 0;
-            }
-        }
-        for need in needs {
-            let read = self.reads.entry(need).or_default();
-            let idle = read.under_way.is_none() && read.wait_until_ms.is_none();
-            if idle && read.stale == Staleness::Fresh {
-                let pause_ms = (BUSY_MS << read.busy_rounds.min(8)).min(LONGEST_BUSY_MS);
-                read.busy_rounds += 1;
-                read.wait_until_ms = Some(now_ms + pause_ms);
-            }
-        }
-    }
-
-    /// Whether a public IP still names the frontend of a load balancer that has let it go.
-    fn is_released(&self, ip: &PublicIp) -> bool {
-        let Some(owner) = ip.user.as_ref().and_then(ResourceId::parent) else { return false };
-        let ours = owner.group().as_ref() == Some(&self.policy.balancer_group)
-            && owner.folded().contains("/loadbalancers/");
-        let Some(balancers) = self.world.azure.balancers.known().filter(|_| ours) else {
-            return false;
-        };
-        let address = FrontendAddress::Public(ip.id.clone());
-        let holds = |b: &Arc<LoadBalancer>| b.frontends.iter().any(|f| f.address == address);
-        !balancers.get(&owner).is_some_and(holds)
-    }
-
-    /// A load balancer is gone: Basic addresses that were on it can now be raised.
-    pub(crate) fn look_at_released(&mut self) {
-        let facts = self.world.azure.public_ips.iter();
-        let groups: Vec<Group> = facts
-            .filter(|(_, all)| {
-                let mut all = all.known().into_iter().flat_map(|all| all.values());
-                all.any(|ip| ip.sku == Sku::Basic && self.is_released(ip))
-            })
-            .map(|(group, _)| group.clone())
-            .collect();
-        groups.into_iter().for_each(|group| self.read_now(Need::PublicIps(group)));
     }
 
     /// Reads the lists again when their time has come; lets go of the wait once they are read.

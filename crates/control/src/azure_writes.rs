@@ -1,7 +1,8 @@
 //! Follows writes to their end.
 
-use crate::azure_reads::{BUSY_MS, LONGEST_BUSY_MS, UNFOLLOWED_MS};
+use crate::azure_reads::UNFOLLOWED_MS;
 use crate::backoff;
+use crate::busy::{BUSY_MS, LONGEST_BUSY_MS};
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
 use crate::gateway;

@@ -2,7 +2,7 @@
 
 use crate::azure_reads::{Read, Ripening};
 use crate::budget::{Budget, Limits, Urgency};
-use crate::effect::{CallId, Effect, Notice, NoticeKind};
+use crate::effect::{CallId, Effect};
 use crate::event::{Event, Leadership};
 use crate::kubernetes_writes::ObjectLane;
 use crate::lane::Lane;
@@ -470,39 +470,5 @@ impl Controller {
         let call = CallId(self.next_call);
         self.callers.insert(call, Awaited { caller, sent_ms: self.now_ms });
         call
-    }
-
-    /// A correlation id in the form of a UUID, from the instance and the number of the call.
-    pub(crate) fn correlation(&self) -> String {
-        let number = self.next_call + 1;
-        let instance = &self.options.instance;
-        format!("{instance:0>8}-0000-4000-8000-{number:012x}")
-    }
-
-    /// A Service was changed by its owner: what follows from it is told under a new id.
-    pub(crate) fn name_change(&mut self, uid: &ServiceUid) {
-        self.next_change += 1;
-        let (instance, number) = (&self.options.instance, self.next_change);
-        let id = format!("{instance:0>8}-0001-4000-8000-{number:012x}");
-        self.change_ids.insert(uid.clone(), Arc::from(id));
-    }
-
-    pub(crate) fn say(
-        &mut self,
-        now_ms: u64,
-        kind: NoticeKind,
-        services: &BTreeSet<ServiceUid>,
-        text: String,
-        correlation: Option<String>,
-    ) {
-        let changes = services.iter().filter_map(|uid| self.change_ids.get(uid).cloned());
-        let changes = changes.collect();
-        let services = services.iter().filter_map(|uid| {
-            let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
-            known.or_else(|| self.said.get(uid).map(|s| s.name.clone()))
-        });
-        let services = services.collect();
-        let notice = Notice { at_ms: now_ms, kind, services, text, changes, correlation };
-        self.effects.push(Effect::Say(notice));
     }
 }

@@ -4,8 +4,8 @@
 //! # Guarantees
 //! - The pass looks at what is in trouble and at resources with a lane, and at all Services only
 //!   while a read fails.
-//! - A Service gets one Event for each kind and code, and one write of its condition for each cause,
-//!   however often it is attempted.
+//! - A Service gets one Event for each kind and code, and one write of its condition for each
+//!   cause, however often it is attempted.
 
 use crate::controller::{Caller, Controller};
 use crate::effect::NoticeKind;
@@ -169,7 +169,8 @@ impl Controller {
         lasting.filter(|at| *at > self.now_ms).chain(silent).min()
     }
 
-    /// Notes what stands in the way of the plan in its report, and in the conditions that it writes.
+    /// Notes what stands in the way of the plan in its report, and in the conditions that it
+    /// writes.
     pub(crate) fn note_obstacles(&mut self, now_ms: u64) {
         let obstacles = self.find_obstacles(now_ms);
         let rejected = obstacles.iter().filter(|o| o.kind == ObstacleKind::Rejected);

@@ -64,8 +64,8 @@ pub enum Subject {
 pub enum ObstacleKind {
     /// Ballast refuses what a Service asks for.
     Refused,
-    /// Azure rejects a write for a reason that does not pass by itself: a quota, a policy, a lock, a
-    /// missing right.
+    /// Azure rejects a write for a reason that does not pass by itself: a quota, a policy, a lock,
+    /// a missing right.
     Rejected,
     /// A read of Azure fails.
     Unreadable,
@@ -196,7 +196,8 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// What follows the cause: `; attempt 3, next in 40 s`, or ` for 12 s` while there is no answer.
+    /// What follows the cause: `; attempt 3, next in 40 s`, or ` for 12 s` while there is no
+    /// answer.
     #[must_use]
     pub fn text(self, now_ms: u64) -> String {
         let Self { kind, attempt, since_ms, next_ms } = self;

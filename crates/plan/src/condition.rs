@@ -5,8 +5,8 @@
 //! - A Service that is as it asks and never was anything else is not written for it alone: there
 //!   "True" comes with the addresses, in one write.
 //! - While something is on its way the condition stays as it was.
-//! - What stands in the way of a Service is told by [`note_obstacles`]: once for each cause, not for
-//!   each attempt.
+//! - What stands in the way of a Service is told by [`note_obstacles`]: once for each cause, not
+//!   for each attempt.
 
 use crate::kubernetes;
 use model::kubernetes::{Condition, Service, Truth};

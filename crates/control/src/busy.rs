@@ -1,0 +1,84 @@
+//! Resources that Azure is still changing on somebody else's account: they are read again soon.
+
+use crate::controller::Controller;
+use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Sku};
+use model::world::Need;
+use model::{Group, ResourceId};
+use std::sync::Arc;
+
+/// How soon a list is read again in which somebody else's operation (or one of ours from before a
+/// restart) is still running: nobody will tell us when it ends.
+pub(crate) const BUSY_MS: u64 = 1_000;
+
+/// The longest pause between two such reads: it may be somebody's that never ends.
+pub(crate) const LONGEST_BUSY_MS: u64 = 30_000;
+
+impl Controller {
+    /// Lists with a resource that is being changed, but not by us.
+    pub(crate) fn busy_needs(&self) -> Vec<Need> {
+        let lanes = &self.lanes;
+        let ours = |id: &ResourceId| lanes.get(id).is_some_and(|lane| lane.work.is_some());
+        let azure = &self.world.azure;
+        let busy = |state: Provisioning, id: &ResourceId| state == Provisioning::Busy && !ours(id);
+        let mut needs = Vec::new();
+        for (group, facts) in &azure.public_ips {
+            let all = facts.known().into_iter().flat_map(|all| all.values());
+            let released = |ip: &PublicIp| ip.sku == Sku::Basic && self.is_released(ip);
+            if all.into_iter().any(|r| busy(r.provisioning, &r.id) || released(r)) {
+                needs.push(Need::PublicIps(group.clone()));
+            }
+        }
+        let all = azure.balancers.known().into_iter().flat_map(|all| all.values());
+        if all.into_iter().any(|r| busy(r.provisioning, &r.id)) {
+            needs.push(Need::Balancers);
+        }
+        let all = azure.nat_gateways.known().into_iter().flat_map(|all| all.values());
+        if all.into_iter().any(|r| busy(r.provisioning, &r.id)) {
+            needs.push(Need::NatGateways);
+        }
+        let group = azure.security_group.known().and_then(Option::as_ref);
+        if group.is_some_and(|r| busy(r.provisioning, &r.id)) {
+            needs.push(Need::SecurityGroup);
+        }
+        needs
+    }
+
+    /// Lists with a resource that is being changed, but not by us, are read again soon.
+    pub(crate) fn follow_busy(&mut self, now_ms: u64) {
+        let needs = self.busy_needs();
+        for (need, read) in &mut self.reads {
+            if !needs.contains(need) {
+                read.rest();
+            }
+        }
+        for need in needs {
+            self.reads.entry(need).or_default().follow(now_ms);
+        }
+    }
+
+    /// Whether a public IP still names the frontend of a load balancer that has let it go.
+    fn is_released(&self, ip: &PublicIp) -> bool {
+        let Some(owner) = ip.user.as_ref().and_then(ResourceId::parent) else { return false };
+        let ours = owner.group().as_ref() == Some(&self.policy.balancer_group)
+            && owner.folded().contains("/loadbalancers/");
+        let Some(balancers) = self.world.azure.balancers.known().filter(|_| ours) else {
+            return false;
+        };
+        let address = FrontendAddress::Public(ip.id.clone());
+        let holds = |b: &Arc<LoadBalancer>| b.frontends.iter().any(|f| f.address == address);
+        !balancers.get(&owner).is_some_and(holds)
+    }
+
+    /// A load balancer is gone: Basic addresses that were on it can now be raised.
+    pub(crate) fn look_at_released(&mut self) {
+        let facts = self.world.azure.public_ips.iter();
+        let groups: Vec<Group> = facts
+            .filter(|(_, all)| {
+                let mut all = all.known().into_iter().flat_map(|all| all.values());
+                all.any(|ip| ip.sku == Sku::Basic && self.is_released(ip))
+            })
+            .map(|(group, _)| group.clone())
+            .collect();
+        groups.into_iter().for_each(|group| self.read_now(Need::PublicIps(group)));
+    }
+}

@@ -1,0 +1,43 @@
+//! Notices for the log, and the ids under which they can be followed.
+
+use crate::controller::Controller;
+use crate::effect::{Effect, Notice, NoticeKind};
+use model::ServiceUid;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl Controller {
+    /// A correlation id in the form of a UUID, from the instance and the number of the call.
+    pub(crate) fn correlation(&self) -> String {
+        let number = self.next_call + 1;
+        let instance = &self.options.instance;
+        format!("{instance:0>8}-0000-4000-8000-{number:012x}")
+    }
+
+    /// A Service was changed by its owner: what follows from it is told under a new id.
+    pub(crate) fn name_change(&mut self, uid: &ServiceUid) {
+        self.next_change += 1;
+        let (instance, number) = (&self.options.instance, self.next_change);
+        let id = format!("{instance:0>8}-0001-4000-8000-{number:012x}");
+        self.change_ids.insert(uid.clone(), Arc::from(id));
+    }
+
+    pub(crate) fn say(
+        &mut self,
+        now_ms: u64,
+        kind: NoticeKind,
+        services: &BTreeSet<ServiceUid>,
+        text: String,
+        correlation: Option<String>,
+    ) {
+        let changes = services.iter().filter_map(|uid| self.change_ids.get(uid).cloned());
+        let changes = changes.collect();
+        let services = services.iter().filter_map(|uid| {
+            let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
+            known.or_else(|| self.said.get(uid).map(|s| s.name.clone()))
+        });
+        let services = services.collect();
+        let notice = Notice { at_ms: now_ms, kind, services, text, changes, correlation };
+        self.effects.push(Effect::Say(notice));
+    }
+}
