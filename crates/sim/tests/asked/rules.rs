@@ -100,7 +100,7 @@ fn ha_ports_of_several_ports_and_both_families() {
         "rule <in>-UDP-53 All 0->0 from <in> to kubernetes probe <in>-UDP-53 idle 4 Default float \
             reset no-snat
         rule <in>-UDP-53-IPv6 All 0->0 from <in>-IPv6 to kubernetes-IPv6 probe <in>-UDP-53-IPv6 \
-            idle 4 Default float reset no-snat
+            idle 4 Default no-float reset no-snat
         probe <in>-UDP-53 Http:30080/up every 7 x2
         probe <in>-UDP-53-IPv6 Http:30080/up every 7 x2",
     );
@@ -119,7 +119,7 @@ fn ha_ports_of_a_local_service() {
         "rule <in>-TCP-80 All 0->0 from <in> to kubernetes probe <in>-TCP-32000 idle 4 Default \
             float no-reset no-snat
         rule <in>-TCP-80-IPv6 All 0->0 from <in>-IPv6 to kubernetes-IPv6 probe \
-            <in>-TCP-32000-IPv6 idle 4 Default float no-reset no-snat
+            <in>-TCP-32000-IPv6 idle 4 Default no-float no-reset no-snat
         probe <in>-TCP-32000 Http:32000/healthz every 5 x2
         probe <in>-TCP-32000-IPv6 Http:32000/healthz every 5 x2",
     );

@@ -85,9 +85,9 @@ fn an_address_that_becomes_anothers_is_let_go() {
     is(
         &s.lines(&["open", "status"]),
         "open 500 allow_IPv4_d39272f7 Allow Inbound Tcp Internet -> 20.0.0.1 [80]
-        open 501 allow_IPv4_60dc2d4d Allow Inbound Tcp 10.9.0.0/16 -> 20.0.0.2 [80]
-        status thief 20.0.0.1
-        status web 20.0.0.2",
+        open 501 allow_IPv4_872b39f3 Allow Inbound Tcp 10.9.0.0/16 -> 20.0.0.2 [80]
+        status web 20.0.0.2
+        status thief 20.0.0.1",
     );
 }
 
@@ -137,7 +137,7 @@ fn labels_and_tags_of_others() {
 fn pools_of_others() {
     let mut s = several();
     s.ask(web("b-c").of("a").local(32000));
-    s.ask(web("web"));
+    s.ask(web("web").ports(&["TCP 83 30083"]));
     let before = s.lines(&["pool"]);
     assert!(before.contains("pool a-b-c "), "{before}");
     s.ask(web("c").of("a-b").ports(&["TCP 81 30081"]).local(32001));
