@@ -70,7 +70,7 @@ pub(crate) struct Read {
     /// It has to be read again as soon as possible.
     stale: Staleness,
     /// Why the last attempts failed.
-    trouble: Option<Trouble>,
+    pub trouble: Option<Trouble>,
     /// The next page, which waits for budget until a time.
     held: Option<(Request, u64)>,
     /// How often in a row it was read again because something in it was being changed.
@@ -112,11 +112,6 @@ impl Read {
             self.busy_rounds += 1;
             self.wait_until_ms = Some(now_ms + pause_ms);
         }
-    }
-
-    /// Why the last attempts failed.
-    pub fn trouble(&self) -> Option<&Trouble> {
-        self.trouble.as_ref()
     }
 
     /// When it is attempted again; `None` while it is under way.
@@ -425,20 +420,9 @@ impl Controller {
         }
     }
 
-    pub(crate) fn say_unread(&mut self, need: &Need, problem: &str, now_ms: u64) {
-        let text = format!("an item of {need} cannot be read: {problem}");
-        self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
-    }
-
     /// What is being read, or will be soon.
     pub fn readings(&self) -> impl Iterator<Item = &Need> {
         let active = |r: &Read| r.under_way.is_some() || r.wait_until_ms.is_some();
         self.reads.iter().filter(move |(_, r)| active(r)).map(|(need, _)| need)
-    }
-
-    /// Why reads wait, and until when.
-    pub fn unread(&self) -> impl Iterator<Item = (&Need, String, Option<u64>)> {
-        let failing = |r: &Read| Some((r.trouble.as_ref()?.cause(), r.wait_until_ms));
-        self.reads.iter().filter_map(move |(n, r)| failing(r).map(|(why, at)| (n, why, at)))
     }
 }

@@ -6,7 +6,7 @@ use crate::effect::{CallId, Effect};
 use crate::event::{Event, Leadership};
 use crate::kubernetes_writes::ObjectLane;
 use crate::lane::Lane;
-use crate::obstacles::{Complaints, Strike};
+use crate::obstacles::{Awaited, Complaints, Strike};
 use crate::queue::Queue;
 use crate::said::Said;
 use crate::search::Search;
@@ -72,15 +72,6 @@ pub(crate) enum Caller {
     Object(Object),
     /// An Event was posted; its answer does not matter.
     Event,
-}
-
-/// A call that was sent and not answered yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Awaited {
-    /// Who waits for the answer.
-    pub caller: Caller,
-    /// When it was sent, in milliseconds of the controller's clock.
-    pub sent_ms: u64,
 }
 
 /// The controller: a pure value that takes events and gives effects.

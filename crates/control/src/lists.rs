@@ -2,6 +2,7 @@
 
 use crate::azure_reads::LIST_LAG_MS;
 use crate::controller::Controller;
+use crate::effect::NoticeKind;
 use crate::keep::{self, Belief};
 use model::ResourceId;
 use model::world::Need;
@@ -93,5 +94,10 @@ impl Controller {
             self.read_now(need.clone());
         }
         self.reads.entry(need.clone()).or_default().left_out = left_out;
+    }
+    /// An item of a list that is no resource as we know it.
+    pub(crate) fn say_unread(&mut self, need: &Need, problem: &str, now_ms: u64) {
+        let text = format!("an item of {need} cannot be read: {problem}");
+        self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
     }
 }

@@ -135,6 +135,15 @@ impl Trouble {
     }
 }
 
+/// A call that was sent and not answered yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Awaited {
+    /// Who waits for the answer.
+    pub caller: Caller,
+    /// When it was sent, in milliseconds of the controller's clock.
+    pub sent_ms: u64,
+}
+
 /// A Service that Azure rejects, and for the write of which resource.
 #[derive(Clone, Debug)]
 pub(crate) struct Strike {
@@ -155,6 +164,13 @@ impl Controller {
         &self.report.obstacles
     }
 
+    /// Reads that fail: why, and when each is attempted again.
+    pub fn unread(&self) -> impl Iterator<Item = (&Need, String, Option<u64>)> {
+        self.reads
+            .iter()
+            .filter_map(|(need, read)| Some((need, read.trouble.as_ref()?.cause(), read.next_ms())))
+    }
+
     /// The time of the last step, in milliseconds of the controller's clock.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
@@ -169,8 +185,7 @@ impl Controller {
         lasting.filter(|at| *at > self.now_ms).chain(silent).min()
     }
 
-    /// Notes what stands in the way of the plan in its report, and in the conditions that it
-    /// writes.
+    /// Notes what stands in the way in the plan's report, and in the conditions that it writes.
     pub(crate) fn note_obstacles(&mut self, now_ms: u64) {
         let obstacles = self.find_obstacles(now_ms);
         let rejected = obstacles.iter().filter(|o| o.kind == ObstacleKind::Rejected);
@@ -237,7 +252,7 @@ impl Controller {
         self.find_limits(&mut all, now_ms);
         for (need, read) in &self.reads {
             let services = readers.get(need).cloned().unwrap_or_default();
-            if let Some(trouble) = read.trouble() {
+            if let Some(trouble) = read.trouble.as_ref() {
                 // A group that only a Service names is read for nobody once the Service is gone.
                 if !services.is_empty() || self.is_needed(need) {
                     let next_ms = read.next_ms();
@@ -271,7 +286,7 @@ impl Controller {
     /// Services by what they wait to be read; looked for only while reads fail or are late.
     fn readers(&self) -> Readers<'_> {
         let mut readers = Readers::new();
-        let failing = self.reads.values().any(|read| read.trouble().is_some());
+        let failing = self.reads.values().any(|read| read.trouble.as_ref().is_some());
         if !failing && self.silent_calls(self.now_ms).next().is_none() {
             return readers;
         }

@@ -179,11 +179,11 @@ fn it_goes_with_the_last_that_is_left() {
 fn a_message_is_as_long_as_the_api_server_takes() {
     let mut world = world();
     let uid = service(&[]).uid;
-    let (target, reason) = (policy().security_group_id(), Arc::from("ä".repeat(20_000)));
+    let (target, reason) = (policy().security_group_id(), "no room".into());
     let hold = Hold { target, reason, code: "Full".into(), until_ms: Some(5_000), attempt: 1 };
     world.holds.insert(uid, hold);
-    let found = written(&world);
-    let [(None, ConditionEdit::Set(condition))] = found.as_slice() else { panic!("{found:?}") };
+    let found = obstructed(&world, "Full", &"ä".repeat(20_000), 1);
+    let [ConditionEdit::Set(condition)] = found.as_slice() else { panic!("{found:?}") };
     let length = condition.message.len();
     assert!((32_760..=32_768).contains(&length), "{length}");
     assert!(condition.message.ends_with('…'));

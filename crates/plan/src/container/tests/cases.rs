@@ -184,7 +184,7 @@ fn an_edit_that_is_refused_keeps_the_load_balancer_and_its_endpoints_moving() {
     assert_eq!(stage.calls, ["POST addressLocations"]);
     assert_eq!(stage.table(), ["10.224.0.2 10.244.0.11 00000001"]);
     let (_, report) = stage.plan();
-    assert_eq!(report.services[&uid(1)].state, State::Refused);
+    assert_eq!(report.services[&uid(1)].state, State::RefusedServing);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn an_edit_to_a_subnet_that_does_not_have_the_address_leaves_all_as_it_was() {
         let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
         assert_eq!((finding.rule, &*finding.message), (rule, message));
         assert!(finding.key.ends_with(key), "{}", finding.key);
-        assert_eq!(report.state, State::Refused);
+        assert_eq!(report.state, State::RefusedServing);
         assert_eq!(parts(&settled(world)), parts(&before));
     }
 }
@@ -56,7 +56,7 @@ fn a_frontend_that_others_stand_on_keeps_its_name() {
     let mut world = settled(world);
     assert_eq!(parts(&world), ["1 10.224.9.9", "1-nodes-TCP-443 -> 1", "2-TCP-81 -> 1"]);
     change(&mut world, pinned(1, 8443, "apps"));
-    assert_eq!(report(&world, 1).state, State::Refused);
+    assert_eq!(report(&world, 1).state, State::RefusedServing);
     let world = settled(world);
     assert_eq!(parts(&world), ["1 10.224.9.9", "1-nodes-TCP-443 -> 1", "2-TCP-81 -> 1"]);
 }

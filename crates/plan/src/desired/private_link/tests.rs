@@ -348,7 +348,7 @@ fn a_load_balancer_has_eight() {
     let all = forecast(&world, &policy());
     let refused = |n: u8| {
         let report = &all.last.services[&uid(n)];
-        assert_eq!(report.state == State::Refused, !report.findings.is_empty(), "{report:?}");
+        assert_eq!(report.state.is_refused(), !report.findings.is_empty(), "{report:?}");
         report.findings.first().cloned()
     };
     assert_eq!((1..=8).filter_map(refused).collect::<Vec<_>>(), []);

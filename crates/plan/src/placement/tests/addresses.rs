@@ -166,7 +166,7 @@ fn a_service_goes_to_the_balancer_that_has_the_address_it_is_to_share() {
     assert_eq!((on(&world, "kubernetes-internal"), on(&world, "lb2")), (vec![1], vec![2]));
     change(&mut world, claimed(2, &[INTERNAL, PINNED]));
     let report = idle(&world, &policy, 2);
-    assert_eq!((report.state, report.findings[0].rule), (State::Refused, "PortTaken"));
+    assert_eq!((report.state, report.findings[0].rule), (State::RefusedServing, "PortTaken"));
     change(&mut world, beside(claimed(2, &[INTERNAL, PINNED])));
     settle(&mut world, &policy);
     assert_eq!((on(&world, "kubernetes-internal"), on(&world, "lb2")), (vec![1], vec![]));
