@@ -111,6 +111,13 @@ const CASES: &[(&str, &str, &str)] = &[
     ("MalformedTag", SINGLE, "@azure-pip-tags: team"),
     ("InvalidTag", SINGLE, "@azure-pip-tags: a/b=c"),
     ("ReservedTag", SINGLE, "@azure-pip-tags: k8s-azure-service=x"),
+    (
+        "TooManyTags",
+        SINGLE,
+        "@azure-pip-tags: a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,o=1,\
+         p=1,q=1,r=1,s=1,t=1,u=1,v=1,w=1,x=1,y=1,z=1,0=1,1=1,2=1,3=1,4=1,5=1,6=1,7=1,8=1,\
+         9=1,aa=1,ab=1,ac=1,ad=1,ae=1,af=1,ag=1,ah=1,ai=1,aj=1,ak=1,al=1,am=1,an=1,ao=1",
+    ),
     ("OverriddenTag", r#", "tags": "owner=netops""#, "@azure-pip-tags: owner=me"),
     ("InvalidIdleTimeout", SINGLE, "@azure-load-balancer-tcp-idle-timeout: 3"),
     ("UnsupportedSctp", SINGLE, "ports: [{port: 5000, protocol: SCTP}]"),
@@ -178,6 +185,16 @@ const CASES: &[(&str, &str, &str)] = &[
         NICS,
         "@azure-pls-create: true\n@azure-load-balancer-internal: true\n\
          @azure-pls-ip-configuration-ip-address: fd00::1",
+    ),
+    (
+        "TooManySubscriptions",
+        NICS,
+        "@azure-load-balancer-internal: true\n@azure-pls-create: true\n\
+         @azure-pls-visibility: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 \
+         22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 \
+         48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64 65 66 67 68 69 70 71 72 73 \
+         74 75 76 77 78 79 80 81 82 83 84 85 86 87 88 89 90 91 92 93 94 95 96 97 98 99 \
+         100",
     ),
     (
         "InvalidPrivateLinkFqdn",

@@ -51,7 +51,8 @@ fn reasons() -> String {
              A note is an Event of its own, a warning with the rule as its reason: the Service is \
              programmed.\nA refusal is an Event `SyncLoadBalancerFailed` (on container load \
              balancers the rule is one, too):\nthe Service keeps what it had until it is changed. \
-             What to do is the same for all: change the key to\nsomething that is allowed.\n\n\
+             What breaks one rule several\ntimes is one Event. What to do is the same for all: \
+             change the key to something that is\nallowed.\n\n\
              | rule | | an example that breaks it | its text |\n| --- | --- | --- | --- |\n";
     let mut rules: Vec<_> = RULES.iter().collect();
     rules.sort_by_key(|rule| rule.name);

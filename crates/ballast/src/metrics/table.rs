@@ -217,7 +217,8 @@ confirmed yet are in `ballast_programming_pending_changes`.
 
 | path | answer |
 | --- | --- |
-| `/livez`, `/healthz` | 200 `ok` while the process answers: a restart helps with nothing else |
+| `/livez`, `/healthz` | 200 `ok` while the process answers and its loop has come round in \
+the last three minutes: a restart helps with nothing else |
 | `/readyz` | 200 `ok` once all is listed and can be read; else 503 and the reasons, one a line |
 
 A process that waits for the lease is ready, too: it could take over at once
