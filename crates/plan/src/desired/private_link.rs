@@ -264,13 +264,7 @@ fn write(
         }
         None => {}
     }
-    if let Some(Fact::Unreadable(why)) = draft.world.azure.private_links.get(&link.group) {
-        let message = format!(
-            "Private Link Services of resource group {{value}} cannot be read ({why}); use a \
-             resource group that exists and that the controller's identity can read"
-        );
-        let value = link.group.as_str();
-        let finding = refusal(GROUP, value, "PrivateLinkGroupUnreadable", message);
+    if let Some(finding) = unreadable(draft, &link.group) {
         draft.refuse(&intent.uid, finding);
         return;
     }
@@ -320,6 +314,18 @@ fn write(
             waits,
         });
     }
+}
+
+/// Where Private Link Services of the group cannot be read, none is written.
+fn unreadable(draft: &Draft<'_>, group: &Group) -> Option<Finding> {
+    let Some(Fact::Unreadable(why)) = draft.world.azure.private_links.get(group) else {
+        return None;
+    };
+    let message = format!(
+        "Private Link Services of resource group {{value}} cannot be read ({why}); use a resource \
+         group that exists and that the controller's identity can read"
+    );
+    Some(refusal(GROUP, group.as_str(), "PrivateLinkGroupUnreadable", message))
 }
 
 /// What keeps it from having this id.

@@ -15,8 +15,6 @@ pub enum Stage {
     New,
     /// As reports call it.
     At(State),
-    /// Refused, while clients go on using what it had before.
-    RefusedServing,
     /// Nothing of it is left in Azure, and its finalizer is gone.
     Removed,
 }
@@ -80,7 +78,7 @@ pub fn transitions(forecast: &Forecast, world: &World) -> BTreeMap<ServiceUid, T
         let transition = Transition {
             name: service.name.clone(),
             from: from(service, first),
-            to: last.map_or(Stage::Removed, |state| stage(state, !after.is_empty())),
+            to: last.map_or(Stage::Removed, Stage::At),
             lost: missing_in(&before, &after),
             gained: missing_in(&after, &before),
             written: written.contains(uid),
@@ -117,18 +115,11 @@ fn from(service: &Service, first: State) -> Stage {
     let refused = condition.is_some_and(|c| c.truth == Truth::False && !passes(&c.reason));
     let serves = service.ingress.iter().any(|ingress| ingress.ip.is_some());
     match (refused, serves) {
-        (true, _) => stage(State::Refused, serves),
+        (true, true) => Stage::At(State::RefusedServing),
+        (true, false) => Stage::At(State::Refused),
         (false, true) => Stage::At(State::Programmed),
         (false, false) if !service.has_finalizer(SERVICE_FINALIZER) => Stage::New,
         (false, false) => Stage::At(State::Waiting),
-    }
-}
-
-fn stage(state: State, serves: bool) -> Stage {
-    match state {
-        state if state.is_refused() && serves => Stage::RefusedServing,
-        State::RefusedServing => Stage::At(State::Refused),
-        state => Stage::At(state),
     }
 }
 

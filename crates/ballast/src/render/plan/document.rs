@@ -302,7 +302,6 @@ fn stage(stage: Stage) -> &'static str {
     match stage {
         Stage::New => "new",
         Stage::At(at) => at.text(),
-        Stage::RefusedServing => "refused, serving as before",
         Stage::Removed => "removed",
     }
 }

@@ -89,7 +89,7 @@ fn public_to_internal_changes_the_address() {
 #[test]
 fn a_refused_edit_leaves_the_service_serving() {
     let refused = after(|s| annotate(s, "azure-load-balancer-tcp-idle-timeout", "soon"));
-    assert_eq!(refused, expected(PROGRAMMED, Stage::RefusedServing, false));
+    assert_eq!(refused, expected(PROGRAMMED, Stage::At(State::RefusedServing), false));
 }
 
 #[test]
