@@ -57,7 +57,7 @@ pub async fn read(
         if let Some(revision) = revisions.remove(&service.name) {
             service.revision = revision;
         }
-        KubernetesFact::Service(service)
+        KubernetesFact::Service(Box::new(service))
     };
     let facts = services.into_values().map(fact).collect();
     Ok(AsIf { facts, manifests })

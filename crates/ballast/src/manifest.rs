@@ -314,9 +314,8 @@ fn fact(
     interner: &mut Interner,
 ) -> Option<KubernetesFact> {
     let fact = match kind {
-        Kind::Services => {
-            read::service_from_value(object, classes, interner).map(KubernetesFact::Service)
-        }
+        Kind::Services => read::service_from_value(object, classes, interner)
+            .map(|service| KubernetesFact::Service(Box::new(service))),
         Kind::Nodes => {
             read::node_from_value(object, &policy.group, interner).map(KubernetesFact::Node)
         }

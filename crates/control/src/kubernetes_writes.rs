@@ -274,7 +274,7 @@ impl Controller {
         let fact = match object {
             Object::Service { .. } => {
                 observe::kubernetes::service_from_value(body, classes, interner)
-                    .map(KubernetesFact::Service)
+                    .map(|service| KubernetesFact::Service(Box::new(service)))
             }
             Object::Pod { .. } => {
                 let gated = observe::kubernetes::gated_pod_from_value(body, interner);

@@ -52,7 +52,7 @@ pub struct Listing {
 /// - A fact that differs only in its revision is `Unchanged`; the revision is kept.
 pub fn apply(held: &mut Kubernetes, listing: &mut Listing, fact: KubernetesFact) -> Applied {
     match fact {
-        KubernetesFact::Service(service) => apply_service(held, listing, service),
+        KubernetesFact::Service(service) => apply_service(held, listing, *service),
         KubernetesFact::ServiceGone(uid) => {
             if let Some(named) = &mut listing.services {
                 named.remove(&uid);

@@ -13,7 +13,7 @@ pub type Labels = Arc<BTreeMap<Arc<str>, Arc<str>>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KubernetesFact {
     /// A Service exists like this (of any type; the World keeps those that matter).
-    Service(Service),
+    Service(Box<Service>),
     /// A Service is gone.
     ServiceGone(ServiceUid),
     /// A Node exists like this.

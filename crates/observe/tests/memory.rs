@@ -108,7 +108,7 @@ fn an_address_takes_at_most_100_bytes() {
     let classes = BTreeSet::new();
     for n in 0..SERVICES {
         let fact = kubernetes::service_from_value(&service(n), &classes, &mut interner).unwrap();
-        apply(&mut world, &mut listing, KubernetesFact::Service(fact));
+        apply(&mut world, &mut listing, KubernetesFact::Service(Box::new(fact)));
     }
     for n in 0..NODES {
         let fact = kubernetes::node_from_value(&node(n), &Group::new("rg"), &mut interner).unwrap();

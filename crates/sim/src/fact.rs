@@ -21,7 +21,7 @@ pub(crate) fn read(
             if gone {
                 KubernetesFact::ServiceGone(service.uid)
             } else {
-                KubernetesFact::Service(service)
+                KubernetesFact::Service(Box::new(service))
             }
         }
         Kind::Nodes => {

@@ -90,7 +90,7 @@ fn slice(revision: &str, pods: &[u8]) -> Fact {
 fn cluster() -> Vec<Fact> {
     let kinds = Kind::CONTAINER;
     let mut facts: Vec<Fact> = kinds.iter().map(|kind| Fact::ListBegin(*kind)).collect();
-    facts.push(Fact::Service(service(None)));
+    facts.push(Fact::Service(Box::new(service(None))));
     facts.push(Fact::Node(Node {
         name: NodeName::new("node"),
         revision: "1".into(),
@@ -233,7 +233,7 @@ impl Run {
                     let told = &request.body["status"]["conditions"][0];
                     let condition = told.is_object().then(|| condition(told));
                     let told = Service { revision: "2".into(), condition, ..service(ip) };
-                    events.push(Event::Kubernetes(Fact::Service(told)));
+                    events.push(Event::Kubernetes(Fact::Service(Box::new(told))));
                 }
                 events
             }
@@ -412,10 +412,12 @@ fn who_takes_over_doubts_lists_about_the_gateways_of_marked_pods() {
 #[test]
 fn a_finalizer_of_another_process_is_not_taken_for_our_own() {
     let bare = Service { finalizers: Vec::new(), ..service(None) };
-    let claimed =
-        || Event::Kubernetes(Fact::Service(Service { revision: "2".into(), ..service(None) }));
+    let claimed = || {
+        let service = Service { revision: "2".into(), ..service(None) };
+        Event::Kubernetes(Fact::Service(Box::new(service)))
+    };
     let mut run = Run::new();
-    run.controller.step([Event::Kubernetes(Fact::Service(bare.clone()))], 0);
+    run.controller.step([Event::Kubernetes(Fact::Service(Box::new(bare.clone())))], 0);
     run.controller.step([claimed()], 0);
     let uid = ServiceUid::new(UID);
     assert!(run.controller.world.inherited.contains(&uid), "what it made need not be listed yet");
@@ -425,7 +427,7 @@ fn a_finalizer_of_another_process_is_not_taken_for_our_own() {
     let mut facts = cluster();
     for fact in &mut facts {
         if let Fact::Service(service) = fact {
-            *service = bare.clone();
+            **service = bare.clone();
         }
     }
     run.controller.step(facts.into_iter().map(Event::Kubernetes), 0);

@@ -38,7 +38,7 @@ impl Held {
     }
 
     fn service(&mut self, service: Service) -> Applied {
-        self.take(KubernetesFact::Service(service))
+        self.take(KubernetesFact::Service(Box::new(service)))
     }
 
     fn uids(&self) -> Vec<&str> {
@@ -167,7 +167,7 @@ fn facts() -> Vec<KubernetesFact> {
                 "spec": {"type": "LoadBalancer", "ports": port}});
             let mut interner = Interner::default();
             let read = service_from_value(&value, &BTreeSet::new(), &mut interner).unwrap();
-            facts.push(KubernetesFact::Service(read));
+            facts.push(KubernetesFact::Service(Box::new(read)));
             let value = json!({"metadata": {"name": name, "namespace": "d",
                 "resourceVersion": revision.to_string()},
                 "endpoints": [{"addresses": [address]}]});
