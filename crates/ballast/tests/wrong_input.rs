@@ -110,7 +110,7 @@ fn an_unreachable_cluster_and_an_unreachable_azure_are_69_for_plan() {
     let emulators = Emulators::start();
     emulators.create_service("web");
     let cluster = format!("--kubeconfig={}", emulators.path("kubeconfig").display());
-    told(&["plan", &flag, &cluster], 69, &["load balancers", "127.0.0.1:1", "--timeout"]);
+    told(&["plan", &flag, &cluster], 69, &["GET loadBalancers", "127.0.0.1:1", "--timeout"]);
 }
 
 #[test]
