@@ -411,8 +411,8 @@ impl Controller {
         self.world.holders.clone_from(&report.holders);
         self.report = report;
         self.look_for_drift(&before, now_ms);
-        self.note_obstacles(now_ms);
         self.queue.follow(&before, &self.plan.changes, &self.lanes);
+        self.note_obstacles(now_ms);
         self.follow_drains(now_ms);
     }
 

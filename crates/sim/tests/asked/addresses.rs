@@ -5,6 +5,9 @@ use crate::view::*;
 use serde_json::{Value, json};
 
 const FRONTS: [&str; 3] = ["frontend", "pip", "status"];
+/// The UID of the emulated cluster's kube-system namespace, on what is in a group that only a
+/// Service names.
+pub(crate) const SIGNED: &str = "ballast-cluster-uid=00000004-fbab-4717-a80a-ba8c86640906";
 const OURS: &str = "k8s-azure-cluster-name=kubernetes k8s-azure-service=default/web";
 
 fn prefix(name: &str, range: &str) -> Value {
@@ -164,7 +167,8 @@ fn made_in_another_group() {
     is(
         &s.lines(&FRONTS),
         &format!(
-            "pip pip-rg/kubernetes-<web> Standard IPv4 Static 20.0.0.1 zones 1,2,3 tags {OURS}
+            "pip pip-rg/kubernetes-<web> Standard IPv4 Static 20.0.0.1 zones 1,2,3 tags {SIGNED} \
+                {OURS}
             frontend <web> pip pip-rg/kubernetes-<web>
             status web 20.0.0.1"
         ),

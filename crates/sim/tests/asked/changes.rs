@@ -1,5 +1,6 @@
 //! What becomes of what is there when a wish, the config or the cloud changes.
 
+use crate::addresses::SIGNED;
 use crate::support::{GROUP, network, policy};
 use crate::view::*;
 use serde_json::{Value, json};
@@ -48,7 +49,8 @@ fn from_one_public_ip_to_another() {
     is(
         &s.lines(&["frontend", "pip", "status"]),
         &format!(
-            "pip pip-rg/kubernetes-<web> Standard IPv4 Static 20.0.0.2 zones 1,2,3 tags {OURS}
+            "pip pip-rg/kubernetes-<web> Standard IPv4 Static 20.0.0.2 zones 1,2,3 tags {SIGNED} \
+                {OURS}
             frontend <web> pip pip-rg/kubernetes-<web>
             status web 20.0.0.2"
         ),
