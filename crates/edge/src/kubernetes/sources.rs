@@ -59,7 +59,8 @@ fn services(settings: &SourceSettings, pool: &SharedPool) -> Read {
     let classes = settings.classes.clone();
     reader(pool, move |raw: &RawService, change, interner| match change {
         Change::Gone => Ok(Fact::ServiceGone(ServiceUid::new(&raw.metadata.uid))),
-        Change::Present => observe::kubernetes::service(raw, &classes, interner).map(Fact::Service),
+        Change::Present => observe::kubernetes::service(raw, &classes, interner)
+            .map(|service| Fact::Service(Box::new(service))),
     })
 }
 
