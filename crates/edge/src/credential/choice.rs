@@ -110,7 +110,8 @@ fn entra(
         reason: format!("{key} is not set"),
         code: None,
         retry: Retry::Shortly,
-        advice: format!("Set {key} in the cloud config, or {environment} in the environment"),
+        advice: format!("Set {key} in the cloud config, or {environment} in the environment")
+            .into(),
     };
     let client = settings.client_id.as_deref().filter(|c| !c.is_empty());
     let client = client.ok_or_else(|| missing("aadClientId", "AZURE_CLIENT_ID"))?;

@@ -73,7 +73,7 @@ impl Cli {
             reason,
             code: None,
             retry: Retry::Shortly,
-            advice: advice.to_string(),
+            advice: advice.into(),
         }
     }
 }

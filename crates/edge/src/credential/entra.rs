@@ -185,7 +185,7 @@ impl Entra {
             reason,
             code: None,
             retry: Retry::Shortly,
-            advice: advice.to_string(),
+            advice: advice.into(),
         }
     }
 }

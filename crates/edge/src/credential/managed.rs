@@ -124,7 +124,7 @@ impl Managed {
             reason,
             code,
             retry: Retry::Shortly,
-            advice: advice.to_string(),
+            advice: advice.into(),
         }
     }
 }

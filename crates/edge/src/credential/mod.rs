@@ -48,7 +48,7 @@ pub struct CredentialError {
     /// The `AADSTS…` code, where the answer names one.
     pub code: Option<String>,
     /// What to do about it.
-    pub advice: String,
+    pub advice: Box<str>,
     /// When asking again makes sense.
     pub retry: Retry,
 }

@@ -93,7 +93,7 @@ pub fn refused(attempt: &str, endpoint: &str, refusal: Refusal) -> CredentialErr
     CredentialError {
         attempt: attempt.to_string(),
         endpoint: endpoint.to_string(),
-        advice: advice(refusal.code.as_deref()),
+        advice: advice(refusal.code.as_deref()).into(),
         reason: refusal.reason,
         code: refusal.code,
         retry: Retry::Shortly,
