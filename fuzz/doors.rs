@@ -201,7 +201,7 @@ pub fn service_plan(settled: &Settled, bytes: &[u8]) {
     for gone in known.filter(|known| known.name == service.name && known.uid != service.uid) {
         tell(KubernetesFact::ServiceGone(gone.uid.clone()));
     }
-    tell(KubernetesFact::Service(service));
+    tell(KubernetesFact::Service(Box::new(service)));
     let (planned, report) = plan::plan(&world, &settled.policy);
     assert_eq!((&planned, &report), (&plan::plan(&world, &settled.policy).0, &report));
     let breaches = plan::check(&world, &settled.policy, &planned);
