@@ -225,7 +225,7 @@ fn a_slice_belongs_to_its_owner() {
 fn an_endpoint_says_whether_its_pod_is_of_the_slices_namespace() {
     let endpoint = |n: u8, target: Value| {
         json!({"addresses": [format!("10.1.0.{n}")], "nodeName": "n1", "targetRef": target,
-            "conditions": {"ready": n % 2 == 0}})
+            "conditions": {"ready": n.is_multiple_of(2)}})
     };
     let value = json!({"metadata": {"name": "web-x", "namespace": "d"}, "endpoints": [
         endpoint(1, json!(null)),
