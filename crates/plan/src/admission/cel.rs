@@ -47,7 +47,7 @@ pub fn is_set(key: &str) -> String {
 }
 
 /// Whether an annotation says true, read in this way.
-fn is_true(key: &str, truth: Truth) -> String {
+pub fn is_true(key: &str, truth: Truth) -> String {
     says_true(&whole(&quote(&format!("{PREFIX}{key}"))), truth)
 }
 

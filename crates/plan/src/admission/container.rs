@@ -1,7 +1,8 @@
 //! What a Service on the container load balancer must be.
 
 use super::Validation;
-use super::cel::{is_whole, present, text};
+use super::cel::{is_true, is_whole, present, text};
+use crate::intent::container::{INTERNAL, INTERNAL_TRUTH};
 use crate::intent::rules::{
     BACKEND_COLLISION, INVALID_BACKEND_PORT, INVALID_FRONTEND_PORT, INVALID_IDLE_TIMEOUT,
     UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL,
@@ -20,7 +21,7 @@ pub fn validations() -> Vec<Validation> {
     let (of_p, of_q) = (number("p"), number("q"));
     let all = |condition: &str| format!("variables.ports.all(p, {condition})");
     vec![
-        Validation::new(&UNSUPPORTED_INTERNAL, "!variables.internal".into()),
+        Validation::new(&UNSUPPORTED_INTERNAL, format!("!({})", is_true(INTERNAL, INTERNAL_TRUTH))),
         Validation::new(
             &UNSUPPORTED_AFFINITY,
             "!has(object.spec.sessionAffinity) || object.spec.sessionAffinity != 'ClientIP'".into(),

@@ -1,5 +1,6 @@
 //! What a Service asks of the container load balancer.
 
+use super::audit;
 use super::read::{Reading, idle_timeout};
 use super::reader::Reader;
 use super::rules::{
@@ -7,11 +8,10 @@ use super::rules::{
     INVALID_FRONTEND_PORT, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK,
     UNSUPPORTED_INTERNAL, UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,
 };
-use super::{audit, read::exposure};
-use crate::annotation;
+use crate::annotation::{self, Truth};
 use model::kubernetes::{Affinity, Service, ServicePort, TargetPort};
 use model::policy::BalancerSku;
-use model::{Exposure, Family, Policy, Protocol, ServiceName, ServiceUid};
+use model::{Family, Policy, Protocol, ServiceName, ServiceUid};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -43,6 +43,12 @@ pub struct ContainerPort {
     pub backend_port: u16,
 }
 
+/// The annotation that asks for an internal load balancer.
+pub(crate) const INTERNAL: &str = "azure-load-balancer-internal";
+/// How it is read here: the Go controller compares in any letter case for container load balancers,
+/// where it refuses the Service, and exactly for others.
+pub(crate) const INTERNAL_TRUTH: Truth = Truth::AnyCase;
+
 /// Reads a Service on the container load balancer.
 ///
 /// # Guarantees
@@ -50,8 +56,8 @@ pub struct ContainerPort {
 #[must_use]
 pub fn read(service: &Service, policy: &Policy) -> Reading<ContainerIntent> {
     let mut r = Reader::new(service, policy);
-    if exposure(&r) == Exposure::Internal {
-        r.find(&UNSUPPORTED_INTERNAL, "azure-load-balancer-internal", "true");
+    if r.is_true(INTERNAL, INTERNAL_TRUTH) {
+        r.find(&UNSUPPORTED_INTERNAL, INTERNAL, r.raw(INTERNAL).unwrap_or_default());
     }
     if service.affinity == Affinity::ClientIp {
         r.find_field(&UNSUPPORTED_AFFINITY, "spec.sessionAffinity", "ClientIP");
@@ -118,6 +124,8 @@ fn note_ignored(r: &mut Reader<'_>) {
     let all: Vec<(&str, &str)> = r.annotations.iter().map(|(k, v)| (*k, *v)).collect();
     for (key, value) in all {
         match annotation::find(key) {
+            // Read in a way of its own, above.
+            Some(_) if key == INTERNAL => {}
             Some(found) if found.annotation.works_on(BalancerSku::Service) => {
                 audit::flag(r, found.annotation, key);
             }

@@ -26,7 +26,7 @@ fn restarted(lab: &mut Laboratory) {
 }
 
 fn put(lab: &mut Laboratory, kind_and_name: &str, body: Value) {
-    let path = format!("{}?api-version=2025-05-01", network(kind_and_name));
+    let path = format!("{}?api-version=2025-09-01", network(kind_and_name));
     let now = lab.now_ms;
     let answer = lab.azure.handle(Request::new("PUT", &path).with_body(body), now);
     assert!(answer.status < 300, "{:?}", answer.body);
