@@ -219,7 +219,8 @@ confirmed yet are in `ballast_programming_pending_changes`.
 | --- | --- |
 | `/livez`, `/healthz` | 200 `ok` while the process answers and its loop has come round in \
 the last three minutes: a restart helps with nothing else |
-| `/readyz` | 200 `ok` once all is listed and can be read, then what stands in the way; else 503 and the reasons; one a line, without ids |
+| `/readyz` | 200 `ok` once all is listed and can be read, then what stands in the \
+way; else 503 and the reasons; one a line, without ids |
 
 A process that waits for the lease is ready, too: it could take over at once
 ([who leads](leader.md)). `ballast_ready` is the same as a metric.
