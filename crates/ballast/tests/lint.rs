@@ -268,6 +268,7 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("PublicIpInUse", "needs a public IP that was brought"),
     ("PrivateLinkBesideIpv6", "needs an IPv6 frontend of another Service"),
     ("Ipv6BesidePrivateLink", "needs a Private Link Service"),
+    ("PublicIpForeign", "needs another cluster's public IP"),
     ("PrivateLinkForeign", "needs another cluster's Private Link Service"),
     ("PrivateLinkGroupUnreadable", "which resource groups there are, only Azure knows"),
     ("PrivateLinkGroupChanged", "needs a Private Link Service"),

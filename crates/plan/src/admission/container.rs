@@ -2,7 +2,7 @@
 
 use super::Validation;
 use super::cel::{is_true, is_whole, present, text};
-use crate::intent::container::{INTERNAL, INTERNAL_TRUTH};
+use crate::annotation::{INTERNAL, Truth};
 use crate::intent::rules::{
     BACKEND_COLLISION, INVALID_BACKEND_PORT, INVALID_FRONTEND_PORT, INVALID_IDLE_TIMEOUT,
     UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL,
@@ -21,7 +21,7 @@ pub fn validations() -> Vec<Validation> {
     let (of_p, of_q) = (number("p"), number("q"));
     let all = |condition: &str| format!("variables.ports.all(p, {condition})");
     vec![
-        Validation::new(&UNSUPPORTED_INTERNAL, format!("!({})", is_true(INTERNAL, INTERNAL_TRUTH))),
+        Validation::new(&UNSUPPORTED_INTERNAL, format!("!({})", is_true(INTERNAL, Truth::AnyCase))),
         Validation::new(
             &UNSUPPORTED_AFFINITY,
             "!has(object.spec.sessionAffinity) || object.spec.sessionAffinity != 'ClientIP'".into(),

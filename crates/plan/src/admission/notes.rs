@@ -2,7 +2,7 @@
 
 use super::Validation;
 use super::cel::{quote, says_true};
-use crate::annotation::{Annotation, CONFIGURATIONS, Kind, PORT, PREFIX, TABLE, Truth};
+use crate::annotation::{Annotation, CONFIGURATIONS, PORT, PREFIX, TABLE, Truth};
 use crate::intent::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
 use model::Policy;
 use model::policy::BalancerSku;
@@ -23,7 +23,7 @@ pub fn validations(policy: &Policy) -> Vec<Validation> {
         BalancerSku::Basic | BalancerSku::Standard => true,
     };
     let each = Truth::ALL.map(|truth| {
-        let (plain, ported) = keys(|entry| entry.kind == Kind::Flag(truth) && counts(entry));
+        let (plain, ported) = keys(|entry| entry.truth(policy.sku) == Some(truth) && counts(entry));
         format!("(!(k in {plain} || {ported}) || {})", says_true("variables.a[k]", truth))
     });
     let flags = format!(

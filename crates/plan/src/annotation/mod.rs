@@ -84,6 +84,26 @@ pub(crate) fn truth(key: &str) -> Truth {
     }
 }
 
+/// The annotation that asks for an internal load balancer.
+pub(crate) const INTERNAL: &str = "azure-load-balancer-internal";
+
+impl Annotation {
+    /// How a flag is read on load balancers of this SKU; `None` for what is no flag.
+    ///
+    /// The Go controller compares `azure-load-balancer-internal` in any letter case for container
+    /// load balancers, where it refuses the Service, and exactly for others.
+    #[must_use]
+    pub fn truth(&self, sku: BalancerSku) -> Option<Truth> {
+        match self.kind {
+            Kind::Flag(_) if sku == BalancerSku::Service && self.key == INTERNAL => {
+                Some(Truth::AnyCase)
+            }
+            Kind::Flag(truth) => Some(truth),
+            Kind::Text => None,
+        }
+    }
+}
+
 /// Load balancers that an annotation counts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {

@@ -53,7 +53,7 @@ pub(super) fn unknown(r: &mut Reader<'_>, key: &str) {
 
 /// Notes a flag that counts as false and says something else.
 pub(super) fn flag(r: &mut Reader<'_>, entry: &Annotation, key: &str) {
-    let (Kind::Flag(truth), Some(value)) = (entry.kind, r.whole(key)) else { return };
+    let (Some(truth), Some(value)) = (entry.truth(r.policy.sku), r.whole(key)) else { return };
     let says_false = ["", "false"].iter().any(|word| value.trim().eq_ignore_ascii_case(word));
     if !says_false && !truth.is_true(value) {
         r.find(&INVALID_BOOLEAN, key, value);

@@ -8,7 +8,7 @@ use super::rules::{
     INVALID_FRONTEND_PORT, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK,
     UNSUPPORTED_INTERNAL, UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,
 };
-use crate::annotation::{self, Truth};
+use crate::annotation::{self, INTERNAL, Truth};
 use model::kubernetes::{Affinity, Service, ServicePort, TargetPort};
 use model::policy::BalancerSku;
 use model::{Family, Policy, Protocol, ServiceName, ServiceUid};
@@ -43,12 +43,6 @@ pub struct ContainerPort {
     pub backend_port: u16,
 }
 
-/// The annotation that asks for an internal load balancer.
-pub(crate) const INTERNAL: &str = "azure-load-balancer-internal";
-/// How it is read here: the Go controller compares in any letter case for container load balancers,
-/// where it refuses the Service, and exactly for others.
-pub(crate) const INTERNAL_TRUTH: Truth = Truth::AnyCase;
-
 /// Reads a Service on the container load balancer.
 ///
 /// # Guarantees
@@ -56,7 +50,7 @@ pub(crate) const INTERNAL_TRUTH: Truth = Truth::AnyCase;
 #[must_use]
 pub fn read(service: &Service, policy: &Policy) -> Reading<ContainerIntent> {
     let mut r = Reader::new(service, policy);
-    if r.is_true(INTERNAL, INTERNAL_TRUTH) {
+    if r.is_true(INTERNAL, Truth::AnyCase) {
         r.find(&UNSUPPORTED_INTERNAL, INTERNAL, r.raw(INTERNAL).unwrap_or_default());
     }
     if service.affinity == Affinity::ClientIp {
@@ -124,8 +118,6 @@ fn note_ignored(r: &mut Reader<'_>) {
     let all: Vec<(&str, &str)> = r.annotations.iter().map(|(k, v)| (*k, *v)).collect();
     for (key, value) in all {
         match annotation::find(key) {
-            // Read in a way of its own, above.
-            Some(_) if key == INTERNAL => {}
             Some(found) if found.annotation.works_on(BalancerSku::Service) => {
                 audit::flag(r, found.annotation, key);
             }
