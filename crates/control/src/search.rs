@@ -38,8 +38,10 @@ impl Search {
         let suspects: BTreeSet<ServiceUid> = batch.difference(&self.cleared).cloned().collect();
         let mut services = suspects.iter();
         match (services.next(), services.next()) {
+            // Halves that wait keep their turn: nothing else would let them in again.
             (None, _) => {
-                *self = Self::default();
+                self.cleared.clear();
+                self.trying.clear();
                 Verdict::Nobody
             }
             (Some(one), None) => {
@@ -139,6 +141,17 @@ mod tests {
         assert_eq!(search.refused(&both), Verdict::Guilty(guilty));
         assert!(search.is_over());
         assert!(search.refused(&first) == Verdict::Nobody, "it was cleared");
+    }
+
+    #[test]
+    fn those_who_wait_keep_their_turn_where_only_cleared_ones_are_refused() {
+        let mut search = Search::default();
+        assert_eq!(search.refused(&uids(0..4)), Verdict::Hold(uids(2..4)));
+        assert_eq!(search.refused(&uids(0..2)), Verdict::Hold(uids(1..2)));
+        assert_eq!(search.take_half(), Some(uids(1..2)));
+        assert_eq!(search.refused(&uids(0..1)), Verdict::Nobody);
+        assert!(!search.is_over());
+        assert_eq!(search.take_half(), Some(uids(2..4)));
     }
 
     #[test]

@@ -128,6 +128,9 @@ impl Company {
     pub fn plan(swarm: &Swarm, random: &Random) -> Vec<Planned> {
         let pods = matches!(swarm.scene.layout, Layout::Containers | Layout::Several);
         let standard = families::suits(swarm.scene.layout);
+        // Azure takes no Private Link Service before pools of addresses, nor beside an IPv6
+        // frontend.
+        let links = swarm.scene.layout == Layout::Nics && !swarm.has(Fault::Families);
         let share = |fault: Fault, moves: u64| if swarm.has(fault) { moves } else { 0 };
         let mut planned = Vec::new();
         for (actor, name) in ACTORS {
@@ -151,7 +154,7 @@ impl Company {
                 Actor::Vandal => share(Fault::Vandal, 1 + swarm.moves / 6),
                 Actor::Slices if pods => share(Fault::Slices, 2 + swarm.moves / 2),
                 Actor::Family if standard => share(Fault::Families, 2 + swarm.moves / 4),
-                Actor::Link if standard => share(Fault::Links, 2 + swarm.moves / 4),
+                Actor::Link if links => share(Fault::Links, 2 + swarm.moves / 4),
                 Actor::Slices | Actor::Family | Actor::Link => 0,
             };
             for number in 0..moves {
