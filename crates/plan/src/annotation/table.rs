@@ -80,7 +80,10 @@ pub static TABLE: &[Annotation] = &[
     flag("azure-load-balancer-internal")
         .effect("The load balancer is internal: its frontend is an address of a subnet.")
         .exact()
-        .error("counts as false, noted; on the container load balancer `true` is refused, in any letter case")
+        .error(
+            "counts as false, noted; in other letters no security rule lets in the Internet, and \
+             container load balancers refuse it",
+        )
         .on(ALL),
     text("azure-load-balancer-internal-subnet", "name of a subnet", "the subnet of the config")
         .effect("Subnet of the frontend; it becomes part of the names of frontend and rules.")

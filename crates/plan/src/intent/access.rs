@@ -7,9 +7,10 @@ use super::rules::{
 };
 use super::{AccessIntent, AccessPort, DenyAll, RuleIntent, RuleKind, SecurityRules};
 use crate::annotation::PREFIX;
+use crate::annotation::{INTERNAL, Truth};
 use ipnet::IpNet;
 use model::kubernetes::ServicePort;
-use model::{Exposure, Family, Protocol};
+use model::{Family, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -19,8 +20,9 @@ pub(super) const CORE_RANGES: &str = "load-balancer-source-ranges";
 pub(super) const FIELD: &str = "spec.loadBalancerSourceRanges";
 
 /// Reads who may connect. Without tags and ranges a public Service is open to the Internet, and
-/// an internal one needs no rule.
-pub(super) fn read(r: &mut Reader<'_>, exposure: Exposure, rules: &[RuleIntent]) -> AccessIntent {
+/// an internal one needs no rule. Here the Go controller compares the annotation in any letter
+/// case: a Service that says `True` is public and not open.
+pub(super) fn read(r: &mut Reader<'_>, rules: &[RuleIntent]) -> AccessIntent {
     let mut tags = service_tags(r);
     let mut ranges = annotated_ranges(r);
     let conflict = !ranges.is_empty();
@@ -37,7 +39,8 @@ pub(super) fn read(r: &mut Reader<'_>, exposure: Exposure, rules: &[RuleIntent])
     }
     ranges.extend(of_field);
     let deny_all = deny_all(r, &ranges);
-    if exposure == Exposure::Public && tags.is_empty() && ranges.is_empty() {
+    let says_internal = r.is_true(INTERNAL, Truth::AnyCase);
+    if !says_internal && tags.is_empty() && ranges.is_empty() {
         tags.push(Arc::from("Internet"));
     }
     AccessIntent {
