@@ -127,7 +127,8 @@ fn finding(policy: &Policy, left: &[Leftover]) -> Finding {
         "must be {other} while resources of {of} exist: {named}{more} (`ballast orphans` lists all \
          of them). Nothing is written until they are gone. To keep the addresses, set \
          loadBalancerSku, loadBalancerBackendPoolConfigurationType and the other load balancer \
-         keys back. To change, delete the Services under the former config, or these resources in Azure"
+         keys back. To change, delete the Services under the former config, or these resources \
+         in Azure"
     );
     Finding {
         severity: Severity::Refusal,
