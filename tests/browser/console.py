@@ -200,7 +200,7 @@ def slow(browser, binary):
         page.goto("/services/default/wrong")
         expect(page.locator("#standing")).to_contain_text("refused", timeout=PATIENCE_S * 1000)
         fault = page.locator(".fault")
-        for part in [ANNOTATION, "maybe<b>", "Allowed:"]:
+        for part in [ANNOTATION, "maybe<b>", "must be a whole number of minutes from 4 to 100"]:
             expect(fault).to_contain_text(part)
         browser.check(page, "a refused Service")
         page.goto("/findings")
