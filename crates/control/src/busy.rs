@@ -1,4 +1,4 @@
-//! Resources that Azure is still changing on somebody else's account: they are read again soon.
+//! Resources that Azure is changing without a write of this process: they are read again soon.
 
 use crate::controller::Controller;
 use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Sku};
@@ -6,11 +6,11 @@ use model::world::Need;
 use model::{Group, ResourceId};
 use std::sync::Arc;
 
-/// How soon a list is read again in which somebody else's operation (or one of ours from before a
-/// restart) is still running: nobody will tell us when it ends.
+/// How soon a list is read again in which an operation of another client, or of this controller
+/// before a restart, is still running: its end can only be seen by reading.
 pub(crate) const BUSY_MS: u64 = 1_000;
 
-/// The longest pause between two such reads: it may be somebody's that never ends.
+/// The longest pause between two such reads: the operation of another client may never end.
 pub(crate) const LONGEST_BUSY_MS: u64 = 30_000;
 
 impl Controller {

@@ -14,7 +14,7 @@ impl Controller {
         format!("{instance:0>8}-0000-4000-8000-{number:012x}")
     }
 
-    /// A Service was changed by its owner: what follows from it is told under a new id.
+    /// A Service was changed by its owner: notices of what follows carry a new change id.
     pub(crate) fn name_change(&mut self, uid: &ServiceUid) {
         self.next_change += 1;
         let (instance, number) = (&self.options.instance, self.next_change);

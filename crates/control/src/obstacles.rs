@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// A call that is not answered for so long stands in the way.
 const SILENT_MS: u64 = 8_000;
 
-/// What passes within so long is told to no Service: a single failed call is no news.
+/// A failure that passes within this time gets no Event and no condition: one call failed once.
 const PATIENCE_MS: u64 = 3_000;
 
 /// What is kept of Azure's words, in bytes.
@@ -253,7 +253,7 @@ impl Controller {
         for (need, read) in &self.reads {
             let services = readers.get(need).cloned().unwrap_or_default();
             if let Some(trouble) = read.trouble.as_ref() {
-                // A group that only a Service names is read for nobody once the Service is gone.
+                // A group that only a Service names is not needed once the Service is gone.
                 if !services.is_empty() || self.is_needed(need) {
                     let next_ms = read.next_ms();
                     all.push(trouble.obstacle(Subject::Read(need.clone()), services, next_ms));
