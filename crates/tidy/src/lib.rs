@@ -11,7 +11,7 @@ pub mod tree;
 pub use tree::{Problem, Tree};
 
 /// Crates without sockets, clocks and chance.
-pub const PURE: [&str; 6] = ["arm", "console", "control", "model", "observe", "plan"];
+pub const PURE: [&str; 7] = ["arm", "console", "control", "model", "observe", "plan", "promise"];
 
 /// Every rule.
 #[must_use]

@@ -1,0 +1,143 @@
+//! All Services, what they ask for and where their things are: read once, judged by every file.
+
+use crate::asks::{self, Asks, Family, Invalid};
+use crate::estate::{Estate, text};
+use crate::site::Site;
+use crate::{Broken, Scene, contest, names};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What becomes of a Service's wishes.
+#[derive(Clone, Debug)]
+pub(crate) enum Fate {
+    /// It wants no load balancer of ours: another type, another class, or it is being deleted.
+    Unwanted,
+    /// Its wishes are wrong by themselves; it keeps what it has.
+    Refused(Invalid),
+    /// Its wishes are in order, but Azure or another Service stands in the way.
+    Denied(Asks, String),
+    /// Every wish is to be kept.
+    Served(Asks),
+}
+
+/// A Service.
+#[derive(Clone, Debug)]
+pub(crate) struct Service<'a> {
+    /// `namespace/name`.
+    pub(crate) key: String,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    /// How the names of its parts begin.
+    pub(crate) base: String,
+    pub(crate) object: &'a Value,
+    pub(crate) fate: Fate,
+}
+
+/// Where a frontend of a Service stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// The load balancer.
+    pub(crate) balancer: &'a Value,
+    /// The frontend on it.
+    pub(crate) frontend: &'a Value,
+}
+
+/// Everything that is judged.
+#[derive(Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) scene: &'a Scene,
+    pub(crate) site: Site,
+    pub(crate) estate: Estate<'a>,
+    pub(crate) services: Vec<Service<'a>>,
+    /// Frontends that stand, by the Service's key and family.
+    pub(crate) places: BTreeMap<(String, Family), Place<'a>>,
+}
+
+impl<'a> Service<'a> {
+    fn read(object: &'a Value, site: &Site) -> Self {
+        let meta = &object["metadata"];
+        let (namespace, name) = (text(&meta["namespace"]), text(&meta["name"]));
+        let spec = &object["spec"];
+        let wants = text(&spec["type"]) == "LoadBalancer"
+            && spec["loadBalancerClass"].is_null()
+            && meta["deletionTimestamp"].is_null();
+        let fate = if wants {
+            match asks::read(object, site) {
+                Ok(asks) => Fate::Served(asks),
+                Err(invalid) => Fate::Refused(invalid),
+            }
+        } else {
+            Fate::Unwanted
+        };
+        Self {
+            key: format!("{namespace}/{name}"),
+            namespace,
+            name,
+            base: names::base(text(&meta["uid"])),
+            object,
+            fate,
+        }
+    }
+
+    /// A promise to this Service that is not kept.
+    pub(crate) fn broken(&self, promise: &'static str, text: impl Into<String>) -> Broken {
+        Broken { service: Some(self.key.clone()), promise, text: text.into() }
+    }
+
+    /// What it asks for, where every wish is to be kept.
+    pub(crate) fn served(&self) -> Option<&Asks> {
+        match &self.fate {
+            Fate::Served(asks) => Some(asks),
+            _ => None,
+        }
+    }
+
+    /// What it asks for, whether or not that can be had.
+    pub(crate) fn asks(&self) -> Option<&Asks> {
+        match &self.fate {
+            Fate::Served(asks) | Fate::Denied(asks, _) => Some(asks),
+            Fate::Unwanted | Fate::Refused(_) => None,
+        }
+    }
+
+    /// Whether it wants a load balancer of ours, whatever becomes of that.
+    pub(crate) fn wants(&self) -> bool {
+        !matches!(self.fate, Fate::Unwanted)
+    }
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn read(scene: &'a Scene) -> Self {
+        let site = Site::read(&scene.config, &scene.cluster);
+        let estate = Estate::read(&scene.resources);
+        let services = scene.services.iter().map(|s| Service::read(s, &site)).collect();
+        let mut case = Self { scene, site, estate, services, places: BTreeMap::new() };
+        contest::settle(&mut case);
+        case
+    }
+
+    /// Services whose wishes are to be kept, with these.
+    pub(crate) fn served(&self) -> impl Iterator<Item = (&Service<'a>, &Asks)> {
+        self.services.iter().filter_map(|s| s.served().map(|asks| (s, asks)))
+    }
+
+    /// Where a Service's frontend of a family stands, if it does.
+    pub(crate) fn place(&self, service: &Service<'_>, family: Family) -> Option<Place<'a>> {
+        self.places.get(&(service.key.clone(), family)).copied()
+    }
+
+    /// The address of a Service's frontend of a family, once Azure has one.
+    pub(crate) fn address(&self, service: &Service<'_>, family: Family) -> Option<&'a str> {
+        self.address_of(self.place(service, family)?.frontend)
+    }
+
+    /// The address of a frontend: its own, or that of its public IP.
+    pub(crate) fn address_of(&self, frontend: &'a Value) -> Option<&'a str> {
+        let inside = &frontend["properties"];
+        let own = inside["privateIPAddress"].as_str();
+        own.or_else(|| {
+            let ip = self.estate.get(text(&inside["publicIPAddress"]["id"]))?;
+            ip["properties"]["ipAddress"].as_str()
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! What must stand in Azure and in Kubernetes for each Service, by the annotation reference and
+//! the naming rules of the Go cloud provider.
+//!
+//! # Guarantees
+//! - Nothing here comes from `plan`, `model`, `observe` or `control`: a mistake that is made there
+//!   is not made here as well.
+//! - The same scene gives the same list, in the same order.
+//!
+//! One file is one kind of thing, and reads as a specification of it.
+
+#![allow(dead_code, reason = "the files of single kinds join one by one")]
+
+mod asks;
+mod case;
+mod container;
+mod contest;
+mod estate;
+mod frontend;
+mod links;
+mod names;
+mod nothing_else;
+mod pools;
+mod probes;
+mod public_ip;
+mod rules;
+mod security;
+mod site;
+mod status;
+
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+
+/// Everything that is judged, at one moment at which nothing is under way.
+#[derive(Clone, Debug, Default)]
+pub struct Scene {
+    /// The cloud config.
+    pub config: Value,
+    /// The name of the cluster (`--cluster-name`).
+    pub cluster: String,
+    /// Services, as the API server gives them.
+    pub services: Vec<Arc<Value>>,
+    /// Nodes.
+    pub nodes: Vec<Arc<Value>>,
+    /// EndpointSlices.
+    pub slices: Vec<Arc<Value>>,
+    /// Pods.
+    pub pods: Vec<Arc<Value>>,
+    /// Namespaces.
+    pub namespaces: Vec<Arc<Value>>,
+    /// ARM resources, each as a GET returns it.
+    pub resources: Vec<Arc<Value>>,
+    /// The tables of the Service Gateway: `{services: {…}, locations: {…}}`.
+    pub gateway: Option<Value>,
+}
+
+/// A promise that is not kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Broken {
+    /// The Service that it was given to, as `namespace/name`; `None` for what belongs to none.
+    pub service: Option<String>,
+    /// Which kind of promise: the name of the file that states it.
+    pub promise: &'static str,
+    /// On what, what was promised, and what was found.
+    pub text: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(service) = &self.service {
+            write!(f, "{service}: ")?;
+        }
+        write!(f, "{}: {}", self.promise, self.text)
+    }
+}
+
+/// Every promise that is not kept, sorted.
+#[must_use]
+pub fn judge(scene: &Scene) -> Vec<Broken> {
+    let case = case::Case::read(scene);
+    let mut broken = Vec::new();
+    if case.site.layout == site::Layout::Container {
+        container::judge(&case, &mut broken);
+    } else {
+        frontend::judge(&case, &mut broken);
+        rules::judge(&case, &mut broken);
+        probes::judge(&case, &mut broken);
+        pools::judge(&case, &mut broken);
+        public_ip::judge(&case, &mut broken);
+        security::judge(&case, &mut broken);
+        links::judge(&case, &mut broken);
+    }
+    status::judge(&case, &mut broken);
+    nothing_else::judge(&case, &mut broken);
+    broken.sort();
+    broken.dedup();
+    broken
+}
