@@ -1,7 +1,376 @@
-//! Container load balancers.
+//! Container load balancers: one for each Service, and traffic straight to its Pods.
+//!
+//! What is promised (docs/container-load-balancer.md):
+//! - A Service has a public IP `<uid>-pip`, a load balancer `<uid>` of SKU Service with a frontend,
+//!   an empty pool and a rule for each port, and a service `<uid>` in the Service Gateway that names
+//!   the pool.
+//! - A Service that container load balancers cannot serve is refused, and keeps what it has.
+//! - Its finalizers are on it as long as anything of it stands, and its status tells the address.
+//! - A Service that asks for none has none of that, and nothing of a Service that is gone is left.
+
+mod egress;
+mod table;
 
 use crate::Broken;
-use crate::case::Case;
+use crate::case::{Case, Service};
+use crate::estate::{items, part, parts, same, text};
+use crate::names;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+const PROMISE: &str = "container";
+/// The finalizer of the container load balancer; the usual one is beside it.
+const FINALIZER: &str = "servicegateway.azure.com/service-cleanup";
+const EGRESS_LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
+/// Label and readiness gate of Pods that are ready once the Service Gateway lists them.
+const GATE: &str = "ballast.dev/load-balancer-ready";
+const ANNOTATION: &str = "service.beta.kubernetes.io/";
+
+/// Services of the gateway whose addresses are judged.
+#[derive(Debug, Default)]
+struct Registered {
+    /// UIDs of Services that have, or must have, a load balancer.
+    inbound: BTreeSet<String>,
+    /// Names of egress gateways that Pods ask for.
+    outbound: BTreeSet<String>,
+    /// Names of gateway services that are not this cluster's to register.
+    others: BTreeSet<String>,
+}
 
 /// Judges them.
-pub(crate) fn judge(_case: &Case<'_>, _broken: &mut Vec<Broken>) {}
+pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
+    let mut registered = Registered::default();
+    let rows = rows(case);
+    for service in &case.services {
+        let uid = uid_of(service.object);
+        let mut wrong = Vec::new();
+        if !service.wants() {
+            must_have_nothing(case, service, &uid, &mut wrong);
+        } else if refusal(service.object).is_none() {
+            registered.inbound.insert(uid.clone());
+            judge_service(case, service, &uid, &mut wrong);
+        } else if rows.contains_key(&uid) {
+            registered.inbound.insert(uid);
+        }
+        broken.extend(wrong.into_iter().map(|text| service.broken(PROMISE, text)));
+    }
+    let mut wrong = Vec::new();
+    registered.outbound = egress::wanted(case);
+    registered.others =
+        rows.iter().filter(|(name, row)| is_others(name, row)).map(|(n, _)| n.clone()).collect();
+    egress::judge(case, &registered, &mut wrong);
+    table::judge(case, &registered, &mut wrong);
+    nothing_of_the_gone(case, &registered, &mut wrong);
+    broken.extend(wrong.into_iter().map(|text| Broken { service: None, promise: PROMISE, text }));
+}
+
+/// The UID of an object, in the letters that Azure's names have.
+fn uid_of(object: &Value) -> String {
+    text(&object["metadata"]["uid"]).to_lowercase()
+}
+
+/// Whether a name has the form of a UID: 8-4-4-4-12 hexadecimal digits.
+fn is_uid(name: &str) -> bool {
+    let parts: Vec<usize> = name.split('-').map(str::len).collect();
+    parts == [8, 4, 4, 4, 12] && name.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}
+
+/// The services of the gateway by their names in lower case.
+fn rows<'a>(case: &'a Case<'_>) -> BTreeMap<String, &'a Value> {
+    let tables = case.scene.gateway.as_ref();
+    let rows = tables.and_then(|tables| tables["services"].as_object());
+    rows.into_iter().flatten().map(|(name, row)| (name.to_lowercase(), row)).collect()
+}
+
+/// A gateway service is another's where it is the cluster's default way out, or has a name that no
+/// load balancer and no egress gateway of ours can have.
+fn is_others(name: &str, row: &Value) -> bool {
+    let inside = &row["properties"];
+    let outbound = same(text(&inside["serviceType"]), "Outbound");
+    inside["isDefault"] == true || if outbound { !egress::is_valid(name) } else { !is_uid(name) }
+}
+
+fn id_of(case: &Case<'_>, kind: &str, name: &str) -> String {
+    let (subscription, group) = (&case.site.subscription, &case.site.group);
+    let root = format!("/subscriptions/{subscription}/resourceGroups/{group}");
+    format!("{root}/providers/Microsoft.Network/{kind}/{name}").to_lowercase()
+}
+
+fn balancer_id(case: &Case<'_>, uid: &str) -> String {
+    names::balancer_id(&case.site, uid)
+}
+
+/// A port of a Service as it is forwarded: protocol, port, target.
+fn forwarded(service: &Value) -> Vec<(&'static str, u64, u64)> {
+    let read = |port: &Value| {
+        let protocol = if same(text(&port["protocol"]), "UDP") { "Udp" } else { "Tcp" };
+        let number = port["port"].as_u64().unwrap_or(0);
+        let target = port["targetPort"].as_u64().filter(|target| *target > 0);
+        (protocol, number, target.unwrap_or(number))
+    };
+    items(&service["spec"]["ports"]).map(read).collect()
+}
+
+fn annotation<'v>(service: &'v Value, key: &str) -> Option<&'v str> {
+    service["metadata"]["annotations"][format!("{ANNOTATION}{key}")].as_str()
+}
+
+/// Minutes of the idle timeout; `None` where the annotation is not a whole number from 4 to 30.
+fn idle_minutes(service: &Value) -> Option<u64> {
+    let Some(written) = annotation(service, "azure-load-balancer-tcp-idle-timeout") else {
+        return Some(4);
+    };
+    written.trim().parse().ok().filter(|minutes| (4..=30).contains(minutes))
+}
+
+/// Why container load balancers cannot serve a Service.
+fn refusal(service: &Value) -> Option<&'static str> {
+    let spec = &service["spec"];
+    let internal = annotation(service, "azure-load-balancer-internal");
+    let ports = forwarded(service);
+    let targets: BTreeSet<(&str, u64)> = ports.iter().map(|(p, _, target)| (*p, *target)).collect();
+    let named = |port: &Value| {
+        let target = &port["targetPort"];
+        target.is_string()
+    };
+    let odd = |port: &Value| {
+        !matches!(text(&port["protocol"]).to_uppercase().as_str(), "" | "TCP" | "UDP")
+    };
+    let reasons = [
+        (internal.is_some_and(|text| same(text.trim(), "true")), "it is internal"),
+        (spec["sessionAffinity"] == "ClientIP", "it asks for affinity"),
+        (!text(&spec["loadBalancerIP"]).is_empty(), "it names its address"),
+        (items(&spec["ipFamilies"]).count() > 1, "it has two families"),
+        (idle_minutes(service).is_none(), "its idle timeout is not possible"),
+        (items(&spec["ports"]).any(named), "a target port has a name"),
+        (items(&spec["ports"]).any(odd), "a protocol is neither TCP nor UDP"),
+        (targets.len() < ports.len(), "two ports have one target"),
+        (ports.iter().any(|(_, port, _)| !(1..=65_534).contains(port)), "a port is not possible"),
+        (ports.iter().any(|(_, _, to)| !(1..=65_535).contains(to)), "a target is not possible"),
+    ];
+    reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason)
+}
+
+/// Everything that a Service has that is served.
+fn judge_service(case: &Case<'_>, service: &Service<'_>, uid: &str, wrong: &mut Vec<String>) {
+    let object = service.object;
+    let ip_id = id_of(case, "publicIPAddresses", &format!("{uid}-pip"));
+    let version = text(&object["spec"]["ipFamilies"][0]);
+    let version = if version.is_empty() { "IPv4" } else { version };
+    let address = judge_ip(case, &ip_id, version, wrong);
+    match case.estate.get(&balancer_id(case, uid)) {
+        Some(balancer) => judge_balancer(object, balancer, uid, &ip_id, wrong),
+        None => wrong.push(format!("load balancer {uid} does not stand")),
+    }
+    match rows(case).get(uid) {
+        Some(row) => {
+            let inside = &row["properties"];
+            let pool = format!("{}/backendaddresspools/{uid}", balancer_id(case, uid));
+            let pools: Vec<String> = items(&inside["loadBalancerBackendPools"])
+                .map(|pool| text(&pool["id"]).to_lowercase())
+                .collect();
+            if pools != [pool] {
+                wrong.push(format!("service {uid} of the Service Gateway leads to {pools:?}"));
+            }
+            if !same(text(&inside["serviceType"]), "Inbound") {
+                wrong.push(format!("service {uid} of the Service Gateway is not Inbound"));
+            }
+        }
+        None => wrong.push(format!("service {uid} of the Service Gateway is not registered")),
+    }
+    for finalizer in [FINALIZER, names::FINALIZER] {
+        if !has_finalizer(object, finalizer) {
+            wrong.push(format!("finalizer {finalizer} is not on it"));
+        }
+    }
+    let told: Vec<&str> = told(object);
+    if address.is_some_and(|address| told != [address]) {
+        wrong.push(format!("status tells {told:?}; its address is {}", address.unwrap_or("")));
+    }
+}
+
+/// A public IP of a load balancer or an egress gateway; its address.
+fn judge_ip<'a>(
+    case: &Case<'a>,
+    id: &str,
+    version: &str,
+    wrong: &mut Vec<String>,
+) -> Option<&'a str> {
+    let Some(ip) = case.estate.get(id) else {
+        wrong.push(format!("public IP {id} does not stand"));
+        return None;
+    };
+    let inside = &ip["properties"];
+    for (what, has, must) in [
+        ("SKU", &ip["sku"]["name"], "StandardV2"),
+        ("allocation", &inside["publicIPAllocationMethod"], "Static"),
+        ("version", &inside["publicIPAddressVersion"], version),
+    ] {
+        if !same(text(has), must) {
+            wrong.push(format!("public IP {id} has the {what} {has}; it must be {must}"));
+        }
+    }
+    if inside["ipAddress"].as_str().is_none() {
+        wrong.push(format!("public IP {id} has no address"));
+    }
+    inside["ipAddress"].as_str()
+}
+
+fn judge_balancer(object: &Value, balancer: &Value, uid: &str, ip: &str, wrong: &mut Vec<String>) {
+    let inside = &balancer["properties"];
+    if !same(text(&balancer["sku"]["name"]), "Service") {
+        wrong.push(format!("load balancer {uid} has the SKU {}", balancer["sku"]["name"]));
+    }
+    if !same(text(&inside["scope"]), "Public") {
+        wrong.push(format!("load balancer {uid} has the scope {}", inside["scope"]));
+    }
+    let frontends: Vec<(&str, String)> = parts(balancer, "frontendIPConfigurations")
+        .map(|f| (text(&f["name"]), text(&f["properties"]["publicIPAddress"]["id"]).to_lowercase()))
+        .collect();
+    if frontends != [("frontend", ip.to_owned())] {
+        wrong.push(format!("load balancer {uid} has the frontends {frontends:?}"));
+    }
+    let pools: Vec<&str> =
+        parts(balancer, "backendAddressPools").map(|pool| text(&pool["name"])).collect();
+    if !(pools.len() == 1 && same(pools[0], uid)) {
+        wrong.push(format!("load balancer {uid} has the pools {pools:?}"));
+    }
+    let members = parts(balancer, "backendAddressPools")
+        .flat_map(|pool| items(&pool["properties"]["loadBalancerBackendAddresses"]));
+    if members.count() > 0 {
+        wrong.push(format!("the pool of load balancer {uid} has members of its own"));
+    }
+    for collection in ["probes", "outboundRules", "inboundNatRules", "inboundNatPools"] {
+        if parts(balancer, collection).count() > 0 {
+            wrong.push(format!("load balancer {uid} has {collection}"));
+        }
+    }
+    judge_rules(object, balancer, uid, wrong);
+}
+
+fn judge_rules(object: &Value, balancer: &Value, uid: &str, wrong: &mut Vec<String>) {
+    let minutes = idle_minutes(object).unwrap_or(4);
+    let ports = forwarded(object);
+    for (protocol, port, target) in &ports {
+        let name = format!("rule-{}-{port}", protocol.to_lowercase());
+        let Some(rule) = part(balancer, "loadBalancingRules", &name) else {
+            wrong.push(format!("load balancer {uid} lacks {name}"));
+            continue;
+        };
+        let inside = &rule["properties"];
+        let tcp = *protocol == "Tcp";
+        let ends =
+            |field: &str, end: String| text(&inside[field]["id"]).to_lowercase().ends_with(&end);
+        let holds = [
+            ("protocol", same(text(&inside["protocol"]), protocol)),
+            ("frontendPort", inside["frontendPort"].as_u64() == Some(*port)),
+            ("backendPort", inside["backendPort"].as_u64() == Some(*target)),
+            ("idleTimeoutInMinutes", inside["idleTimeoutInMinutes"].as_u64() == Some(minutes)),
+            ("enableFloatingIP", inside["enableFloatingIP"] != true),
+            ("enableTcpReset", (inside["enableTcpReset"] == true) == tcp),
+            ("loadDistribution", matches!(text(&inside["loadDistribution"]), "" | "Default")),
+            ("probe", inside["probe"]["id"].is_null()),
+            (
+                "frontend",
+                ends(
+                    "frontendIPConfiguration",
+                    format!("/{uid}/frontendipconfigurations/frontend"),
+                ),
+            ),
+            ("pool", ends("backendAddressPool", format!("/{uid}/backendaddresspools/{uid}"))),
+        ];
+        for (field, _) in holds.iter().filter(|(_, holds)| !holds) {
+            wrong.push(format!("{field} of {name} is not what its port asks for: {inside}"));
+        }
+    }
+    let standing = parts(balancer, "loadBalancingRules").count();
+    if standing > ports.len() {
+        let text = format!("load balancer {uid} has {standing} rules for {} ports", ports.len());
+        wrong.push(text);
+    }
+}
+
+fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    items(&object["metadata"]["finalizers"]).any(|held| held == finalizer)
+}
+
+fn told(object: &Value) -> Vec<&str> {
+    let told = items(&object["status"]["loadBalancer"]["ingress"]);
+    told.filter_map(|entry| entry["ip"].as_str()).collect()
+}
+
+/// A Service that asks for no load balancer of ours has nothing of one.
+fn must_have_nothing(case: &Case<'_>, service: &Service<'_>, uid: &str, wrong: &mut Vec<String>) {
+    if has_finalizer(service.object, FINALIZER) {
+        wrong.push(format!("finalizer {FINALIZER} is still on it"));
+    }
+    for id in [balancer_id(case, uid), id_of(case, "publicIPAddresses", &format!("{uid}-pip"))] {
+        if case.estate.get(&id).is_some() {
+            wrong.push(format!("{id} stands for it"));
+        }
+    }
+    if rows(case).contains_key(uid) {
+        wrong.push(format!("service {uid} of the Service Gateway is registered for it"));
+    }
+}
+
+/// Nothing stands under the UID of a Service that is gone.
+fn nothing_of_the_gone(case: &Case<'_>, registered: &Registered, wrong: &mut Vec<String>) {
+    let uids: BTreeSet<String> = case.services.iter().map(|s| uid_of(s.object)).collect();
+    for (name, row) in rows(case) {
+        let outbound = same(text(&row["properties"]["serviceType"]), "Outbound");
+        let asked = uids.contains(&name) || (outbound && registered.outbound.contains(&name));
+        if !asked && !registered.others.contains(&name) {
+            wrong.push(format!("service {name} of the Service Gateway is nobody's"));
+        }
+    }
+    for (id, balancer) in case.estate.balancers() {
+        let name = id.rsplit('/').next().unwrap_or("");
+        if same(text(&balancer["sku"]["name"]), "Service") && is_uid(name) && !uids.contains(name) {
+            wrong.push(format!("load balancer {name} is nobody's"));
+        }
+    }
+    for (id, ip) in case.estate.public_ips() {
+        let name = id.rsplit('/').next().unwrap_or("");
+        let uid = name.strip_suffix("-pip").unwrap_or("");
+        if same(text(&ip["sku"]["name"]), "StandardV2") && is_uid(uid) && !uids.contains(uid) {
+            wrong.push(format!("public IP {name} is nobody's"));
+        }
+    }
+}
+
+/// The egress gateway that a Pod leaves by.
+fn egress_of(pod: &Value) -> Option<String> {
+    let name = pod["metadata"]["labels"][EGRESS_LABEL].as_str()?.to_lowercase();
+    let alive = pod["metadata"]["deletionTimestamp"].is_null()
+        && matches!(text(&pod["status"]["phase"]), "Pending" | "Running");
+    (alive && egress::is_valid(&name)).then_some(name)
+}
+
+/// Whether a Pod is watched: it has an egress label, or our readiness gate.
+fn is_watched(pod: &Value) -> bool {
+    let labels = &pod["metadata"]["labels"];
+    !labels[EGRESS_LABEL].is_null() || (!labels[GATE].is_null() && has_gate(pod))
+}
+
+fn has_gate(pod: &Value) -> bool {
+    items(&pod["spec"]["readinessGates"]).any(|gate| gate["conditionType"] == GATE)
+}
+
+/// Whether a Pod waits for nothing but our readiness gate: it is listed before it is ready.
+fn waits_for_our_gate(case: &Case<'_>, namespace: &str, name: &str) -> bool {
+    let mut pods = case.scene.pods.iter();
+    let own = pods.find(|pod| {
+        text(&pod["metadata"]["namespace"]) == namespace && text(&pod["metadata"]["name"]) == name
+    });
+    let Some(pod) = own.filter(|pod| is_watched(pod) && has_gate(pod)) else { return false };
+    if !pod["metadata"]["deletionTimestamp"].is_null() {
+        return false;
+    }
+    let is_true = |kind: &str| {
+        let conditions = items(&pod["status"]["conditions"]);
+        conditions.filter(|c| c["type"] == *kind).any(|c| c["status"] == "True")
+    };
+    let gates = items(&pod["spec"]["readinessGates"]).map(|gate| text(&gate["conditionType"]));
+    is_true("ContainersReady") && gates.filter(|gate| *gate != GATE).all(is_true)
+}

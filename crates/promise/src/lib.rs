@@ -17,6 +17,7 @@ mod contest;
 mod estate;
 mod frontend;
 mod links;
+mod members;
 mod names;
 mod nothing_else;
 mod pools;
@@ -26,9 +27,12 @@ mod rules;
 mod security;
 mod site;
 mod status;
+mod tags;
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Everything that is judged, at one moment at which nothing is under way.
@@ -52,6 +56,12 @@ pub struct Scene {
     pub resources: Vec<Arc<Value>>,
     /// The tables of the Service Gateway: `{services: {…}, locations: {…}}`.
     pub gateway: Option<Value>,
+    /// ARM resources that stood before the cluster's first Service: what is another's is told by
+    /// that. Beside them every address and every tag of ours is on account of a Service.
+    pub before: Vec<Arc<Value>>,
+    /// Addresses of which nothing that stands says any more whose they were: their public IPs were
+    /// deleted by hand, and the process that was to close them died. A security rule to one stays.
+    pub forgotten: BTreeSet<IpAddr>,
 }
 
 /// A promise that is not kept.
@@ -88,6 +98,7 @@ pub fn judge(scene: &Scene) -> Vec<Broken> {
         pools::judge(&case, &mut broken);
         public_ip::judge(&case, &mut broken);
         security::judge(&case, &mut broken);
+        tags::judge(&case, &mut broken);
         links::judge(&case, &mut broken);
     }
     status::judge(&case, &mut broken);

@@ -1,7 +1,199 @@
 //! Private Link Services.
+//!
+//! What is promised:
+//! - One stands before the IPv4 frontend of each Service that asks for it, under its name, in its
+//!   resource group, with its addresses in its subnet, and with everything else that its annotations
+//!   say.
+//! - A frontend that Services share has one; the Service that owns it says how it is.
+//! - Azure takes addresses for it only from a subnet whose network policies for it are off.
+//! - There is none that no Service asks for.
 
 use crate::Broken;
-use crate::case::Case;
+use crate::asks::{Asks, Family, Link};
+use crate::case::{Case, Fate, Service};
+use crate::estate::{group_of, items, last, parts, same, text};
+use crate::names;
+use crate::tags::{self, CLUSTER, OWNER, UID};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const PROMISE: &str = "links";
 
 /// Judges them.
-pub(crate) fn judge(_case: &Case<'_>, _broken: &mut Vec<Broken>) {}
+pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
+    for (service, asks) in case.served() {
+        let Some(link) = &asks.link else { continue };
+        let mut found = Vec::new();
+        if let Some(place) = case.place(service, Family::V4) {
+            judge_one(case, service, asks, link, place.frontend, &mut found);
+        }
+        broken.extend(found.into_iter().map(|text| service.broken(PROMISE, text)));
+    }
+    let mut found = Vec::new();
+    for (_, link) in case.estate.links() {
+        if is_ours(case, link) && !is_asked_for(case, link) {
+            found.push(format!("{} stands, and no Service asks for it", last(text(&link["id"]))));
+        }
+    }
+    broken.extend(found.into_iter().map(|text| Broken { service: None, promise: PROMISE, text }));
+}
+
+fn frontends(link: &Value) -> BTreeSet<String> {
+    let all = parts(link, "loadBalancerFrontendIpConfigurations");
+    all.map(|frontend| text(&frontend["id"]).to_lowercase()).collect()
+}
+
+/// Whether a Private Link Service is of this cluster: by its UID, else by the cluster's name.
+fn is_ours(case: &Case<'_>, link: &Value) -> bool {
+    match tags::tag(link, UID) {
+        Some(uid) => tags::cluster_uid(case) == Some(uid),
+        None => tags::tag(link, CLUSTER).is_some_and(|name| same(name, &case.site.cluster)),
+    }
+}
+
+/// Whether a Service that a Private Link Service stands before asks for one, or keeps what it has.
+fn is_asked_for(case: &Case<'_>, link: &Value) -> bool {
+    let owner = tags::tag(link, OWNER).unwrap_or("");
+    let before = frontends(link);
+    case.services.iter().any(|service| match &service.fate {
+        Fate::Unwanted => false,
+        Fate::Refused(_) | Fate::Denied(..) => same(&service.key, owner),
+        Fate::Served(asks) => {
+            let place = case.place(service, Family::V4);
+            let frontend = place.map(|place| text(&place.frontend["id"]).to_lowercase());
+            asks.link.is_some() && frontend.is_some_and(|frontend| before.contains(&frontend))
+        }
+    })
+}
+
+fn judge_one(
+    case: &Case<'_>,
+    service: &Service<'_>,
+    asks: &Asks,
+    wish: &Link,
+    frontend: &Value,
+    found: &mut Vec<String>,
+) {
+    let id = text(&frontend["id"]).to_lowercase();
+    let standing: Vec<&Value> =
+        case.estate.links().map(|(_, link)| link).filter(|l| frontends(l).contains(&id)).collect();
+    let [link] = standing[..] else {
+        let count = standing.len();
+        found.push(format!("{count} Private Link Services stand before {}; one must", last(&id)));
+        return;
+    };
+    let owner = tags::tag(link, OWNER).unwrap_or("");
+    if !same(owner, &service.key) {
+        let other = case.served().find(|(other, _)| same(&other.key, owner));
+        let shares = other.is_some_and(|(other, asks)| {
+            let place = case.place(other, Family::V4);
+            let on = place.is_some_and(|place| same(text(&place.frontend["id"]), &id));
+            on && asks.link.is_some()
+        });
+        if !shares || wish.configured {
+            found.push(format!("{} is owned by {owner:?}", last(text(&link["id"]))));
+        }
+        return;
+    }
+    judge_link(case, asks, wish, frontend, link, found);
+}
+
+/// The Private Link Service of the Service that owns it.
+fn judge_link(
+    case: &Case<'_>,
+    asks: &Asks,
+    wish: &Link,
+    frontend: &Value,
+    link: &Value,
+    found: &mut Vec<String>,
+) {
+    let id = text(&link["id"]);
+    let must = names::link(wish.name.as_deref(), text(&frontend["name"]));
+    if !same(last(id), &must) {
+        found.push(format!("Private Link Service {} must be called {must}", last(id)));
+    }
+    let group = wish.group.as_deref().unwrap_or(&case.site.link_group);
+    if !same(group_of(id), group) {
+        found.push(format!("{must} is in the resource group {}; it must be {group}", group_of(id)));
+    }
+    let inside = &link["properties"];
+    let list = |value: &Value| -> BTreeSet<String> {
+        items(value).map(|item| text(item).to_lowercase()).collect()
+    };
+    let wished = |wish: &[String]| -> BTreeSet<String> {
+        wish.iter().map(|item| item.to_lowercase()).collect()
+    };
+    let visible = if wish.visibility.iter().any(|item| item == "*") {
+        BTreeSet::from(["*".to_owned()])
+    } else {
+        wished(&wish.visibility)
+    };
+    for (what, has, must) in [
+        ("fqdns", list(&inside["fqdns"]), wished(&wish.fqdns)),
+        ("visibility", list(&inside["visibility"]["subscriptions"]), visible),
+        (
+            "auto approval",
+            list(&inside["autoApproval"]["subscriptions"]),
+            wished(&wish.auto_approval),
+        ),
+    ] {
+        if has != must {
+            found.push(format!("the {what} of {} is {has:?}; it must be {must:?}", last(id)));
+        }
+    }
+    if (inside["enableProxyProtocol"] == true) != wish.proxy_protocol {
+        let must = wish.proxy_protocol;
+        found.push(format!("the PROXY protocol of {} must be {must}", last(id)));
+    }
+    judge_addresses(case, asks, wish, link, found);
+    tags::configured(case, link, &[CLUSTER, OWNER], found);
+    if !tags::tag(link, CLUSTER).is_some_and(|name| same(name, &case.site.cluster)) {
+        found.push(format!("tag {CLUSTER} of {} is not the cluster's name", last(id)));
+    }
+    tags::signed(case, link, &case.site.link_group, found);
+}
+
+fn judge_addresses(
+    case: &Case<'_>,
+    asks: &Asks,
+    wish: &Link,
+    link: &Value,
+    found: &mut Vec<String>,
+) {
+    let name = last(text(&link["id"]));
+    let own = asks.subnet.as_deref().filter(|_| asks.internal);
+    let subnet = wish.subnet.as_deref().or(own).unwrap_or(&case.site.subnet);
+    let subnet = names::subnet_id(&case.site, subnet);
+    let all: Vec<&Value> = parts(link, "ipConfigurations").collect();
+    if all.len() != wish.count {
+        found.push(format!("{name} has {} addresses; it must be {}", all.len(), wish.count));
+    }
+    let mut fixed = BTreeSet::new();
+    let mut primary = Vec::new();
+    for address in all.iter().map(|configuration| &configuration["properties"]) {
+        if !same(text(&address["subnet"]["id"]), &subnet) {
+            found.push(format!("an address of {name} is in {}", text(&address["subnet"]["id"])));
+        }
+        if same(text(&address["privateIPAllocationMethod"]), "Static") {
+            fixed.insert(text(&address["privateIPAddress"]).to_owned());
+        }
+        if address["primary"] == true {
+            primary.push(text(&address["privateIPAddress"]).to_owned());
+        }
+    }
+    let wanted: BTreeSet<String> = wish.addresses.iter().map(ToString::to_string).collect();
+    if fixed != wanted {
+        found.push(format!("{name} has the static addresses {fixed:?}; it must be {wanted:?}"));
+    }
+    let first = wish.addresses.first().map(ToString::to_string);
+    if primary.len() != 1 || first.is_some_and(|first| primary != [first]) {
+        found.push(format!("the primary address of {name} is {primary:?}"));
+    }
+    let policies = case
+        .estate
+        .get(&subnet)
+        .map(|subnet| text(&subnet["properties"]["privateLinkServiceNetworkPolicies"]).to_owned());
+    if policies.is_some_and(|policies| !same(&policies, "Disabled")) {
+        found.push(format!("{} has network policies for Private Link Services", last(&subnet)));
+    }
+}

@@ -1,0 +1,131 @@
+//! Egress gateways: Pods with the label `kubernetes.azure.com/service-egress-gateway` leave through
+//! a NAT gateway of that name, which Pods of all namespaces with the same label share.
+//!
+//! What is promised:
+//! - The gateway stands from the first such Pod to the last: a NAT gateway with the public IP
+//!   `<name>-pip`, on a cluster with IPv6 `<name>-pip-v6` as well, and an Outbound service in the
+//!   Service Gateway. Families are those of the time at which it was made.
+//! - Its Pods carry our finalizer, and no other Pod does.
+
+use super::table::{Hosts, host_of, pod_addresses};
+use super::{EGRESS_LABEL, Registered, egress_of, has_finalizer, id_of, judge_ip, rows};
+use crate::case::Case;
+use crate::estate::{items, same, text};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The cluster's own way out.
+const DEFAULT: &str = "default-natgw";
+const POD_FINALIZER: &str = "servicegateway.azure.com/pod-cleanup";
+/// The longest name: the suffix of its IPv6 public IP has to fit into 80 letters.
+const MOST: usize = 73;
+
+/// Whether a label can name an egress gateway, after it was turned to lower case.
+pub(super) fn is_valid(name: &str) -> bool {
+    let first = name.chars().next();
+    let last = name.chars().last();
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    name.len() <= MOST
+        && name != DEFAULT
+        && name.chars().all(inner)
+        && first.is_some_and(edge)
+        && last.is_some_and(|c| edge(c) || c == '_')
+}
+
+/// Egress gateways that Pods with an address ask for. A Service's UID is no name for one.
+pub(super) fn wanted(case: &Case<'_>) -> BTreeSet<String> {
+    let uids: BTreeSet<String> = case.services.iter().map(|s| super::uid_of(s.object)).collect();
+    let pods = case.scene.pods.iter().filter(|pod| is_addressed(pod));
+    pods.filter_map(|pod| egress_of(pod)).filter(|name| !uids.contains(name)).collect()
+}
+
+/// Whether a Pod has an address, and its host one of the same family.
+fn is_addressed(pod: &Value) -> bool {
+    pod_addresses(pod).into_iter().any(|address| host_of(pod, address).is_some())
+}
+
+/// Judges egress gateways and their Pods.
+pub(super) fn judge(case: &Case<'_>, registered: &Registered, wrong: &mut Vec<String>) {
+    for name in &registered.outbound {
+        judge_gateway(case, name, wrong);
+    }
+    for (id, nat) in case.estate.of("Microsoft.Network/natGateways") {
+        let name = id.rsplit('/').next().unwrap_or("");
+        let gateway = text(&nat["properties"]["serviceGateway"]["id"]).to_lowercase();
+        let ours = gateway == id_of(case, "serviceGateways", "servicegateway");
+        if ours && is_valid(name) && !registered.outbound.contains(name) && !is_default(case, id) {
+            wrong.push(format!("NAT gateway {name} has no Pod"));
+        }
+    }
+    for pod in &case.scene.pods {
+        let meta = &pod["metadata"];
+        let key = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
+        let asks = egress_of(pod).is_some_and(|name| registered.outbound.contains(&name));
+        let has = has_finalizer(pod, POD_FINALIZER);
+        if asks && is_addressed(pod) && !has {
+            wrong.push(format!("finalizer {POD_FINALIZER} is not on Pod {key}"));
+        }
+        let released =
+            !meta["deletionTimestamp"].is_null() || meta["labels"][EGRESS_LABEL].is_null();
+        if released && has {
+            wrong.push(format!("finalizer {POD_FINALIZER} is still on Pod {key}"));
+        }
+    }
+}
+
+/// Whether a NAT gateway is the cluster's default way out.
+fn is_default(case: &Case<'_>, id: &str) -> bool {
+    let rows = rows(case);
+    let mut defaults = rows.values().filter(|row| row["properties"]["isDefault"] == true);
+    defaults.any(|row| same(text(&row["properties"]["publicNatGatewayId"]), id))
+}
+
+fn judge_gateway(case: &Case<'_>, name: &str, wrong: &mut Vec<String>) {
+    let nat_id = id_of(case, "natGateways", name);
+    let ip_id = |suffix: &str| id_of(case, "publicIPAddresses", &format!("{name}{suffix}"));
+    let (four, six) = (ip_id("-pip"), ip_id("-pip-v6"));
+    judge_ip(case, &four, "IPv4", wrong);
+    match case.estate.get(&nat_id) {
+        Some(nat) => {
+            let inside = &nat["properties"];
+            if !same(text(&nat["sku"]["name"]), "StandardV2") {
+                wrong.push(format!("NAT gateway {name} has the SKU {}", nat["sku"]["name"]));
+            }
+            let gateway = id_of(case, "serviceGateways", "servicegateway");
+            if !same(text(&inside["serviceGateway"]["id"]), &gateway) {
+                wrong.push(format!("NAT gateway {name} is not of the Service Gateway"));
+            }
+            let ids = |field: &str| -> Vec<String> {
+                items(&inside[field]).map(|ip| text(&ip["id"]).to_lowercase()).collect()
+            };
+            if ids("publicIpAddresses") != [four] {
+                let has = ids("publicIpAddresses");
+                wrong.push(format!("NAT gateway {name} has the public IPs {has:?}"));
+            }
+            let second = ids("publicIpAddressesV6");
+            if !second.is_empty() && second != [six.clone()] {
+                wrong.push(format!("NAT gateway {name} has the IPv6 public IPs {second:?}"));
+            }
+            if second.is_empty() && Hosts::of(case).have_ipv6() {
+                wrong
+                    .push(format!("NAT gateway {name} has no IPv6 public IP; the nodes have IPv6"));
+            }
+            if !second.is_empty() {
+                judge_ip(case, &six, "IPv6", wrong);
+            }
+        }
+        None => wrong.push(format!("NAT gateway {name} does not stand")),
+    }
+    let rows = rows(case);
+    let Some(row) = rows.get(name) else {
+        wrong.push(format!("service {name} of the Service Gateway is not registered"));
+        return;
+    };
+    let inside = &row["properties"];
+    let leads = same(text(&inside["publicNatGatewayId"]), &nat_id);
+    let outbound = same(text(&inside["serviceType"]), "Outbound");
+    if !leads || !outbound || items(&inside["loadBalancerBackendPools"]).count() > 0 {
+        wrong.push(format!("service {name} of the Service Gateway is {inside}"));
+    }
+}

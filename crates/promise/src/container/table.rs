@@ -1,0 +1,289 @@
+//! The Service Gateway's table of addresses: below the address of each node the addresses of the
+//! Pods on it, each with the services that it stands for.
+//!
+//! What is promised (docs/container-load-balancer.md, "Endpoints" and "Addresses"):
+//! - An EndpointSlice counts for the Service of its own namespace that its label names and whose UID
+//!   its owner reference repeats; one of the two suffices. Where they differ it counts for neither.
+//! - An address is listed while its condition `ready` is true or absent and its node is known. A
+//!   Pod that waits for nothing but our readiness gate counts as ready.
+//! - An endpoint whose `targetRef` names a Pod of another namespace does not count, nor does an
+//!   address that no Pod can have.
+//! - Where slices of two namespaces list one address, Services of one of them have it. Addresses of
+//!   nodes are shared by all, at their node.
+//! - A Pod with an egress label that is pending or running is listed for its egress gateway, below
+//!   its host's address of the same family.
+
+use super::{Registered, egress_of, is_watched, uid_of, waits_for_our_gate};
+use crate::case::Case;
+use crate::estate::{items, text};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// What is asked for one address, on account of one namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Claim {
+    /// The nodes at which it may be listed: several where slices disagree, because one lags behind.
+    locations: BTreeSet<IpAddr>,
+    services: BTreeSet<String>,
+}
+
+/// What is asked for each address: by namespace, and of egress gateways.
+#[derive(Debug, Default)]
+struct Asked {
+    claims: BTreeMap<IpAddr, BTreeMap<String, Claim>>,
+    egress: BTreeMap<IpAddr, Claim>,
+    /// Namespaces whose Pods are watched and have the address.
+    vouched: BTreeMap<IpAddr, BTreeSet<String>>,
+}
+
+/// Nodes and their addresses.
+pub(super) struct Hosts {
+    by_name: BTreeMap<String, BTreeSet<IpAddr>>,
+}
+
+impl Hosts {
+    pub(super) fn of(case: &Case<'_>) -> Self {
+        let nodes = case.scene.nodes.iter();
+        let by_name = nodes.map(|node| (text(&node["metadata"]["name"]).to_owned(), inner(node)));
+        Self { by_name: by_name.collect() }
+    }
+
+    /// The location of a node for a family: its lowest address of it.
+    fn location(&self, node: &str, like: IpAddr) -> Option<IpAddr> {
+        lowest(self.by_name.get(node)?, like)
+    }
+
+    /// The location of an address that is a node's own.
+    fn own(&self, address: IpAddr) -> Option<IpAddr> {
+        let mut nodes = self.by_name.values();
+        nodes.find(|own| own.contains(&address)).and_then(|own| lowest(own, address))
+    }
+
+    /// Whether any node has an IPv6 address.
+    pub(super) fn have_ipv6(&self) -> bool {
+        self.by_name.values().flatten().any(IpAddr::is_ipv6)
+    }
+}
+
+fn inner(node: &Value) -> BTreeSet<IpAddr> {
+    let addresses = items(&node["status"]["addresses"]);
+    let inner = addresses.filter(|address| address["type"] == "InternalIP");
+    inner.filter_map(|address| text(&address["address"]).parse().ok()).collect()
+}
+
+fn lowest(own: &BTreeSet<IpAddr>, like: IpAddr) -> Option<IpAddr> {
+    own.iter().find(|address| address.is_ipv4() == like.is_ipv4()).copied()
+}
+
+/// Whether a Pod can have an address.
+fn is_possible(address: IpAddr) -> bool {
+    let own = match address {
+        IpAddr::V4(four) => {
+            four.is_link_local() || four.is_broadcast() || text_of(address) == "168.63.129.16"
+        }
+        IpAddr::V6(six) => six.is_unicast_link_local(),
+    };
+    !(own || address.is_unspecified() || address.is_loopback() || address.is_multicast())
+}
+
+fn text_of(address: IpAddr) -> String {
+    address.to_string()
+}
+
+/// Judges the table of addresses.
+pub(super) fn judge(case: &Case<'_>, registered: &Registered, wrong: &mut Vec<String>) {
+    let hosts = Hosts::of(case);
+    let mut asked = Asked::default();
+    for slice in &case.scene.slices {
+        asked.take_slice(case, &hosts, registered, slice);
+    }
+    for pod in &case.scene.pods {
+        asked.take_pod(registered, pod);
+    }
+    let held = held(case, registered, wrong);
+    let all: BTreeSet<IpAddr> =
+        held.keys().chain(asked.claims.keys()).chain(asked.egress.keys()).copied().collect();
+    for address in all {
+        let has = held.get(&address).cloned().unwrap_or_default();
+        if !asked.possible(&hosts, address).iter().any(|want| is_met(want, &has)) {
+            let want = asked.possible(&hosts, address);
+            wrong.push(format!(
+                "the Service Gateway lists {address} as {}; it must be {}",
+                say(&has),
+                want.iter().map(say).collect::<Vec<_>>().join(" or ")
+            ));
+        }
+    }
+}
+
+fn say(claim: &Claim) -> String {
+    if claim.services.is_empty() {
+        return "nothing".to_owned();
+    }
+    let services: Vec<&str> = claim.services.iter().map(String::as_str).collect();
+    let at: Vec<String> = claim.locations.iter().map(ToString::to_string).collect();
+    format!("{} at {}", services.join(","), at.join("|"))
+}
+
+/// An address is listed at one node, and for all services that it stands for.
+fn is_met(want: &Claim, has: &Claim) -> bool {
+    let at_one = has.locations.len() == 1 && has.locations.is_subset(&want.locations);
+    want.services == has.services && (want.services.is_empty() || at_one)
+}
+
+/// What the table lists, without rows of services that are not this cluster's.
+fn held(
+    case: &Case<'_>,
+    registered: &Registered,
+    wrong: &mut Vec<String>,
+) -> BTreeMap<IpAddr, Claim> {
+    let mut held: BTreeMap<IpAddr, Claim> = BTreeMap::new();
+    let locations = case.scene.gateway.as_ref().and_then(|tables| tables["locations"].as_object());
+    for (location, rows) in locations.into_iter().flatten() {
+        for (address, names) in rows.as_object().into_iter().flatten() {
+            let (Ok(at), Ok(parsed)) = (location.parse(), address.parse()) else {
+                wrong.push(format!("the Service Gateway lists {address} at {location}"));
+                continue;
+            };
+            let names = items(names).map(|name| text(name).to_lowercase());
+            for name in names.filter(|name| !registered.others.contains(name)) {
+                let row = held.entry(parsed).or_default();
+                row.locations.insert(at);
+                row.services.insert(name);
+            }
+        }
+    }
+    held
+}
+
+impl Asked {
+    /// Everything that an address may be listed as.
+    fn possible(&self, hosts: &Hosts, address: IpAddr) -> Vec<Claim> {
+        let none = BTreeMap::new();
+        let claims = self.claims.get(&address).unwrap_or(&none);
+        let egress = self.egress.get(&address).cloned().unwrap_or_default();
+        if let Some(own) = hosts.own(address) {
+            // Every Pod with `hostNetwork` has the address of its node: all namespaces share it.
+            let mut all = egress;
+            all.services.extend(claims.values().flat_map(|claim| claim.services.clone()));
+            all.locations = BTreeSet::from([own]);
+            return vec![all];
+        }
+        let vouched = self.vouched.get(&address);
+        let holders = claims.iter().filter(|(namespace, _)| {
+            vouched.is_none_or(|pods| pods.is_empty() || pods.contains(*namespace))
+        });
+        let joined = |claim: &Claim| {
+            let mut all = claim.clone();
+            all.locations.extend(&egress.locations);
+            all.services.extend(egress.services.iter().cloned());
+            all
+        };
+        let mut possible: Vec<Claim> = holders.map(|(_, claim)| joined(claim)).collect();
+        if possible.is_empty() {
+            possible.push(egress.clone());
+        }
+        possible
+    }
+
+    fn take_slice(
+        &mut self,
+        case: &Case<'_>,
+        hosts: &Hosts,
+        registered: &Registered,
+        slice: &Value,
+    ) {
+        let meta = &slice["metadata"];
+        let namespace = text(&meta["namespace"]);
+        let Some(uid) = owner(case, slice).filter(|uid| registered.inbound.contains(uid)) else {
+            return;
+        };
+        if !meta["deletionTimestamp"].is_null() {
+            return;
+        }
+        for endpoint in items(&slice["endpoints"]) {
+            let target = &endpoint["targetRef"];
+            let elsewhere = target["kind"] == "Pod"
+                && !text(&target["namespace"]).is_empty()
+                && text(&target["namespace"]) != namespace;
+            if elsewhere {
+                continue;
+            }
+            let ready = endpoint["conditions"]["ready"] != Value::Bool(false)
+                || waits_for_our_gate(case, namespace, text(&target["name"]));
+            let addresses = items(&endpoint["addresses"]);
+            for address in addresses.filter_map(|address| text(address).parse::<IpAddr>().ok()) {
+                let at = hosts.location(text(&endpoint["nodeName"]), address);
+                let Some(at) = at.filter(|_| is_possible(address)) else { continue };
+                let claims = self.claims.entry(address).or_default();
+                let claim = claims.entry(namespace.to_owned()).or_default();
+                if ready {
+                    claim.locations.insert(at);
+                    claim.services.insert(uid.clone());
+                }
+            }
+        }
+    }
+
+    fn take_pod(&mut self, registered: &Registered, pod: &Value) {
+        let namespace = text(&pod["metadata"]["namespace"]);
+        let addresses = || pod_addresses(pod);
+        let alive = matches!(text(&pod["status"]["phase"]), "Pending" | "Running" | "");
+        if alive && is_watched(pod) {
+            for address in addresses() {
+                self.vouched.entry(address).or_default().insert(namespace.to_owned());
+            }
+        }
+        let Some(name) = egress_of(pod).filter(|name| registered.outbound.contains(name)) else {
+            return;
+        };
+        for address in addresses() {
+            let Some(host) = host_of(pod, address).filter(|_| is_possible(address)) else {
+                continue;
+            };
+            let claim = self.egress.entry(address).or_default();
+            claim.locations.insert(host);
+            claim.services.insert(name.clone());
+        }
+    }
+}
+
+/// The UID, lower case, of the Service that a slice counts for.
+fn owner(case: &Case<'_>, slice: &Value) -> Option<String> {
+    let meta = &slice["metadata"];
+    let namespace = text(&meta["namespace"]);
+    let uids = items(&meta["ownerReferences"]).filter(|owner| owner["kind"] == "Service");
+    let by_uid = uids.map(|owner| text(&owner["uid"]).to_lowercase()).next();
+    let named = meta["labels"]["kubernetes.io/service-name"].as_str();
+    let find = |matches: &dyn Fn(&Value) -> bool| {
+        let mut own = case.scene.services.iter();
+        let found = own.find(|s| text(&s["metadata"]["namespace"]) == namespace && matches(s));
+        found.map(|service| uid_of(service))
+    };
+    let by_uid_here = || by_uid.as_ref().and_then(|uid| find(&|s| uid_of(s) == *uid));
+    let by_name = || named.and_then(|name| find(&|s| text(&s["metadata"]["name"]) == name));
+    match (&by_uid, named) {
+        (Some(_), Some(_)) => by_uid_here().filter(|uid| by_name().as_ref() == Some(uid)),
+        (Some(_), None) => by_uid_here(),
+        (None, _) => by_name(),
+    }
+}
+
+/// The addresses of a Pod.
+pub(super) fn pod_addresses(pod: &Value) -> Vec<IpAddr> {
+    let status = &pod["status"];
+    let listed = items(&status["podIPs"]).map(|entry| text(&entry["ip"]));
+    let all: BTreeSet<IpAddr> =
+        listed.chain([text(&status["podIP"])]).filter_map(|ip| ip.parse().ok()).collect();
+    all.into_iter().collect()
+}
+
+/// The host's address below which an address of a Pod is listed.
+pub(super) fn host_of(pod: &Value, address: IpAddr) -> Option<IpAddr> {
+    let status = &pod["status"];
+    let listed = items(&status["hostIPs"]).map(|entry| text(&entry["ip"]));
+    let all = listed.chain([text(&status["hostIP"])]).filter_map(|ip| ip.parse::<IpAddr>().ok());
+    let mut alike = all.filter(|host| host.is_ipv4() == address.is_ipv4());
+    alike.next()
+}
