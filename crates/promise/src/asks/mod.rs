@@ -1,6 +1,13 @@
 //! What a Service asks for: every annotation by the reference.
 
+mod access;
+mod addresses;
+mod container;
+mod link;
+mod ports;
+mod public_ip;
 mod read;
+mod words;
 
 use ipnet::IpNet;
 use std::collections::BTreeMap;

@@ -1,0 +1,76 @@
+//! What container load balancers can do.
+
+use super::read::families;
+use super::words::{Words, refuse};
+use super::{Access, Asks, Family, Invalid, Mode, Port, Protocol, PublicIp, ports};
+use crate::estate::{items, text};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a Service asks of its container load balancer: ports and the idle timeout.
+pub(super) fn read(words: &Words<'_>) -> Result<Asks, Invalid> {
+    let spec = &words.service["spec"];
+    let families: Vec<Family> = families(spec);
+    if words.flag("azure-load-balancer-internal") {
+        return Err(refuse("azure-load-balancer-internal", "true"));
+    }
+    if text(&spec["sessionAffinity"]) == "ClientIP" {
+        return Err(refuse("spec.sessionAffinity", "ClientIP"));
+    }
+    if !text(&spec["loadBalancerIP"]).is_empty() {
+        return Err(refuse("spec.loadBalancerIP", text(&spec["loadBalancerIP"])));
+    }
+    if families.len() > 1 {
+        return Err(refuse("spec.ipFamilies", "two"));
+    }
+    Ok(Asks {
+        internal: false,
+        internal_loosely: false,
+        subnet: None,
+        mode: Mode::Primary,
+        configurations: None,
+        families,
+        pinned: BTreeMap::new(),
+        additional: Vec::new(),
+        idle_minutes: words.number("azure-load-balancer-tcp-idle-timeout", (4, 30), 4)?,
+        ha_ports: false,
+        floating: true,
+        tcp_reset: true,
+        client_ip: false,
+        local: text(&spec["externalTrafficPolicy"]) == "Local",
+        health_port: spec["healthCheckNodePort"].as_u64().unwrap_or(0),
+        health_timing: (5, 2),
+        ports: read_ports(words)?,
+        access: Access::default(),
+        public_ip: PublicIp::default(),
+        link: None,
+    })
+}
+
+fn read_ports(words: &Words<'_>) -> Result<Vec<Port>, Invalid> {
+    let mut taken = BTreeSet::new();
+    let mut all = Vec::new();
+    for entry in items(&words.service["spec"]["ports"]) {
+        let number = entry["port"].as_u64().unwrap_or(0);
+        let protocol = ports::protocol(entry);
+        if entry["targetPort"].is_string() {
+            return Err(refuse("spec.ports", "a named target port"));
+        }
+        let target = entry["targetPort"].as_u64().filter(|port| *port > 0).unwrap_or(number);
+        let possible = (1..=65_534).contains(&number) && (1..=65_535).contains(&target);
+        if protocol == Protocol::Sctp || !possible || !taken.insert((protocol, target)) {
+            return Err(refuse("spec.ports", &format!("{}/{number}", protocol.name())));
+        }
+        all.push(Port {
+            name: text(&entry["name"]).to_owned(),
+            protocol,
+            number,
+            node_port: entry["nodePort"].as_u64().unwrap_or(0),
+            target: Some(target),
+            has_rule: true,
+            probe: None,
+            no_probe: false,
+            own_probe_port: false,
+        });
+    }
+    Ok(all)
+}
