@@ -1,8 +1,9 @@
 //! All Services, what they ask for and where their things are: read once, judged by every file.
 
 use crate::asks::{self, Asks, Family, Invalid};
-use crate::estate::{Estate, text};
-use crate::site::Site;
+use crate::estate::{Estate, group_of, last, parts, same, text};
+use crate::nodes::Node;
+use crate::site::{Layout, Site};
 use crate::{Broken, Scene, contest, names};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ pub(crate) struct Case<'a> {
     pub(crate) site: Site,
     pub(crate) estate: Estate<'a>,
     pub(crate) services: Vec<Service<'a>>,
+    /// Nodes, in the order of their names.
+    pub(crate) nodes: Vec<Node<'a>>,
     /// Frontends that stand, by the Service's key and family.
     pub(crate) places: BTreeMap<(String, Family), Place<'a>>,
 }
@@ -111,7 +114,11 @@ impl<'a> Case<'a> {
         let site = Site::read(&scene.config, &scene.cluster);
         let estate = Estate::read(&scene.resources);
         let services = scene.services.iter().map(|s| Service::read(s, &site)).collect();
-        let mut case = Self { scene, site, estate, services, places: BTreeMap::new() };
+        let nodes = scene.nodes.iter().map(|node| Node::read(node, &site, &estate));
+        let mut nodes: Vec<Node<'_>> = nodes.collect();
+        nodes.sort_by_key(|node| node.name);
+        let places = BTreeMap::new();
+        let mut case = Self { scene, site, estate, services, nodes, places };
         contest::settle(&mut case);
         case
     }
@@ -139,5 +146,29 @@ impl<'a> Case<'a> {
             let ip = self.estate.get(text(&inside["publicIPAddress"]["id"]))?;
             ip["properties"]["ipAddress"].as_str()
         })
+    }
+
+    /// Whether a load balancer is one that the cloud config names, or a node set.
+    pub(crate) fn is_balancer_of_ours(&self, id: &str) -> bool {
+        let name = last(id);
+        let name = name.strip_suffix("-internal").unwrap_or(name);
+        let named = match &self.site.layout {
+            Layout::Single | Layout::Container => same(name, &self.site.balancer_name),
+            Layout::PerSet { .. } => {
+                let mut sets = self.nodes.iter().filter_map(|node| node.set.as_deref());
+                same(name, &self.site.balancer_name)
+                    || sets.any(|set| same(set, name))
+                    || self.has_parts_of_ours(id)
+            }
+            Layout::Several(all) => all.iter().any(|element| same(&element.name, name)),
+        };
+        named && same(group_of(id), &self.site.balancer_group)
+    }
+
+    fn has_parts_of_ours(&self, balancer: &str) -> bool {
+        let balancer = self.estate.get(balancer);
+        let parts = balancer.into_iter().flat_map(|b| parts(b, "frontendIPConfigurations"));
+        let mut names = parts.map(|frontend| text(&frontend["name"]));
+        names.any(|name| names::base_of(name).is_some())
     }
 }

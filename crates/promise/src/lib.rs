@@ -8,10 +8,9 @@
 //!
 //! One file is one kind of thing, and reads as a specification of it.
 
-#![allow(dead_code, reason = "the files of single kinds join one by one")]
-
 mod asks;
 mod case;
+mod claims;
 mod container;
 mod contest;
 mod estate;
@@ -19,12 +18,16 @@ mod frontend;
 mod links;
 mod members;
 mod names;
+mod nodes;
 mod nothing_else;
+mod placement;
 mod pools;
 mod probes;
 mod public_ip;
 mod rules;
 mod security;
+mod selector;
+mod shares;
 mod site;
 mod status;
 mod tags;

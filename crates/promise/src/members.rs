@@ -36,7 +36,7 @@ fn addresses(case: &Case<'_>, pool: &Value, family: Family) -> Vec<IpAddr> {
 }
 
 /// The id, lower case, of the machine that an IP configuration of a NIC belongs to.
-fn machine_of(case: &Case<'_>, configuration: &str) -> Option<String> {
+pub(crate) fn machine_of(case: &Case<'_>, configuration: &str) -> Option<String> {
     let configuration = configuration.to_lowercase();
     let (before, rest) = configuration.split_once("/networkinterfaces/")?;
     if before.contains("/virtualmachines/") {
@@ -58,7 +58,7 @@ fn node_on<'a>(case: &Case<'a>, machine: &str) -> Option<&'a Value> {
 
 /// NICs of a scale set's machines have ids of the provider of networks, machines themselves of
 /// compute.
-fn as_network(id: &str) -> String {
+pub(crate) fn as_network(id: &str) -> String {
     id.replace("/microsoft.network/", "/microsoft.compute/")
 }
 

@@ -138,3 +138,22 @@ pub(crate) fn subnet_id(site: &Site, name: &str) -> String {
 pub(crate) fn link(asks_name: Option<&str>, frontend: &str) -> String {
     asks_name.map_or_else(|| format!("pls-{frontend}"), str::to_owned)
 }
+
+/// Whether a part of a load balancer is named after the Service of this base name.
+pub(crate) fn is_of(name: &str, base: &str) -> bool {
+    name.get(..base.len()).is_some_and(|start| start.eq_ignore_ascii_case(base))
+}
+
+/// The base name at the beginning of the name of a part of ours: `a` and 31 digits of a UID.
+pub(crate) fn base_of(name: &str) -> Option<&str> {
+    let base = name.get(..32)?;
+    let digits = base.strip_prefix(['a', 'A'])?;
+    let rest = name[32..].chars().next();
+    let ends = rest.is_none_or(|c| c == '-');
+    (ends && digits.chars().all(|c| c.is_ascii_hexdigit())).then_some(base)
+}
+
+/// Whether a name is that of a pool of the cluster, of either family.
+pub(crate) fn is_cluster_pool(site: &Site, name: &str) -> bool {
+    Family::BOTH.iter().any(|family| pool(site, *family).eq_ignore_ascii_case(name))
+}

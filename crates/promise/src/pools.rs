@@ -1,7 +1,234 @@
 //! Backend pools and their members.
+//!
+//! What is promised, of each pool that rules of Services lead to:
+//! - Every node is in it that is not excluded (by label, or because it is not this cluster's) and
+//!   no control-plane node. Readiness changes nothing.
+//! - Where load balancers share the nodes out, those of its own set or configuration are in it, and
+//!   each node is in the pools of one.
+//! - The pool of a Local Service has the nodes with a ready endpoint of it.
+//! - A node that is about to go stays if it was there, and gets no new connections: its address has
+//!   the admin state Down. Pools of NICs have none.
+//! - Nothing else is in it: no node that is gone, and no member that never was a node.
+//! - A pool is never emptied: where no node is left it stays as it is.
 
 use crate::Broken;
+use crate::asks::Family;
 use crate::case::Case;
+use crate::estate::{id, items, last, part, text};
+use crate::members;
+use crate::nodes::Node;
+use crate::site::PoolKind;
+use crate::{names, rules, shares};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+const PROMISE: &str = "pool";
+
+/// Whether a node is to be in a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stance {
+    /// It is.
+    Must,
+    /// It may be or not.
+    May,
+    /// It is not.
+    Never,
+}
+
+/// A pool that rules lead to.
+struct Pool<'a> {
+    balancer: &'a Value,
+    name: String,
+    family: Family,
+    /// The Local Service that it belongs to, by its place in the list.
+    local: Option<usize>,
+}
 
 /// Judges them.
-pub(crate) fn judge(_case: &Case<'_>, _broken: &mut Vec<Broken>) {}
+pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
+    let mut pools: BTreeMap<(String, String), Pool<'_>> = BTreeMap::new();
+    for (at, service) in case.services.iter().enumerate() {
+        let Some(asks) = service.served().filter(|a| !case.site.preconfigured.holds(a.internal))
+        else {
+            continue;
+        };
+        for family in &asks.families {
+            let Some(place) = case.place(service, *family) else { continue };
+            let name = rules::pool(case, service, asks, *family);
+            let own = !names::is_cluster_pool(&case.site, &name);
+            let pool = Pool {
+                balancer: place.balancer,
+                name: name.clone(),
+                family: *family,
+                local: own.then_some(at),
+            };
+            pools.insert((id(&place.balancer["id"]), name), pool);
+        }
+    }
+    let mut found = Vec::new();
+    for pool in pools.values() {
+        match part(pool.balancer, "backendAddressPools", &pool.name) {
+            Some(standing) => judge_one(case, pool, standing, &mut found),
+            None => {
+                let on = last(text(&pool.balancer["id"]));
+                found.push(format!("pool {} of {on} does not exist", pool.name));
+            }
+        }
+    }
+    shares::judge(case, &mut found);
+    broken.extend(found.into_iter().map(|text| Broken { service: None, promise: PROMISE, text }));
+}
+
+/// The members of a pool, each with its admin state: nodes by name, others as they are.
+pub(crate) fn members<'a>(
+    case: &'a Case<'_>,
+    pool: &Value,
+    family: Family,
+) -> (BTreeMap<&'a str, bool>, Vec<String>) {
+    let (mut nodes, mut strangers) = (BTreeMap::new(), Vec::new());
+    let inside = &pool["properties"];
+    for member in items(&inside["loadBalancerBackendAddresses"]) {
+        let member = &member["properties"];
+        let Ok(address) = text(&member["ipAddress"]).parse::<IpAddr>() else { continue };
+        let down = text(&member["adminState"]).eq_ignore_ascii_case("down");
+        let node = case.nodes.iter().find(|node| node.addresses.get(&family) == Some(&address));
+        match node.filter(|_| case.site.pools == PoolKind::Addresses) {
+            Some(node) => {
+                nodes.insert(node.name, down);
+            }
+            None => strangers.push(address.to_string()),
+        }
+    }
+    for configuration in items(&inside["backendIPConfigurations"]) {
+        let configuration = text(&configuration["id"]);
+        let machine = members::machine_of(case, configuration);
+        let machine = machine.map(|machine| members::as_network(&machine));
+        let node = case.nodes.iter().find(|node| {
+            machine.is_some() && node.machine.as_deref().map(members::as_network) == machine
+        });
+        match node.filter(|_| case.site.pools == PoolKind::Nics) {
+            Some(node) => {
+                nodes.insert(node.name, false);
+            }
+            None => strangers.push(configuration.to_owned()),
+        }
+    }
+    (nodes, strangers)
+}
+
+fn judge_one(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut Vec<String>) {
+    let on = format!("{} of {}", pool.name, last(text(&pool.balancer["id"])));
+    let (has, strangers) = members(case, standing, pool.family);
+    let stances: Vec<(&Node<'_>, Stance)> =
+        case.nodes.iter().map(|node| (node, stance(case, pool, node))).collect();
+    if stances.iter().all(|(_, stance)| *stance != Stance::Must) {
+        return;
+    }
+    for (node, stance) in stances {
+        let name = node.name;
+        match (stance, has.get(name)) {
+            (Stance::Must, None) => found.push(format!("node {name} is not in pool {on}")),
+            (Stance::Never, Some(_)) => found.push(format!("node {name} is in pool {on}")),
+            (_, Some(true)) if !node.leaving => {
+                found.push(format!("node {name} is Down in pool {on}, and is not about to go"));
+            }
+            (_, Some(false)) if node.leaving && drains(case) => {
+                found.push(format!("node {name} is about to go, and not Down in pool {on}"));
+            }
+            _ => {}
+        }
+    }
+    for stranger in strangers {
+        found.push(format!("{stranger} is in pool {on}, and is no node"));
+    }
+}
+
+/// Whether nodes that go are drained: pools of NICs have no admin state.
+fn drains(case: &Case<'_>) -> bool {
+    case.site.pools == PoolKind::Addresses && case.site.drain_seconds > 0
+}
+
+fn stance(case: &Case<'_>, pool: &Pool<'_>, node: &Node<'_>) -> Stance {
+    let general = general(case, pool.family, node);
+    let special = match pool.local {
+        Some(at) => local(case, at, node),
+        None => shares::stance(case, pool.balancer, node),
+    };
+    match (general, special) {
+        (Stance::Never, _) | (_, Stance::Never) => Stance::Never,
+        (Stance::May, _) | (_, Stance::May) => Stance::May,
+        _ => Stance::Must,
+    }
+}
+
+/// What holds for a node whichever pool it is.
+pub(crate) fn general(case: &Case<'_>, family: Family, node: &Node<'_>) -> Stance {
+    let nics = case.site.pools == PoolKind::Nics;
+    let control = node.control_plane && (!nics || case.site.exclude_control_plane);
+    if node.excluded || control {
+        return Stance::Never;
+    }
+    if node.leaving {
+        return Stance::May;
+    }
+    let joins = match nics {
+        true => node.machine.as_deref().is_some_and(|id| can_join(case, id, family)),
+        false => node.addresses.contains_key(&family),
+    };
+    if joins { Stance::Must } else { Stance::May }
+}
+
+/// Whether a machine has a NIC of the family and runs: Azure takes no changes of others.
+fn can_join(case: &Case<'_>, machine: &str, family: Family) -> bool {
+    let Some(machine) = case.estate.get(machine) else { return false };
+    let inside = &machine["properties"];
+    let going = ["Deleting", "Unknown"].contains(&text(&inside["provisioningState"]));
+    let mut states = items(&inside["instanceView"]["statuses"]);
+    let runs = states.any(|state| state["code"] == "PowerState/running");
+    let nics = &inside["networkProfileConfiguration"]["networkInterfaceConfigurations"];
+    let mut configurations =
+        items(nics).flat_map(|nic| items(&nic["properties"]["ipConfigurations"]));
+    let of_family = configurations.any(|configuration| {
+        let version = configuration["properties"]["privateIPAddressVersion"].as_str();
+        version.unwrap_or("IPv4") == family.name()
+    });
+    // A single machine's NICs stand for themselves.
+    runs && !going && (of_family || nics.is_null())
+}
+
+/// The pool of a Local Service.
+fn local(case: &Case<'_>, at: usize, node: &Node<'_>) -> Stance {
+    let service = &case.services[at];
+    let uid = text(&service.object["metadata"]["uid"]);
+    let mut stance = Stance::Never;
+    for slice in &case.scene.slices {
+        let meta = &slice["metadata"];
+        let labelled = meta["labels"]["kubernetes.io/service-name"] == service.name;
+        let owned = items(&meta["ownerReferences"]).any(|owner| owner["uid"] == uid);
+        if text(&meta["namespace"]) != service.namespace || !(labelled || owned) {
+            continue;
+        }
+        for endpoint in items(&slice["endpoints"]) {
+            let here = text(&endpoint["nodeName"]) == node.name;
+            let conditions = &endpoint["conditions"];
+            if here && labelled && conditions["ready"] != false {
+                return Stance::Must;
+            }
+            let serves = conditions["serving"] == true || conditions["ready"] != false;
+            if here && serves {
+                stance = Stance::May;
+            }
+        }
+    }
+    stance
+}
+
+/// Nodes that are in a pool of the cluster, by name.
+pub(crate) fn held<'a>(case: &'a Case<'_>, balancer: &Value) -> BTreeSet<&'a str> {
+    let pools = Family::BOTH.iter().filter_map(|family| {
+        let name = names::pool(&case.site, *family);
+        Some((part(balancer, "backendAddressPools", &name)?, *family))
+    });
+    pools.flat_map(|(pool, family)| members(case, pool, family).0.into_keys()).collect()
+}

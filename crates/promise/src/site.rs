@@ -103,6 +103,8 @@ pub(crate) struct Site {
     pub(crate) preconfigured: Preconfigured,
     /// An edge zone: no zones are set.
     pub(crate) edge_zone: Option<String>,
+    /// `nodeDrainSeconds`: how long a node drains; 0 is not at all.
+    pub(crate) drain_seconds: u64,
     /// `driftPolicy: report`: what others change may stay.
     pub(crate) reports_drift: bool,
 }
@@ -272,6 +274,7 @@ impl Site {
                 _ => Preconfigured::None,
             },
             edge_zone: (!edge_zone.is_empty() && typed).then_some(edge_zone),
+            drain_seconds: key(config, "nodeDrainSeconds").as_u64().unwrap_or(30),
             reports_drift: text(config, "driftPolicy") == "report",
             subscription,
             group,

@@ -1,7 +1,100 @@
-//! Status, condition and finalizer.
+//! What the cluster is told.
+//!
+//! What is promised:
+//! - The addresses in a Service's status are those of its frontends and its additional ones: each
+//!   once, none besides, and no host names.
+//! - The condition `ballast.dev/Programmed`, where there is one, is True once everything stands; it
+//!   is False, with a reason, where the Service is refused.
+//! - A Service with a load balancer has the finalizer. One that wants none has neither finalizer
+//!   nor addresses.
 
 use crate::Broken;
-use crate::case::Case;
+use crate::case::{Case, Fate, Service};
+use crate::estate::{items, text};
+use crate::names::FINALIZER;
+use crate::site::Layout;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
 
-/// Judges them.
-pub(crate) fn judge(_case: &Case<'_>, _broken: &mut Vec<Broken>) {}
+const CONDITION: &str = "ballast.dev/Programmed";
+
+/// Judges it.
+pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
+    for service in &case.services {
+        let mut found: Vec<(&'static str, String)> = Vec::new();
+        let finalizers = items(&service.object["metadata"]["finalizers"]);
+        let held = finalizers.into_iter().any(|finalizer| finalizer == FINALIZER);
+        let condition = condition(service.object);
+        match &service.fate {
+            // Another class is another controller's, which may use the same finalizer.
+            Fate::Unwanted if !service.object["spec"]["loadBalancerClass"].is_null() => {}
+            Fate::Unwanted => unwanted(service, held, &mut found),
+            Fate::Refused(_) | Fate::Denied(..) => {
+                if condition != Some("False") {
+                    let why = match &service.fate {
+                        Fate::Refused(invalid) => &invalid.0,
+                        Fate::Denied(_, why) => why,
+                        _ => "",
+                    };
+                    let has = condition.unwrap_or("absent");
+                    let text = format!("the condition is {has}; the Service is refused: {why}");
+                    found.push(("status", text));
+                }
+            }
+            Fate::Served(_) => {
+                if !held {
+                    found.push(("finalizer", format!("{FINALIZER} is absent")));
+                }
+                if condition.is_some_and(|status| status != "True") {
+                    let text = condition_text(service.object);
+                    found.push(("status", format!("the condition is not True: {text}")));
+                }
+                addresses(case, service, &mut found);
+            }
+        }
+        broken.extend(found.into_iter().map(|(promise, text)| service.broken(promise, text)));
+    }
+}
+
+fn unwanted(service: &Service<'_>, held: bool, found: &mut Vec<(&'static str, String)>) {
+    if held {
+        let text = format!("{FINALIZER} is there, and the Service wants no load balancer");
+        found.push(("finalizer", text));
+    }
+    let ingress = &service.object["status"]["loadBalancer"]["ingress"];
+    if items(ingress).next().is_some() {
+        found.push(("status", format!("the Service wants no load balancer and has {ingress}")));
+    }
+}
+
+fn find_condition(object: &Value) -> Option<&Value> {
+    items(&object["status"]["conditions"]).find(|condition| condition["type"] == CONDITION)
+}
+
+fn condition(object: &Value) -> Option<&str> {
+    find_condition(object).map(|condition| text(&condition["status"]))
+}
+
+fn condition_text(object: &Value) -> String {
+    let condition = find_condition(object).unwrap_or(&Value::Null);
+    format!("{}: {}", text(&condition["reason"]), text(&condition["message"]))
+}
+
+/// The addresses of frontends on load balancers over nodes; those of container load balancers are
+/// judged with them.
+fn addresses(case: &Case<'_>, service: &Service<'_>, found: &mut Vec<(&'static str, String)>) {
+    let Some(asks) = service.served().filter(|_| case.site.layout != Layout::Container) else {
+        return;
+    };
+    let ingress = &service.object["status"]["loadBalancer"]["ingress"];
+    let told: Vec<&str> = items(ingress).map(|entry| text(&entry["ip"])).collect();
+    let frontends = asks.families.iter().filter_map(|family| case.address(service, *family));
+    let frontends = frontends.filter_map(|address| address.parse::<IpAddr>().ok());
+    let must: BTreeSet<IpAddr> = frontends.chain(asks.additional.iter().copied()).collect();
+    let has: BTreeSet<IpAddr> = told.iter().filter_map(|ip| ip.parse().ok()).collect();
+    let host = items(ingress).any(|entry| !entry["hostname"].is_null());
+    if has != must || told.len() != must.len() || host {
+        found.push(("status", format!("the ingress is {ingress}; it must be {must:?}")));
+    }
+}

@@ -88,9 +88,12 @@ pub(super) fn additional(words: &Words<'_>) -> Result<Vec<IpAddr>, Invalid> {
                     || v6.is_loopback()
                     || v6.is_unicast_link_local()
                     || v6.is_multicast()
+                    || v6.to_ipv4_mapped().is_some()
             }
         };
-        if never || !(allowed || is_public(&address)) {
+        // A list in the cloud config says what is allowed, and nothing else is.
+        let free = words.site.allowed_additional.is_empty() && is_public(&address);
+        if never || !(allowed || free) {
             return Err(refuse(key, item));
         }
         if !all.contains(&address) {

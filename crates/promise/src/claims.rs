@@ -1,0 +1,218 @@
+//! Scarce things that Services ask for beside each other or beside others.
+
+use crate::asks::{Asks, Family};
+use crate::case::{Case, Service};
+use crate::estate::{id, items, last, part, parts, same, text};
+use crate::public_ip;
+use crate::site::Layout;
+use crate::{names, placement, rules};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Why each Service has lost what it asks for; `None` for one that has not.
+pub(crate) fn lost(case: &Case<'_>) -> Vec<Option<String>> {
+    let mut lost: Vec<Option<String>> = vec![None; case.services.len()];
+    let mut lose = |at: usize, why: String| {
+        lost[at].get_or_insert(why);
+    };
+    for (at, why) in ports(case).into_iter().chain(pool_names(case)) {
+        lose(at, why);
+    }
+    for (at, service) in case.services.iter().enumerate() {
+        let Some(asks) = service.served() else { continue };
+        let others = [
+            label(case, service, asks),
+            additional(case, service, asks),
+            links_and_ipv6(case, service, asks),
+            others_port(case, service, asks),
+        ];
+        if let Some(why) = others.into_iter().flatten().next() {
+            lose(at, why);
+        }
+    }
+    lost
+}
+
+/// What a rule takes of its frontend: a protocol and a port, or everything.
+fn takes(asks: &Asks) -> Vec<(&'static str, u64)> {
+    let heads = rules::heads(asks).into_iter();
+    heads
+        .map(|port| match port.protocol.in_rule() {
+            _ if asks.ha_ports => ("All", 0),
+            "All" => ("All", 0),
+            protocol => (protocol, port.number),
+        })
+        .collect()
+}
+
+fn clash(one: (&str, u64), other: (&str, u64)) -> bool {
+    one.0 == "All" || other.0 == "All" || (same(one.0, other.0) && one.1 == other.1)
+}
+
+/// Ports of frontends that Services share: who has a rule there keeps it, else the first.
+fn ports(case: &Case<'_>) -> Vec<(usize, String)> {
+    let mut on: BTreeMap<String, Vec<(usize, Family)>> = BTreeMap::new();
+    for (at, service) in case.services.iter().enumerate() {
+        let Some(asks) = service.served() else { continue };
+        for family in &asks.families {
+            if let Some(place) = case.place(service, *family) {
+                on.entry(id(&place.frontend["id"])).or_default().push((at, *family));
+            }
+        }
+    }
+    let mut lost = Vec::new();
+    for (frontend, mut users) in on.into_iter().filter(|(_, users)| users.len() > 1) {
+        users.sort_by_key(|(at, family)| !has_rules(case, &case.services[*at], *family));
+        for (place, (at, _)) in users.iter().enumerate() {
+            let Some(asks) = case.services[*at].served() else { continue };
+            let before = users[..place].iter().filter_map(|(o, _)| case.services[*o].served());
+            let mut taken = before.flat_map(takes);
+            if taken.any(|other| takes(asks).iter().any(|own| clash(*own, other))) {
+                let why = format!("a port of frontend {} is another Service's", last(&frontend));
+                lost.push((*at, why));
+            }
+        }
+    }
+    lost
+}
+
+/// Whether a Service's rules stand.
+fn has_rules(case: &Case<'_>, service: &Service<'_>, family: Family) -> bool {
+    let (Some(asks), Some(place)) = (service.served(), case.place(service, family)) else {
+        return false;
+    };
+    rules::heads(asks).iter().all(|port| {
+        let name = names::rule(&service.base, asks, family, port);
+        part(place.balancer, "loadBalancingRules", &name).is_some()
+    })
+}
+
+/// A port, or a node port where backends are reached on it, that a rule of somebody else's has.
+fn others_port(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
+    for family in &asks.families {
+        let place = case.place(service, *family)?;
+        let pool = rules::pool(case, service, asks, *family);
+        for kind in ["loadBalancingRules", "inboundNatRules"] {
+            for rule in parts(place.balancer, kind) {
+                let inside = &rule["properties"];
+                if names::base_of(text(&rule["name"])).is_some() {
+                    continue;
+                }
+                let of = |key: &str| inside[key].as_u64().unwrap_or(0);
+                let theirs = (text(&inside["protocol"]), of("frontendPort"));
+                let here =
+                    id(&inside["frontendIPConfiguration"]["id"]) == id(&place.frontend["id"]);
+                if here && takes(asks).iter().any(|own| clash(*own, theirs)) {
+                    return Some(format!("a port is taken by {}", text(&rule["name"])));
+                }
+                let backend = (theirs.0, of("backendPort"));
+                let same_pool = same(last(text(&inside["backendAddressPool"]["id"])), &pool);
+                let mut ports = asks.forwarded().map(|p| (p.protocol.in_rule(), p.node_port));
+                if !asks.floating && same_pool && ports.any(|own| clash(own, backend)) {
+                    return Some(format!("a node port is taken by {}", text(&rule["name"])));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// A DNS label is one public IP's. It is the wish of the first Service on the public IP.
+fn label(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
+    let label = asks.public_ip.label.as_deref().filter(|label| !label.is_empty())?;
+    let own: Vec<String> = asks
+        .families
+        .iter()
+        .filter_map(|f| public_ip::wanted(case, service, asks, *f).id().map(str::to_owned))
+        .collect();
+    let has = |ip: &Value| same(text(&ip["properties"]["dnsSettings"]["domainNameLabel"]), label);
+    let holder = case.estate.public_ips().find(|(id, ip)| has(ip) && !own.iter().any(|o| o == id));
+    let mine = own.iter().filter_map(|id| case.estate.get(id)).any(has);
+    holder.filter(|_| !mine).map(|(id, _)| format!("label {label} is that of {}", last(id)))
+}
+
+/// Addresses that something else is reached at.
+fn additional(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
+    asks.additional.iter().find_map(|address| {
+        let allowed = case.site.allowed_additional.iter().any(|net| net.contains(address));
+        let others = case.services.iter().filter(|other| other.key != service.key);
+        let frontend = others.clone().any(|other| {
+            let of = |family| case.address(other, family).and_then(|a| a.parse().ok());
+            let cluster = items(&other.object["spec"]["clusterIPs"]);
+            let mut cluster = cluster.filter_map(|ip| text(ip).parse::<IpAddr>().ok());
+            Family::BOTH.iter().any(|family| of(*family) == Some(*address))
+                || cluster.any(|ip| ip == *address)
+        });
+        let elsewhere = others.filter(|other| other.namespace != service.namespace).any(|other| {
+            let listed = other.asks().is_some_and(|asks| asks.additional.contains(address));
+            listed && is_told(other, address)
+        });
+        let node = case.nodes.iter().any(|node| node.addresses.values().any(|a| a == address));
+        let pod = case.scene.pods.iter().any(|pod| {
+            items(&pod["status"]["podIPs"]).any(|ip| text(&ip["ip"]).parse().ok() == Some(*address))
+        });
+        let taken = frontend || (elsewhere && !allowed) || node || pod;
+        taken.then(|| format!("address {address} is in use"))
+    })
+}
+
+fn is_told(service: &Service<'_>, address: &IpAddr) -> bool {
+    let ingress = items(&service.object["status"]["loadBalancer"]["ingress"]);
+    let mut told = ingress.filter_map(|entry| text(&entry["ip"]).parse::<IpAddr>().ok());
+    told.any(|ip| ip == *address)
+}
+
+/// A Private Link Service stands on no load balancer with IPv6 frontends: what stands first stays.
+fn links_and_ipv6(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
+    let may = placement::eligible(case, service, asks);
+    let balancer = may.iter().find_map(|id| case.estate.get(id))?;
+    let on = id(&balancer["id"]);
+    let link_of = |frontend: &str| {
+        case.estate.links().any(|(_, link)| {
+            let mut before = parts(link, "loadBalancerFrontendIpConfigurations");
+            before.any(|part| id(&part["id"]).starts_with(frontend))
+        })
+    };
+    let is_ipv6 = |frontend: &Value| {
+        let inside = &frontend["properties"];
+        let ip = case.estate.get(text(&inside["publicIPAddress"]["id"]));
+        let of_ip = ip.map_or("", |ip| text(&ip["properties"]["publicIPAddressVersion"]));
+        text(&inside["privateIPAddressVersion"]) == "IPv6" || of_ip == "IPv6"
+    };
+    if asks.link.is_some() {
+        let place = case.place(service, Family::V4);
+        let stands = place.is_some_and(|place| link_of(&id(&place.frontend["id"])));
+        let beside = parts(balancer, "frontendIPConfigurations").any(is_ipv6);
+        return (beside && !stands).then(|| "an IPv6 frontend is on the load balancer".to_owned());
+    }
+    let wants = asks.families.contains(&Family::V6);
+    let stands = case.place(service, Family::V6).is_some();
+    let beside = link_of(&format!("{on}/"));
+    (wants && !stands && beside)
+        .then(|| "a Private Link Service is before the load balancer".to_owned())
+}
+
+/// Several load balancers: Local Services whose pools would have one name, or the cluster's.
+fn pool_names(case: &Case<'_>) -> Vec<(usize, String)> {
+    if !matches!(case.site.layout, Layout::Several(_)) {
+        return Vec::new();
+    }
+    let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, service) in case.services.iter().enumerate() {
+        if service.served().is_some_and(|asks| asks.local) {
+            let name = names::local_pool(service.namespace, service.name, Family::V4);
+            by_name.entry(name).or_default().push(at);
+        }
+    }
+    let mut lost = Vec::new();
+    for (name, mut all) in by_name {
+        let clusters = names::is_cluster_pool(&case.site, &name);
+        let uid = |at: &usize| text(&case.services[*at].object["metadata"]["uid"]).to_owned();
+        let stands = |at: &usize| has_rules(case, &case.services[*at], Family::V4);
+        all.sort_by_key(|at| (!stands(at), uid(at)));
+        let losers = if clusters { &all[..] } else { &all[1..] };
+        lost.extend(losers.iter().map(|at| (*at, format!("pool {name} is another's"))));
+    }
+    lost
+}

@@ -1,0 +1,95 @@
+//! Which load balancers a Service may stand on.
+//!
+//! - One public and one internal load balancer: the one of its kind.
+//! - One for each node set: that of the primary set; with `azure-load-balancer-mode` that of the
+//!   set named, or any of them.
+//! - Several: any that the Service's annotation, the configurations' selectors and
+//!   `allowServicePlacement` leave. A Service stays where it stands, whatever the last one says.
+//!   Configurations whose selectors match go before those without any.
+
+use crate::asks::{Asks, Mode};
+use crate::case::{Case, Service};
+use crate::estate::{parts, same, text};
+use crate::names;
+use crate::selector::matches;
+use crate::site::{Configuration, Layout};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Ids, lower case; empty where there is none for it.
+pub(crate) fn eligible(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Vec<String> {
+    let site = &case.site;
+    let id = |name: &str| names::balancer_id(site, &names::balancer(name, asks.internal));
+    match &site.layout {
+        Layout::Single | Layout::Container => vec![id(&site.balancer_name)],
+        Layout::PerSet { shared } => {
+            let own = |set: &str| {
+                let primary = site.primary_set.is_empty() || same(set, &site.primary_set);
+                !primary && !shared.iter().any(|other| same(other, set))
+            };
+            let of_set = |set: &str| id(if own(set) { set } else { &site.balancer_name });
+            let sets: BTreeSet<&str> =
+                case.nodes.iter().filter_map(|node| node.set.as_deref()).collect();
+            match &asks.mode {
+                Mode::Primary => vec![id(&site.balancer_name)],
+                Mode::Auto => {
+                    let primary = std::iter::once(id(&site.balancer_name));
+                    primary.chain(sets.iter().map(|set| of_set(set))).collect()
+                }
+                Mode::Set(set) => {
+                    let wanted = of_set(set);
+                    let known = !own(set)
+                        || sets.iter().any(|other| same(other, set))
+                        || case.estate.get(&wanted).is_some();
+                    if known { vec![wanted] } else { Vec::new() }
+                }
+            }
+        }
+        Layout::Several(elements) => {
+            let fits = several(case, service, asks, elements);
+            fits.iter().map(|element| id(&element.name)).collect()
+        }
+    }
+}
+
+fn several<'c>(
+    case: &Case<'_>,
+    service: &Service<'_>,
+    asks: &Asks,
+    elements: &'c [Configuration],
+) -> Vec<&'c Configuration> {
+    let named = |element: &&Configuration| {
+        let wanted = asks.configurations.as_ref();
+        wanted.is_none_or(|names| names.iter().any(|name| same(name, &element.name)))
+    };
+    let open = |element: &&Configuration| {
+        element.allows_placement || stands_on(case, service, &element.name)
+    };
+    let labels = &service.object["metadata"]["labels"];
+    let mut namespaces = case.scene.namespaces.iter();
+    let namespace = namespaces.find(|n| text(&n["metadata"]["name"]) == service.namespace);
+    let of_namespace = namespace.map_or(&Value::Null, |n| &n["metadata"]["labels"]);
+    let selected =
+        |selector: &Value, labels: &Value| selector.is_null() || matches(selector, labels);
+    let fits: Vec<&Configuration> = elements
+        .iter()
+        .filter(named)
+        .filter(open)
+        .filter(|e| selected(&e.service_labels, labels))
+        .filter(|e| selected(&e.namespace_labels, of_namespace))
+        .collect();
+    let chosen: Vec<&Configuration> = fits
+        .iter()
+        .copied()
+        .filter(|e| !e.service_labels.is_null() || !e.namespace_labels.is_null())
+        .collect();
+    if chosen.is_empty() { fits } else { chosen }
+}
+
+/// Whether anything of a Service is on a configuration's public or internal load balancer.
+fn stands_on(case: &Case<'_>, service: &Service<'_>, name: &str) -> bool {
+    let both = [false, true].map(|internal| names::balancer(name, internal));
+    let balancers = both.iter().filter_map(|n| case.estate.get(&names::balancer_id(&case.site, n)));
+    let mut parts = balancers.flat_map(|b| parts(b, "frontendIPConfigurations"));
+    parts.any(|frontend| names::is_of(text(&frontend["name"]), &service.base))
+}

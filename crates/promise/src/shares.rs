@@ -1,0 +1,101 @@
+//! How load balancers share the nodes out.
+//!
+//! - One load balancer has all of them.
+//! - One for each node set has those of its set; that of the primary set also has those of sets
+//!   without one of their own.
+//! - Several: a node of a configuration's primary set is that configuration's, if it has a load
+//!   balancer. Others belong to one whose node selector matches, else to one without. A node is in
+//!   the pools of one configuration.
+
+use crate::asks::Family;
+use crate::case::Case;
+use crate::estate::{id, last, same, text};
+use crate::names;
+use crate::nodes::Node;
+use crate::pools::{self, Stance};
+use crate::selector::matches;
+use crate::site::{Configuration, Layout};
+use serde_json::Value;
+
+/// Whether a node is a load balancer's.
+pub(crate) fn stance(case: &Case<'_>, balancer: &Value, node: &Node<'_>) -> Stance {
+    let name = last(text(&balancer["id"]));
+    let name = name.strip_suffix("-internal").unwrap_or(name);
+    match &case.site.layout {
+        Layout::Single | Layout::Container => Stance::Must,
+        Layout::PerSet { shared } => match &node.set {
+            None => Stance::May,
+            Some(set) => {
+                let primary = case.site.primary_set.is_empty()
+                    || same(set, &case.site.primary_set)
+                    || shared.iter().any(|other| same(other, set));
+                let home = if primary { &case.site.balancer_name } else { set };
+                if same(home, name) { Stance::Must } else { Stance::Never }
+            }
+        },
+        Layout::Several(elements) => match &possible(case, elements, node)[..] {
+            _ if node.set.is_none() => Stance::May,
+            [one] if same(&one.name, name) => Stance::Must,
+            many if many.iter().any(|element| same(&element.name, name)) => Stance::May,
+            _ => Stance::Never,
+        },
+    }
+}
+
+/// Configurations that a node may belong to.
+fn possible<'c>(
+    case: &Case<'_>,
+    elements: &'c [Configuration],
+    node: &Node<'_>,
+) -> Vec<&'c Configuration> {
+    let stands = |element: &&Configuration| {
+        case.places.values().any(|place| {
+            let name = last(text(&place.balancer["id"]));
+            same(name.strip_suffix("-internal").unwrap_or(name), &element.name)
+        })
+    };
+    let own = |element: &Configuration| {
+        node.set.as_deref().is_some_and(|set| same(set, &element.primary_set))
+    };
+    let standing: Vec<&Configuration> = elements.iter().filter(stands).collect();
+    if let Some(home) = standing.iter().find(|element| own(element)) {
+        return vec![home];
+    }
+    let selects = |element: &Configuration| {
+        !element.node_labels.is_null() && matches(&element.node_labels, node.labels)
+    };
+    let selected: Vec<&Configuration> =
+        standing.iter().copied().filter(|element| selects(element)).collect();
+    if !selected.is_empty() {
+        return selected;
+    }
+    standing.into_iter().filter(|element| element.node_labels.is_null()).collect()
+}
+
+/// Several: each node that may be in pools of more than one configuration is in those of one.
+pub(crate) fn judge(case: &Case<'_>, found: &mut Vec<String>) {
+    let Layout::Several(elements) = &case.site.layout else { return };
+    for node in &case.nodes {
+        let general = Family::BOTH.iter().map(|family| pools::general(case, *family, node));
+        let may = possible(case, elements, node);
+        let sure = general.into_iter().any(|stance| stance == Stance::Must) && node.set.is_some();
+        if may.len() < 2 || !sure {
+            continue;
+        }
+        let holds = |element: &&&Configuration| {
+            let both = [false, true].map(|internal| names::balancer(&element.name, internal));
+            let ids = both.map(|name| names::balancer_id(&case.site, &name));
+            let mut balancers = ids.iter().filter_map(|id| case.estate.get(id));
+            balancers.any(|balancer| {
+                let used =
+                    case.places.values().any(|p| id(&p.balancer["id"]) == id(&balancer["id"]));
+                used && pools::held(case, balancer).contains(node.name)
+            })
+        };
+        let on: Vec<&str> = may.iter().filter(holds).map(|element| &*element.name).collect();
+        if on.len() != 1 {
+            let name = node.name;
+            found.push(format!("node {name} is behind {on:?}; it must be behind one of several"));
+        }
+    }
+}
