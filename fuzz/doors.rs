@@ -12,7 +12,7 @@ use kube_emulator::{Store, StoreOptions};
 use model::{Policy, World};
 use observe::{Interner, KubernetesFact, Listing, kubernetes};
 use serde_json::{Value, json};
-use sim::Laboratory;
+use sim::{Config, Laboratory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::LazyLock;
@@ -122,22 +122,13 @@ pub fn cloud_config(bytes: &[u8]) {
 
 /// The settings of the sample.
 pub(crate) fn policy() -> &'static Policy {
-    static POLICY: LazyLock<Policy> = LazyLock::new(read_policy);
-    &POLICY
+    config().policy()
 }
 
-fn read_policy() -> Policy {
-    let config = sample_cloud_config("http://127.0.0.1:1", &sample()).to_string();
-    let environment = BTreeMap::new();
-    let sources = observe::config::Sources {
-        text: &config,
-        cluster: "kubernetes",
-        environment: &environment,
-    };
-    match observe::config::read(&sources) {
-        Ok(config) => config.policy,
-        Err(errors) => panic!("the sample's config is wrong: {errors:?}"),
-    }
+fn config() -> &'static Config {
+    static CONFIG: LazyLock<Config> =
+        LazyLock::new(|| Config::new(sample_cloud_config("http://127.0.0.1:1", &sample())));
+    &CONFIG
 }
 
 fn sample() -> SampleOptions {
@@ -180,7 +171,7 @@ impl Settled {
                 panic!("the sample is refused: {refused:?}");
             }
         }
-        let mut lab = Laboratory::new(store, azure, policy().clone(), Options::default());
+        let mut lab = Laboratory::new(store, azure, config().clone(), Options::default());
         assert!(lab.settle(60_000), "the sample does not settle");
         Self { world: lab.controller().world().clone(), policy: policy().clone() }
     }

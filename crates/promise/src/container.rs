@@ -12,7 +12,8 @@ mod egress;
 mod table;
 
 use crate::Broken;
-use crate::case::{Case, Service};
+use crate::asks::Asks;
+use crate::case::{Case, Fate, Service};
 use crate::estate::{items, part, parts, same, text};
 use crate::names;
 use serde_json::Value;
@@ -24,7 +25,6 @@ const FINALIZER: &str = "servicegateway.azure.com/service-cleanup";
 const EGRESS_LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
 /// Label and readiness gate of Pods that are ready once the Service Gateway lists them.
 const GATE: &str = "ballast.dev/load-balancer-ready";
-const ANNOTATION: &str = "service.beta.kubernetes.io/";
 
 /// Services of the gateway whose addresses are judged.
 #[derive(Debug, Default)]
@@ -33,6 +33,9 @@ struct Registered {
     inbound: BTreeSet<String>,
     /// Names of egress gateways that Pods ask for.
     outbound: BTreeSet<String>,
+    /// Names of egress gateways that have to stay, because a Pod with our finalizer has no address
+    /// for a while.
+    held: BTreeSet<String>,
     /// Names of gateway services that are not this cluster's to register.
     others: BTreeSet<String>,
 }
@@ -44,18 +47,21 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
     for service in &case.services {
         let uid = uid_of(service.object);
         let mut wrong = Vec::new();
-        if !service.wants() {
-            must_have_nothing(case, service, &uid, &mut wrong);
-        } else if refusal(service.object).is_none() {
-            registered.inbound.insert(uid.clone());
-            judge_service(case, service, &uid, &mut wrong);
-        } else if rows.contains_key(&uid) {
-            registered.inbound.insert(uid);
+        match &service.fate {
+            Fate::Unwanted => must_have_nothing(case, service, &uid, &mut wrong),
+            Fate::Refused(_) | Fate::Denied(..) => {
+                registered.inbound.extend(rows.contains_key(&uid).then_some(uid));
+            }
+            Fate::Served(asks) => {
+                judge_service(case, service, asks, &uid, &mut wrong);
+                registered.inbound.insert(uid);
+            }
         }
         broken.extend(wrong.into_iter().map(|text| service.broken(PROMISE, text)));
     }
     let mut wrong = Vec::new();
     registered.outbound = egress::wanted(case);
+    registered.held = egress::held(case);
     registered.others =
         rows.iter().filter(|(name, row)| is_others(name, row)).map(|(n, _)| n.clone()).collect();
     egress::judge(case, &registered, &mut wrong);
@@ -70,7 +76,7 @@ fn uid_of(object: &Value) -> String {
 }
 
 /// Whether a name has the form of a UID: 8-4-4-4-12 hexadecimal digits.
-fn is_uid(name: &str) -> bool {
+pub(crate) fn is_uid(name: &str) -> bool {
     let parts: Vec<usize> = name.split('-').map(str::len).collect();
     parts == [8, 4, 4, 4, 12] && name.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
@@ -100,66 +106,20 @@ fn balancer_id(case: &Case<'_>, uid: &str) -> String {
     names::balancer_id(&case.site, uid)
 }
 
-/// A port of a Service as it is forwarded: protocol, port, target.
-fn forwarded(service: &Value) -> Vec<(&'static str, u64, u64)> {
-    let read = |port: &Value| {
-        let protocol = if same(text(&port["protocol"]), "UDP") { "Udp" } else { "Tcp" };
-        let number = port["port"].as_u64().unwrap_or(0);
-        let target = port["targetPort"].as_u64().filter(|target| *target > 0);
-        (protocol, number, target.unwrap_or(number))
-    };
-    items(&service["spec"]["ports"]).map(read).collect()
-}
-
-fn annotation<'v>(service: &'v Value, key: &str) -> Option<&'v str> {
-    service["metadata"]["annotations"][format!("{ANNOTATION}{key}")].as_str()
-}
-
-/// Minutes of the idle timeout; `None` where the annotation is not a whole number from 4 to 30.
-fn idle_minutes(service: &Value) -> Option<u64> {
-    let Some(written) = annotation(service, "azure-load-balancer-tcp-idle-timeout") else {
-        return Some(4);
-    };
-    written.trim().parse().ok().filter(|minutes| (4..=30).contains(minutes))
-}
-
-/// Why container load balancers cannot serve a Service.
-fn refusal(service: &Value) -> Option<&'static str> {
-    let spec = &service["spec"];
-    let internal = annotation(service, "azure-load-balancer-internal");
-    let ports = forwarded(service);
-    let targets: BTreeSet<(&str, u64)> = ports.iter().map(|(p, _, target)| (*p, *target)).collect();
-    let named = |port: &Value| {
-        let target = &port["targetPort"];
-        target.is_string()
-    };
-    let odd = |port: &Value| {
-        !matches!(text(&port["protocol"]).to_uppercase().as_str(), "" | "TCP" | "UDP")
-    };
-    let reasons = [
-        (internal.is_some_and(|text| same(text.trim(), "true")), "it is internal"),
-        (spec["sessionAffinity"] == "ClientIP", "it asks for affinity"),
-        (!text(&spec["loadBalancerIP"]).is_empty(), "it names its address"),
-        (items(&spec["ipFamilies"]).count() > 1, "it has two families"),
-        (idle_minutes(service).is_none(), "its idle timeout is not possible"),
-        (items(&spec["ports"]).any(named), "a target port has a name"),
-        (items(&spec["ports"]).any(odd), "a protocol is neither TCP nor UDP"),
-        (targets.len() < ports.len(), "two ports have one target"),
-        (ports.iter().any(|(_, port, _)| !(1..=65_534).contains(port)), "a port is not possible"),
-        (ports.iter().any(|(_, _, to)| !(1..=65_535).contains(to)), "a target is not possible"),
-    ];
-    reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason)
-}
-
 /// Everything that a Service has that is served.
-fn judge_service(case: &Case<'_>, service: &Service<'_>, uid: &str, wrong: &mut Vec<String>) {
+fn judge_service(
+    case: &Case<'_>,
+    service: &Service<'_>,
+    asks: &Asks,
+    uid: &str,
+    wrong: &mut Vec<String>,
+) {
     let object = service.object;
     let ip_id = id_of(case, "publicIPAddresses", &format!("{uid}-pip"));
-    let version = text(&object["spec"]["ipFamilies"][0]);
-    let version = if version.is_empty() { "IPv4" } else { version };
+    let version = asks.families.first().map_or("IPv4", |family| family.name());
     let address = judge_ip(case, &ip_id, version, wrong);
     match case.estate.get(&balancer_id(case, uid)) {
-        Some(balancer) => judge_balancer(object, balancer, uid, &ip_id, wrong),
+        Some(balancer) => judge_balancer(asks, balancer, uid, &ip_id, wrong),
         None => wrong.push(format!("load balancer {uid} does not stand")),
     }
     match rows(case).get(uid) {
@@ -216,7 +176,7 @@ fn judge_ip<'a>(
     inside["ipAddress"].as_str()
 }
 
-fn judge_balancer(object: &Value, balancer: &Value, uid: &str, ip: &str, wrong: &mut Vec<String>) {
+fn judge_balancer(asks: &Asks, balancer: &Value, uid: &str, ip: &str, wrong: &mut Vec<String>) {
     let inside = &balancer["properties"];
     if !same(text(&balancer["sku"]["name"]), "Service") {
         wrong.push(format!("load balancer {uid} has the SKU {}", balancer["sku"]["name"]));
@@ -245,27 +205,26 @@ fn judge_balancer(object: &Value, balancer: &Value, uid: &str, ip: &str, wrong: 
             wrong.push(format!("load balancer {uid} has {collection}"));
         }
     }
-    judge_rules(object, balancer, uid, wrong);
+    judge_rules(asks, balancer, uid, wrong);
 }
 
-fn judge_rules(object: &Value, balancer: &Value, uid: &str, wrong: &mut Vec<String>) {
-    let minutes = idle_minutes(object).unwrap_or(4);
-    let ports = forwarded(object);
-    for (protocol, port, target) in &ports {
-        let name = format!("rule-{}-{port}", protocol.to_lowercase());
+fn judge_rules(asks: &Asks, balancer: &Value, uid: &str, wrong: &mut Vec<String>) {
+    for port in &asks.ports {
+        let (protocol, number) = (port.protocol.in_rule(), port.number);
+        let name = format!("rule-{}-{number}", protocol.to_lowercase());
         let Some(rule) = part(balancer, "loadBalancingRules", &name) else {
             wrong.push(format!("load balancer {uid} lacks {name}"));
             continue;
         };
         let inside = &rule["properties"];
-        let tcp = *protocol == "Tcp";
+        let tcp = protocol == "Tcp";
         let ends =
             |field: &str, end: String| text(&inside[field]["id"]).to_lowercase().ends_with(&end);
         let holds = [
             ("protocol", same(text(&inside["protocol"]), protocol)),
-            ("frontendPort", inside["frontendPort"].as_u64() == Some(*port)),
-            ("backendPort", inside["backendPort"].as_u64() == Some(*target)),
-            ("idleTimeoutInMinutes", inside["idleTimeoutInMinutes"].as_u64() == Some(minutes)),
+            ("frontendPort", inside["frontendPort"].as_u64() == Some(number)),
+            ("backendPort", inside["backendPort"].as_u64() == port.target),
+            ("idleTimeoutInMinutes", inside["idleTimeoutInMinutes"] == asks.idle_minutes),
             ("enableFloatingIP", inside["enableFloatingIP"] != true),
             ("enableTcpReset", (inside["enableTcpReset"] == true) == tcp),
             ("loadDistribution", matches!(text(&inside["loadDistribution"]), "" | "Default")),
@@ -284,8 +243,9 @@ fn judge_rules(object: &Value, balancer: &Value, uid: &str, wrong: &mut Vec<Stri
         }
     }
     let standing = parts(balancer, "loadBalancingRules").count();
-    if standing > ports.len() {
-        let text = format!("load balancer {uid} has {standing} rules for {} ports", ports.len());
+    if standing > asks.ports.len() {
+        let text =
+            format!("load balancer {uid} has {standing} rules for {} ports", asks.ports.len());
         wrong.push(text);
     }
 }
@@ -319,7 +279,8 @@ fn nothing_of_the_gone(case: &Case<'_>, registered: &Registered, wrong: &mut Vec
     let uids: BTreeSet<String> = case.services.iter().map(|s| uid_of(s.object)).collect();
     for (name, row) in rows(case) {
         let outbound = same(text(&row["properties"]["serviceType"]), "Outbound");
-        let asked = uids.contains(&name) || (outbound && registered.outbound.contains(&name));
+        let held = registered.outbound.contains(&name) || registered.held.contains(&name);
+        let asked = uids.contains(&name) || (outbound && held);
         if !asked && !registered.others.contains(&name) {
             wrong.push(format!("service {name} of the Service Gateway is nobody's"));
         }
@@ -333,7 +294,10 @@ fn nothing_of_the_gone(case: &Case<'_>, registered: &Registered, wrong: &mut Vec
     for (id, ip) in case.estate.public_ips() {
         let name = id.rsplit('/').next().unwrap_or("");
         let uid = name.strip_suffix("-pip").unwrap_or("");
-        if same(text(&ip["sku"]["name"]), "StandardV2") && is_uid(uid) && !uids.contains(uid) {
+        // It carries no tag: one that stood before tells nothing of whose it was.
+        let stood = case.scene.before.iter().any(|before| same(text(&before["id"]), id));
+        let ours = same(text(&ip["sku"]["name"]), "StandardV2") && is_uid(uid) && !stood;
+        if ours && !uids.contains(uid) {
             wrong.push(format!("public IP {name} is nobody's"));
         }
     }

@@ -20,6 +20,7 @@ mod members;
 mod names;
 mod nodes;
 mod nothing_else;
+mod other_layout;
 mod placement;
 mod pools;
 mod probes;
@@ -92,6 +93,9 @@ impl fmt::Display for Broken {
 pub fn judge(scene: &Scene) -> Vec<Broken> {
     let case = case::Case::read(scene);
     let mut broken = Vec::new();
+    if other_layout::stands(&case) {
+        return broken;
+    }
     if case.site.layout == site::Layout::Container {
         container::judge(&case, &mut broken);
     } else {

@@ -341,7 +341,7 @@ fn configure(scene: &Scene, stage: &mut Stage) {
     }
     // A new SKU takes load balancers away, with all frontends.
     stage.ledger.hands_ms = Some(stage.now_ms);
-    stage.reconfigure(scene.policy(&changes));
+    stage.reconfigure(scene.config(&changes));
 }
 
 fn act(scenario: Scenario, scene: &Scene, stage: &mut Stage) {

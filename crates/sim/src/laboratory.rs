@@ -1,13 +1,15 @@
 //! The controller, a cluster and a cloud in one value.
 
+use crate::config::Config;
+use crate::judge::{self, Before};
 use crate::{fact, wire};
 use azure_emulator::Azure;
 use control::budget::Limits;
 use control::{Controller, Effect, Event, Leadership, Notice, Options};
 use kube_emulator::{EventType, ObjectRef, Store, WatchEvent};
+use model::World;
 use model::kubernetes::{POD_FINALIZER, Pod};
 use model::world::Kind;
-use model::{Policy, World};
 use observe::KubernetesFact;
 use observe::intern::Interner;
 use observe::kubernetes as read;
@@ -53,6 +55,23 @@ pub enum Scrutiny {
     EveryStep,
     /// Not: for measurements at sizes where that is most of the work.
     None,
+}
+
+/// Whether what was promised is held against what stands ([`promise::judge`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Promises {
+    /// Whenever everything has settled.
+    WhenSettled,
+    /// Not: for measurements at sizes where that is most of the work.
+    #[default]
+    NotJudged,
+}
+
+/// A promise that a test breaks on purpose.
+#[derive(Clone, Debug)]
+struct Excuse {
+    promise: &'static str,
+    part: String,
 }
 
 /// The UID by which a cluster is identified, as the edge reads it at a start.
@@ -103,10 +122,14 @@ pub struct Laboratory {
     pub witness: Option<Witness>,
     /// Whether plans are checked.
     pub scrutiny: Scrutiny,
+    /// Whether promises are judged.
+    pub promises: Promises,
+    excuses: Vec<Excuse>,
+    before: Before,
     /// The controller is killed at the call with this number.
     crash: Option<(u64, Moment)>,
     controller: Controller,
-    policy: Policy,
+    config: Config,
     options: Options,
     interner: Interner,
     /// Revision up to which each kind was watched.
@@ -119,7 +142,7 @@ pub struct Laboratory {
 impl Laboratory {
     /// Puts a controller between a cluster and a cloud.
     #[must_use]
-    pub fn new(kubernetes: Store, azure: Azure, policy: Policy, options: Options) -> Self {
+    pub fn new(kubernetes: Store, azure: Azure, config: Config, options: Options) -> Self {
         let options = Options { cluster_uid: cluster_uid(&kubernetes), ..options };
         Self {
             kubernetes,
@@ -132,9 +155,12 @@ impl Laboratory {
             sent: 0,
             witness: None,
             scrutiny: Scrutiny::EveryStep,
+            promises: Promises::default(),
+            excuses: Vec::new(),
+            before: Before::default(),
             crash: None,
-            controller: Controller::new(policy.clone(), options.clone()),
-            policy,
+            controller: Controller::new(config.policy().clone(), options.clone()),
+            config,
             options,
             interner: Interner::default(),
             watched: BTreeMap::new(),
@@ -150,19 +176,25 @@ impl Laboratory {
         &self.controller
     }
 
+    /// The cloud config.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Kills the controller and starts another: what was under way is lost.
     pub fn restart(&mut self) {
         // Each process has an instance of its own, by which its Events are named.
         self.restarts += 1;
         self.options.instance = format!("{:08x}", self.restarts);
-        self.controller = Controller::new(self.policy.clone(), self.options.clone());
+        self.controller = Controller::new(self.config.policy().clone(), self.options.clone());
         self.due.clear();
         self.watched.clear();
     }
 
     /// Kills the controller and starts another with another cloud config.
-    pub fn restart_with(&mut self, policy: Policy) {
-        self.policy = policy;
+    pub fn restart_with(&mut self, config: Config) {
+        self.config = config;
         self.restart();
     }
 
@@ -175,9 +207,9 @@ impl Laboratory {
     /// What a controller with another cloud config reads before it writes anything: what a dry run
     /// is made from.
     #[must_use]
-    pub fn read_under(&mut self, policy: &Policy) -> World {
+    pub fn read_under(&mut self, config: &Config) -> World {
         let options = Options { leadership: Leadership::Lost, ..self.options.clone() };
-        let reader = Controller::new(policy.clone(), options);
+        let reader = Controller::new(config.policy().clone(), options);
         let controller = std::mem::replace(&mut self.controller, reader);
         let (watched, due) = (std::mem::take(&mut self.watched), std::mem::take(&mut self.due));
         self.turn();
@@ -206,15 +238,19 @@ impl Laboratory {
     /// As [`Laboratory::settle`]; `look` is called at every moment at which something happened.
     pub fn settle_watched(&mut self, limit_ms: u64, look: &mut dyn FnMut(&Self)) -> bool {
         let end = self.now_ms + limit_ms;
+        self.before.look(&self.azure);
         loop {
             self.turn();
             look(self);
-            if self.due.is_empty() && self.controller.is_settled() {
-                return true;
-            }
+            let settled = self.due.is_empty() && self.controller.is_settled();
             match self.next_ms() {
-                Some(at) if at <= end => self.now_ms = self.now_ms.max(at),
-                Some(_) | None => return self.due.is_empty() && self.controller.is_settled(),
+                Some(at) if at <= end && !settled => self.now_ms = self.now_ms.max(at),
+                Some(_) | None => {
+                    if settled {
+                        self.judge();
+                    }
+                    return settled;
+                }
             }
         }
     }
@@ -273,6 +309,31 @@ impl Laboratory {
         }
     }
 
+    /// From now on this promise may be broken where its text contains this. A test that leaves
+    /// something wrong on purpose says so, and why.
+    pub fn excuse(&mut self, promise: &'static str, part: impl Into<String>, _why: &'static str) {
+        self.excuses.push(Excuse { promise, part: part.into() });
+    }
+
+    /// Holds what stands against what was promised.
+    ///
+    /// # Panics
+    /// When a promise is broken that no test has excused: no test goes on from there.
+    fn judge(&self) {
+        if self.promises == Promises::NotJudged {
+            return;
+        }
+        let scene = judge::scene(&self.kubernetes, &self.azure, &self.config, &self.before);
+        let broken =
+            promise::judge(&scene).into_iter().map(|broken| (broken.promise, broken.to_string()));
+        let excused = |promise: &str, line: &str| {
+            self.excuses.iter().any(|e| e.promise == promise && line.contains(&e.part))
+        };
+        let broken = broken.filter(|(promise, line)| !excused(promise, line));
+        let lines: Vec<String> = broken.map(|(_, line)| line).collect();
+        assert!(lines.is_empty(), "promises are broken:\n{}", lines.join("\n"));
+    }
+
     /// Reads the plan as a stranger would.
     ///
     /// # Panics
@@ -282,7 +343,7 @@ impl Laboratory {
             return;
         }
         let (world, plan) = (self.controller.world(), self.controller.plan());
-        let found = plan::check(world, &self.policy, plan);
+        let found = plan::check(world, self.config.policy(), plan);
         let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert!(lines.is_empty(), "the plan breaks rules:\n{}", lines.join("\n"));
     }
@@ -312,6 +373,9 @@ impl Laboratory {
                 debug_assert!(needed.is_ok(), "the Azure role does not have it: {needed:?}");
                 let base = self.azure.options().base_url.clone();
                 let sent = wire::azure_request(request, &base);
+                if sent.method == "PUT" {
+                    self.before.note(&sent.path);
+                }
                 let answer = self.azure.handle_shared(sent, self.now_ms);
                 if request.method.is_write() {
                     if let Some(inspect) = self.inspect {
@@ -384,7 +448,7 @@ impl Laboratory {
             let pod = read::pod_from_value(object, interner).ok()?;
             return Some(KubernetesFact::Pod(Pod { egress: None, ..pod }));
         }
-        fact::read(interner, &self.policy, &self.options.classes, kind, object, gone)
+        fact::read(interner, self.config.policy(), &self.options.classes, kind, object, gone)
     }
 
     /// Azure writes and reads since the log was last cleared; polls of operations are reads.

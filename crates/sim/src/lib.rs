@@ -7,8 +7,10 @@ pub mod actor;
 pub mod bench;
 pub mod canary;
 pub mod check;
+pub mod config;
 pub mod exhaust;
 pub mod fault;
+pub mod judge;
 pub mod laboratory;
 pub mod life;
 mod poison;
@@ -29,4 +31,5 @@ mod carry;
 mod fact;
 mod refusal;
 
-pub use laboratory::{Laboratory, Moment, Scrutiny, Witness};
+pub use config::Config;
+pub use laboratory::{Laboratory, Moment, Promises, Scrutiny, Witness};

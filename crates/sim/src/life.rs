@@ -1,9 +1,9 @@
 //! Processes wake, hold the lease, die and start again.
 
+use crate::config::Config;
 use crate::process::{Hold, LEASE_MS, Process, RENEW_MS, RETRY_MS};
 use crate::stage::{Happening, Stage};
 use control::{Event, Leadership};
-use model::Policy;
 
 /// How a process ends for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Stage {
         let hold = if old.hold == Hold::Always { Hold::Always } else { Hold::Not };
         let epoch = old.epoch + 1;
         let layout = self.scene.layout;
-        let fresh = Process::start(self.policy.clone(), layout, number, epoch, hold);
+        let fresh = Process::start(self.config.policy().clone(), layout, number, epoch, hold);
         self.processes[number] = fresh;
         if let Some(mutant) = &mut self.mutant {
             mutant.restart();
@@ -104,8 +104,8 @@ impl Stage {
     }
 
     /// Every process ends in order and starts again with this cloud config.
-    pub fn reconfigure(&mut self, policy: Policy) {
-        self.policy = policy;
+    pub fn reconfigure(&mut self, config: Config) {
+        self.config = config;
         self.lease.holder = None;
         for number in 0..self.processes.len() {
             self.kill(number, "restarted with another cloud config");

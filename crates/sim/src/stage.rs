@@ -3,6 +3,7 @@
 
 use crate::canary::Mutant;
 use crate::check::{Breach, Ledger};
+use crate::config::Config;
 use crate::fault::Fault;
 use crate::process::{Hold, Listed, Process, plural};
 use crate::scene::Scene;
@@ -14,7 +15,6 @@ use crate::weather::Weather;
 use azure_emulator::Azure;
 use control::{Event, KubernetesAnswer};
 use kube_emulator::Store;
-use model::Policy;
 use model::world::Kind;
 use std::collections::BTreeMap;
 
@@ -151,7 +151,7 @@ pub struct Stage {
     pub(crate) under_way: BTreeMap<u64, ()>,
     pub(crate) swapped: BTreeMap<u64, Happening>,
     pub(crate) scene: Scene,
-    pub(crate) policy: Policy,
+    pub(crate) config: Config,
     pub(crate) queue: BTreeMap<(u64, u64), Happening>,
     sequence: u64,
     /// Happenings in the queue that are more than waiting.
@@ -165,7 +165,7 @@ impl Stage {
     /// Sets a stage with so many processes.
     #[must_use]
     pub fn new(scene: Scene, pace: Pace, weather: Weather, processes: usize) -> Self {
-        let policy = scene.policy(&serde_json::json!({}));
+        let config = scene.config(&serde_json::json!({}));
         let mut azure = scene.cloud();
         azure.options_mut().lro_ms = pace.operation_ms;
         let mut stage = Self {
@@ -190,7 +190,7 @@ impl Stage {
             under_way: BTreeMap::new(),
             swapped: BTreeMap::new(),
             scene,
-            policy,
+            config,
             queue: BTreeMap::new(),
             sequence: 0,
             busy: 0,
@@ -200,7 +200,7 @@ impl Stage {
         let hold = if processes > 1 { Hold::Not } else { Hold::Always };
         for number in 0..processes {
             let layout = stage.scene.layout;
-            let process = Process::start(stage.policy.clone(), layout, number, 0, hold);
+            let process = Process::start(stage.config.policy().clone(), layout, number, 0, hold);
             stage.processes.push(process);
             if processes > 1 {
                 stage.queue_at(stage.now_ms + number as u64, Happening::Renew(number));
@@ -260,8 +260,8 @@ impl Stage {
     /// Whether every pool of addresses holds every node.
     #[must_use]
     pub fn pools_hold_every_node(&self) -> bool {
-        self.policy.layout == model::policy::Layout::Single
-            && self.policy.pools == model::policy::PoolKind::NodeIp
+        self.config.layout == model::policy::Layout::Single
+            && self.config.pools == model::policy::PoolKind::NodeIp
     }
 
     /// Whether nothing is on its way to anybody.

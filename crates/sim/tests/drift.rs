@@ -289,12 +289,9 @@ fn a_location_of_the_gateway_edited_by_hand() {
 
 fn container_with(policy: &str) -> Laboratory {
     let mut lab = container_laboratory(2);
-    let mut config = lab.controller().policy().clone();
-    config.drift = match policy {
-        "report" => model::policy::DriftPolicy::Report,
-        _ => model::policy::DriftPolicy::Repair,
-    };
-    lab.restart_with(config);
+    let mut keys = keys();
+    keys["driftPolicy"] = json!(policy);
+    lab.restart_with(support::policy(&keys));
     create(&mut lab, web(1));
     set_slice(&mut lab, &web_name(1), 0, ready(&[(1, 0)]));
     assert!(lab.settle(DAY_MS));

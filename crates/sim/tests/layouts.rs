@@ -3,24 +3,21 @@
 
 mod support;
 
-use model::Policy;
-use model::policy::{BalancerSku, Layout, PoolKind};
 use plan::orphans::{Origin, find};
 use serde_json::{Value, json};
-use sim::Laboratory;
+use sim::{Config, Laboratory};
 use support::container::*;
 use support::*;
 
 /// Long enough for Azure to be read again several times.
 const WHILE_MS: u64 = 600_000;
 
-fn nodes() -> Policy {
+fn nodes() -> Config {
     policy(&json!({}))
 }
 
-fn pods() -> Policy {
-    let sku = BalancerSku::Service;
-    Policy { layout: Layout::PerService, sku, pools: PoolKind::PodIp, ..nodes() }
+fn pods() -> Config {
+    policy(&keys())
 }
 
 fn resources(lab: &Laboratory) -> Vec<Value> {
@@ -40,7 +37,7 @@ fn kinds(lab: &Laboratory) -> Vec<&'static str> {
 
 /// Restarts with another layout and holds that nothing is written: neither to Azure nor to a
 /// Service, also when a Service is deleted.
-fn switch(lab: &mut Laboratory, to: Policy) {
+fn switch(lab: &mut Laboratory, to: Config) {
     let (azure, services) = (resources(lab), lab.kubernetes.list("services", None));
     let written = lab.controller().counts().kubernetes;
     lab.restart_with(to);

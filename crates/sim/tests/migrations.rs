@@ -5,10 +5,8 @@
 mod support;
 
 use azure_emulator::Azure;
-use model::Policy;
-use model::policy::{BalancerSku, Layout};
 use serde_json::{Value, json};
-use sim::Laboratory;
+use sim::{Config, Laboratory};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use support::container::{fault, refusal};
@@ -60,11 +58,11 @@ fn labelled(index: u32) -> Value {
 }
 
 /// Two scale sets of two machines each, and 30 Services: 20 public, 10 internal, 6 of them Local.
-fn estate_of_thirty(policy: Policy) -> Laboratory {
+fn estate_of_thirty(policy: Config) -> Laboratory {
     estate_of(30, policy)
 }
 
-fn estate_of(services: u32, policy: Policy) -> Laboratory {
+fn estate_of(services: u32, policy: Config) -> Laboratory {
     let mut lab = laboratory(&json!({}));
     lab.restart_with(policy);
     for set in ["vmss", "pool"] {
@@ -117,7 +115,7 @@ fn short(call: &azure_emulator::Call) -> String {
 struct Switch<'a> {
     title: &'a str,
     asked: &'a str,
-    to: Policy,
+    to: Config,
 }
 
 /// Changes the config, restarts, lets everything happen and records it.
@@ -185,7 +183,7 @@ fn check(name: &str, record: &str) {
     assert_eq!(record, expected, "UPDATE_SCENARIOS=1 takes what is left as right");
 }
 
-fn kind(pools: &str) -> Policy {
+fn kind(pools: &str) -> Config {
     policy(&json!({"loadBalancerBackendPoolConfigurationType": pools}))
 }
 
@@ -228,7 +226,7 @@ fn pool_kinds() {
     all_gone(&mut lab);
 }
 
-fn several() -> Policy {
+fn several() -> Config {
     policy(&json!({"multipleStandardLoadBalancerConfigurations": [
         {"name": "kubernetes", "primaryVMSet": "vmss", "allowServicePlacement": true},
         {"name": "odd", "primaryVMSet": "pool", "allowServicePlacement": true,
@@ -257,11 +255,9 @@ fn load_balancer_counts() {
     all_gone(&mut lab);
 }
 
-fn basic() -> Policy {
-    let mut policy = kind("nodeIPConfiguration");
-    policy.sku = BalancerSku::Basic;
-    policy.layout = Layout::PerNodeSet { without_own: Vec::new() };
-    policy
+fn basic() -> Config {
+    policy(&json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration",
+        "loadBalancerSku": "basic", "disableOutboundSNAT": false}))
 }
 
 #[test]
@@ -294,7 +290,7 @@ fn basic_to_standard_with_addresses() {
 
 /// Kills the controller at many moments of a switch, then starts it with the one or the other
 /// config: addresses stay, and no rule leads to an empty pool where `gapless`.
-fn cut_short(from: &Policy, to: &Policy, gapless: bool) {
+fn cut_short(from: &Config, to: &Config, gapless: bool) {
     for moment in 0..7u64 {
         let mut lab = estate_of(6, from.clone());
         let before = addresses(&lab);
@@ -463,7 +459,7 @@ fn several_changes_at_once() {
         assert_eq!(addresses(&lab), before);
         let refused = lab.azure.calls().iter().filter(|c| c.status >= 400).count();
         assert_eq!(refused, 0, "Azure refuses nothing");
-        if from.sku == BalancerSku::Standard {
+        if from.sku == model::policy::BalancerSku::Standard {
             assert_eq!(lab.seen, [], "no pool is empty");
         }
         let odd = balancer_of(&lab, "odd").expect("it is there");

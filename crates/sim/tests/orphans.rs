@@ -13,7 +13,7 @@ const DAY_MS: u64 = 86_400_000;
 
 /// What somebody who looks now finds.
 fn look(lab: &mut Laboratory) -> Orphans {
-    let policy = lab.controller().policy().clone();
+    let policy = lab.config().clone();
     let world = lab.read_under(&policy);
     find(&world, &policy)
 }

@@ -40,6 +40,13 @@ pub(super) fn wanted(case: &Case<'_>) -> BTreeSet<String> {
     pods.filter_map(|pod| egress_of(pod)).filter(|name| !uids.contains(name)).collect()
 }
 
+/// Egress gateways of Pods with our finalizer, with or without an address: while a Pod changes its
+/// addresses it has none for a moment, and its way out stays.
+pub(super) fn held(case: &Case<'_>) -> BTreeSet<String> {
+    let pods = case.scene.pods.iter().filter(|pod| has_finalizer(pod, POD_FINALIZER));
+    pods.filter_map(|pod| egress_of(pod)).collect()
+}
+
 /// Whether a Pod has an address, and its host one of the same family.
 fn is_addressed(pod: &Value) -> bool {
     pod_addresses(pod).into_iter().any(|address| host_of(pod, address).is_some())
@@ -54,7 +61,8 @@ pub(super) fn judge(case: &Case<'_>, registered: &Registered, wrong: &mut Vec<St
         let name = id.rsplit('/').next().unwrap_or("");
         let gateway = text(&nat["properties"]["serviceGateway"]["id"]).to_lowercase();
         let ours = gateway == id_of(case, "serviceGateways", "servicegateway");
-        if ours && is_valid(name) && !registered.outbound.contains(name) && !is_default(case, id) {
+        let asked = registered.outbound.contains(name) || registered.held.contains(name);
+        if ours && is_valid(name) && !asked && !is_default(case, id) {
             wrong.push(format!("NAT gateway {name} has no Pod"));
         }
     }

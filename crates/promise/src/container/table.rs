@@ -49,15 +49,15 @@ impl Hosts {
         Self { by_name: by_name.collect() }
     }
 
-    /// The location of a node for a family: its lowest address of it.
+    /// The location of a node for a family: the first of its addresses in the order of letters.
     fn location(&self, node: &str, like: IpAddr) -> Option<IpAddr> {
-        lowest(self.by_name.get(node)?, like)
+        first_of(self.by_name.get(node)?, like)
     }
 
     /// The location of an address that is a node's own.
     fn own(&self, address: IpAddr) -> Option<IpAddr> {
         let mut nodes = self.by_name.values();
-        nodes.find(|own| own.contains(&address)).and_then(|own| lowest(own, address))
+        nodes.find(|own| own.contains(&address)).and_then(|own| first_of(own, address))
     }
 
     /// Whether any node has an IPv6 address.
@@ -72,8 +72,9 @@ fn inner(node: &Value) -> BTreeSet<IpAddr> {
     inner.filter_map(|address| text(&address["address"]).parse().ok()).collect()
 }
 
-fn lowest(own: &BTreeSet<IpAddr>, like: IpAddr) -> Option<IpAddr> {
-    own.iter().find(|address| address.is_ipv4() == like.is_ipv4()).copied()
+fn first_of(own: &BTreeSet<IpAddr>, like: IpAddr) -> Option<IpAddr> {
+    let alike = own.iter().filter(|address| address.is_ipv4() == like.is_ipv4());
+    alike.min_by_key(|address| address.to_string()).copied()
 }
 
 /// Whether a Pod can have an address.

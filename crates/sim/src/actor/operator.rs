@@ -95,7 +95,7 @@ impl Company {
             (_, 1) => json!({"disableOutboundSNAT": false}),
             (_, _) => json!({"clusterServiceLoadBalancerHealthProbeMode": "shared"}),
         };
-        stage.reconfigure(self.scene.policy(&changes));
+        stage.reconfigure(self.scene.config(&changes));
         "restart with another cloud config"
     }
 

@@ -1,16 +1,15 @@
 //! The cluster and the cloud that are measured.
 
 use super::Terms;
-use crate::{Laboratory, Scrutiny};
+use crate::{Config, Laboratory, Promises, Scrutiny};
 use azure_emulator::{
     Azure, Options as AzureOptions, SampleGateway, SampleMachine, SampleOptions, Switch,
     sample_cloud_config, sample_estate,
 };
 use control::Options;
 use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
-use model::Policy;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Changes of a kind that the store remembers: enough that no watch expires.
 const HISTORY: usize = 10_000_000;
@@ -89,8 +88,9 @@ impl Site {
             store.create(node(machine), 0).expect("an empty store takes a node");
         }
         let options = Options { limits: Terms::Unlimited.limits(), ..Options::default() };
-        let mut lab = Laboratory::new(store, azure, policy(&config), options);
+        let mut lab = Laboratory::new(store, azure, Config::new(config), options);
         lab.scrutiny = Scrutiny::None;
+        lab.promises = Promises::NotJudged;
         Self { lab, machines, spare }
     }
 
@@ -212,11 +212,4 @@ fn node(machine: &SampleMachine) -> Value {
         "metadata": {"name": machine.name, "labels": {"kubernetes.io/hostname": machine.name}},
         "spec": {"providerID": format!("azure://{}", machine.id)},
         "status": {"addresses": [{"type": "InternalIP", "address": machine.ipv4}]}})
-}
-
-fn policy(config: &Value) -> Policy {
-    let (text, environment) = (config.to_string(), BTreeMap::new());
-    let sources =
-        observe::config::Sources { text: &text, cluster: "kubernetes", environment: &environment };
-    observe::config::read(&sources).expect("the sample's config is right").policy
 }

@@ -76,7 +76,7 @@ impl Stage {
 
     /// For how long nodes drain, where pools hold the addresses of all.
     fn drain_ms(&self) -> Option<u64> {
-        match self.policy.node_drain {
+        match self.config.node_drain {
             NodeDrain::For { seconds } if self.pools_hold_every_node() => {
                 Some(u64::from(seconds) * 1_000)
             }

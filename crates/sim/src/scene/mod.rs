@@ -2,12 +2,11 @@
 
 pub mod objects;
 
+use crate::config::Config;
 use crate::random::Random;
 use azure_emulator::{Azure, Options as AzureOptions, Switch};
 use kube_emulator::{Ownership, Store, StoreOptions};
-use model::Policy;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// The subscription of every run.
 pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000001";
@@ -127,9 +126,12 @@ impl Scene {
         Self { layout, nodes, outbound, uids: random.draw() }
     }
 
-    /// The cloud config with changes, as text.
+    /// The cloud config with changes.
+    ///
+    /// # Panics
+    /// The changes make it invalid: scenes are in order.
     #[must_use]
-    pub fn config(&self, changes: &Value) -> String {
+    pub fn config(&self, changes: &Value) -> Config {
         let mut config = json!({
             "cloud": "AzurePublicCloud", "tenantId": "t", "aadClientId": "c",
             "aadClientSecret": SECRET, "subscriptionId": SUBSCRIPTION, "resourceGroup": "rg",
@@ -144,23 +146,7 @@ impl Scene {
                 config[key] = value.clone();
             }
         }
-        config.to_string()
-    }
-
-    /// The validated cloud config.
-    ///
-    /// # Panics
-    /// The changes make it invalid: scenes are in order.
-    #[must_use]
-    pub fn policy(&self, changes: &Value) -> Policy {
-        let text = self.config(changes);
-        let environment = BTreeMap::new();
-        let sources = observe::config::Sources {
-            text: &text,
-            cluster: "kubernetes",
-            environment: &environment,
-        };
-        observe::config::read(&sources).expect("the config of a scene is in order").policy
+        Config::new(config)
     }
 
     /// The cluster with its nodes.

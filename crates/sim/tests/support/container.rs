@@ -18,7 +18,7 @@ pub fn gateway_id() -> String {
     network("serviceGateways/servicegateway")
 }
 
-fn keys() -> Value {
+pub fn keys() -> Value {
     json!({"loadBalancerSku": "service", "loadBalancerBackendPoolConfigurationType": "podIP",
         "serviceGatewayEnabled": true, "disableOutboundSNAT": false})
 }

@@ -9,10 +9,8 @@ use azure_emulator::{
 };
 use control::Options;
 use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
-use model::Policy;
 use serde_json::{Map, Value, json};
-use sim::Laboratory;
-use std::collections::BTreeMap;
+use sim::{Config, Laboratory};
 
 pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000001";
 pub const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg";
@@ -36,12 +34,8 @@ pub fn config(more: &Value) -> Value {
     config
 }
 
-pub fn policy(more: &Value) -> Policy {
-    let text = config(more).to_string();
-    let environment = BTreeMap::new();
-    let sources =
-        observe::config::Sources { text: &text, cluster: "kubernetes", environment: &environment };
-    observe::config::read(&sources).expect("the test's config is right").policy
+pub fn policy(more: &Value) -> Config {
+    Config::new(config(more))
 }
 
 pub fn estate() -> Vec<Value> {
