@@ -13,6 +13,7 @@ use crate::obstacles::{Failure, Trouble};
 use arm::error::{ArmError, ErrorKind};
 use arm::page::{PageStep, Pages};
 use arm::{Answer, Request};
+use model::obstacle::{Obstacle, Subject};
 use model::world::Need;
 use model::{Group, ResourceId};
 use observe::Applied;
@@ -360,13 +361,16 @@ impl Controller {
                 read.read_ms = Some(now_ms);
                 read.failures = 0;
                 read.trouble = None;
+                // What was told of failures and of silence is taken back by the next plan.
+                let told = |obstacle: &Obstacle| obstacle.about == Subject::Read(need.clone());
+                let recovered = self.report.obstacles.iter().any(told);
                 let before = std::mem::take(&mut read.left_out);
                 let coming = if pages.count() > 1 { Coming::Pages(before) } else { Coming::Whole };
                 let news = self.store_read(need, gathering, (sent_ms, now_ms), coming);
                 // What was awaited may be as unreadable as before; the plan says what then.
                 let awaited = self.report.needs.contains(need);
                 let unnoted = self.leadership == Leadership::Held && !self.drift.is_noted();
-                if news == Applied::Changed || awaited || unnoted {
+                if news == Applied::Changed || awaited || unnoted || recovered {
                     self.drift.expect_settled();
                     self.dirty = true;
                 }

@@ -197,7 +197,8 @@ impl Controller {
             }
         }
         let lasting = obstacles.iter().filter(|o| is_lasting(o, now_ms));
-        plan::note_obstacles(&mut self.plan, &self.report, &self.world, lasting);
+        let Self { plan, report, world, policy, .. } = self;
+        plan::note_obstacles(plan, report, world, policy, lasting);
         let limits = obstacles.iter().filter_map(|obstacle| match &obstacle.about {
             Subject::Limit(name) => Some((Arc::clone(name), obstacle.since_ms)),
             _ => None,
@@ -206,25 +207,28 @@ impl Controller {
         self.report.obstacles = obstacles;
     }
 
-    /// Tells Services by Events what holds them up.
+    /// Tells Services by Events what holds them up, or keeps them from being checked.
     pub(crate) fn say_obstacles(&mut self, now_ms: u64) {
         if self.report.obstacles.is_empty() && self.complaints.is_empty() {
             return;
         }
         let report = std::mem::take(&mut self.report);
         let mut complaints = std::mem::take(&mut self.complaints);
-        let state = |uid: &ServiceUid| report.services.get(uid).map(|service| service.state);
-        let is_held_up =
-            |state| matches!(state, Some(State::Waiting | State::Rejected | State::Removing));
+        let mut told: Vec<(&ServiceUid, &Obstacle)> = Vec::new();
+        for obstacle in &report.obstacles {
+            let held_up = obstacle.services.iter();
+            let held_up = held_up.filter(|uid| plan::is_held_up(&report, uid));
+            let unchecked = plan::unchecked(obstacle, &report, &self.world, &self.policy);
+            told.extend(held_up.chain(unchecked).map(|uid| (uid, obstacle)));
+        }
         // What is being attempted again at this moment is not forgotten.
-        complaints.retain(|uid, _| is_held_up(state(uid)));
-        for obstacle in report.obstacles.iter().filter(|o| is_lasting(o, now_ms)) {
-            for uid in obstacle.services.iter().filter(|uid| is_held_up(state(uid))) {
-                let known = complaints.entry(uid.clone()).or_default();
-                if known.insert((obstacle.kind, Arc::clone(&obstacle.code))) {
-                    let name = &report.services[uid].name;
-                    self.complain(name, uid, obstacle, now_ms);
-                }
+        let concerned: BTreeSet<&ServiceUid> = told.iter().map(|(uid, _)| *uid).collect();
+        complaints.retain(|uid, _| plan::is_held_up(&report, uid) || concerned.contains(uid));
+        for (uid, obstacle) in told.into_iter().filter(|(_, o)| is_lasting(o, now_ms)) {
+            let known = complaints.entry(uid.clone()).or_default();
+            if known.insert((obstacle.kind, Arc::clone(&obstacle.code))) {
+                let name = &report.services[uid].name;
+                self.complain(name, uid, obstacle, now_ms);
             }
         }
         self.complaints = complaints;

@@ -49,7 +49,8 @@ reasons! {
         "Nothing of the Service is left in Azure."
         "Nothing.";
     SYNC_FAILED Warning Service "SyncLoadBalancerFailed"
-        "The Service asks for something impossible, or Azure refuses it. What it had stays."
+        "The Service asks for something impossible, or Azure refuses it or cannot be read. What it \
+         had stays."
         "Read the message: it names the annotation, its value and what is allowed, or has Azure's \
          words. Change the Service, or what Azure complains about. A change of the Service is \
          tried at once; without one there is another try after at most a minute.";

@@ -7,13 +7,17 @@
 //! - While something is on its way the condition stays as it was.
 //! - What stands in the way of a Service is told by [`note_obstacles`]: once for each cause, not
 //!   for each attempt.
+//! - A programmed Service whose resources cannot be read stays "True": nothing says that it does
+//!   not serve. The reason and the message say that it cannot be checked.
 
+use crate::annotation::PREFIX;
 use crate::kubernetes;
 use model::kubernetes::{Condition, Service, Truth};
-use model::obstacle::Obstacle;
+use model::obstacle::{Obstacle, Subject};
 use model::plan::{ConditionEdit, Edit, KubernetesWrite, Object};
 use model::report::{ServiceReport, Severity, State, Wait};
-use model::{Plan, Report, ServiceUid, World};
+use model::world::Need;
+use model::{Group, Plan, Policy, Report, ServiceUid, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -45,17 +49,20 @@ pub(crate) fn write_all(
     }
 }
 
-/// Adds to the plan the conditions of Services that these obstacles hold up: of several the one
-/// that stands longest. What planning itself has to say of a Service goes first.
+/// Adds to the plan the conditions of Services that these obstacles hold up or keep from being
+/// checked: of several the one that stands longest. What planning itself has to say of a Service
+/// that waits goes first.
 pub fn note_obstacles<'o>(
     plan: &mut Plan,
     report: &Report,
     world: &World,
+    policy: &Policy,
     obstacles: impl IntoIterator<Item = &'o Obstacle>,
 ) {
     let mut told: BTreeMap<&ServiceUid, &Obstacle> = BTreeMap::new();
     for obstacle in obstacles {
-        for uid in &obstacle.services {
+        let held_up = obstacle.services.iter().filter(|uid| is_held_up(report, uid));
+        for uid in held_up.chain(unchecked(obstacle, report, world, policy)) {
             let first = told.entry(uid).or_insert(obstacle);
             if (obstacle.since_ms, &obstacle.about) < (first.since_ms, &first.about) {
                 *first = obstacle;
@@ -67,34 +74,105 @@ pub fn note_obstacles<'o>(
     }
     let mut statuses = BTreeMap::new();
     for (at, write) in plan.writes.iter().enumerate() {
-        if let (Object::Service { uid, .. }, Edit::Status { condition, .. }) =
-            (&write.object, &write.edit)
-        {
-            statuses.insert(uid.clone(), (at, *condition == ConditionEdit::Keep));
+        if let (Object::Service { uid, .. }, Edit::Status { .. }) = (&write.object, &write.edit) {
+            statuses.insert(uid.clone(), at);
         }
     }
     for (uid, obstacle) in told {
-        let state = report.services.get(uid).map(|service| service.state);
-        let held_up = matches!(state, Some(State::Waiting | State::Rejected | State::Removing));
-        let Some(service) = world.kubernetes.services.get(uid).filter(|_| held_up) else {
+        let (Some(service), Some(own)) =
+            (world.kubernetes.services.get(uid), report.services.get(uid))
+        else {
             continue;
         };
-        let (reason, message) = (obstacle.kind.reason(), obstacle.standing());
-        let Some(wanted) = changed(service, Truth::False, reason, message) else { continue };
-        let set = ConditionEdit::Set(wanted);
-        match statuses.get(uid) {
-            Some((at, true)) => {
-                if let Edit::Status { condition, .. } = &mut plan.writes[*at].edit {
-                    *condition = set;
-                }
+        let wanted = match own.state {
+            State::Programmed => doubted(service, own, obstacle),
+            _ => changed(service, Truth::False, obstacle.kind.reason(), obstacle.standing()),
+        };
+        let set = wanted.map_or(ConditionEdit::Keep, ConditionEdit::Set);
+        let planned = statuses.get(uid).map(|at| &mut plan.writes[*at].edit);
+        match planned {
+            Some(Edit::Status { condition, .. })
+                if own.state == State::Programmed || *condition == ConditionEdit::Keep =>
+            {
+                *condition = set;
             }
-            Some((_, false)) => {}
+            Some(_) => {}
             None => {
                 let edit = Edit::Status { ingress: None, condition: set };
                 plan.writes.push(KubernetesWrite { object: kubernetes::object(service), edit });
             }
         }
     }
+    let nothing = Edit::Status { ingress: None, condition: ConditionEdit::Keep };
+    plan.writes.retain(|write| write.edit != nothing);
+}
+
+/// Whether something of a Service is still to be done.
+#[must_use]
+pub fn is_held_up(report: &Report, uid: &ServiceUid) -> bool {
+    let state = report.services.get(uid).map(|service| service.state);
+    matches!(state, Some(State::Waiting | State::Rejected | State::Removing))
+}
+
+/// Services that were programmed when Azure was last read, and that cannot be checked while this
+/// read fails.
+pub fn unchecked<'r>(
+    obstacle: &Obstacle,
+    report: &'r Report,
+    world: &World,
+    policy: &Policy,
+) -> impl Iterator<Item = &'r ServiceUid> {
+    let need = match &obstacle.about {
+        Subject::Read(need) => Some(need),
+        _ => None,
+    };
+    let services = need.into_iter().flat_map(move |need| {
+        let programmed = report.services.iter().filter(|(_, own)| own.state == State::Programmed);
+        programmed.map(|(uid, _)| uid).filter(move |uid| {
+            let service = world.kubernetes.services.get(*uid);
+            service.is_some_and(|service| depends(service, need, policy))
+        })
+    });
+    services.collect::<Vec<_>>().into_iter()
+}
+
+/// Whether what a programmed Service has in Azure is among what is read.
+fn depends(service: &Service, need: &Need, policy: &Policy) -> bool {
+    let names = |group: &Group| {
+        service.annotations.values().any(|value| value.eq_ignore_ascii_case(group.as_str()))
+    };
+    let is_true = |key: &str| {
+        let key = format!("{PREFIX}{key}");
+        service.annotations.get(key.as_str()).is_some_and(|value| &**value == "true")
+    };
+    match need {
+        Need::Balancers
+        | Need::SecurityGroup
+        | Need::ScaleSets
+        | Need::ScaleSetVms(_)
+        | Need::NetworkInterfaces
+        | Need::VirtualMachines
+        | Need::GatewayServices
+        | Need::GatewayLocations => true,
+        Need::PublicIps(group) => *group == policy.group || names(group),
+        Need::PrivateLinks(group) => {
+            is_true("azure-pls-create") && (*group == policy.private_link_group || names(group))
+        }
+        Need::Subnet(_) => is_true("azure-load-balancer-internal") || is_true("azure-pls-create"),
+        // New public IPs and egress gateways need them.
+        Need::Zones | Need::NatGateways => false,
+    }
+}
+
+/// The condition of a programmed Service that cannot be checked.
+fn doubted(service: &Service, own: &ServiceReport, obstacle: &Obstacle) -> Option<Condition> {
+    let notes = own.findings.iter().map(|finding| format!("{finding}; "));
+    let message = format!(
+        "{}Azure was as the Service asks when it was last read; {}",
+        notes.collect::<String>(),
+        obstacle.standing()
+    );
+    changed(service, Truth::True, obstacle.kind.reason(), message)
 }
 
 /// Whether there is nothing to say but that all is well.

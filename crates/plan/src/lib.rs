@@ -36,7 +36,7 @@ mod placement;
 mod readings;
 
 pub use check::{Breach, Violation, check};
-pub use condition::note_obstacles;
+pub use condition::{is_held_up, note_obstacles, unchecked};
 pub use own::other_layout::RULE as OTHER_LAYOUT_STANDS;
 
 use model::policy::Layout;
@@ -76,5 +76,11 @@ impl Planner {
                 draft.finish()
             }
         }
+    }
+
+    /// How many times a Service was read. A Service that has not changed is not read again.
+    #[must_use]
+    pub fn services_read(&self) -> u64 {
+        self.readings.count
     }
 }

@@ -120,3 +120,79 @@ fn every_write() {
 fn one_public_ip() {
     trouble("a public IP", on_public_ip, "PUT publicIPAddresses/kubernetes-");
 }
+
+/// What a Service's condition was over a time: each change.
+fn conditions(lab: &mut sim::Laboratory, ms: u64) -> Vec<(String, String)> {
+    let mut seen: Vec<(String, String)> = Vec::new();
+    for _ in 0..ms / 1_000 {
+        lab.pass(1_000);
+        let (_, condition) = told(lab);
+        let condition = condition.unwrap_or_default();
+        let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
+        let now = (text("status"), text("reason"));
+        if seen.last() != Some(&now) {
+            seen.push(now);
+        }
+    }
+    seen
+}
+
+/// A Service that serves is told that it cannot be checked, and never that it does not serve.
+#[test]
+fn every_read_after_the_service_is_programmed() {
+    for answer in ANSWERS {
+        let mut lab = laboratory(&json!({}));
+        create(&mut lab, service(1));
+        assert!(lab.settle(24 * 3_600_000));
+        for fault in on_lists(answer) {
+            lab.azure.add_fault(fault);
+        }
+        let seen = conditions(&mut lab, INTERVAL_MS + TOLD_MS);
+        let reason = match answer.0 {
+            Some(429) => "AzureThrottled",
+            None => "AzureNoAnswer",
+            Some(_) => "AzureUnreadable",
+        };
+        let pair = |reason: &str| ("True".to_owned(), reason.to_owned());
+        assert_eq!(seen, [pair("Programmed"), pair(reason)], "{answer:?}");
+        let (events, condition) = told(&mut lab);
+        let named =
+            |text: &str| text.contains("GET ") && (answer.0.is_none() || text.contains(answer.1));
+        assert!(events.iter().any(|text| named(text)), "{answer:?}: {events:#?}");
+        let message = condition.unwrap_or_default()["message"].to_string();
+        assert!(named(&message) && message.contains("attempt"), "{answer:?}: {message}");
+        let seen = conditions(&mut lab, 5 * INTERVAL_MS);
+        assert!(seen.len() <= 3 && seen.iter().all(|c| c.0 == "True"), "{answer:?}: {seen:?}");
+        let (events, _) = told(&mut lab);
+        assert!(events.len() <= 6, "{answer:?}: {events:#?}");
+        lab.azure.clear_faults();
+        let seen = conditions(&mut lab, INTERVAL_MS);
+        assert_eq!(seen.last(), Some(&pair("Programmed")), "{answer:?}");
+        assert!(lab.controller().report().is_clear(), "{answer:?}");
+    }
+}
+
+/// A new process takes from the condition since when a Service is as it is.
+#[test]
+fn since_when_a_service_is_as_it_is_outlasts_the_process() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, service(1));
+    let mut refused = service(2);
+    refused["metadata"]["annotations"] =
+        json!({"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "soon"});
+    create(&mut lab, refused);
+    assert!(lab.settle(24 * 3_600_000));
+    let since = |lab: &sim::Laboratory| -> Vec<Option<u64>> {
+        let controller = lab.controller();
+        controller.report().services.keys().map(|uid| controller.since_ms(uid)).collect()
+    };
+    let seconds = |all: Vec<Option<u64>>| -> Vec<Option<u64>> {
+        all.into_iter().map(|at| at.map(|at| at / 1_000)).collect()
+    };
+    let before = seconds(since(&lab));
+    assert!(before.iter().all(Option::is_some), "{before:?}");
+    lab.pass(3_600_000);
+    lab.restart();
+    lab.pass(60_000);
+    assert_eq!(seconds(since(&lab)), before, "a condition has whole seconds");
+}

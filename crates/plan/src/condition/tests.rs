@@ -1,10 +1,10 @@
 use crate::fixture::{claimed, policy, service, world};
 use crate::plan;
-use model::World;
 use model::kubernetes::{Condition, Deletion, LoadBalancerType, Service, Truth, Wish};
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
 use model::plan::{ConditionEdit, Edit};
-use model::world::{Fact, Hold};
+use model::world::{Fact, Hold, Need};
+use model::{Group, World};
 use std::sync::Arc;
 
 /// The World of the fixture with its Service altered.
@@ -115,7 +115,7 @@ fn obstructed(world: &World, code: &str, message: &str, attempt: u32) -> Vec<Con
         since_ms: 0,
         next_ms: Some(u64::from(attempt)),
     };
-    crate::note_obstacles(&mut plan, &report, world, [&obstacle]);
+    crate::note_obstacles(&mut plan, &report, world, &policy(), [&obstacle]);
     assert_eq!(crate::check(world, &policy(), &plan), []);
     let edits = plan.writes.into_iter().map(|write| write.edit);
     let conditions = edits.filter_map(|edit| match edit {
@@ -187,4 +187,58 @@ fn a_message_is_as_long_as_the_api_server_takes() {
     let length = condition.message.len();
     assert!((32_760..=32_768).contains(&length), "{length}");
     assert!(condition.message.ends_with('…'));
+}
+
+/// What becomes of the condition of a Service while this cannot be read.
+fn unread(world: &World, need: Need) -> Vec<(Truth, String, String)> {
+    let (mut plan, report) = plan(world, &policy());
+    let obstacle = Obstacle {
+        about: Subject::Read(need.clone()),
+        services: [].into(),
+        kind: ObstacleKind::Unreadable,
+        operation: need.operation().into(),
+        code: "Code".into(),
+        message: "no".into(),
+        attempt: 1,
+        since_ms: 0,
+        next_ms: None,
+    };
+    crate::note_obstacles(&mut plan, &report, world, &policy(), [&obstacle]);
+    assert_eq!(crate::check(world, &policy(), &plan), []);
+    let edits = plan.writes.into_iter().map(|write| match write.edit {
+        Edit::Status { ingress: None, condition: ConditionEdit::Set(c) } => c,
+        other => panic!("{other:?}"),
+    });
+    edits.map(|c| (c.truth, c.reason.to_string(), c.message.to_string())).collect()
+}
+
+#[test]
+fn a_programmed_service_that_cannot_be_checked_stays_true_and_says_so() {
+    let text = "Azure was as the Service asks when it was last read; GET loadBalancers: cannot be \
+                read (Code: no); next attempt within 60 s";
+    let wanted = (Truth::True, "AzureUnreadable".to_owned(), text.to_owned());
+    assert_eq!(unread(&world(), Need::Balancers), std::slice::from_ref(&wanted));
+    let (truth, reason, message) = &wanted;
+    let stands = with(|s| s.condition = Some(condition(*truth, reason, message, Some("then"))));
+    assert_eq!(unread(&stands, Need::Balancers), [], "it is told once");
+    let well = set(Truth::True, "Programmed", WELL, Some("then"));
+    assert_eq!(written(&stands), [(None, well)], "and taken back");
+    let noted = with(|s| annotate(s, "azure-load-balancer-mode", "__auto__"));
+    let [(Truth::True, _, message)] = &unread(&noted, Need::Balancers)[..] else { panic!() };
+    assert!(message.contains("azure-load-balancer-mode") && message.contains(text), "{message}");
+}
+
+#[test]
+fn only_services_whose_resources_are_read_are_concerned() {
+    let subnet = Need::Subnet(policy().balancer_id("x"));
+    let elsewhere = Need::PublicIps(Group::new("elsewhere"));
+    for need in [Need::Zones, Need::NatGateways, subnet, elsewhere.clone()] {
+        assert_eq!(unread(&world(), need.clone()), [], "{need:?}");
+    }
+    for need in [Need::SecurityGroup, Need::PublicIps(policy().group)] {
+        assert_eq!(unread(&world(), need.clone()).len(), 1, "{need:?}");
+    }
+    let refused = with(mistype);
+    let found = unread(&refused, Need::Balancers);
+    assert_eq!(found.first().map(|c| c.1.as_str()), Some("InvalidIdleTimeout"));
 }

@@ -1,6 +1,6 @@
 use crate::Planner;
 use crate::fixture::{policy, service, world};
-use model::kubernetes::Service;
+use model::kubernetes::{Affinity, Service};
 use model::policy::{BalancerSku, Layout, PoolKind};
 use model::world::Fact;
 use model::{Policy, ServiceName, ServiceUid, World};
@@ -16,7 +16,7 @@ fn hostile() -> Service {
     }
 }
 
-fn reads_of(world: &mut World, policy: &Policy) -> Vec<usize> {
+fn reads_of(world: &mut World, policy: &Policy) -> Vec<u64> {
     let hostile = hostile();
     world.kubernetes.services.insert(hostile.uid.clone(), Arc::new(hostile.clone()));
     let mut planner = Planner::default();
@@ -29,7 +29,13 @@ fn reads_of(world: &mut World, policy: &Policy) -> Vec<usize> {
     plan(world);
     plan(world);
     let web = world.kubernetes.services.get_mut(&service(&[]).uid).expect("it is there");
-    Arc::make_mut(web).revision = "2".into();
+    Arc::make_mut(web).affinity = Affinity::ClientIp;
+    plan(world);
+    let web = world.kubernetes.services.get_mut(&service(&[]).uid).expect("it is there");
+    let web = Arc::make_mut(web);
+    (web.revision, web.condition) = ("2".into(), None);
+    web.finalizers.push("another".into());
+    web.ingress.clear();
     plan(world);
     Arc::make_mut(world.kubernetes.nodes.values_mut().next().expect("one")).revision = "2".into();
     plan(world);
@@ -41,7 +47,7 @@ fn reads_of(world: &mut World, policy: &Policy) -> Vec<usize> {
 
 #[test]
 fn a_service_is_read_once_until_it_changes() {
-    assert_eq!(reads_of(&mut world(), &policy()), [2, 0, 1, 0, 0]);
+    assert_eq!(reads_of(&mut world(), &policy()), [2, 0, 1, 0, 0, 0]);
 }
 
 #[test]
@@ -55,5 +61,5 @@ fn so_is_one_that_waits_for_a_container_load_balancer() {
     };
     let mut world = world();
     world.azure.balancers = Fact::Unknown;
-    assert_eq!(reads_of(&mut world, &policy), [2, 0, 1, 0, 0]);
+    assert_eq!(reads_of(&mut world, &policy), [2, 0, 1, 0, 0, 0]);
 }
