@@ -95,12 +95,18 @@ impl Azure {
 
     /// Adds a rule; the first rule that matches a call befalls it.
     pub fn add_fault(&mut self, fault: Fault) {
-        self.faults.0.push(fault);
+        self.faults.rules.push(fault);
     }
 
     /// Removes all rules.
     pub fn clear_faults(&mut self) {
-        self.faults.0.clear();
+        self.faults.rules.clear();
+        self.faults.cleared += 1;
+    }
+
+    /// How many times the rules were cleared.
+    pub(crate) fn faults_cleared(&self) -> u64 {
+        self.faults.cleared
     }
 
     /// Every resource as a GET would show it, in the order of their lower-case ids.

@@ -50,7 +50,8 @@ pub enum FaultKind {
         /// Milliseconds.
         ms: u64,
     },
-    /// The call takes no effect and no answer comes.
+    /// The call takes no effect and no answer comes. Once the rules are cleared the connection
+    /// breaks.
     Hang,
     /// A Service Gateway action has no effect and answers 200 with an error in the body.
     GatewayErrorIn200 {
@@ -240,7 +241,11 @@ fn status_of(rule: &Value, code: String) -> FaultKind {
 
 /// All rules; the first that matches befalls the call.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Faults(pub(crate) Vec<Fault>);
+pub(crate) struct Faults {
+    pub(crate) rules: Vec<Fault>,
+    /// How many times they were cleared.
+    pub(crate) cleared: u64,
+}
 
 impl Faults {
     pub(crate) fn take(
@@ -249,7 +254,7 @@ impl Faults {
         path: &str,
         collection: bool,
     ) -> Option<FaultKind> {
-        for fault in &mut self.0 {
+        for fault in &mut self.rules {
             if fault.times == Some(0) || !fault.matches(request, path, collection) {
                 continue;
             }
@@ -275,7 +280,8 @@ mod tests {
             "method": "put", "path": "loadbalancers/[^/]+$", "body_contains": "afoo",
             "skip": 1, "times": 2, "status": 400, "code": "X", "headers": {"A": 1},
         });
-        let mut faults = Faults(vec![Fault::from_json(&rule).unwrap()]);
+        let rules = vec![Fault::from_json(&rule).unwrap()];
+        let mut faults = Faults { rules, cleared: 0 };
         let put = Request::new("PUT", "/x/loadBalancers/lb").with_body(json!({"name": "afoo"}));
         let other = Request::new("PUT", "/x/loadBalancers/lb").with_body(json!({"name": "abar"}));
         let mut take = |request: &Request| faults.take(request, &request.path, false);
@@ -289,7 +295,8 @@ mod tests {
     #[test]
     fn operations_only_fail_on_writes() {
         let rule = json!({"kind": "operation_fails", "code": "Y", "times": "always"});
-        let mut faults = Faults(vec![Fault::from_json(&rule).unwrap()]);
+        let rules = vec![Fault::from_json(&rule).unwrap()];
+        let mut faults = Faults { rules, cleared: 0 };
         assert_eq!(faults.take(&Request::new("GET", "/a"), "/a", false), None);
         for _ in 0..3 {
             assert!(faults.take(&Request::new("DELETE", "/a"), "/a", false).is_some());

@@ -21,6 +21,9 @@ use crate::azure::{Azure, not_json};
 use crate::message::{Answer, Fate, Request};
 use crate::wire::Wire;
 
+/// How often a call without an answer looks whether the rules were cleared.
+const HUNG_LOOK: Duration = Duration::from_millis(100);
+
 /// An Azure that several connections share.
 pub type Shared = Arc<Mutex<Azure>>;
 
@@ -130,10 +133,18 @@ async fn answer(
         return Ok(response(answer));
     }
     let now_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let answer = azure.lock().unwrap_or_else(PoisonError::into_inner).handle(request, now_ms);
+    let (answer, cleared) = {
+        let mut azure = azure.lock().unwrap_or_else(PoisonError::into_inner);
+        (azure.handle(request, now_ms), azure.faults_cleared())
+    };
     match answer.fate {
         Fate::ResetBefore | Fate::ResetAfter => Err(Broken),
-        Fate::Hang => std::future::pending().await,
+        Fate::Hang => {
+            while azure.lock().unwrap_or_else(PoisonError::into_inner).faults_cleared() == cleared {
+                tokio::time::sleep(HUNG_LOOK).await;
+            }
+            Err(Broken)
+        }
         Fate::Delay(ms) => {
             tokio::time::sleep(Duration::from_millis(ms)).await;
             Ok(response(answer))

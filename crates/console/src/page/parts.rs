@@ -145,6 +145,9 @@ pub(super) fn fault(h: &mut Html, fault: &Fault, now_ms: u64) {
             }
             h.text(&fault.text);
         });
+        if let (None, Some(attempt)) = (fault.retry_ms, fault.attempt) {
+            h.leaf("p", &[("class", "quiet")], &format!("Attempt {attempt} is under way."));
+        }
         if let Some(retry_ms) = fault.retry_ms {
             h.tag("p", &[("class", "quiet")], |h| {
                 if let Some(attempt) = fault.attempt {
