@@ -1,12 +1,13 @@
 //! What Azure takes at most on a load balancer, and what two cannot have at once.
 
 use super::balancer::is_of;
+use super::listeners::Listeners;
 use super::share::{self, Scarce, Shortage};
 use super::{contest, pool, rule};
 use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
-use model::azure::{ForeignCollection, Frontend, LoadBalancer, RuleProtocol, Sku};
+use model::azure::{ForeignCollection, ForeignRule, Frontend, LoadBalancer, RuleProtocol, Sku};
 use model::plan::{Action, Resource};
 use model::policy::PoolKind;
 use model::report::{Finding, Severity};
@@ -273,27 +274,27 @@ fn taken(
     frontend: &str,
 ) -> Option<Finding> {
     let id = balancer.id.child("frontendIPConfigurations", frontend);
-    for (at, wish) in intent.rules.iter().enumerate() {
+    let others = balancer.rules.iter().filter(|r| !is_of(&r.name, &intent.base));
+    let mut theirs = Listeners::default();
+    for rule in others.filter(|r| r.frontend.as_ref() == Some(&id)) {
+        theirs.add((rule.protocol, rule.frontend_port), rule);
+    }
+    let inbound =
+        |f: &&ForeignRule| f.collection != ForeignCollection::Outbound && f.frontends.contains(&id);
+    let translated: Vec<_> = balancer.foreign.iter().filter(inbound).collect();
+    let mut own = Listeners::default();
+    for wish in &intent.rules {
         let (protocol, port) = rule::signature(&wish.kind);
-        let own = intent.rules[..at]
-            .iter()
-            .find(|r| rule::overlaps(rule::signature(&r.kind), (protocol, port)))
-            .map(|r| name::rule(intent, &r.kind, family));
-        let others = balancer.rules.iter().filter(|r| !is_of(&r.name, &intent.base));
-        let clash = others
-            .filter(|r| r.frontend.as_ref() == Some(&id))
-            .find(|r| rule::overlaps((r.protocol, r.frontend_port), (protocol, port)))
-            .map(|r| r.name.to_string());
+        let before = own.find((protocol, port)).map(|kind| name::rule(intent, kind, family));
+        own.add((protocol, port), &wish.kind);
+        let clash = theirs.find((protocol, port)).map(|rule| rule.name.to_string());
         let all = protocol == RuleProtocol::All && port == 0;
-        let nat = balancer.foreign.iter().find(|f| {
-            f.collection != ForeignCollection::Outbound
-                && f.frontends.contains(&id)
-                && f.ports.is_some_and(|(p, from, to)| {
-                    all || (p == protocol && (from..=to).contains(&port))
-                })
+        let nat = translated.iter().find(|f| {
+            f.ports
+                .is_some_and(|(p, from, to)| all || (p == protocol && (from..=to).contains(&port)))
         });
         let nat = nat.map(|_| "an inbound NAT rule".to_owned());
-        if let Some(taken) = own.or(clash).or(nat) {
+        if let Some(taken) = before.or(clash).or(nat) {
             let message = format!(
                 "port {{value}} of frontend {frontend} of {} is used by {taken}; use a free one",
                 balancer.id.name()

@@ -9,6 +9,7 @@ pub(crate) mod drain;
 pub(crate) mod frontend;
 pub(crate) mod holder;
 pub(crate) mod limit;
+mod listeners;
 pub(crate) mod member;
 pub(crate) mod moving;
 pub(crate) mod pool;

@@ -154,7 +154,11 @@ pub(crate) fn signature(kind: &RuleKind) -> (RuleProtocol, u16) {
 /// every protocol, and with port 0 every port.
 pub(crate) fn overlaps(a: (RuleProtocol, u16), b: (RuleProtocol, u16)) -> bool {
     let all = |(protocol, _): (RuleProtocol, u16)| protocol == RuleProtocol::All;
-    let whole = |listener: (RuleProtocol, u16)| all(listener) && listener.1 == 0;
     let meet = a.0 == b.0 || all(a) || all(b);
-    whole(a) || whole(b) || (meet && a.1 == b.1)
+    is_whole(a) || is_whole(b) || (meet && a.1 == b.1)
+}
+
+/// Whether a listener takes every port of every protocol.
+pub(crate) fn is_whole((protocol, port): (RuleProtocol, u16)) -> bool {
+    protocol == RuleProtocol::All && port == 0
 }
