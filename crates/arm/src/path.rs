@@ -1,31 +1,66 @@
 //! Paths and queries below the ARM endpoint, `api-version` included.
 
+use model::policy::BalancerSku;
 use model::{Group, ResourceId};
 use std::fmt::Write as _;
 
 /// API version of resource providers themselves.
 const PROVIDERS_API: &str = "2021-04-01";
 
-/// API version by kind of resource: the first segments below `/providers/` of an id, folded. A kind
-/// that is not listed has the version of its provider.
+/// Service Gateways, and StandardV2 of public IPs and NAT gateways, enter with it.
+const NETWORK_API: &str = "2025-05-01";
+
+/// The first contract whose `sku.name` of load balancers takes `Service`.
+const SERVICE_SKU_API: &str = "2025-09-01";
+
+const COMPUTE_API: &str = "2025-04-01";
+
+const BALANCERS: &str = "microsoft.network/loadbalancers";
+
+/// Which contracts requests are made by: the oldest that have all that a cluster with load
+/// balancers of one SKU needs, because clouds get new ones late.
 ///
 /// Source: the published contracts, compared in docs/azure-facts.md.
-const VERSIONS: [(&str, &str); 3] = [
-    // The first contract whose `sku.name` of load balancers takes `Service`.
-    ("microsoft.network/loadbalancers", "2025-09-01"),
-    // Service Gateways, and StandardV2 of public IPs and NAT gateways, enter with it.
-    ("microsoft.network", "2025-05-01"),
-    ("microsoft.compute", "2025-04-01"),
-];
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contract {
+    /// Load balancers are of SKU Basic or Standard.
+    Nodes,
+    /// Load balancers are of SKU `Service`.
+    Containers,
+}
 
-/// The API version of a kind of resource, such as `Microsoft.Network/loadBalancers`, and of what
-/// stands below it.
-fn version_of(kind: &str) -> &'static str {
-    let kind = kind.to_ascii_lowercase();
-    let covers = |of: &str| {
-        kind.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    VERSIONS.iter().find(|(of, _)| covers(of)).map_or(VERSIONS[1].1, |(_, version)| version)
+impl Contract {
+    /// For load balancers of this SKU.
+    #[must_use]
+    pub fn of(sku: BalancerSku) -> Self {
+        match sku {
+            BalancerSku::Basic | BalancerSku::Standard => Self::Nodes,
+            BalancerSku::Service => Self::Containers,
+        }
+    }
+
+    /// The API version of a kind of resource, such as `Microsoft.Network/loadBalancers`, and of
+    /// what stands below it.
+    fn version_of(self, kind: &str) -> &'static str {
+        let kind = kind.to_ascii_lowercase();
+        let covers = |of: &str| {
+            kind.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        match self {
+            Self::Containers if covers(BALANCERS) => SERVICE_SKU_API,
+            _ if covers("microsoft.compute") => COMPUTE_API,
+            _ => NETWORK_API,
+        }
+    }
+
+    /// A NIC of an instance is below its scale set, and Microsoft.Network's all the same.
+    fn version_for(self, id: &ResourceId) -> &'static str {
+        let folded = id.folded();
+        if folded.contains("/networkinterfaces/") {
+            return NETWORK_API;
+        }
+        self.version_of(folded.rsplit_once("/providers/").map_or("", |(_, kind)| kind))
+    }
 }
 
 /// A kind of resource that is listed by resource group.
@@ -95,15 +130,20 @@ impl Action {
 
 /// Of a resource, for GET, PUT and DELETE.
 #[must_use]
-pub fn resource_path(id: &ResourceId) -> String {
-    format!("{}?api-version={}", escaped(id.as_str()), api_version(id))
+pub fn resource_path(contract: Contract, id: &ResourceId) -> String {
+    format!("{}?api-version={}", escaped(id.as_str()), contract.version_for(id))
 }
 
 /// Of all resources of a kind in a group.
 #[must_use]
-pub fn list_path(subscription: &str, group: &Group, collection: Collection) -> String {
+pub fn list_path(
+    contract: Contract,
+    subscription: &str,
+    group: &Group,
+    collection: Collection,
+) -> String {
     let kind = collection.kind();
-    let api = version_of(kind);
+    let api = contract.version_of(kind);
     let path = format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/{kind}");
     format!("{}?api-version={api}", escaped(&path))
 }
@@ -112,8 +152,7 @@ pub fn list_path(subscription: &str, group: &Group, collection: Collection) -> S
 #[must_use]
 pub fn scale_set_vms_path(scale_set: &ResourceId) -> String {
     let path = escaped(scale_set.as_str());
-    let api = version_of("Microsoft.Compute");
-    format!("{path}/virtualMachines?$expand=instanceView&api-version={api}")
+    format!("{path}/virtualMachines?$expand=instanceView&api-version={COMPUTE_API}")
 }
 
 /// Of the compute provider, whose types say which zones a region has.
@@ -125,18 +164,9 @@ pub fn zones_path(subscription: &str) -> String {
 
 /// Of an action on a resource, or of a list below it.
 #[must_use]
-pub fn action_path(id: &ResourceId, action: Action) -> String {
+pub fn action_path(contract: Contract, id: &ResourceId, action: Action) -> String {
     let path = escaped(id.as_str());
-    format!("{path}/{}?api-version={}", action.segment(), api_version(id))
-}
-
-/// A NIC of an instance is below its scale set, and Microsoft.Network's all the same.
-fn api_version(id: &ResourceId) -> &'static str {
-    let folded = id.folded();
-    if folded.contains("/networkinterfaces/") {
-        return version_of("microsoft.network");
-    }
-    version_of(folded.rsplit_once("/providers/").map_or("", |(_, kind)| kind))
+    format!("{path}/{}?api-version={}", action.segment(), contract.version_for(id))
 }
 
 /// Names come from annotations, too: nothing in one may end the path or leave its segment.

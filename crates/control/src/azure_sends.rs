@@ -247,7 +247,7 @@ impl Controller {
 
     fn send(&mut self, change: Change, now_ms: u64) {
         let correlation = self.correlation();
-        let request = request::of_change(&change, correlation.clone());
+        let request = request::of_change(self.contract(), &change, correlation.clone());
         let text = format!("{} {}", request.method.name(), describe(&change));
         self.say(now_ms, NoticeKind::Sent, &change.causes, text, Some(correlation.clone()));
         let operation = Operation::start(&request);
@@ -296,7 +296,7 @@ impl Controller {
         lane.rereads += 1;
         lane.members_shown = self.member_writes;
         let correlation = self.correlation();
-        let request = request::of_read(&change.target, correlation.clone());
+        let request = request::of_read(self.contract(), &change.target, correlation.clone());
         let lane = self.lanes.entry(change.target.clone()).or_default();
         lane.work = Some(Work {
             change: change.clone(),

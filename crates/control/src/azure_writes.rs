@@ -44,6 +44,7 @@ impl Controller {
 
     fn succeeded(&mut self, id: &ResourceId, body: Option<Value>, now_ms: u64) {
         self.dirty = true;
+        let contract = self.contract();
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.as_mut() else { return };
         self.tally.write_ended(id, None);
@@ -58,7 +59,7 @@ impl Controller {
         if verify {
             work.stage = Stage::Verifying;
             lane.members_shown = self.member_writes;
-            let read = request::of_read(id, correlation.clone());
+            let read = request::of_read(contract, id, correlation.clone());
             self.call_lane(id, read, now_ms);
         } else {
             let Some(work) = lane.work.take() else { return };
@@ -128,6 +129,7 @@ impl Controller {
     /// The resource was read after a write.
     fn reread(&mut self, id: &ResourceId, answer: &Answer, now_ms: u64) {
         self.dirty = true;
+        let contract = self.contract();
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
         let reply = match answer {
@@ -146,7 +148,7 @@ impl Controller {
                     Stage::Rereading(outcome) => Stage::Rereading(outcome),
                     Stage::Operating(_) | Stage::Verifying => Stage::Rereading(Outcome::Not),
                 };
-                lane.look_again(id, Work { stage, ..work }, at_ms);
+                lane.look_again(contract, id, Work { stage, ..work }, at_ms);
                 return;
             }
         };
@@ -154,7 +156,7 @@ impl Controller {
             (Some(body), 200) if is_undecided(&work, body, now_ms) => {
                 let passed_ms = now_ms - work.sent_ms;
                 let pause_ms = passed_ms.div_ceil(4).clamp(BUSY_MS, LONGEST_BUSY_MS);
-                lane.look_again(id, work, now_ms + pause_ms);
+                lane.look_again(contract, id, work, now_ms + pause_ms);
                 return;
             }
             (Some(body), 200) => {
@@ -231,7 +233,7 @@ impl Controller {
             self.forget_tables();
             return;
         }
-        let request = request::of_read(id, work.correlation.clone());
+        let request = request::of_read(self.contract(), id, work.correlation.clone());
         let Some(lane) = self.lanes.get_mut(id) else { return };
         let stage = Stage::Rereading(outcome);
         lane.work = Some(Work { stage, pending: Pending::Answer, ..work });

@@ -12,6 +12,7 @@ use crate::said::Said;
 use crate::search::Search;
 use crate::shares::Shares;
 use crate::tally::Tally;
+use arm::path::Contract;
 use model::plan::Object;
 use model::world::{InFlight, Need};
 use model::{Plan, Policy, Report, ResourceId, ServiceName, ServiceUid, World};
@@ -262,6 +263,17 @@ impl Controller {
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally
+    }
+
+    /// How many times planning read a Service, the look for drift included.
+    #[must_use]
+    pub fn services_read(&self) -> u64 {
+        self.planner.services_read() + self.drift.services_read()
+    }
+
+    /// The contracts that requests to Azure are made by.
+    pub(crate) fn contract(&self) -> Contract {
+        Contract::of(self.policy.sku)
     }
 
     /// Whether this process may write.

@@ -68,6 +68,11 @@ impl DriftLog {
         self.marks_due = true;
     }
 
+    /// How many times a Service was read to plan around drift.
+    pub fn services_read(&self) -> u64 {
+        self.planner.services_read()
+    }
+
     /// Whether another plan of the same World would find nothing that the last one did not.
     pub fn is_noted(&self) -> bool {
         self.noted

@@ -5,6 +5,7 @@ use crate::obstacles::{Failure, Trouble};
 use crate::request;
 use arm::Request;
 use arm::operation::Operation;
+use arm::path::Contract;
 use model::plan::{Action, Change};
 use model::{ResourceId, ServiceUid};
 use std::collections::BTreeSet;
@@ -95,8 +96,8 @@ pub(crate) enum Pending {
 
 impl Lane {
     /// The resource of a write is read at a time.
-    pub fn look_again(&mut self, id: &ResourceId, work: Work, at_ms: u64) {
-        let request = request::of_read(id, work.correlation.clone());
+    pub fn look_again(&mut self, contract: Contract, id: &ResourceId, work: Work, at_ms: u64) {
+        let request = request::of_read(contract, id, work.correlation.clone());
         let pending = Pending::Poll { request, at_ms, held_ms: 0 };
         self.work = Some(Work { pending, ..work });
     }

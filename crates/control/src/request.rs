@@ -1,31 +1,31 @@
 //! Changes become requests.
 
-use arm::path::{Action as Verb, action_path, resource_path};
+use arm::path::{Action as Verb, Contract, action_path, resource_path};
 use arm::{Body, Condition, Method, Request, Target, body};
 use model::ResourceId;
 use model::plan::{Action, Change};
 
 /// The request that carries out a change.
 #[must_use]
-pub fn of_change(change: &Change, correlation: String) -> Request {
+pub fn of_change(contract: Contract, change: &Change, correlation: String) -> Request {
     let target = &change.target;
     let (method, path, body) = match &change.action {
         Action::Put { after, .. } => {
-            (Method::Put, resource_path(target), Some(body::write_resource(after).into()))
+            (Method::Put, resource_path(contract, target), Some(body::write_resource(after).into()))
         }
         Action::Delete { .. } | Action::DeleteChild => {
-            (Method::Delete, resource_path(target), None)
+            (Method::Delete, resource_path(contract, target), None)
         }
         Action::MigratePools { pools } => {
-            let path = action_path(target, Verb::MigrateToIpBased);
+            let path = action_path(contract, target, Verb::MigrateToIpBased);
             (Method::Post, path, Some(body::migrate_pools(pools).into()))
         }
         Action::UpdateServices(update) => {
-            let path = action_path(&owner(target), Verb::UpdateServices);
+            let path = action_path(contract, &owner(target), Verb::UpdateServices);
             (Method::Post, path, Some(body::services_update(update).into()))
         }
         Action::UpdateLocations(update) => {
-            let path = action_path(&owner(target), Verb::UpdateAddressLocations);
+            let path = action_path(contract, &owner(target), Verb::UpdateAddressLocations);
             let text = body::locations_update_text(update);
             (Method::Post, path, Some(Body::Text(text.into())))
         }
@@ -41,8 +41,8 @@ pub fn of_change(change: &Change, correlation: String) -> Request {
 
 /// Reads one resource.
 #[must_use]
-pub fn of_read(id: &ResourceId, correlation: String) -> Request {
-    let target = Target::Path(resource_path(id));
+pub fn of_read(contract: Contract, id: &ResourceId, correlation: String) -> Request {
+    let target = Target::Path(resource_path(contract, id));
     Request { method: Method::Get, target, condition: Condition::None, body: None, correlation }
 }
 

@@ -1,6 +1,6 @@
 //! How each of planning's needs is read from Azure.
 
-use arm::path::{Action, Collection};
+use arm::path::{Action, Collection, Contract};
 use arm::{Method, Request, Target, path};
 use model::Policy;
 use model::world::Need;
@@ -18,13 +18,16 @@ pub fn request(need: &Need, policy: &Policy, correlation: &str) -> Request {
 }
 
 fn need_path(need: &Need, policy: &Policy) -> String {
-    let network = |group, kind| path::list_path(&policy.network_subscription, group, kind);
-    let compute = |kind| path::list_path(&policy.subscription, &policy.group, kind);
+    let contract = Contract::of(policy.sku);
+    let network =
+        |group, kind| path::list_path(contract, &policy.network_subscription, group, kind);
+    let compute = |kind| path::list_path(contract, &policy.subscription, &policy.group, kind);
+    let gateway = |action| path::action_path(contract, &policy.gateway_id(), action);
     match need {
         Need::Balancers => network(&policy.balancer_group, Collection::LoadBalancers),
         Need::PublicIps(group) => network(group, Collection::PublicIps),
-        Need::SecurityGroup => path::resource_path(&policy.security_group_id()),
-        Need::Subnet(id) => path::resource_path(id),
+        Need::SecurityGroup => path::resource_path(contract, &policy.security_group_id()),
+        Need::Subnet(id) => path::resource_path(contract, id),
         Need::Zones => path::zones_path(&policy.subscription),
         Need::PrivateLinks(group) => network(group, Collection::PrivateLinkServices),
         Need::ScaleSets => compute(Collection::ScaleSets),
@@ -32,7 +35,7 @@ fn need_path(need: &Need, policy: &Policy) -> String {
         Need::NetworkInterfaces => compute(Collection::NetworkInterfaces),
         Need::VirtualMachines => compute(Collection::VirtualMachines),
         Need::NatGateways => network(&policy.group, Collection::NatGateways),
-        Need::GatewayServices => path::action_path(&policy.gateway_id(), Action::Services),
-        Need::GatewayLocations => path::action_path(&policy.gateway_id(), Action::AddressLocations),
+        Need::GatewayServices => gateway(Action::Services),
+        Need::GatewayLocations => gateway(Action::AddressLocations),
     }
 }

@@ -44,7 +44,7 @@ fn every_need_has_its_place() {
         })
         .collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
-    net/lbs Network/loadBalancers?2025-09-01
+    net/lbs Network/loadBalancers?2025-05-01
     net/other Network/publicIPAddresses?2025-05-01
     net/sgs Network/networkSecurityGroups/nsg?2025-05-01
     net/nets Network/virtualNetworks/vnet/subnets/apps?2025-05-01
