@@ -16,6 +16,7 @@ use observe::kubernetes as read;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The kinds that are watched, with their plural names.
 const KINDS: [(Kind, &str); 6] = [
@@ -99,6 +100,15 @@ impl std::fmt::Debug for Witness {
     }
 }
 
+/// Counts what the controller's work takes, by the clock of whoever measures.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    /// The processor time of this thread so far.
+    pub clock: fn() -> Duration,
+    /// What reading objects and stepping took.
+    pub spent: Duration,
+}
+
 /// A controller between two emulators, on a clock that only moves when told.
 #[derive(Debug)]
 pub struct Laboratory {
@@ -126,6 +136,8 @@ pub struct Laboratory {
     pub promises: Promises,
     excuses: Vec<Excuse>,
     before: Before,
+    /// Counts the controller's work.
+    pub meter: Option<Meter>,
     /// The controller is killed at the call with this number.
     crash: Option<(u64, Moment)>,
     controller: Controller,
@@ -158,6 +170,7 @@ impl Laboratory {
             promises: Promises::default(),
             excuses: Vec::new(),
             before: Before::default(),
+            meter: None,
             crash: None,
             controller: Controller::new(config.policy().clone(), options.clone()),
             config,
@@ -278,7 +291,7 @@ impl Laboratory {
     /// piled up.
     pub fn turn(&mut self) {
         for _ in 0..10_000 {
-            let mut events = self.watch();
+            let mut events = self.metered(Self::watch);
             while let Some(entry) = self.due.first_entry()
                 && entry.key().0 <= self.now_ms
             {
@@ -288,7 +301,7 @@ impl Laboratory {
             if events.is_empty() && !waits {
                 return;
             }
-            let effects = self.controller.step(events, self.now_ms);
+            let effects = self.metered(|lab| lab.controller.step(events, lab.now_ms));
             self.check();
             let idle = effects.is_empty();
             for effect in effects {
@@ -332,6 +345,15 @@ impl Laboratory {
         let broken = broken.filter(|(promise, line)| !excused(promise, line));
         let lines: Vec<String> = broken.map(|(_, line)| line).collect();
         assert!(lines.is_empty(), "promises are broken:\n{}", lines.join("\n"));
+    }
+
+    fn metered<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let from = self.meter.map(|meter| (meter.clock)());
+        let result = work(self);
+        if let (Some(meter), Some(from)) = (&mut self.meter, from) {
+            meter.spent += (meter.clock)().saturating_sub(from);
+        }
+        result
     }
 
     /// Reads the plan as a stranger would.

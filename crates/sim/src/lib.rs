@@ -32,4 +32,4 @@ mod fact;
 mod refusal;
 
 pub use config::Config;
-pub use laboratory::{Laboratory, Moment, Promises, Scrutiny, Witness};
+pub use laboratory::{Laboratory, Meter, Moment, Promises, Scrutiny, Witness};

@@ -59,3 +59,16 @@ fn a_small_container_load_balancer_keeps_to_its_floor() {
     let writes: Vec<(u64, u64)> = rows.iter().map(|r| (r.calls.writes, r.least_writes)).collect();
     assert_eq!(writes, [(22, 22), (1, 1), (1, 1), (23, 22)]);
 }
+
+/// What stands in a Service is read when it arrives and when its own object changes, and not when
+/// others change.
+#[test]
+fn a_service_of_187_kb_is_read_as_often_as_a_plain_one() {
+    let reads = |guest| {
+        let clock = || std::time::Duration::ZERO;
+        let row = arrival(20, guest, 1, clock, &mut |_| ()).expect("it comes to rest");
+        (row.arrival.reads, row.change.reads)
+    };
+    let all: Vec<(u64, u64)> = Guest::ALL.into_iter().map(reads).collect();
+    assert_eq!(all, [(1, 1), (1, 1), (1, 1)]);
+}

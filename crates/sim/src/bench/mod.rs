@@ -3,6 +3,7 @@
 //!
 //! What the processor takes is not in these times: a step of the controller takes none here.
 
+mod arrival;
 mod container;
 mod converge;
 mod floor;
@@ -10,6 +11,7 @@ mod nodes;
 mod settled;
 mod site;
 
+pub use arrival::{ArrivalRow, Cost, Guest, arrival};
 pub use container::{ContainerRow, ContainerSize, Promise, container};
 pub use converge::{Backends, ConvergeRow, backends_of, converge};
 pub use floor::{Demand, Terms};

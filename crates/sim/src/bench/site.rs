@@ -187,12 +187,21 @@ impl Site {
         self.delete("nodes", "", &name);
     }
 
-    fn create(&mut self, object: Value) {
+    pub(super) fn create(&mut self, object: Value) {
         let now = self.lab.now_ms;
         self.lab.kubernetes.create(object, now).expect("the store takes what is well-formed");
     }
 
-    fn delete(&mut self, plural: &str, namespace: &str, name: &str) {
+    /// Another session affinity of a Service.
+    pub(super) fn set_affinity(&mut self, number: u32, affinity: &str) {
+        let body = json!({"spec": {"sessionAffinity": affinity}});
+        let (now, name) = (self.lab.now_ms, name(number));
+        let object = ObjectRef::new("services", "default", &name);
+        let patch = Patch::Merge(body);
+        self.lab.kubernetes.patch(object, Part::Main, &patch, now).expect("it can be changed");
+    }
+
+    pub(super) fn delete(&mut self, plural: &str, namespace: &str, name: &str) {
         let now = self.lab.now_ms;
         let object = ObjectRef::new(plural, namespace, name);
         self.lab.kubernetes.delete(object, now).expect("what this made can be deleted");

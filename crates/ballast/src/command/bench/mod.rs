@@ -1,6 +1,7 @@
 //! `ballast bench`: measures the real program between both emulators, and the same controller in
 //! simulated time.
 
+pub mod arrival;
 mod chart;
 mod child;
 mod cluster;
@@ -34,6 +35,8 @@ pub enum Subject {
     Pods(simulated::PodsArgs),
     /// What the processor takes for a plan on settled clusters of rising size
     Plan(planning::Args),
+    /// What the processor takes for one Service more, whatever stands in it
+    Arrival(arrival::Args),
     /// Measures everything and writes it into a page, between its markers, with its plots
     Page(page::Args),
 }
@@ -49,6 +52,7 @@ pub async fn run(args: Args) -> Outcome {
         Subject::Nodes(args) => simulated::nodes(&args),
         Subject::Pods(args) => simulated::pods(&args),
         Subject::Plan(args) => planning::run(&args),
+        Subject::Arrival(args) => arrival::run(&args),
         Subject::Page(args) => page::run(&args).await,
     }
 }

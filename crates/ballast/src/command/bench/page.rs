@@ -1,5 +1,6 @@
 //! `ballast bench page`: everything that is measured, written into a page between its markers.
 
+use super::arrival::{self, ARRIVAL};
 use super::planning;
 use super::simulated::{self, CONVERGE, NODES, PODS, Result};
 use super::sizes;
@@ -19,6 +20,8 @@ pub enum Section {
     Pods,
     /// What a plan takes, on this machine
     Plan,
+    /// One Service more, on this machine
+    Arrival,
     /// 200 Services of 500 Pods from nothing to nothing, on this machine
     Life,
     /// Start and memory at rising sizes, on this machine
@@ -33,6 +36,7 @@ impl Section {
             Self::Nodes => "nodes",
             Self::Pods => "pods",
             Self::Plan => "plan",
+            Self::Arrival => "arrival",
             Self::Life => "life",
             Self::Starts => "starts",
         }
@@ -44,6 +48,7 @@ impl Section {
             Self::Nodes => simulated::node_changes(&NODES),
             Self::Pods => simulated::containers(&PODS),
             Self::Plan => planning::measured(&CONVERGE),
+            Self::Arrival => arrival::measured(&ARRIVAL),
             Self::Life => sizes::whole_life().await,
             Self::Starts => sizes::starts().await,
         }
@@ -53,7 +58,7 @@ impl Section {
     fn place(self) -> String {
         match self {
             Self::Converge | Self::Nodes | Self::Pods => String::new(),
-            Self::Plan | Self::Life | Self::Starts => {
+            Self::Plan | Self::Arrival | Self::Life | Self::Starts => {
                 let cores = std::thread::available_parallelism().map_or(0, usize::from);
                 let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
                 let load = load.split(' ').next().unwrap_or("unknown").to_owned();
