@@ -2,7 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use clap::ValueEnum;
-use edge::terminal::safe;
+use edge::terminal::{one_line, safe};
 use std::io::{self, IsTerminal, Write};
 
 /// When to colour.
@@ -66,7 +66,7 @@ impl Paint {
         }
     }
 
-    /// The text in a colour.
+    /// One line of text in a colour; the end of a line in it does not end it ([`one_line`]).
     #[must_use]
     pub fn ink(self, ink: Ink, text: impl std::fmt::Display) -> String {
         let code = match ink {
@@ -77,9 +77,11 @@ impl Paint {
             Ink::Dim => 2,
             Ink::Bold => 1,
         };
+        let text = text.to_string();
+        let text = one_line(&text);
         match self {
             Self::Colored => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            Self::Plain => text.to_string(),
+            Self::Plain => text.into_owned(),
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct Pages {
     clock: Clock,
     controller: Arc<OnceLock<SharedController>>,
     starting: Arc<Mutex<String>>,
+    /// The same for everybody: without ids.
+    starting_brief: Arc<Mutex<&'static str>>,
     console: Console,
     kept: Arc<Kept>,
     limits: Limits,
@@ -64,12 +66,15 @@ impl Pages {
         let starting = Arc::new(Mutex::new("starting".to_owned()));
         let controller = Arc::default();
         let console = Console::new(clock, Arc::clone(&controller), Arc::clone(&starting));
+        let starting_brief = Arc::new(Mutex::new("starting"));
         let (kept, limits) = (Arc::default(), Limits::default());
-        Self { clock, controller, starting, console, kept, limits }
+        Self { clock, controller, starting, starting_brief, console, kept, limits }
     }
 
-    /// Says why the controller does not run yet.
-    pub fn say_starting(&self, why: &str) {
+    /// Says why the controller does not run yet: `brief` to everybody, `why` to those who may read
+    /// ids.
+    pub fn say_starting(&self, brief: &'static str, why: &str) {
+        *self.starting_brief.lock().unwrap_or_else(PoisonError::into_inner) = brief;
         why.clone_into(&mut self.starting.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -128,8 +133,8 @@ impl Pages {
 
     fn readiness(&self) -> Response {
         let Some(controller) = self.controller.get() else {
-            let why = self.starting.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response();
+            let brief = *self.starting_brief.lock().unwrap_or_else(PoisonError::into_inner);
+            return (StatusCode::SERVICE_UNAVAILABLE, format!("{brief}\n")).into_response();
         };
         let readiness = controller.readiness();
         let now_ms = self.clock.now_ms();

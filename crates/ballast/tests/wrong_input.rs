@@ -158,6 +158,8 @@ fn run_waits_for_a_cluster_and_says_so() {
     process.line_with("not started yet");
     let (code, text) = http_text(&pages, "GET", "/readyz", None);
     assert_eq!(code, 503, "{text}");
+    assert_eq!(text, "the Kubernetes API cannot be reached\n");
+    let (_, text) = http_text(&pages, "GET", "/status", None);
     assert!(text.contains("cannot read /version from the API server"), "{text}");
     assert_eq!(http_text(&pages, "GET", "/livez", None).0, 200);
     assert_eq!(process.terminate(), 0);

@@ -39,6 +39,17 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The text as one line of what a program writes: the ends of lines in it stand as `\u000a`, but
+/// for one at its end. A name or value of others that is shown so does not pass for a line of ours.
+#[must_use]
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    let (line, end) = text.strip_suffix('\n').map_or((text, ""), |line| (line, "\n"));
+    match line.contains('\n') {
+        true => Cow::Owned(line.replace('\n', "\\u000a") + end),
+        false => Cow::Borrowed(text),
+    }
+}
+
 fn is_unsafe(c: char) -> bool {
     let plain = matches!(c, '\n' | '\t');
     let marks = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}');
@@ -52,14 +63,14 @@ fn color(text: &str) -> Option<usize> {
     COLORS.contains(&code).then_some(code.len() + 3)
 }
 
-/// Standard error, as [`safe`] makes it. Each write is a whole line.
+/// Standard error, as [`safe`] and [`one_line`] make it. Each write is a whole line.
 #[derive(Debug, Default)]
 pub struct SafeError;
 
 impl Write for SafeError {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        io::stderr().write_all(safe(&text).as_bytes())?;
+        io::stderr().write_all(safe(&one_line(&text)).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -85,6 +96,18 @@ mod tests {
             ("\u{2066}a\u{2069}\u{7f}", "\\u2066a\\u2069\\u007f"),
         ] {
             assert_eq!(safe(given), wanted);
+        }
+    }
+
+    #[test]
+    fn a_line_stays_one() {
+        for (given, wanted) in [
+            ("a\nNothing is wrong.\n", "a\\u000aNothing is wrong.\n"),
+            ("a\n\nb", "a\\u000a\\u000ab"),
+            ("a\n", "a\n"),
+            ("a", "a"),
+        ] {
+            assert_eq!(one_line(given), wanted);
         }
     }
 

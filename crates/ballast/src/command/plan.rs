@@ -32,7 +32,8 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let source = args.source.read().await?;
     let mut plan = document(&forecast(&source.world, &source.policy), &source.world);
     plan.obstacles = source.obstacles.iter().map(|obstacle| obstacle.cause()).collect();
-    plan.notes = manifest::stand_ins(&source.manifests).into_iter().collect();
+    let assumption = args.source.assumption().map(str::to_owned);
+    plan.notes = assumption.into_iter().chain(manifest::stand_ins(&source.manifests)).collect();
     match args.output {
         Format::Json => output::print_json(&plan)?,
         Format::Text => {

@@ -212,6 +212,13 @@ impl Traces {
     }
 }
 
+/// Why the process cannot start yet.
+struct Halt {
+    /// What cannot be done, without ids: everybody may read it.
+    brief: &'static str,
+    failure: Failure,
+}
+
 struct Started {
     policy: Policy,
     client: Client,
@@ -234,12 +241,12 @@ async fn start(
         };
         match outcome {
             Ok(started) => return Ok(Some(started)),
-            Err(failure) if failure.exit == Exit::Unavailable => {
+            Err(Halt { brief, failure }) if failure.exit == Exit::Unavailable => {
                 // Who reads the log may look at /readyz at once.
-                pages.say_starting(&failure.text);
+                pages.say_starting(brief, &failure.text);
                 tracing::warn!("not started yet, next try in {pause_s} s: {failure}");
             }
-            Err(failure) => return Err(failure),
+            Err(Halt { failure, .. }) => return Err(failure),
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(None),
@@ -249,24 +256,29 @@ async fn start(
     }
 }
 
-async fn connect(args: &Args, clock: Clock) -> Result<Started, Failure> {
+async fn connect(args: &Args, clock: Clock) -> Result<Started, Halt> {
+    let halt = |brief| move |failure| Halt { brief, failure };
+    let no_config = halt("the cloud config cannot be read");
+    let no_cluster = halt("the Kubernetes API cannot be reached");
     // The config first: a mistake in it is told even where there is no cluster.
     let early = match args.config.is_in_cluster() {
         true => None,
-        false => Some(args.config.load(None).await?),
+        false => Some(args.config.load(None).await.map_err(no_config)?),
     };
-    let client = cluster::client(&args.cluster.origin(ConnectFrom::Service)).await?;
+    let origin = args.cluster.origin(ConnectFrom::Service);
+    let client = cluster::client(&origin).await.map_err(no_cluster)?;
     let config = match early {
         Some(config) => config,
-        None => args.config.load(Some(&client)).await?,
+        None => args.config.load(Some(&client)).await.map_err(no_config)?,
     };
     for warning in &config.warnings {
         tracing::warn!("cloud config: {warning}");
     }
-    let azure = AzureConnection::open(&config.settings, clock).await?;
-    azure.check_credential().await?;
-    cluster::probe(&client).await?;
-    let cluster_uid = cluster::uid(&client).await?;
+    let azure = AzureConnection::open(&config.settings, clock).await;
+    let azure = azure.map_err(halt("the connection to Azure cannot be set up"))?;
+    azure.check_credential().await.map_err(halt("signing in to Azure failed"))?;
+    cluster::probe(&client).await.map_err(no_cluster)?;
+    let cluster_uid = cluster::uid(&client).await.map_err(no_cluster)?;
     Ok(Started { policy: config.policy, client, azure, cluster_uid })
 }
 

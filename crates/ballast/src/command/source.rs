@@ -61,6 +61,16 @@ pub struct Source {
 }
 
 impl SourceArgs {
+    /// What is taken for granted of Azure where neither it nor a file says what there is.
+    #[must_use]
+    pub fn assumption(&self) -> Option<&'static str> {
+        let assumed = !self.files.is_empty() && self.azure.is_none();
+        assumed.then_some(
+            "Azure is not read: there is nothing but what the cloud config names, and its subnets \
+             take every address. --azure FILE says what there is.",
+        )
+    }
+
     /// Reads everything that planning needs.
     ///
     /// # Errors

@@ -2,6 +2,7 @@ use super::*;
 use control::Options;
 use edge::runner::Step;
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -24,13 +25,44 @@ async fn get(address: SocketAddr, path: &str) -> String {
     text
 }
 
-async fn shown(controller: &SharedController) -> SocketAddr {
-    let pages = Pages::new(Clock::start());
-    pages.show(controller.clone(), &NoticeSink::default());
+/// A step that is under way until it is told to end.
+fn busy(controller: &SharedController) -> (mpsc::Sender<()>, JoinHandle<()>) {
+    let (end, ended) = mpsc::channel::<()>();
+    let (began, begun) = mpsc::channel::<()>();
+    let controller = controller.clone();
+    let step = std::thread::spawn(move || {
+        controller.look(|_| {
+            began.send(()).expect("the test waits");
+            ended.recv().expect("the test ends it");
+        });
+    });
+    begun.recv().expect("it began");
+    (end, step)
+}
+
+async fn serve(pages: Pages) -> SocketAddr {
     let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = socket.local_addr().expect("it is bound");
     tokio::spawn(pages.serve(socket, Access::Machine, CancellationToken::new()));
     address
+}
+
+async fn shown(controller: &SharedController) -> SocketAddr {
+    let pages = Pages::new(Clock::start());
+    pages.show(controller.clone(), &NoticeSink::default());
+    serve(pages).await
+}
+
+#[tokio::test]
+async fn why_it_does_not_start_is_told_without_ids() {
+    let pages = Pages::new(Clock::start());
+    pages.say_starting("signing in to Azure failed", "AADSTS700016: application 1234-5678");
+    let address = serve(pages).await;
+    let ready = get(address, "/readyz").await;
+    assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
+    assert!(ready.contains("signing in to Azure failed") && !ready.contains("1234"), "{ready}");
+    let status = get(address, "/status").await;
+    assert!(status.contains("AADSTS700016: application 1234-5678"), "{status}");
 }
 
 #[tokio::test]
@@ -39,16 +71,7 @@ async fn pages_are_answered_while_a_step_is_under_way() {
     let address = shown(&controller).await;
     controller.step(Vec::new(), 1);
     assert!(get(address, "/metrics").await.contains("ballast_plans_total 1\n"));
-    let (end, ended) = mpsc::channel::<()>();
-    let (began, begun) = mpsc::channel::<()>();
-    let busy = controller.clone();
-    let step = std::thread::spawn(move || {
-        busy.look(|_| {
-            began.send(()).expect("the test waits");
-            ended.recv().expect("the test ends it");
-        });
-    });
-    begun.recv().expect("it began");
+    let (end, step) = busy(&controller);
     for (path, code, holds) in [
         ("/livez", 200, "ok"),
         ("/healthz", 200, "ok"),

@@ -6,7 +6,8 @@ use crate::output::{Ink, Paint};
 use crate::render::known;
 use crate::render::plan::words::{group_name, kind_name, shown_name};
 use crate::render::table::lay_out;
-use model::report::Wait;
+use edge::terminal::one_line;
+use model::report::{State, Wait};
 use plan::annotation::PREFIX;
 use plan::explain::{Absent, ExplainedResource, Explanation, Source, Standing, Target};
 use serde_json::{Value, json};
@@ -36,7 +37,7 @@ pub fn render(explanation: &Explanation, paint: Paint) -> String {
         let same = alike(&resources[at..]);
         let shown = if same > SHOWN { 1 } else { same };
         for resource in &resources[at..at + shown] {
-            text.push_str(&render_resource(resource, &names, paint));
+            text.push_str(&render_resource(resource, explanation.state, &names, paint));
         }
         if same > shown {
             let others: Vec<String> = resources[at + shown..at + same]
@@ -132,7 +133,7 @@ fn head(explanation: &Explanation, paint: Paint) -> String {
         wait => wait.to_string(),
     });
     for wait in waits {
-        text.push_str(&format!("  waits on {wait}\n"));
+        text.push_str(&one_line(&format!("  waits on {wait}\n")));
     }
     for (id, call) in &explanation.in_flight {
         let (kind, name) = (kind_name(id), shown_name(id));
@@ -175,8 +176,14 @@ fn title(target: &Target) -> String {
     format!("{} {}{group}", kind(target), name(target))
 }
 
-fn render_resource(resource: &ExplainedResource, names: &Names, paint: Paint) -> String {
+fn render_resource(
+    resource: &ExplainedResource,
+    state: State,
+    names: &Names,
+    paint: Paint,
+) -> String {
     let (words, ink) = match resource.standing {
+        Standing::AsWanted if state.is_refused() => ("stays as it is", Ink::Cyan),
         Standing::AsWanted => ("is there as wanted", Ink::Cyan),
         Standing::Created => ("would be created", Ink::Green),
         Standing::Changed => ("would be changed", Ink::Yellow),

@@ -195,6 +195,24 @@ default/a    waiting     3s     -              -          the finalizer to be wr
         assert!(render(&document, Paint::Colored).contains("\u{1b}[32mprogrammed"));
     }
 
+    /// Azure's words have values of tenants in them.
+    #[test]
+    fn what_others_wrote_is_no_line_of_ours() {
+        let forged = "PUT a: failed (Bad: \nNothing is wrong.\ndefault/b  programmed)";
+        let held_up = ServiceStatus {
+            waits: vec![forged.into()],
+            errors: vec![forged.into()],
+            ..service("a\nb", "waiting")
+        };
+        let troubles = vec![forged.to_owned()];
+        let document =
+            StatusDocument { services: vec![held_up], troubles, ..StatusDocument::default() };
+        let text = render(&document, Paint::Plain);
+        assert_eq!(text.lines().count(), 3, "{text}");
+        let colored = render(&document, Paint::Colored);
+        assert_eq!(colored.lines().count(), 3, "{colored}");
+    }
+
     #[test]
     fn the_leader_stands_first() {
         let mut leader = LeaderStatus {

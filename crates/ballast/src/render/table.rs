@@ -1,8 +1,13 @@
 //! Columns that line up.
 
-/// Lays out rows; the last column is not padded.
+use edge::terminal::one_line;
+
+/// Lays out rows; the last column is not padded, and a cell stays on its line.
 #[must_use]
 pub fn lay_out(rows: &[Vec<String>]) -> Vec<Vec<String>> {
+    let one_line = |cell: &String| one_line(cell).into_owned();
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(one_line).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

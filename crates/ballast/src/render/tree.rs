@@ -1,5 +1,6 @@
 //! A JSON value as an indented tree, much like YAML.
 
+use edge::terminal::one_line;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -61,7 +62,7 @@ fn write_item(out: &mut String, value: &Value, indent: usize) {
 
 fn line(out: &mut String, indent: usize, text: &str) {
     // Writing to a String cannot fail.
-    let _ = writeln!(out, "{}{text}", " ".repeat(indent));
+    let _ = writeln!(out, "{}{}", " ".repeat(indent), one_line(text));
 }
 
 fn is_scalar(value: &Value) -> bool {

@@ -47,7 +47,13 @@ impl Row {
 
 /// Rows below each other, their columns aligned.
 pub(super) fn render(rows: &[Row], paint: Paint) -> String {
-    let titles = ["  FIELD", "VALUE", "BECAUSE OF"].map(str::to_owned).to_vec();
+    let mut titles = ["  FIELD", "VALUE", "BECAUSE OF"].map(str::to_owned).to_vec();
+    let explained = |row: &Row| match row {
+        Row::Head { because, .. } | Row::Field { because, .. } => !because.is_empty(),
+    };
+    if !rows.iter().any(explained) {
+        titles.pop();
+    }
     let cells = rows.iter().filter_map(|row| match row {
         Row::Head { .. } => None,
         Row::Field { path, value, because } => {
