@@ -1,7 +1,7 @@
 //! The doors at the sockets: answers of the API server, of ARM and of token endpoints, and the
 //! files that people name on the command line. As in `doors.rs` a door takes any bytes.
 //!
-//! `fuzz/targets` opens them to cargo-fuzz, `crates/ballast/tests/outside_bytes.rs` to
+//! `fuzz/targets` opens them to .ci/fuzz, `crates/ballast/tests/outside_bytes.rs` to
 //! `cargo test`.
 
 use arm::{Answer, JsonItem, PageStep, Pages};

@@ -1,6 +1,6 @@
 //! Bytes from outside, as they come and damaged in every way that a list can hold: each value of
 //! each document is replaced by each of other kinds, each field is left out, each document is cut
-//! off everywhere, and bytes are drawn at random. `fuzz/` opens the same doors to cargo-fuzz.
+//! off everywhere, and bytes are drawn at random. `fuzz/` opens the same doors to .ci/fuzz.
 //! The doors at the sockets are in `crates/ballast/tests/outside_bytes.rs`.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
@@ -8,6 +8,8 @@
 mod damage;
 #[path = "../../../fuzz/doors.rs"]
 mod doors;
+#[path = "../../../fuzz/steps.rs"]
+mod steps;
 
 use damage::{after_line, corpus, damaged, whole};
 use doors::Settled;
@@ -81,6 +83,24 @@ fn requests_to_the_emulated_azure() {
 fn requests_to_the_emulated_api_server() {
     let count = damaged("kubernetes_request", after_line, doors::kubernetes_request);
     assert!(count > 300, "{count}");
+}
+
+#[test]
+fn programs_of_events() {
+    for (_, program) in corpus("controller_steps") {
+        steps::controller_steps(&program);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 100, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_program_of_events(bytes in prop::collection::vec(any::<u8>(), 0..240)) {
+        steps::controller_steps(&bytes);
+    }
 }
 
 proptest! {
