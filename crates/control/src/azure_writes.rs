@@ -14,6 +14,7 @@ use arm::error::{ArmError, ErrorKind};
 use arm::operation::Step;
 use arm::{Answer, Method};
 use model::azure::{Provisioning, Sku};
+use model::kubernetes::{Deletion, POD_FINALIZER, Pod};
 use model::plan::{Action, Change, Resource};
 use model::report::{State, short};
 use model::{ResourceId, ServiceUid};
@@ -262,7 +263,11 @@ impl Controller {
     }
 
     fn nobody_leaves(&self) -> bool {
+        let ends = |pod: &Pod| {
+            pod.deletion == Deletion::Requested && pod.finalizers.contains(POD_FINALIZER)
+        };
         self.report.services.values().all(|s| s.state != State::Removing)
+            && !self.world.kubernetes.pods.values().any(|pod| ends(pod))
     }
 
     /// Lanes that are wholly free of work: for tests and the simulator.

@@ -5,7 +5,7 @@ use crate::case::{Case, Service};
 use crate::estate::{id, items, last, part, parts, same, text};
 use crate::public_ip;
 use crate::site::Layout;
-use crate::{names, placement, rules};
+use crate::{names, placement, rules, tags};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,9 +22,11 @@ pub(crate) fn lost(case: &Case<'_>) -> Vec<Option<String>> {
     for (at, service) in case.services.iter().enumerate() {
         let Some(asks) = service.served() else { continue };
         let others = [
+            own_ports(asks),
             label(case, service, asks),
             additional(case, service, asks),
             links_and_ipv6(case, service, asks),
+            link_owned(case, service, asks),
             others_port(case, service, asks),
         ];
         if let Some(why) = others.into_iter().flatten().next() {
@@ -40,14 +42,16 @@ fn takes(asks: &Asks) -> Vec<(&'static str, u64)> {
     heads
         .map(|port| match port.protocol.in_rule() {
             _ if asks.ha_ports => ("All", 0),
-            "All" => ("All", 0),
             protocol => (protocol, port.number),
         })
         .collect()
 }
 
+/// HA ports take every port, SCTP takes its port for every protocol.
 fn clash(one: (&str, u64), other: (&str, u64)) -> bool {
-    one.0 == "All" || other.0 == "All" || (same(one.0, other.0) && one.1 == other.1)
+    let all = [one, other].contains(&("All", 0));
+    let any = one.0 == "All" || other.0 == "All" || same(one.0, other.0);
+    all || (any && one.1 == other.1)
 }
 
 /// Ports of frontends that Services share: who has a rule there keeps it, else the first.
@@ -75,6 +79,14 @@ fn ports(case: &Case<'_>) -> Vec<(usize, String)> {
         }
     }
     lost
+}
+
+/// A port that a Service itself asks for twice.
+fn own_ports(asks: &Asks) -> Option<String> {
+    let all = takes(asks);
+    let twice = |at: usize| all[..at].iter().any(|other| clash(*other, all[at]));
+    let at = (0..all.len()).find(|at| twice(*at))?;
+    Some(format!("port {} is taken twice", all[at].1))
 }
 
 /// Whether a Service's rules stand.
@@ -120,16 +132,43 @@ fn others_port(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<St
 
 /// A DNS label is one public IP's. It is the wish of the first Service on the public IP.
 fn label(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
-    let label = asks.public_ip.label.as_deref().filter(|label| !label.is_empty())?;
+    let label = asks.public_ip.label.as_deref()?;
     let own: Vec<String> = asks
         .families
         .iter()
         .filter_map(|f| public_ip::wanted(case, service, asks, *f).id().map(str::to_owned))
         .collect();
+    let others = own.iter().filter_map(|id| case.estate.get(id)).find_map(|ip| {
+        let owner = tags::tag(ip, tags::LABEL).filter(|owner| !same(owner, &service.key))?;
+        case.services.iter().find(|other| other.wants() && same(&other.key, owner))
+    });
+    if let Some(other) = others {
+        return Some(format!("the label of its public IP is that of {}", other.key));
+    }
+    if label.is_empty() {
+        return None;
+    }
     let has = |ip: &Value| same(text(&ip["properties"]["dnsSettings"]["domainNameLabel"]), label);
     let holder = case.estate.public_ips().find(|(id, ip)| has(ip) && !own.iter().any(|o| o == id));
     let mine = own.iter().filter_map(|id| case.estate.get(id)).any(has);
     holder.filter(|_| !mine).map(|(id, _)| format!("label {label} is that of {}", last(id)))
+}
+
+/// A shared frontend has one Private Link Service, and one Service says how it is.
+fn link_owned(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
+    asks.link.as_ref().filter(|link| link.configured)?;
+    let frontend = id(&case.place(service, Family::V4)?.frontend["id"]);
+    let before = |link: &Value| {
+        let mut on = parts(link, "loadBalancerFrontendIpConfigurations");
+        on.any(|on| id(&on["id"]) == frontend)
+    };
+    let (_, link) = case.estate.links().find(|(_, link)| before(link))?;
+    let owner = tags::tag(link, tags::OWNER).filter(|owner| !same(owner, &service.key))?;
+    let asks_too = |other: &&Service<'_>| {
+        same(&other.key, owner) && other.asks().is_some_and(|asks| asks.link.is_some())
+    };
+    let other = case.services.iter().find(asks_too)?;
+    Some(format!("{} owns the Private Link Service", other.key))
 }
 
 /// Addresses that something else is reached at.

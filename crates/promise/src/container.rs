@@ -92,8 +92,12 @@ fn rows<'a>(case: &'a Case<'_>) -> BTreeMap<String, &'a Value> {
 /// load balancer and no egress gateway of ours can have.
 fn is_others(name: &str, row: &Value) -> bool {
     let inside = &row["properties"];
-    let outbound = same(text(&inside["serviceType"]), "Outbound");
-    inside["isDefault"] == true || if outbound { !egress::is_valid(name) } else { !is_uid(name) }
+    let of_our_form = match text(&inside["serviceType"]).to_lowercase().as_str() {
+        "inbound" => is_uid(name),
+        "outbound" => egress::is_valid(name),
+        _ => false,
+    };
+    inside["isDefault"] == true || !of_our_form
 }
 
 fn id_of(case: &Case<'_>, kind: &str, name: &str) -> String {

@@ -9,7 +9,7 @@ use crate::case::{Case, Fate, Place, Service};
 use crate::estate::{id, items, last, parts, same, text};
 use crate::public_ip::{self, Wanted};
 use crate::site::{Layout, PoolKind, Sku};
-use crate::{claims, names, placement, rules};
+use crate::{claims, names, placement, rules, tags};
 use ipnet::IpNet;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -29,6 +29,12 @@ pub(crate) fn settle(case: &mut Case<'_>) {
         }
     }
     case.places = places;
+    let known = |service: &Service<'_>| {
+        let known = service.served().is_some() && case.scene.refused.contains(&service.key);
+        known.then(|| "the scene says so".to_owned())
+    };
+    let denied = case.services.iter().map(known).collect();
+    deny(case, denied);
     let denied: Vec<Option<String>> =
         case.services.iter().map(|s| s.served().and_then(|asks| lacks(case, s, asks))).collect();
     deny(case, denied);
@@ -115,10 +121,31 @@ fn lacks_inside(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<S
             return Some(format!("subnet {name} does not exist"));
         }
     }
+    let fixed = asks.link.iter().flat_map(|link| &link.addresses);
+    let subnet_of_link = of_link.unwrap_or(subnet);
+    for address in fixed.filter(|address| !is_of_link(case, service, address)) {
+        if !is_free(case, subnet_of_link, address) {
+            return Some(format!("{address} is no free address of subnet {subnet_of_link}"));
+        }
+    }
     asks.families.iter().find_map(|family| {
         let address = asks.pinned.get(family)?;
-        let usable = case.place(service, *family).is_some() || is_free(case, subnet, address);
+        let has = case.address(service, *family).and_then(|has| has.parse::<IpAddr>().ok());
+        let usable = has.as_ref() == Some(address) || is_free(case, subnet, address);
         (!usable).then(|| format!("{address} is no free address of subnet {subnet}"))
+    })
+}
+
+/// Whether a Service's Private Link Service has an address.
+fn is_of_link(case: &Case<'_>, service: &Service<'_>, address: &IpAddr) -> bool {
+    let mut links = case.estate.links().map(|(_, link)| link);
+    links.any(|link| {
+        let own = tags::tag(link, tags::OWNER).is_some_and(|owner| same(owner, &service.key));
+        let mut all = parts(link, "ipConfigurations");
+        own && all.any(|one| {
+            let has = text(&one["properties"]["privateIPAddress"]);
+            has.parse::<IpAddr>().ok().as_ref() == Some(address)
+        })
     })
 }
 

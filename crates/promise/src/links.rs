@@ -13,7 +13,7 @@ use crate::asks::{Asks, Family, Link};
 use crate::case::{Case, Fate, Service};
 use crate::estate::{group_of, items, last, parts, same, text};
 use crate::names;
-use crate::tags::{self, CLUSTER, OWNER, UID};
+use crate::tags::{self, CLUSTER, OWNER};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -43,12 +43,8 @@ fn frontends(link: &Value) -> BTreeSet<String> {
     all.map(|frontend| text(&frontend["id"]).to_lowercase()).collect()
 }
 
-/// Whether a Private Link Service is of this cluster: by its UID, else by the cluster's name.
 fn is_ours(case: &Case<'_>, link: &Value) -> bool {
-    match tags::tag(link, UID) {
-        Some(uid) => tags::cluster_uid(case) == Some(uid),
-        None => tags::tag(link, CLUSTER).is_some_and(|name| same(name, &case.site.cluster)),
-    }
+    tags::is_of_cluster(case, link, &case.site.link_group)
 }
 
 /// Whether a Service that a Private Link Service stands before asks for one, or keeps what it has.

@@ -153,7 +153,7 @@ fn judge_public_ips(case: &Case<'_>, found: &mut Vec<String>) {
         }
     }
     for (id, ip) in case.estate.public_ips() {
-        let made = tags::tag(ip, tags::CLUSTER).is_some_and(|name| same(name, &case.site.cluster))
+        let made = tags::is_of_cluster(case, ip, &case.site.group)
             && tags::tag(ip, tags::SERVICE).is_some();
         let users = tags::tag(ip, tags::SERVICE).unwrap_or("");
         let kept = case.services.iter().any(|service| {

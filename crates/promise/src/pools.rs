@@ -197,11 +197,12 @@ fn can_join(case: &Case<'_>, machine: &str, family: Family) -> bool {
     runs && !going && (of_family || nics.is_null())
 }
 
-/// The pool of a Local Service.
+/// The pool of a Local Service: nodes with an endpoint that is not ready may be in it, as with the
+/// Go cloud provider. While there is no EndpointSlice, all nodes are.
 fn local(case: &Case<'_>, at: usize, node: &Node<'_>) -> Stance {
     let service = &case.services[at];
     let uid = text(&service.object["metadata"]["uid"]);
-    let mut stance = Stance::Never;
+    let mut stance = None;
     for slice in &case.scene.slices {
         let meta = &slice["metadata"];
         let labelled = meta["labels"]["kubernetes.io/service-name"] == service.name;
@@ -209,19 +210,18 @@ fn local(case: &Case<'_>, at: usize, node: &Node<'_>) -> Stance {
         if text(&meta["namespace"]) != service.namespace || !(labelled || owned) {
             continue;
         }
+        stance.get_or_insert(Stance::Never);
         for endpoint in items(&slice["endpoints"]) {
             let here = text(&endpoint["nodeName"]) == node.name;
-            let conditions = &endpoint["conditions"];
-            if here && labelled && conditions["ready"] != false {
+            if here && labelled && endpoint["conditions"]["ready"] != false {
                 return Stance::Must;
             }
-            let serves = conditions["serving"] == true || conditions["ready"] != false;
-            if here && serves {
-                stance = Stance::May;
+            if here {
+                stance = Some(Stance::May);
             }
         }
     }
-    stance
+    stance.unwrap_or(Stance::Must)
 }
 
 /// Nodes that are in a pool of the cluster, by name.

@@ -42,7 +42,16 @@ pub(crate) fn wanted(
         Some((name, probe))
     };
     if asks.ha_ports {
-        return common.or_else(|| asks.ports.iter().find_map(own));
+        // It is called after its rule, whichever port it probes.
+        let called = names::rule(&service.base, asks, family, port);
+        let first = || asks.ports.iter().find_map(own);
+        let first = || {
+            first().map(|(name, probe)| match name == names::SHARED_PROBE {
+                true => (name, probe),
+                false => (called, probe),
+            })
+        };
+        return common.or_else(first);
     }
     if port.no_probe {
         return None;

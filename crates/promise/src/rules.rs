@@ -71,12 +71,12 @@ fn fields(
     let number = |key: &str, default: u64| inside[key].as_u64().unwrap_or(default).to_string();
     let flag = |key: &str| inside[key].as_bool().unwrap_or(false).to_string();
     let standard = case.site.sku == Sku::Standard;
-    let translated = !asks.ha_ports && (!asks.floating || (asks.internal && family == Family::V6));
+    // The annotation does not count for the rule of HA ports.
+    let off = !asks.floating && !asks.ha_ports;
+    let translated = off || (asks.internal && family == Family::V6);
     let protocol = if asks.ha_ports { "All" } else { port.protocol.in_rule() };
-    // SCTP goes as all protocols, which takes every port.
-    let all = protocol == "All";
     let backend = if translated { port.node_port } else { port.number };
-    let (frontend, backend) = if all { (0, 0) } else { (port.number, backend) };
+    let (frontend, backend) = if asks.ha_ports { (0, 0) } else { (port.number, backend) };
     let resets = standard && asks.tcp_reset && (asks.ha_ports || port.protocol == Protocol::Tcp);
     let balancer = id(&place.balancer["id"]);
     let pool = pool(case, service, asks, family);

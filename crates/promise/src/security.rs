@@ -24,7 +24,9 @@ use crate::asks::{Asks, Family, Port};
 use crate::case::{Case, Fate, Service};
 use crate::estate::{items, last, parts, text};
 use crate::members;
-use crate::names::SECURITY_RULE;
+use crate::names::{self, SECURITY_RULE};
+use crate::nodes::Node;
+use crate::site::PoolKind;
 use ipnet::IpNet;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,6 +94,8 @@ impl fmt::Display for Sources {
 #[derive(Debug, Default)]
 struct Doors {
     open: BTreeMap<Door, Sources>,
+    /// What may be open as well.
+    may: BTreeMap<Door, Sources>,
     denied: BTreeSet<Door>,
 }
 
@@ -145,6 +149,23 @@ fn destinations(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> BTreeSet
     all
 }
 
+/// Nodes that a Service may be open at beside the members of its pool. A machine joins a pool of
+/// NICs when Azure has changed it, which it does not while the machine is stopped; the security
+/// group is opened for every node that belongs there.
+fn joining(case: &Case<'_>, asks: &Asks) -> BTreeSet<IpAddr> {
+    if !leads_to_nodes(asks) || case.site.pools != PoolKind::Nics {
+        return BTreeSet::new();
+    }
+    let belongs = |node: &&Node<'_>| {
+        !(node.excluded || node.control_plane && case.site.exclude_control_plane)
+    };
+    let nodes = case.nodes.iter().filter(belongs);
+    let of = |node: &Node<'_>| -> Vec<IpAddr> {
+        asks.families.iter().filter_map(|family| node.addresses.get(family).copied()).collect()
+    };
+    nodes.flat_map(of).collect()
+}
+
 /// Whether traffic reaches nodes on their own addresses.
 fn leads_to_nodes(asks: &Asks) -> bool {
     !asks.floating
@@ -196,6 +217,14 @@ fn wanted(case: &Case<'_>) -> Doors {
     let closed: BTreeSet<IpAddr> =
         doors.denied.iter().filter(|(_, _, port)| port == "*").map(|(a, _, _)| *a).collect();
     doors.denied.retain(|(address, _, port)| port == "*" || !closed.contains(address));
+    for (_, asks) in case.served().filter(|(_, asks)| !asks.access.no_rules) {
+        for address in joining(case, asks) {
+            let sources = sources(asks, &address);
+            for port in asks.forwarded() {
+                doors.may.entry(door(address, asks, port)).or_default().join(&sources);
+            }
+        }
+    }
     doors
 }
 
@@ -255,8 +284,8 @@ fn one_or_list<'v>(inside: &'v Value, field: &str) -> Vec<&'v str> {
     list.chain(inside[field].as_str()).filter(|value| !value.is_empty()).collect()
 }
 
-/// A Service that is refused keeps what it has: its addresses as its status tells them, and nodes
-/// on its node ports.
+/// A Service that is refused keeps what it has: its addresses as its status and its frontends tell
+/// them, and nodes on its node ports.
 fn kept(case: &Case<'_>) -> Kept {
     let mut kept = Kept::default();
     let refused = case
@@ -266,6 +295,12 @@ fn kept(case: &Case<'_>) -> Kept {
     for service in refused {
         let told = items(&service.object["status"]["loadBalancer"]["ingress"]);
         kept.addresses.extend(told.filter_map(|e| text(&e["ip"]).parse::<IpAddr>().ok()));
+        // A change of its type and back takes the addresses off its status, and no frontend.
+        let all = case.estate.balancers();
+        let all = all.flat_map(|(_, balancer)| parts(balancer, "frontendIPConfigurations"));
+        let own = all.filter(|frontend| names::is_of(text(&frontend["name"]), &service.base));
+        let own = own.filter_map(|frontend| case.address_of(frontend));
+        kept.addresses.extend(own.filter_map(|address| address.parse::<IpAddr>().ok()));
         let ports = items(&service.object["spec"]["ports"]);
         kept.ports.extend(ports.filter_map(|p| p["nodePort"].as_u64()).map(|p| p.to_string()));
     }
@@ -305,7 +340,11 @@ fn judge_open(
             let text =
                 format!("{address} {protocol}/{port} is open to {has}; it must be to {want}");
             found.push(text);
-        } else if !want.covers(has) && !kept.has(door) && !is_others(case, address) {
+            continue;
+        }
+        let mut may = want.clone();
+        may.join(wanted.may.get(door).unwrap_or(&none));
+        if !may.covers(has) && !kept.has(door) && !is_others(case, address) {
             let text = format!("{address} {protocol}/{port} is open to {has}; {want} may pass");
             found.push(text);
         }

@@ -100,6 +100,18 @@ pub(crate) fn cluster_uid<'a>(case: &Case<'a>) -> Option<&'a str> {
     system["metadata"]["uid"].as_str()
 }
 
+/// Whether a resource is this cluster's: by its UID; in the group of the cloud config by the name of
+/// the cluster, where it carries none.
+pub(crate) fn is_of_cluster(case: &Case<'_>, resource: &Value, own: &str) -> bool {
+    match tag(resource, UID) {
+        Some(uid) => cluster_uid(case) == Some(uid),
+        None => {
+            let named = tag(resource, CLUSTER).is_some_and(|name| same(name, &case.site.cluster));
+            named && same(group_of(text(&resource["id"])), own)
+        }
+    }
+}
+
 /// Which cluster's a resource is. In the groups of the cloud config it may do without the UID, and
 /// so may what stood before: the tag goes along with a write that is due anyway.
 pub(crate) fn signed(case: &Case<'_>, resource: &Value, own: &str, found: &mut Vec<String>) {

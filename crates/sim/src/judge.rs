@@ -58,6 +58,7 @@ pub fn scene(kubernetes: &Store, azure: &Azure, config: &Config, before: &Before
         resources: azure.shown().collect(),
         gateway: azure.gateway(config.gateway_id().as_str()),
         before: before.resources(),
+        refused: BTreeSet::new(),
         forgotten: BTreeSet::new(),
     }
 }

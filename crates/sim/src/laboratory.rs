@@ -14,7 +14,7 @@ use observe::KubernetesFact;
 use observe::intern::Interner;
 use observe::kubernetes as read;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,9 +62,9 @@ pub enum Scrutiny {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Promises {
     /// Whenever everything has settled.
+    #[default]
     WhenSettled,
     /// Not: for measurements at sizes where that is most of the work.
-    #[default]
     NotJudged,
 }
 
@@ -135,6 +135,7 @@ pub struct Laboratory {
     /// Whether promises are judged.
     pub promises: Promises,
     excuses: Vec<Excuse>,
+    refused: BTreeSet<String>,
     before: Before,
     /// Counts the controller's work.
     pub meter: Option<Meter>,
@@ -169,6 +170,7 @@ impl Laboratory {
             scrutiny: Scrutiny::EveryStep,
             promises: Promises::default(),
             excuses: Vec::new(),
+            refused: BTreeSet::new(),
             before: Before::default(),
             meter: None,
             crash: None,
@@ -328,15 +330,29 @@ impl Laboratory {
         self.excuses.push(Excuse { promise, part: part.into() });
     }
 
+    /// From now on this Service is to be refused, for a reason that only the test knows: what is
+    /// promised of refused Services is judged.
+    pub fn is_refused(&mut self, service: &str, _why: &'static str) {
+        self.refused.insert(service.to_owned());
+    }
+
+    /// From now on this Service is to be served again.
+    pub fn is_served(&mut self, service: &str) {
+        self.refused.remove(service);
+    }
+
     /// Holds what stands against what was promised.
     ///
     /// # Panics
     /// When a promise is broken that no test has excused: no test goes on from there.
     fn judge(&self) {
-        if self.promises == Promises::NotJudged {
+        // A node that drains is taken out when its time is over.
+        let drains = self.controller.report().draining.as_ref().is_some_and(|all| !all.is_empty());
+        if self.promises == Promises::NotJudged || drains {
             return;
         }
         let scene = judge::scene(&self.kubernetes, &self.azure, &self.config, &self.before);
+        let scene = promise::Scene { refused: self.refused.clone(), ..scene };
         let broken =
             promise::judge(&scene).into_iter().map(|broken| (broken.promise, broken.to_string()));
         let excused = |promise: &str, line: &str| {

@@ -123,6 +123,7 @@ fn with_report_it_is_only_shown_and_everything_else_goes_on() {
     assert_eq!(events(&lab).len(), 1);
     assert_eq!(lab.controller().drift_fields(), 1);
     // Everything else goes on: another Service comes, and a node.
+    lab.excuse("rule", &rule, "what somebody else took away is only shown");
     create(&mut lab, service(2));
     create(&mut lab, node(7));
     assert!(lab.settle(DAY_MS));

@@ -88,7 +88,15 @@ fn what_cannot_be_is_a_finding_and_no_error_from_azure() {
     ];
     for (rule, wishes) in cases {
         // No Private Link Service stands before a pool of addresses.
-        assert_eq!(findings(&settled_in(Shape::Nics, &wishes)), [rule]);
+        let mut lab = world(Shape::Nics);
+        lab.settle(LIMIT_MS);
+        if rule.ends_with("GroupUnreadable") {
+            lab.is_refused("default/web-0000", "there is no such resource group");
+        }
+        create_all(&mut lab, &wishes);
+        assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+        quiet(&lab);
+        assert_eq!(findings(&lab), [rule]);
     }
 }
 
@@ -155,7 +163,10 @@ fn an_address_that_was_shown_is_closed_although_nothing_shows_it_any_more() {
 
 #[test]
 fn a_service_that_named_a_group_that_is_not_there_can_go() {
-    let mut lab = settled(&[with(&[("azure-load-balancer-resource-group", "no-such-group")])]);
+    let mut lab = settled(&[]);
+    lab.is_refused("default/web-0000", "there is no such resource group");
+    create_all(&mut lab, &[with(&[("azure-load-balancer-resource-group", "no-such-group")])]);
+    assert!(lab.settle(LIMIT_MS));
     assert_eq!(findings(&lab), ["PublicIpGroupUnreadable"]);
     delete(&mut lab, "default", &name(0));
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
@@ -320,9 +331,11 @@ fn a_refused_move_to_the_other_load_balancer_stays_refused_over_a_restart() {
         let subnet = ("azure-load-balancer-internal-subnet", "nowhere");
         let edit = with(&[if internal { group } else { subnet }]);
         let edit = Wish { internal: !internal, ..edit };
+        lab.is_refused("default/web-0000", "it names a group or subnet that does not exist");
         assert_eq!(writes_after(&mut lab, |lab| edit.replace(lab, 0)), Vec::<String>::new());
         assert_eq!(writes_after(&mut lab, Laboratory::restart), Vec::<String>::new());
         assert_eq!(findings(&lab).len(), 1, "{:?}", findings(&lab));
+        lab.is_served("default/web-0000");
         let writes = writes_after(&mut lab, |lab| plain().replace(lab, 0));
         assert_eq!(writes.is_empty(), !internal, "{writes:?}");
     }
@@ -434,6 +447,7 @@ fn a_node_port_that_a_rule_of_others_leads_to_is_refused() {
     let wish = with(&[("azure-disable-load-balancer-floating-ip", "true")]);
     let mut service = wish.service(1);
     service["spec"]["ports"][0]["nodePort"] = json!(31000);
+    lab.is_refused("default/web-0001", "somebody's rule leads to its node port");
     let writes = writes_after(&mut lab, |lab| support::create(lab, service));
     assert_eq!(writes, Vec::<String>::new());
     assert_eq!(findings(&lab), ["NodePortTaken"]);

@@ -255,6 +255,10 @@ fn load_balancer_counts() {
     all_gone(&mut lab);
 }
 
+fn name_of(number: u32) -> String {
+    format!("default/web-{number:04}")
+}
+
 fn basic() -> Config {
     policy(&json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration",
         "loadBalancerSku": "basic", "disableOutboundSNAT": false}))
@@ -374,6 +378,7 @@ fn a_basic_load_balancer_with_parts_of_others_stays_and_it_is_said_why() {
     lab.azure.clear_calls();
     lab.restart_with(kind("nodeIP"));
     create(&mut lab, labelled(3));
+    (0..4).for_each(|n| lab.is_refused(&name_of(n), "the Basic load balancer stays"));
     lab.settle(LIMIT_MS);
     let writes: Vec<String> =
         lab.azure.calls().iter().filter(|c| c.is_write()).map(short).collect();
@@ -386,6 +391,7 @@ fn a_basic_load_balancer_with_parts_of_others_stays_and_it_is_said_why() {
     let mut balancer = balancer_of(&lab, "kubernetes").expect("it is there");
     balancer["properties"]["inboundNatRules"] = json!([]);
     lab.azure.seed(vec![balancer]);
+    (0..4).for_each(|n| lab.is_served(&name_of(n)));
     lab.restart();
     assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
     assert_eq!(addressed(&lab), (4, 0));
@@ -398,6 +404,7 @@ fn a_standard_load_balancer_does_not_become_basic() {
     let before = addresses(&lab);
     lab.azure.clear_calls();
     lab.restart_with(basic());
+    (0..3).for_each(|n| lab.is_refused(&name_of(n), "the Standard load balancer stays"));
     lab.settle(LIMIT_MS);
     assert_eq!((lab.calls().0, addresses(&lab)), (0, before));
     let rules: Vec<&str> = lab.controller().report().findings.iter().map(|f| f.rule).collect();

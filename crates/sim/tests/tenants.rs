@@ -188,6 +188,7 @@ fn one_services_ranges_leave_room_for_others() {
     let mut greedy = service_in("evil", 0);
     greedy["spec"]["loadBalancerSourceRanges"] = json!(ranges);
     create(&mut lab, greedy);
+    lab.is_refused("evil/web-0000", "its ranges take more than its namespace's share");
     assert!(lab.settle(DAY_MS));
     let [(_, alone)] = &refusals(&lab, "evil")[..] else { panic!("it is refused once") };
     assert!(alone.contains("less than 2000 source prefixes, evil has 0"), "{alone}");

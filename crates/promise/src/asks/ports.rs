@@ -40,9 +40,10 @@ fn port(
         if protocol == Protocol::Sctp && !(setting.internal && words.is_standard()) {
             return Err(refuse("spec.ports", &format!("SCTP/{number}")));
         }
-        // Without floating IP, and on internal IPv6 frontends, backends are reached on node ports.
-        let translated =
-            !setting.floating || (setting.internal && setting.families.contains(&Family::V6));
+        // Without floating IP, and on internal IPv6 frontends, backends are reached on node ports;
+        // with HA ports on whichever port was asked for.
+        let off = !setting.floating || (setting.internal && setting.families.contains(&Family::V6));
+        let translated = off && !setting.ha_ports;
         if translated && node_port == 0 {
             return Err(refuse("spec.allocateLoadBalancerNodePorts", "false"));
         }

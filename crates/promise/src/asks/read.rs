@@ -19,7 +19,10 @@ pub(crate) fn read(service: &Value, site: &Site) -> Result<Asks, Invalid> {
     let internal = words.strict_flag("azure-load-balancer-internal");
     let families = families(spec);
     let floating = !words.flag("azure-disable-load-balancer-floating-ip");
-    let setting = Setting { internal, floating, families: &families };
+    let ha_ports = internal
+        && words.is_standard()
+        && words.flag("azure-load-balancer-enable-high-availability-ports");
+    let setting = Setting { internal, floating, ha_ports, families: &families };
     let subnet = subnet(&words, internal)?;
     let pinned = addresses::pinned(&words, &setting)?;
     let public_ip = if internal { <_>::default() } else { public_ip::read(&words, &families)? };
@@ -39,9 +42,7 @@ pub(crate) fn read(service: &Value, site: &Site) -> Result<Asks, Invalid> {
         pinned,
         additional: addresses::additional(&words)?,
         idle_minutes: words.number("azure-load-balancer-tcp-idle-timeout", (4, 100), 4)?,
-        ha_ports: internal
-            && words.is_standard()
-            && words.flag("azure-load-balancer-enable-high-availability-ports"),
+        ha_ports,
         floating,
         tcp_reset: !words.flag("azure-load-balancer-disable-tcp-reset"),
         client_ip: text(&spec["sessionAffinity"]) == "ClientIP",
@@ -63,6 +64,7 @@ pub(crate) fn read(service: &Value, site: &Site) -> Result<Asks, Invalid> {
 pub(super) struct Setting<'a> {
     pub(super) internal: bool,
     pub(super) floating: bool,
+    pub(super) ha_ports: bool,
     pub(super) families: &'a [Family],
 }
 
