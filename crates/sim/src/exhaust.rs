@@ -5,6 +5,7 @@
 use crate::canary::{Canary, Mutant};
 use crate::check::Breach;
 use crate::check::ends::{Form, difference};
+use crate::judge::{self, Before};
 use crate::scene::{Layout, Outbound, Scene, objects};
 use crate::stage::Stage;
 use crate::swarm::Pace;
@@ -263,6 +264,10 @@ fn finish(mut stage: Stage, effects: u64, calls: u64) -> Played {
         let text = wrong.clone();
         stage.fail("L4", text);
     }
+    if let Some(broken) = unkept(&stage).first() {
+        let text = broken.clone();
+        stage.fail("L1", text);
+    }
     let end = match stage.breach.take() {
         Some(breach) => Err(breach),
         None => Ok(stage.form()),
@@ -275,6 +280,14 @@ fn finish(mut stage: Stage, effects: u64, calls: u64) -> Played {
         pairs: stage.pairs,
         writes: stage.writes,
     }
+}
+
+/// Promises that are not kept at the end of a point.
+fn unkept(stage: &Stage) -> Vec<String> {
+    let mut before = Before::default();
+    before.look(&stage.scene.cloud());
+    let scene = judge::scene(&stage.kubernetes, &stage.azure, &stage.config, &before);
+    promise::judge(&scene).iter().map(ToString::to_string).collect()
 }
 
 fn create_two(stage: &mut Stage) {
@@ -402,6 +415,22 @@ fn act(scenario: Scenario, scene: &Scene, stage: &mut Stage) {
         Scenario::PodMoves => {
             delete(stage, "pods", "default", "pod-0");
             add_pod(stage, 0, 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::LAYOUTS;
+
+    #[test]
+    fn every_scenario_ends_right_without_faults() {
+        for (scenario, name) in SCENARIOS {
+            for (layout, at) in LAYOUTS.iter().filter(|(layout, _)| suits(scenario, *layout)) {
+                let end = play(scenario, *layout, Script::default()).end;
+                assert!(end.is_ok(), "{name} in {at}: {:?}", end.err().map(|breach| breach.text));
+            }
         }
     }
 }
