@@ -11,10 +11,11 @@ use std::sync::Arc;
 ///
 /// # Guarantees
 /// A Service is read again only when what it asks for changed: what one has in its annotations
-/// costs nothing when others change, or when its status is written.
+/// costs nothing when others change, or when its status is written. No more readings are held than
+/// Services were there at the last plan.
 ///
 /// # Assumptions
-/// Reading a Service looks at nothing that [`asks_the_same`] leaves out. No more readings are held than Services were there at the last plan.
+/// Reading a Service looks at nothing that [`asks_the_same`] leaves out.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
     nodes: Kept<Intent>,
