@@ -6,7 +6,7 @@
 
 use crate::asks::{Asks, Family};
 use crate::case::{Case, Fate, Place, Service};
-use crate::estate::{id, items, last, parts, same, text};
+use crate::estate::{id, items, parts, same, text};
 use crate::public_ip::{self, Wanted};
 use crate::site::{Layout, PoolKind, Sku};
 use crate::{claims, names, placement, rules, tags};
@@ -198,10 +198,4 @@ fn has_room(case: &Case<'_>, asks: &Asks, id: &str) -> bool {
     let rules = parts(balancer, "loadBalancingRules").count() + rules::heads(asks).len() * families;
     let frontends = parts(balancer, "frontendIPConfigurations").count() + families;
     rules * 10 <= of_rules * 9 && frontends * 10 <= of_frontends * 9
-}
-
-/// The last part of the id of a Service's load balancer, where it has one.
-pub(crate) fn balancer_of<'a>(case: &Case<'a>, service: &Service<'_>, asks: &Asks) -> &'a str {
-    let mut places = asks.families.iter().filter_map(|family| case.place(service, *family));
-    places.next().map_or("", |place| last(text(&place.balancer["id"])))
 }

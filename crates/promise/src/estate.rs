@@ -86,8 +86,12 @@ impl<'a> Estate<'a> {
         self.of("Microsoft.Network/privateLinkServices")
     }
 
-    /// All resources, in the order of their ids.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &'a Value)> {
-        self.by_id.iter().map(|(id, value)| (&**id, *value))
+    /// Machines, of scale sets and single ones.
+    pub(crate) fn machines(&self) -> impl Iterator<Item = (&str, &'a Value)> {
+        let is_machine = |id: &str| {
+            let before = id.rsplit_once('/').map_or("", |(before, _)| before);
+            before.ends_with("/virtualmachines")
+        };
+        self.by_id.iter().filter(move |(id, _)| is_machine(id)).map(|(id, value)| (&**id, *value))
     }
 }

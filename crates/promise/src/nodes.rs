@@ -23,6 +23,8 @@ pub(crate) struct Node<'a> {
     pub(crate) addresses: BTreeMap<Family, IpAddr>,
     /// Id of its machine, lower case.
     pub(crate) machine: Option<String>,
+    /// It has no `providerID` yet: its machine is the one that bears its name.
+    pub(crate) unnamed: bool,
     /// Its scale set or availability set, lower case.
     pub(crate) set: Option<String>,
     /// It is in no pool: a label says so, or it is not of this cluster's group.
@@ -54,7 +56,8 @@ impl<'a> Node<'a> {
             labels,
             addresses,
             set: machine.as_deref().and_then(|machine| set_of(machine, estate)),
-            machine,
+            unnamed: machine.is_none(),
+            machine: machine.or_else(|| called(text(&meta["name"]), estate)),
             excluded: !labels[EXCLUDED].is_null()
                 || unmanaged
                 || group.as_str().is_some_and(|group| !same(group, &site.group)),
@@ -64,6 +67,13 @@ impl<'a> Node<'a> {
                 || items(taints).any(|taint| taint["key"] == LEAVING),
         }
     }
+}
+
+/// The machine whose computer name is that of a node.
+fn called(name: &str, estate: &Estate<'_>) -> Option<String> {
+    let is_it =
+        |machine: &Value| same(text(&machine["properties"]["osProfile"]["computerName"]), name);
+    estate.machines().find(|(_, machine)| is_it(machine)).map(|(id, _)| id.to_owned())
 }
 
 /// The set of a machine: part of its id, or what the machine says.

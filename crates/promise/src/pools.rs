@@ -169,7 +169,7 @@ pub(crate) fn general(case: &Case<'_>, family: Family, node: &Node<'_>) -> Stanc
     if node.excluded || control {
         return Stance::Never;
     }
-    if node.leaving {
+    if node.leaving || (nics && node.unnamed) {
         return Stance::May;
     }
     let joins = match nics {

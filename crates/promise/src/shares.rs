@@ -48,12 +48,7 @@ fn possible<'c>(
     elements: &'c [Configuration],
     node: &Node<'_>,
 ) -> Vec<&'c Configuration> {
-    let stands = |element: &&Configuration| {
-        case.places.values().any(|place| {
-            let name = last(text(&place.balancer["id"]));
-            same(name.strip_suffix("-internal").unwrap_or(name), &element.name)
-        })
-    };
+    let stands = |element: &&Configuration| !balancers(case, element).is_empty();
     let own = |element: &Configuration| {
         node.set.as_deref().is_some_and(|set| same(set, &element.primary_set))
     };
@@ -83,19 +78,27 @@ pub(crate) fn judge(case: &Case<'_>, found: &mut Vec<String>) {
             continue;
         }
         let holds = |element: &&&Configuration| {
-            let both = [false, true].map(|internal| names::balancer(&element.name, internal));
-            let ids = both.map(|name| names::balancer_id(&case.site, &name));
-            let mut balancers = ids.iter().filter_map(|id| case.estate.get(id));
-            balancers.any(|balancer| {
-                let used =
-                    case.places.values().any(|p| id(&p.balancer["id"]) == id(&balancer["id"]));
-                used && pools::held(case, balancer).contains(node.name)
-            })
+            let mut all = balancers(case, element).into_iter();
+            all.any(|balancer| pools::held(case, balancer).contains(node.name))
         };
         let on: Vec<&str> = may.iter().filter(holds).map(|element| &*element.name).collect();
-        if on.len() != 1 {
+        // One that only others use need not have a pool of ours.
+        let ours = may.iter().all(|element| is_used(case, element));
+        if on.len() > 1 || (on.is_empty() && ours) {
             let name = node.name;
             found.push(format!("node {name} is behind {on:?}; it must be behind one of several"));
         }
     }
+}
+
+/// The load balancers of a configuration that exist.
+fn balancers<'a>(case: &Case<'a>, element: &Configuration) -> Vec<&'a Value> {
+    let names = [false, true].map(|internal| names::balancer(&element.name, internal));
+    names.iter().filter_map(|name| case.estate.get(&names::balancer_id(&case.site, name))).collect()
+}
+
+/// Whether a Service stands on a configuration.
+fn is_used(case: &Case<'_>, element: &Configuration) -> bool {
+    let own: Vec<String> = balancers(case, element).iter().map(|b| id(&b["id"])).collect();
+    case.places.values().any(|place| own.contains(&id(&place.balancer["id"])))
 }

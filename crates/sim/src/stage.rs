@@ -5,6 +5,7 @@ use crate::canary::Mutant;
 use crate::check::{Breach, Ledger};
 use crate::config::Config;
 use crate::fault::Fault;
+use crate::judge::Before;
 use crate::process::{Hold, Listed, Process, plural};
 use crate::scene::Scene;
 use crate::swarm::Pace;
@@ -152,6 +153,8 @@ pub struct Stage {
     pub(crate) swapped: BTreeMap<u64, Happening>,
     pub(crate) scene: Scene,
     pub(crate) config: Config,
+    /// What stood in Azure in the beginning.
+    pub(crate) before: Before,
     pub(crate) queue: BTreeMap<(u64, u64), Happening>,
     sequence: u64,
     /// Happenings in the queue that are more than waiting.
@@ -168,6 +171,8 @@ impl Stage {
         let config = scene.config(&serde_json::json!({}));
         let mut azure = scene.cloud();
         azure.options_mut().lro_ms = pace.operation_ms;
+        let mut before = Before::default();
+        before.look(&azure);
         let mut stage = Self {
             kubernetes: scene.cluster(START_MS),
             azure,
@@ -191,6 +196,7 @@ impl Stage {
             swapped: BTreeMap::new(),
             scene,
             config,
+            before,
             queue: BTreeMap::new(),
             sequence: 0,
             busy: 0,
@@ -255,13 +261,6 @@ impl Stage {
         }
         self.now_ms = self.now_ms.max(end);
         false
-    }
-
-    /// Whether every pool of addresses holds every node.
-    #[must_use]
-    pub fn pools_hold_every_node(&self) -> bool {
-        self.config.layout == model::policy::Layout::Single
-            && self.config.pools == model::policy::PoolKind::NodeIp
     }
 
     /// Whether nothing is on its way to anybody.

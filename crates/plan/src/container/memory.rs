@@ -11,6 +11,7 @@ use crate::kubernetes;
 use model::azure::{LoadBalancer, PublicIp};
 use model::gateway::GatewayServices;
 use model::kubernetes::Service;
+use model::plan::{KubernetesWrite, Object};
 use model::report::{Report, ServiceReport};
 use model::world::ById;
 use model::{Plan, Policy, ResourceId, ServiceUid, World};
@@ -186,7 +187,17 @@ impl Memory {
     }
 
     /// Adds what was not looked at to plan and report, and remembers what need not be again.
+    ///
+    /// A Service that is written is not done: the write may wait for another or fail, and nothing
+    /// would be seen of it that has the Service looked at again.
     pub(super) fn complete(&mut self, plan: &mut Plan, report: &mut Report, closing: Closing) {
+        let written: BTreeSet<&ServiceUid> = plan.writes.iter().filter_map(subject).collect();
+        let (unwritten, done): (Vec<_>, Vec<_>) =
+            closing.done.into_iter().partition(|uid| written.contains(uid));
+        let standing = Standing { leaves: false, coming: false };
+        let mut closing = Closing { done, ..closing };
+        let names = unwritten.into_iter().map(|uid| (names::of_service(&uid), uid, standing));
+        closing.waiting.extend(names);
         let waiting = closing.waiting.iter().map(|(_, uid, _)| uid);
         for uid in closing.done.iter().chain(waiting) {
             if let Some(service) = report.services.get(uid) {
@@ -198,6 +209,14 @@ impl Memory {
         report.services = services;
         self.waiting.put(plan, closing.waiting);
         self.waiting.complete(plan);
+    }
+}
+
+/// The Service that a write is about.
+fn subject(write: &KubernetesWrite) -> Option<&ServiceUid> {
+    match &write.object {
+        Object::Service { uid, .. } => Some(uid),
+        Object::Pod { .. } => None,
     }
 }
 

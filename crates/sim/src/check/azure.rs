@@ -27,6 +27,13 @@ pub(super) struct Write<'a> {
 }
 
 impl Stage {
+    /// Whether every pool of addresses holds every node.
+    #[must_use]
+    pub fn pools_hold_every_node(&self) -> bool {
+        self.config.layout == model::policy::Layout::Single
+            && self.config.pools == model::policy::PoolKind::NodeIp
+    }
+
     /// Checks a write of Azure's by what it did.
     pub(crate) fn check_azure_write(
         &mut self,

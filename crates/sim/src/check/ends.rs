@@ -330,7 +330,7 @@ impl Stage {
 
     /// Addresses of public IPs that somebody deleted while a process that died since was to close
     /// the security rules that led there.
-    fn forgotten(&self) -> BTreeSet<String> {
+    pub(crate) fn forgotten(&self) -> BTreeSet<String> {
         let lives = self.lives();
         let deleted = self.ledger.deleted.iter().filter(|(_, before)| **before < lives);
         deleted.map(|(address, _)| address.clone()).collect()

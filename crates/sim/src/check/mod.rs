@@ -6,6 +6,7 @@ pub mod budget;
 pub mod drain;
 pub mod ends;
 pub mod form;
+pub mod promised;
 pub mod remains;
 pub mod tables;
 

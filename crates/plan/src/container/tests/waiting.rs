@@ -1,6 +1,7 @@
 //! What is drafted for Services that wait stands until something of theirs changes.
 
 use super::stage::{Stage, service, uid};
+use model::kubernetes::{Condition, Truth};
 use model::plan::Change;
 use model::{Plan, ServiceUid};
 use std::collections::BTreeSet;
@@ -57,4 +58,22 @@ fn finalizers_that_wait_for_their_turn_are_remembered_in_their_order() {
     let (now, _) = stage.plan();
     let others = before.writes.iter().enumerate().filter(|(at, _)| *at != 7);
     assert!(now.writes.iter().eq(others.map(|(_, write)| write)));
+}
+
+#[test]
+fn a_condition_whose_write_waits_is_remembered() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    let failed = Condition {
+        truth: Truth::False,
+        reason: "AzureWriteFailed".into(),
+        message: "it failed once".into(),
+        since: None,
+    };
+    stage.edit(1, |service| service.condition = Some(failed));
+    let (before, _) = stage.plan();
+    assert_eq!(before.writes.len(), 1, "all is well again, and that is to be told");
+    assert_eq!(stage.plan().0, before, "it was not sent: another write to the Service was");
+    stage.settle();
 }

@@ -1,0 +1,326 @@
+//! A small estate by hand in which every promise is kept, and each field of it spoilt.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap here is a failed test")]
+
+use promise::{Broken, Scene, judge};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+const ROOT: &str = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network";
+const BASE: &str = "a0000000000000000000000000000001";
+const SET: &str = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Compute\
+    /virtualMachineScaleSets/vmss/virtualMachines";
+
+fn id(rest: &str) -> String {
+    format!("{ROOT}/{rest}")
+}
+
+fn below(rest: &str) -> Value {
+    json!({"id": id(&format!("loadBalancers/kubernetes/{rest}"))})
+}
+
+fn node(name: &str, number: u32) -> Value {
+    json!({"metadata": {"name": name, "labels": {}},
+        "spec": {"providerID": format!("azure://{SET}/{number}")},
+        "status": {"addresses": [
+            {"type": "InternalIP", "address": format!("10.0.0.{number}")},
+            {"type": "InternalIP", "address": format!("fd00::{number}")}]}})
+}
+
+fn service() -> Value {
+    json!({"metadata": {"name": "web", "namespace": "default",
+            "uid": "00000000-0000-0000-0000-000000000010",
+            "finalizers": ["service.kubernetes.io/load-balancer-cleanup"],
+            "annotations": {"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "9",
+                "service.beta.kubernetes.io/azure-load-balancer-health-probe-interval": "7"}},
+        "spec": {"type": "LoadBalancer", "ipFamilies": ["IPv4", "IPv6"],
+            "sessionAffinity": "ClientIP", "ports": [
+                {"name": "http", "protocol": "TCP", "port": 80, "nodePort": 30080,
+                    "appProtocol": "http"},
+                {"name": "dns", "protocol": "UDP", "port": 53, "nodePort": 30053}]},
+        "status": {"loadBalancer": {"ingress": [{"ip": "20.0.0.1"}, {"ip": "2603::1"}]},
+            "conditions": [{"type": "ballast.dev/Programmed", "status": "True"}]}})
+}
+
+fn public_ip(suffix: &str, version: &str, address: &str) -> Value {
+    json!({"id": id(&format!("publicIPAddresses/kubernetes-{BASE}{suffix}")),
+        "sku": {"name": "Standard"},
+        "tags": {"k8s-azure-service": "default/web", "k8s-azure-cluster-name": "kubernetes"},
+        "properties": {"publicIPAllocationMethod": "Static", "publicIPAddressVersion": version,
+            "ipAddress": address}})
+}
+
+fn frontend(suffix: &str) -> Value {
+    let name = format!("{BASE}{suffix}");
+    let mut part = below(&format!("frontendIPConfigurations/{name}"));
+    part["name"] = json!(name);
+    let ip = id(&format!("publicIPAddresses/kubernetes-{BASE}{suffix}"));
+    part["properties"] = json!({"publicIPAddress": {"id": ip}});
+    part
+}
+
+fn rule(protocol: &str, port: u32, suffix: &str) -> Value {
+    let name = format!("{BASE}-{}-{port}{suffix}", protocol.to_uppercase());
+    let pool = format!("backendAddressPools/kubernetes{suffix}");
+    let tcp = protocol == "Tcp";
+    let mut inside = json!({"protocol": protocol, "frontendPort": port, "backendPort": port,
+        "enableFloatingIP": true, "idleTimeoutInMinutes": 9, "loadDistribution": "SourceIP",
+        "enableTcpReset": tcp, "disableOutboundSnat": true,
+        "frontendIPConfiguration": below(&format!("frontendIPConfigurations/{BASE}{suffix}")),
+        "backendAddressPool": below(&pool)});
+    if tcp {
+        inside["probe"] = below(&format!("probes/{name}"));
+    }
+    json!({"name": name, "properties": inside})
+}
+
+fn probe(suffix: &str) -> Value {
+    json!({"name": format!("{BASE}-TCP-80{suffix}"), "properties": {"protocol": "Http",
+        "port": 30080, "requestPath": "/", "intervalInSeconds": 7, "probeThreshold": 2}})
+}
+
+fn pool(suffix: &str, addresses: [&str; 2]) -> Value {
+    let members: Vec<Value> = addresses
+        .iter()
+        .map(|address| json!({"name": address, "properties": {"ipAddress": address}}))
+        .collect();
+    json!({"name": format!("kubernetes{suffix}"),
+        "properties": {"loadBalancerBackendAddresses": members}})
+}
+
+fn balancer() -> Value {
+    json!({"id": id("loadBalancers/kubernetes"), "sku": {"name": "Standard"}, "properties": {
+        "frontendIPConfigurations": [frontend(""), frontend("-IPv6")],
+        "backendAddressPools": [pool("", ["10.0.0.1", "10.0.0.2"]),
+            pool("-IPv6", ["fd00::1", "fd00::2"])],
+        "loadBalancingRules": [rule("Tcp", 80, ""), rule("Udp", 53, ""),
+            rule("Tcp", 80, "-IPv6"), rule("Udp", 53, "-IPv6")],
+        "probes": [probe(""), probe("-IPv6")]}})
+}
+
+fn opening(name: &str, priority: u32, protocol: &str, port: &str, to: &str) -> Value {
+    json!({"name": format!("k8s-azure-lb_allow_{name}"), "properties": {"access": "Allow",
+        "direction": "Inbound", "priority": priority, "protocol": protocol,
+        "sourceAddressPrefix": "Internet", "sourcePortRange": "*",
+        "destinationAddressPrefix": to, "destinationPortRanges": [port]}})
+}
+
+fn group() -> Value {
+    json!({"id": id("networkSecurityGroups/nsg"), "properties": {"securityRules": [
+        opening("IPv4_1", 500, "Tcp", "80", "20.0.0.1"),
+        opening("IPv4_2", 501, "Udp", "53", "20.0.0.1"),
+        opening("IPv6_1", 502, "Tcp", "80", "2603::1"),
+        opening("IPv6_2", 503, "Udp", "53", "2603::1")]}})
+}
+
+fn config() -> Value {
+    json!({"subscriptionId": "s", "resourceGroup": "rg", "location": "eastus",
+        "vnetName": "vnet", "subnetName": "nodes", "securityGroupName": "nsg",
+        "primaryScaleSetName": "vmss", "disableOutboundSNAT": true,
+        "loadBalancerBackendPoolConfigurationType": "nodeIP"})
+}
+
+/// A Service of two families and two ports on two nodes.
+fn kept() -> [Vec<Value>; 3] {
+    let resources = vec![
+        balancer(),
+        public_ip("", "IPv4", "20.0.0.1"),
+        public_ip("-IPv6", "IPv6", "2603::1"),
+        group(),
+    ];
+    [vec![service()], vec![node("n1", 1), node("n2", 2)], resources]
+}
+
+fn look([services, nodes, resources]: [Vec<Value>; 3], config: Value) -> Vec<Broken> {
+    let shared = |all: Vec<Value>| all.into_iter().map(Arc::new).collect();
+    judge(&Scene {
+        config,
+        cluster: "kubernetes".to_owned(),
+        services: shared(services),
+        nodes: shared(nodes),
+        resources: shared(resources),
+        ..Scene::default()
+    })
+}
+
+/// Puts a value at a place; one that ends with `/-` is appended, `null` takes a field away.
+fn put(target: &mut Value, place: &str, value: &Value) {
+    if let Some(list) = place.strip_suffix("/-") {
+        target.pointer_mut(list).unwrap().as_array_mut().unwrap().push(value.clone());
+        return;
+    }
+    let (parent, key) = place.rsplit_once('/').unwrap();
+    let parent = target.pointer_mut(parent).unwrap();
+    match parent {
+        Value::Array(items) if value.is_null() => {
+            items.remove(key.parse().unwrap());
+        }
+        Value::Array(items) => items[key.parse::<usize>().unwrap()] = value.clone(),
+        other => other[key] = value.clone(),
+    }
+}
+
+#[test]
+fn what_is_kept_breaks_nothing() {
+    assert_eq!(look(kept(), config()), Vec::new());
+}
+
+/// Spoils one place and looks whether that promise names it.
+fn spoil(group: usize, at: usize, place: &str, value: &Value, promise: &str, named: &str) {
+    let mut scene = kept();
+    put(&mut scene[group][at], place, value);
+    let broken = look(scene, config());
+    let seen = broken.iter().any(|b| b.promise == promise && b.to_string().contains(named));
+    assert!(seen, "{place} = {value}: {promise} does not name {named:?} in {broken:#?}");
+}
+
+#[test]
+fn every_field_of_a_rule() {
+    let fields = [
+        ("protocol", json!("Udp"), "protocol"),
+        ("frontendPort", json!(81), "frontend port"),
+        ("backendPort", json!(30080), "backend port"),
+        ("enableFloatingIP", json!(false), "floating IP"),
+        ("idleTimeoutInMinutes", json!(4), "idle timeout"),
+        ("loadDistribution", json!("Default"), "affinity"),
+        ("enableTcpReset", json!(false), "TCP reset"),
+        ("disableOutboundSnat", json!(false), "outbound SNAT"),
+        ("frontendIPConfiguration", below("frontendIPConfigurations/other"), "frontend"),
+        ("backendAddressPool", below("backendAddressPools/other"), "pool"),
+    ];
+    for (field, value, named) in fields {
+        let place = format!("/properties/loadBalancingRules/0/properties/{field}");
+        spoil(2, 0, &place, &value, "rule", &format!("default/web: rule: the {named}"));
+    }
+    for at in 0..4 {
+        let place = format!("/properties/loadBalancingRules/{at}");
+        spoil(2, 0, &place, &Value::Null, "rule", "does not exist");
+    }
+}
+
+#[test]
+fn every_field_of_a_probe() {
+    let fields = [
+        ("protocol", json!("Tcp"), "protocol"),
+        ("port", json!(80), "port"),
+        ("requestPath", json!("/other"), "path"),
+        ("intervalInSeconds", json!(5), "interval"),
+        ("probeThreshold", json!(3), "threshold"),
+    ];
+    for (field, value, named) in fields {
+        let place = format!("/properties/probes/1/properties/{field}");
+        spoil(2, 0, &place, &value, "probe", &format!("the {named} of probe"));
+    }
+    spoil(2, 0, "/properties/probes/0", &Value::Null, "probe", "does not exist");
+    let place = "/properties/loadBalancingRules/0/properties/probe";
+    spoil(2, 0, place, &Value::Null, "probe", "the probe of rule");
+    let place = "/properties/loadBalancingRules/1/properties/probe";
+    spoil(2, 0, place, &below(&format!("probes/{BASE}-TCP-80")), "probe", "the probe of rule");
+}
+
+#[test]
+fn frontends_and_public_ips() {
+    spoil(2, 0, "/properties/frontendIPConfigurations/1", &Value::Null, "frontend", "IPv6");
+    spoil(2, 0, "/sku/name", &json!("Basic"), "frontend", "SKU");
+    let place = "/properties/frontendIPConfigurations/0/properties/publicIPAddress/id";
+    spoil(2, 0, place, &json!(id("publicIPAddresses/other")), "frontend", "public IP");
+    spoil(2, 1, "/sku/name", &json!("Basic"), "public-ip", "SKU");
+    spoil(2, 2, "/properties/publicIPAddressVersion", &json!("IPv4"), "public-ip", "version");
+    let place = "/properties/publicIPAllocationMethod";
+    spoil(2, 1, place, &json!("Dynamic"), "public-ip", "allocation");
+    spoil(2, 1, "/properties/publicIPPrefix", &json!({"id": "/p"}), "public-ip", "prefix");
+    spoil(2, 1, "/properties/ipAddress", &Value::Null, "public-ip", "no address");
+}
+
+#[test]
+fn members_of_pools() {
+    let members = "/properties/backendAddressPools/0/properties/loadBalancerBackendAddresses";
+    spoil(2, 0, &format!("{members}/1"), &Value::Null, "pool", "node n2 is not in pool");
+    let gone = json!({"properties": {"ipAddress": "10.0.0.9"}});
+    spoil(2, 0, &format!("{members}/-"), &gone, "pool", "10.0.0.9 is in pool");
+    spoil(2, 0, &format!("{members}/0/properties/adminState"), &json!("Down"), "pool", "Down");
+    let exclude = json!({"node.kubernetes.io/exclude-from-external-load-balancers": "false"});
+    spoil(1, 0, "/metadata/labels", &exclude, "pool", "node n1 is in pool");
+    let control = json!({"node-role.kubernetes.io/control-plane": ""});
+    spoil(1, 0, "/metadata/labels", &control, "pool", "node n1 is in pool");
+    let taints = json!([{"key": "ToBeDeletedByClusterAutoscaler"}]);
+    spoil(1, 1, "/spec/taints", &taints, "pool", "not Down");
+    spoil(2, 0, "/properties/backendAddressPools/1", &Value::Null, "pool", "does not exist");
+}
+
+#[test]
+fn nics_join_by_machine() {
+    let nics = |numbers: [u32; 2]| -> Value {
+        let nic =
+            |n: &u32| json!({"id": format!("{SET}/{n}/networkInterfaces/n/ipConfigurations/a")});
+        numbers.iter().map(nic).collect()
+    };
+    let machine = |number: u32| {
+        let nic = |version| json!({"properties": {"privateIPAddressVersion": version}});
+        json!({"id": format!("{SET}/{number}"), "properties": {
+            "instanceView": {"statuses": [{"code": "PowerState/running"}]},
+            "networkProfileConfiguration": {"networkInterfaceConfigurations": [
+                {"properties": {"ipConfigurations": [nic("IPv4"), nic("IPv6")]}}]}}})
+    };
+    let with = |numbers| {
+        let mut scene = kept();
+        scene[2].extend([machine(1), machine(2)]);
+        for at in 0..2 {
+            let inside = json!({ "backendIPConfigurations": nics(numbers) });
+            let place = format!("/properties/backendAddressPools/{at}/properties");
+            put(&mut scene[2][0], &place, &inside);
+        }
+        let mut config = config();
+        config["loadBalancerBackendPoolConfigurationType"] = json!("nodeIPConfiguration");
+        look(scene, config)
+    };
+    assert_eq!(with([1, 2]), Vec::new());
+    let broken = with([1, 9]);
+    let named = |word: &str| broken.iter().any(|b| b.promise == "pool" && b.text.contains(word));
+    assert!(named("node n2 is not in pool") && named("is no node"), "{broken:#?}");
+}
+
+#[test]
+fn status_condition_and_finalizer() {
+    let ingress = "/status/loadBalancer/ingress";
+    spoil(0, 0, &format!("{ingress}/1"), &Value::Null, "status", "the ingress is");
+    spoil(0, 0, &format!("{ingress}/-"), &json!({"ip": "20.0.0.7"}), "status", "the ingress is");
+    let host = json!({"ip": "20.0.0.1", "hostname": "a"});
+    spoil(0, 0, &format!("{ingress}/0"), &host, "status", "the ingress is");
+    let place = "/status/conditions/0/status";
+    spoil(0, 0, place, &json!("False"), "status", "the condition is not True");
+    spoil(0, 0, "/metadata/finalizers", &json!([]), "finalizer", "is absent");
+    spoil(0, 0, "/spec/type", &json!("ClusterIP"), "finalizer", "wants no load balancer");
+    spoil(0, 0, "/spec/type", &json!("ClusterIP"), "status", "wants no load balancer");
+    let annotations = json!(
+        {"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "3"});
+    spoil(0, 0, "/metadata/annotations", &annotations, "status", "the Service is refused");
+}
+
+#[test]
+fn nothing_that_no_service_asks_for() {
+    let other = BASE.replace('1', "2");
+    let part = json!({"name": other, "properties": {}});
+    let rule = json!({"name": format!("{other}-TCP-80"), "properties": {}});
+    let list = "/properties/frontendIPConfigurations/-";
+    spoil(2, 0, list, &part, "nothing-else", &format!("frontend {other}"));
+    spoil(2, 0, "/properties/loadBalancingRules/-", &rule, "nothing-else", "rule a");
+    spoil(2, 0, "/properties/probes/-", &rule, "nothing-else", "probe a");
+    let shared = json!({"name": "cluster-service-shared-health-probe", "properties": {}});
+    spoil(2, 0, "/properties/probes/-", &shared, "nothing-else", "the shared probe");
+    spoil(0, 0, "/spec/ports/1", &Value::Null, "nothing-else", "-UDP-53");
+    spoil(0, 0, "/spec/type", &json!("ClusterIP"), "nothing-else", "public IP kubernetes-a");
+    let place = "/properties/frontendIPConfigurations";
+    spoil(2, 0, place, &json!([]), "nothing-else", "has no frontend");
+}
+
+#[test]
+fn what_is_not_ours_breaks_nothing() {
+    let mut scene = kept();
+    let theirs = json!({"name": "theirs", "properties": {}});
+    for collection in ["frontendIPConfigurations", "loadBalancingRules", "probes"] {
+        put(&mut scene[2][0], &format!("/properties/{collection}/-"), &theirs);
+    }
+    scene[2].push(json!({"id": id("publicIPAddresses/theirs"), "properties": {}}));
+    scene[2].push(json!({"id": id("loadBalancers/theirs"), "properties": {}}));
+    assert_eq!(look(scene, config()), Vec::new());
+}
