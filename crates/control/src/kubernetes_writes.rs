@@ -262,13 +262,13 @@ impl Controller {
     /// gone meanwhile stays gone.
     fn overlay(&mut self, object: &Object, body: &Value, now_ms: u64) {
         let held = &self.world.kubernetes;
-        let is_held = match object {
-            Object::Service { uid, .. } => held.services.contains_key(uid),
-            Object::Pod { name, .. } => held.pods.contains_key(name),
+        // Pods with our gate are watched by themselves where load balancers lead to nodes.
+        let (is_held, is_gated) = match object {
+            Object::Service { uid, .. } => (held.services.contains_key(uid), false),
+            Object::Pod { name, .. } => {
+                (held.pods.contains_key(name), held.gated_pods.contains_key(name))
+            }
         };
-        if !is_held {
-            return;
-        }
         let classes = &self.options.classes;
         let interner = &mut self.interner;
         let fact = match object {
@@ -279,13 +279,17 @@ impl Controller {
             Object::Pod { .. } => {
                 let gated = observe::kubernetes::gated_pod_from_value(body, interner);
                 let pod = observe::kubernetes::pod_from_value(body, interner);
-                if let Ok(Some(gated)) = gated {
+                if let Ok(Some(gated)) = gated
+                    && is_gated
+                {
                     self.learn(KubernetesFact::GatedPod(gated), now_ms);
                 }
                 pod.map(KubernetesFact::Pod)
             }
         };
-        if let Ok(fact) = fact {
+        if let Ok(fact) = fact
+            && is_held
+        {
             self.learn(fact, now_ms);
         }
     }

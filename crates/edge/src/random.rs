@@ -21,17 +21,12 @@ pub fn uuid() -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// The value lengthened by up to a fifth, so that many clients do not come back at once.
+/// The value lengthened by up to a fifth ([`lease::settings::longest_spread`]), so that many
+/// clients do not come back at once.
 #[must_use]
 pub fn jittered(ms: u64) -> u64 {
     let share = u64::from(u16::from_be_bytes(bytes::<2>()));
     ms.saturating_add(ms / 5 * share / u64::from(u16::MAX))
-}
-
-/// The longest that [`jittered`] makes of it.
-#[must_use]
-pub const fn longest_jittered(ms: u64) -> u64 {
-    ms.saturating_add(ms / 5)
 }
 
 /// Waits between tries: doubling from the first to the cap, with jitter.

@@ -2,10 +2,12 @@
 
 use crate::desired::{balancer, member, private_link, public_ip, security_group, unread, upgrade};
 use crate::draft::{Draft, Stance, UNREADABLE};
+use crate::intent::reader::is_group_name;
 use crate::own::other_layout;
 use crate::readings::Readings;
 use crate::{claim, kubernetes, name, placement};
 use model::azure::LoadBalancer;
+use model::kubernetes::SERVICE_FINALIZER;
 use model::policy::Layout;
 use model::report::{Finding, Severity, Wait};
 use model::world::{Fact, Need};
@@ -149,7 +151,7 @@ fn is_read(draft: &mut Draft<'_>) -> bool {
     if matches!(azure.public_ips.get(main), None | Some(Fact::Unknown)) {
         needs.insert(Need::PublicIps(main.clone()));
     }
-    for group in frontend_groups(draft) {
+    for group in frontend_groups(draft).into_iter().chain(claimed_groups(draft)) {
         if matches!(azure.public_ips.get(&group), None | Some(Fact::Unknown)) {
             needs.insert(Need::PublicIps(group));
         }
@@ -167,6 +169,15 @@ fn is_read(draft: &mut Draft<'_>) -> bool {
     needs.extend(other_layout::needs(draft));
     draft.needs.extend(needs);
     draft.needs.is_empty()
+}
+
+/// Resource groups that Services with our finalizer name. One that goes, or that is internal by
+/// now, asks for no public IP, and may have one there of before this process started.
+fn claimed_groups(draft: &Draft<'_>) -> BTreeSet<Group> {
+    let services = draft.cases.values().map(|case| &case.service);
+    let ours = services.filter(|service| service.has_finalizer(SERVICE_FINALIZER));
+    let named = ours.filter_map(|s| s.annotation("azure-load-balancer-resource-group"));
+    named.filter(|name| is_group_name(name)).map(Group::new).collect()
 }
 
 /// Resource groups of public IPs that our Services' frontends stand on.

@@ -63,8 +63,9 @@ impl Stage {
             self.mutant = Some(mutant);
         }
         let waited = events.is_empty();
-        let now_ms = self.now_ms;
-        let effects = self.processes[number].controller.step(events, now_ms);
+        let process = &mut self.processes[number];
+        let now_ms = process.clock_ms(self.now_ms);
+        let effects = process.controller.step(events, now_ms);
         self.tally.controller_steps += 1;
         let effects = match self.mutant.take() {
             Some(mut mutant) => {
@@ -88,7 +89,7 @@ impl Stage {
     fn note_idleness(&mut self, number: usize, idle: bool) {
         let now_ms = self.now_ms;
         let process = &mut self.processes[number];
-        let spins = process.controller.next_wake_ms().is_some_and(|at| at <= now_ms);
+        let spins = process.next_wake_ms().is_some_and(|at| at <= now_ms);
         process.idle_wakes = if idle && spins { process.idle_wakes + 1 } else { 0 };
         if process.idle_wakes > IDLE_WAKES {
             let text = format!("process {number} wakes again and again and does nothing");

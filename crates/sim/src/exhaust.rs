@@ -6,7 +6,7 @@ use crate::canary::{Canary, Mutant};
 use crate::check::Breach;
 use crate::check::ends::{Form, difference};
 use crate::judge::{self, Before};
-use crate::scene::{Layout, Outbound, Scene, objects};
+use crate::scene::{Layout, Scene, objects};
 use crate::stage::Stage;
 use crate::swarm::Pace;
 use crate::weather::{Script, Side, Weather};
@@ -236,7 +236,7 @@ fn ask_for_more(scenario: Scenario, stage: &mut Stage) {
 
 /// A stage on which a scenario can begin. Effects and calls are numbered from here.
 fn set(scenario: Scenario, layout: Layout, script: Script, processes: usize) -> (Scene, Stage) {
-    let scene = Scene { layout, nodes: 3, outbound: Outbound::None, uids: 7 };
+    let scene = Scene::plain(layout, 3, 7);
     let pace = Pace { azure_ms: 10, api_ms: 2, watch_ms: 1, operation_ms: 50 };
     let mut stage = Stage::new(scene.clone(), pace, Weather::Scripted(script), processes);
     if layout == Layout::Containers {

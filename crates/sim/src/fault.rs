@@ -73,11 +73,60 @@ named! {
         "a Service's endpoints in several slices, in two at a time or in none for a while";
     Families, "two-families", "Services of IPv4 and IPv6, that lose one family and get it back";
     Links, "private-links", "Services behind Private Link Services";
+    Annotations, "all-annotations",
+        "Services with any annotation of the reference, some of them with wrong values";
+    Gates, "readiness-gates", "Pods with our readiness gate";
+    Classes, "load-balancer-classes",
+        "Services of our class, of none and of another controller's, which change hands";
+    DriftReport, "drift-report", "`driftPolicy: report` until faults stop";
+    ControlPlane, "control-plane-nodes", "nodes of the control plane among the others";
+    Selectors, "selectors",
+        "several load balancers that choose Services, namespaces and nodes by their labels";
+    SharedProbes, "shared-probes", "a cloud config with shared probes and with tags";
+    LateAddress, "late-addresses", "a public IP has its address only when its operation has ended";
+    GatewayReply, "gateway-replies", "the Service Gateway answers 202, 204, or with an operation";
+    Buckets, "throttle-buckets", "Azure's token buckets are on";
+    WrongClock, "wrong-clock", "a process starts on a machine whose clock is up to a day off";
+    LeaseCalls, "lease-calls",
+        "calls on the Lease are late, refused, conflict or lose their answers";
+    Hostile, "hostile-tenant",
+        "a tenant of one namespace who attacks others, and claims what they have once all is right";
+    SecondCluster, "second-cluster",
+        "another Ballast cluster in the resource group, with names of our form and its own UID";
 }
 
 /// Faults that came when there were seeds to keep. A seed of five draws one of them, and only where
 /// it drew others, so that all others of a seed stay as they were.
-pub const LATER: &[Fault] = &[Fault::Vandal, Fault::Slices, Fault::Families, Fault::Links];
+pub const LATER: &[Fault] = &[
+    Fault::Vandal,
+    Fault::Slices,
+    Fault::Families,
+    Fault::Links,
+    Fault::Annotations,
+    Fault::Gates,
+    Fault::Classes,
+    Fault::DriftReport,
+    Fault::ControlPlane,
+    Fault::Selectors,
+    Fault::SharedProbes,
+    Fault::LateAddress,
+    Fault::GatewayReply,
+    Fault::Buckets,
+    Fault::WrongClock,
+    Fault::LeaseCalls,
+    Fault::Hostile,
+    Fault::SecondCluster,
+];
+
+/// Faults that are there all along where they are drawn.
+pub const ALL_ALONG: [Fault; 6] = [
+    Fault::TwoLeaders,
+    Fault::ControlPlane,
+    Fault::Selectors,
+    Fault::SharedProbes,
+    Fault::WrongClock,
+    Fault::SecondCluster,
+];
 
 impl Fault {
     /// The fault of a name.

@@ -1,7 +1,8 @@
 //! One process: a controller, what its watches have brought it, and what it believes of the lease.
 
 use crate::fact;
-use crate::scene::Layout;
+use crate::scene::second::OWN_UID;
+use crate::scene::{CLASS, Layout};
 use control::{Controller, Event, Leadership, Options};
 use kube_emulator::{EventType, Method, Request, Store, WatchEvent};
 use model::Policy;
@@ -76,10 +77,15 @@ pub struct Process {
     pub outstanding: u64,
     /// Wake-ups in a row that led to nothing.
     pub idle_wakes: u32,
+    /// Its part in the election, where there is one.
+    pub election: lease::Election,
+    /// How far its machine's clock is off, in milliseconds: read once when a process starts.
+    pub skew_ms: i64,
     /// Its watches.
     pub streams: BTreeMap<Kind, Stream>,
     interner: Interner,
     policy: Policy,
+    classes: BTreeSet<String>,
 }
 
 /// The plural name of a kind.
@@ -112,7 +118,10 @@ impl Process {
     pub fn start(policy: Policy, layout: Layout, number: usize, epoch: u64, hold: Hold) -> Self {
         let leadership = if hold == Hold::Always { Leadership::Held } else { Leadership::Lost };
         let instance = format!("{number}{epoch:07}");
-        let options = Options { instance, leadership, ..Options::default() };
+        let classes = BTreeSet::from([CLASS.to_owned()]);
+        let options =
+            Options { instance, leadership, classes: classes.clone(), ..Options::default() };
+        let options = Options { cluster_uid: Some(OWN_UID.into()), ..options };
         Self {
             controller: Controller::new(policy.clone(), options),
             epoch,
@@ -124,9 +133,25 @@ impl Process {
             outstanding: 0,
             idle_wakes: 0,
             streams: kinds(layout).iter().map(|kind| (*kind, Stream::default())).collect(),
+            election: crate::election::election(number, epoch),
+            skew_ms: 0,
             interner: Interner::default(),
             policy,
+            classes,
         }
+    }
+
+    /// The time by its clock.
+    #[must_use]
+    pub fn clock_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_add_signed(self.skew_ms)
+    }
+
+    /// When it wants to be woken, by the stage's clock.
+    #[must_use]
+    pub fn next_wake_ms(&self) -> Option<u64> {
+        let wish = self.controller.next_wake_ms()?;
+        Some(wish.saturating_add_signed(-self.skew_ms))
     }
 
     /// Whether its shell sends writes now.
@@ -175,8 +200,7 @@ impl Process {
 
     /// Takes in an object as it was or is.
     pub fn tell(&mut self, kind: Kind, object: &Value, gone: bool) {
-        let fact =
-            fact::read(&mut self.interner, &self.policy, &BTreeSet::new(), kind, object, gone);
+        let fact = fact::read(&mut self.interner, &self.policy, &self.classes, kind, object, gone);
         self.inbox.extend(fact.map(Event::Kubernetes));
     }
 }

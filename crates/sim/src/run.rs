@@ -5,14 +5,15 @@ use crate::canary::{Canary, Mutant};
 use crate::check::Breach;
 use crate::check::ends::{Form, difference};
 use crate::check::form::plain;
-use crate::fault::Fault;
+use crate::fault::{ALL_ALONG, Fault};
 use crate::random::Random;
+use crate::scene::Layout;
 use crate::stage::Stage;
 use crate::swarm::{Profile, Swarm};
 use crate::tally::{Tally, count};
 use crate::trace::Trace;
 use crate::weather::{Drawn, Weather};
-use azure_emulator::{Empties, Switch};
+use azure_emulator::{Empties, GatewayReply, Switch};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -204,6 +205,9 @@ impl Play {
     /// Everything, to the last deletion. The end's form where nothing broke.
     fn whole(&mut self) -> Option<Form> {
         let form = self.storm_and_heal()?;
+        if self.stage.scene.with.contains(&Fault::Hostile) && !self.company.stripped {
+            self.be_attacked();
+        }
         if !self.company.stripped {
             self.stay_quiet();
         }
@@ -271,6 +275,9 @@ impl Play {
                 self.stage.fail("L4", first.clone());
             }
         }
+        if let Some(first) = self.stage.held_back().first() {
+            self.stage.fail("L1", first.clone());
+        }
         let astray = self.stage.astray();
         if let Some(first) = astray.first().filter(|_| !self.company.stripped) {
             self.stage.fail("L1", first.clone());
@@ -311,6 +318,26 @@ impl Play {
         }
     }
 
+    /// S9: a tenant claims everything that others have, and they keep it.
+    fn be_attacked(&mut self) {
+        count(&mut self.stage.tally.checks, "S9");
+        let before = self.stage.of_victims();
+        self.company.claim(&mut self.stage);
+        let start = self.stage.now_ms;
+        while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
+            self.company.tend(&mut self.stage);
+            self.stage.advance(self.stage.now_ms + 60_000);
+            if self.stage.settle(60_000) {
+                break;
+            }
+        }
+        let after = self.stage.of_victims();
+        if let Some((what, was)) = before.iter().find(|(what, was)| after.get(*what) != Some(was)) {
+            let is = after.get(what).map_or("nothing", String::as_str);
+            self.stage.fail("S9", format!("{what}: it was {was}, and is {is} for another tenant"));
+        }
+    }
+
     /// L1: once it is right nothing more is written, not even after a restart.
     fn stay_quiet(&mut self) {
         count(&mut self.stage.tally.checks, "L1");
@@ -340,6 +367,7 @@ impl Play {
         self.company.leave(&mut self.stage);
         let start = self.stage.now_ms;
         while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
+            self.company.release_others(&mut self.stage);
             if self.stage.settle(60_000) {
                 break;
             }
@@ -444,7 +472,22 @@ fn quirks(stage: &mut Stage, swarm: &Swarm) {
     if on(Fault::ListLag) {
         options.list_lag_ms = 4_000;
     }
-    on(Fault::TwoLeaders);
+    if on(Fault::LateAddress) && options.lro_ms > 0 {
+        options.late_public_ip_address = Switch::On;
+    }
+    if swarm.scene.layout == Layout::Containers && on(Fault::GatewayReply) {
+        options.gateway_reply = match swarm.moves % 3 {
+            0 => GatewayReply::Accepted,
+            1 => GatewayReply::NoContent,
+            _ => GatewayReply::DoneWithHeaders,
+        };
+    }
+    if on(Fault::Buckets) {
+        options.throttle = Switch::On;
+    }
+    for fault in ALL_ALONG {
+        on(fault);
+    }
     for fault in met {
         count(&mut stage.tally.faults, fault.name());
     }

@@ -4,7 +4,9 @@
 use crate::canary::Mutant;
 use crate::check::{Breach, Ledger};
 use crate::config::Config;
+use crate::election::Lease;
 use crate::fault::Fault;
+pub use crate::happening::{Happening, Rightful, Sent};
 use crate::judge::Before;
 use crate::process::{Hold, Listed, Process, plural};
 use crate::scene::Scene;
@@ -14,7 +16,7 @@ use crate::trace::Trace;
 use crate::truth::Truth;
 use crate::weather::Weather;
 use azure_emulator::Azure;
-use control::{Event, KubernetesAnswer};
+use control::Event;
 use kube_emulator::Store;
 use model::world::Kind;
 use std::collections::BTreeMap;
@@ -24,91 +26,6 @@ pub const START_MS: u64 = 1_700_000_000_000;
 
 /// Happenings at one moment that are taken for going round and round.
 const AT_ONCE: u32 = 5_000;
-
-/// What a write's sender knew when it sent it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// Which process.
-    pub process: usize,
-    /// Which life of it.
-    pub epoch: u64,
-    /// When.
-    pub at_ms: u64,
-    /// When it leaves the process, which may stand still before.
-    pub leaves_ms: u64,
-    /// Up to which revision it knew nodes.
-    pub nodes: u64,
-    /// Up to which revision it knew Services.
-    pub services: u64,
-    /// Up to which revision it knew EndpointSlices.
-    pub slices: u64,
-    /// Under which term of the lease.
-    pub term: u64,
-    /// Whether the lease was its own.
-    pub rightful: Rightful,
-}
-
-/// Whether a process had the right to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rightful {
-    /// It had.
-    Yes,
-    /// It had not.
-    No,
-}
-
-/// Something that is to happen.
-#[derive(Debug)]
-pub enum Happening {
-    /// A request reaches Azure.
-    AzureArrives(Sent, control::CallId, Box<arm::Request>, u64),
-    /// Azure's answer reaches the process.
-    AzureAnswers(usize, u64, control::CallId, Box<arm::Answer>, u64),
-    /// A call reaches the API server.
-    ApiArrives(Sent, control::CallId, Box<control::KubernetesCall>, u64),
-    /// Its answer reaches the process.
-    ApiAnswers(usize, u64, control::CallId, Box<KubernetesAnswer>, u64),
-    /// A watch brings what is new.
-    Watch(usize, u64, Kind),
-    /// A process takes a step.
-    Step(usize, u64),
-    /// A process wakes by itself.
-    Wake(usize, u64, u64),
-    /// A process renews the lease or asks for it.
-    Renew(usize),
-}
-
-impl std::fmt::Display for Happening {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::AzureArrives(_, _, request, _) => {
-                let path = crate::carry::bare_path(request);
-                let name = path.rsplit('/').next().unwrap_or("");
-                write!(f, "Azure gets {} {name}", request.method.name())
-            }
-            Self::AzureAnswers(number, ..) => write!(f, "process {number} hears from Azure"),
-            Self::ApiArrives(_, _, call, _) => write!(f, "the API server gets {}", call.path),
-            Self::ApiAnswers(number, ..) => {
-                write!(f, "process {number} hears from the API server")
-            }
-            Self::Watch(number, _, kind) => write!(f, "process {number} watches {}", plural(*kind)),
-            Self::Step(number, _) => write!(f, "process {number} steps"),
-            Self::Wake(number, ..) => write!(f, "process {number} wakes"),
-            Self::Renew(number) => write!(f, "process {number} renews the lease"),
-        }
-    }
-}
-
-/// The lease.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lease {
-    /// The process and its life that hold it.
-    pub holder: Option<(usize, u64)>,
-    /// When it was renewed.
-    pub renewed_ms: u64,
-    /// How often it changed hands.
-    pub term: u64,
-}
 
 /// Everything in a run.
 #[derive(Debug)]
@@ -206,12 +123,15 @@ impl Stage {
         let hold = if processes > 1 { Hold::Not } else { Hold::Always };
         for number in 0..processes {
             let layout = stage.scene.layout;
-            let process = Process::start(stage.config.policy().clone(), layout, number, 0, hold);
+            let mut process =
+                Process::start(stage.config.policy().clone(), layout, number, 0, hold);
+            process.skew_ms = stage.weather.skew_ms();
             stage.processes.push(process);
             if processes > 1 {
-                stage.queue_at(stage.now_ms + number as u64, Happening::Renew(number));
+                stage.queue_at(stage.now_ms + number as u64, Happening::Renew(number, 0));
             }
         }
+        stage.truth.placed_by_labels = stage.scene.has_selectors();
         stage.truth.follow(&stage.kubernetes, START_MS);
         stage.arrange_watches();
         stage
@@ -220,7 +140,7 @@ impl Stage {
     /// Puts something into the queue.
     pub(crate) fn queue_at(&mut self, at_ms: u64, happening: Happening) {
         self.sequence += 1;
-        if !matches!(happening, Happening::Wake(..) | Happening::Renew(_)) {
+        if !happening.is_waiting() {
             self.busy += 1;
         }
         self.queue.insert((at_ms.max(self.now_ms), self.sequence), happening);
@@ -228,8 +148,7 @@ impl Stage {
 
     /// What is in the queue beside waiting, in a few words.
     pub(crate) fn queued(&self) -> Vec<String> {
-        let waits = |h: &Happening| matches!(h, Happening::Wake(..) | Happening::Renew(_));
-        let queue = self.queue.iter().filter(|(_, happening)| !waits(happening));
+        let queue = self.queue.iter().filter(|(_, happening)| !happening.is_waiting());
         let soon = |at: u64| at.saturating_sub(self.now_ms);
         queue.map(|((at, _), what)| format!("in {} ms {what}", soon(*at))).collect()
     }
@@ -294,7 +213,7 @@ impl Stage {
         let Some(((at, _), happening)) = self.queue.pop_first() else { return };
         self.at_once = if at > self.now_ms { 0 } else { self.at_once + 1 };
         self.now_ms = self.now_ms.max(at);
-        if !matches!(happening, Happening::Wake(..) | Happening::Renew(_)) {
+        if !happening.is_waiting() {
             self.busy -= 1;
         }
         if self.at_once > AT_ONCE {
@@ -307,6 +226,9 @@ impl Stage {
             }
             Happening::ApiArrives(sent, call, request, number) => {
                 self.api_arrives(sent, call, *request, number);
+            }
+            Happening::LeaseArrives(number, epoch, call, ordeal, limit) => {
+                self.lease_arrives((number, epoch), &call, ordeal, limit);
             }
             other => self.reach(other),
         }
@@ -328,12 +250,15 @@ impl Stage {
             | Happening::ApiAnswers(number, epoch, ..)
             | Happening::Watch(number, epoch, _)
             | Happening::Step(number, epoch)
-            | Happening::Wake(number, epoch, _) => (*number, Some(*epoch)),
-            Happening::Renew(number) => (*number, None),
-            Happening::AzureArrives(..) | Happening::ApiArrives(..) => return,
+            | Happening::Renew(number, epoch)
+            | Happening::LeaseAnswers(number, epoch, _)
+            | Happening::Wake(number, epoch, _) => (*number, *epoch),
+            Happening::AzureArrives(..)
+            | Happening::ApiArrives(..)
+            | Happening::LeaseArrives(..) => return,
         };
         let process = &mut self.processes[number];
-        if epoch.is_some_and(|epoch| epoch != process.epoch) || process.hold == Hold::Ended {
+        if epoch != process.epoch || process.hold == Hold::Ended {
             return;
         }
         if let Happening::Wake(_, _, at) = happening
@@ -368,8 +293,11 @@ impl Stage {
                 self.processes[number].wake_at = None;
                 self.step(number);
             }
-            Happening::Renew(_) => self.renew(number),
-            Happening::AzureArrives(..) | Happening::ApiArrives(..) => {}
+            Happening::Renew(..) => self.renew(number),
+            Happening::LeaseAnswers(_, _, answer) => self.hear_of_lease(number, *answer),
+            Happening::AzureArrives(..)
+            | Happening::ApiArrives(..)
+            | Happening::LeaseArrives(..) => {}
         }
     }
 

@@ -1,10 +1,11 @@
 //! What is really so in the cluster, and since which revision: what checks compare with.
 
+use crate::scene::CLASS;
 use kube_emulator::{EventType, Store};
 use model::ServiceUid;
 use model::kubernetes::{GATEWAY_FINALIZER, SERVICE_FINALIZER};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A Service, also after it is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct ServiceTruth {
     pub gone_at: Option<u64>,
     /// When it last asked for a load balancer again after it had not for a while.
     pub again_ms: Option<u64>,
+    /// Addresses that its annotation has ever listed beside those of its frontends.
+    pub additional: BTreeSet<String>,
     /// What its owner decides on.
     asks: Value,
 }
@@ -55,6 +58,8 @@ pub struct Truth {
     pub(crate) hosts: BTreeMap<String, (String, u64)>,
     /// Addresses of nodes that are going or gone.
     pub(crate) leaving: BTreeMap<String, Leaving>,
+    /// Whether a Service's labels say where it is placed.
+    pub(crate) placed_by_labels: bool,
 }
 
 /// A node that is going or gone.
@@ -119,6 +124,11 @@ impl Truth {
             return;
         }
         let owner = text(&meta["ownerReferences"][0]["uid"]);
+        // A slice is one of its own namespace's Service.
+        let whose = self.services.get(&owner).and_then(|service| service.name.split('/').next());
+        if whose.is_some_and(|namespace| meta["namespace"] != namespace) {
+            return;
+        }
         let mut ready = BTreeMap::new();
         for endpoint in object["endpoints"].as_array().into_iter().flatten() {
             if endpoint["conditions"]["ready"] == false {
@@ -141,8 +151,9 @@ impl Truth {
         let finalizers = meta["finalizers"].as_array();
         let claimed = finalizers.into_iter().flatten().filter_map(Value::as_str).any(is_ours);
         let lives = meta["deletionTimestamp"].is_null() && !gone;
-        let wants = lives && object["spec"]["type"] == "LoadBalancer";
-        let asks = serde_json::json!([object["spec"], meta["annotations"], lives]);
+        let wants = !gone && wants(object);
+        let labels = self.placed_by_labels.then_some(&meta["labels"]);
+        let asks = serde_json::json!([object["spec"], meta["annotations"], lives, labels]);
         let base = ServiceUid::new(&uid).base_name().to_lowercase();
         let known = self.services.entry(uid.clone()).or_insert_with(|| ServiceTruth {
             name: format!("{}/{}", text("namespace"), text("name")),
@@ -153,10 +164,12 @@ impl Truth {
             edited_at: revision,
             gone_at: None,
             again_ms: None,
+            additional: BTreeSet::new(),
             asks: asks.clone(),
         });
         self.bases.entry(base).or_insert_with(|| uid.clone());
         self.bases.entry(uid.to_lowercase()).or_insert(uid);
+        known.additional.extend(additional(object));
         if known.claimed && (!claimed || gone) {
             known.unclaimed_at = Some(revision);
         }
@@ -238,6 +251,13 @@ impl Truth {
     }
 }
 
+/// Addresses that a Service's annotation lists beside those of its frontends.
+pub(crate) fn additional(service: &Value) -> BTreeSet<String> {
+    let key = "service.beta.kubernetes.io/azure-additional-public-ips";
+    let listed = service["metadata"]["annotations"][key].as_str().unwrap_or("").split(',');
+    listed.map(|address| address.trim().to_owned()).collect()
+}
+
 fn is_ours(finalizer: &str) -> bool {
     finalizer == SERVICE_FINALIZER || finalizer == GATEWAY_FINALIZER
 }
@@ -246,6 +266,14 @@ fn is_ours(finalizer: &str) -> bool {
 fn is_excluded(node: &Value) -> bool {
     let label = "node.kubernetes.io/exclude-from-external-load-balancers";
     !node["metadata"]["labels"][label].is_null()
+}
+
+/// Whether a Service asks us for a load balancer.
+pub(crate) fn wants(service: &Value) -> bool {
+    let class = &service["spec"]["loadBalancerClass"];
+    service["spec"]["type"] == "LoadBalancer"
+        && service["metadata"]["deletionTimestamp"].is_null()
+        && (class.is_null() || class == CLASS)
 }
 
 /// Whether a node is about to be deleted.

@@ -1,5 +1,6 @@
 //! What goes wrong, and when: drawn from a seed, or written down beforehand.
 
+use crate::election::Ordeal;
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::swarm::Swarm;
@@ -143,6 +144,8 @@ pub struct Drawn {
     watch: Random,
     crash: Random,
     lag: Random,
+    clock: Random,
+    lease: Random,
 }
 
 impl Drawn {
@@ -157,6 +160,8 @@ impl Drawn {
             watch: random.fork("weather of watches"),
             crash: random.fork("crashes"),
             lag: random.fork("lag"),
+            clock: random.fork("clocks"),
+            lease: random.fork("weather of the Lease"),
         }
     }
 
@@ -173,6 +178,26 @@ impl Drawn {
             strength > 0 && random(self).permille(strength)
         });
         fault.filter(|fault| self.is_heard(*fault))
+    }
+
+    /// What befalls a call on the Lease.
+    pub(crate) fn lease_ordeal(&mut self) -> Ordeal {
+        let strength = self.strengths.get(&Fault::LeaseCalls).copied().unwrap_or(0);
+        if strength == 0 || !self.lease.permille(strength * 4) {
+            return Ordeal::default();
+        }
+        if self.lease.permille(300) {
+            return Ordeal { fault: None, late_ms: self.lease.between(500, 9_000) };
+        }
+        Ordeal { fault: Some(*self.lease.pick(API_CALLS)), late_ms: 0 }
+    }
+
+    pub(crate) fn lease_lag(&mut self, usual_ms: u64) -> u64 {
+        self.lease.between(usual_ms / 2, usual_ms * 2)
+    }
+
+    pub(crate) fn lease_spread(&mut self) -> u64 {
+        self.lease.below(1_001)
     }
 
     fn is_heard(&self, fault: Fault) -> bool {
@@ -271,6 +296,15 @@ impl Weather {
             Self::Scripted(Script { swap: Some((one, two)), .. }) if *two == call => Some(*one),
             _ => None,
         }
+    }
+
+    /// How far the clock of a process that starts is off, in milliseconds.
+    pub fn skew_ms(&mut self) -> i64 {
+        let Self::Drawn(drawn) = self else { return 0 };
+        if !drawn.strengths.contains_key(&Fault::WrongClock) {
+            return 0;
+        }
+        *drawn.clock.pick(&[0, -86_400_000, -3_600_000, -40_000, 40_000, 3_600_000, 86_400_000])
     }
 
     /// How much later than usual something arrives.

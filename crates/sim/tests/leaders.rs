@@ -4,7 +4,7 @@ use sim::canary::Canary;
 use sim::exhaust::{SCENARIOS, Scenario, enumerate_pauses, suits};
 use sim::life::Ending;
 use sim::process::{Hold, LEASE_MS, RENEW_MS, RETRY_MS};
-use sim::scene::{LAYOUTS, Layout, Outbound, Scene, objects};
+use sim::scene::{LAYOUTS, Layout, Scene, objects};
 use sim::stage::Stage;
 use sim::swarm::Pace;
 use sim::weather::{Script, Weather};
@@ -13,7 +13,7 @@ const LIMIT_MS: u64 = 30 * 60_000;
 
 /// Two processes at rest with one Service; the first one leads.
 fn two() -> Stage {
-    let scene = Scene { layout: Layout::Single, nodes: 3, outbound: Outbound::None, uids: 7 };
+    let scene = Scene::plain(Layout::Single, 3, 7);
     let pace = Pace { azure_ms: 50, api_ms: 10, watch_ms: 5, operation_ms: 200 };
     let mut stage = Stage::new(scene, pace, Weather::Fair, 2);
     ask(&mut stage, 0);
@@ -60,7 +60,7 @@ fn after_a_release_the_other_writes_within_three_seconds() {
         longest = longest.max(wrote - from);
         ends_well(&mut stage);
     }
-    assert!((RETRY_MS..=3_000).contains(&longest), "{longest} ms");
+    assert!((RETRY_MS / 2..=3_000).contains(&longest), "{longest} ms");
 }
 
 /// The old leader stops before the new one may begin, and the new one does not wait longer than
@@ -94,6 +94,7 @@ fn a_holder_that_stood_still_too_long_does_not_send() {
     assert!(renewed + RENEW_MS < wakes && !stage.processes[0].may_write(wakes));
     let writes = stage.tally.azure_writes;
     ends_well(&mut stage);
+    stage.advance(stage.now_ms + RETRY_MS);
     assert_eq!(stage.tally.azure_writes, writes, "the other has done it");
     assert_eq!(stage.processes[0].hold, Hold::Not);
 }
@@ -103,7 +104,7 @@ fn a_holder_that_stood_still_too_long_does_not_send() {
 fn what_a_process_that_stands_still_has_not_sent_is_never_sent_when_it_dies() {
     let mut stood_still = 0;
     for call in 1..=20 {
-        let scene = Scene { layout: Layout::Single, nodes: 3, outbound: Outbound::None, uids: 7 };
+        let scene = Scene::plain(Layout::Single, 3, 7);
         let pace = Pace { azure_ms: 50, api_ms: 10, watch_ms: 5, operation_ms: 200 };
         let script = Script { pause: Some((call, 60_000)), ..Script::default() };
         let mut stage = Stage::new(scene, pace, Weather::Scripted(script), 1);

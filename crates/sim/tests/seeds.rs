@@ -104,7 +104,7 @@ const FAILED_LATER: &[(u64, &[Fault], &str)] = &[
     ),
     (
         700_001_100,
-        LATER,
+        &[Fault::Vandal, Fault::Slices, Fault::Families, Fault::Links],
         "the search for a refused Service held one half back and let it in again without a wait",
     ),
     (4_612, &[Fault::Vandal, Fault::Slices], "judged a table's write by who led before"),

@@ -140,7 +140,7 @@ impl LeaseArgs {
             lease_ms: self.leader_elect_lease_duration,
             renew_deadline_ms: self.leader_elect_renew_deadline,
             retry_ms: self.leader_elect_retry_period,
-            ..LeaseSettings::default()
+            identity: edge::lease::identity(),
         })
     }
 }

@@ -13,7 +13,7 @@ mod private_link;
 mod probe;
 mod public_ip;
 mod read;
-mod reader;
+pub(crate) mod reader;
 #[cfg(test)]
 mod tests;
 

@@ -167,7 +167,7 @@ pub(super) fn is_resource_name(name: &str) -> bool {
 }
 
 /// Whether Azure takes this as the name of a resource group.
-pub(super) fn is_group_name(name: &str) -> bool {
+pub(crate) fn is_group_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '(' | ')');
     (1..=90).contains(&name.chars().count()) && name.chars().all(allowed) && !name.ends_with('.')
 }

@@ -2,7 +2,10 @@
 //! that and on what it wants itself, never on how far the controller is: the same inputs come with
 //! faults and without.
 
+pub mod class;
 pub mod families;
+pub mod gate;
+pub mod hostile;
 pub mod links;
 pub mod neighbour;
 pub mod node;
@@ -10,7 +13,9 @@ pub mod operator;
 pub mod pod;
 pub mod slices;
 pub mod user;
+pub mod values;
 pub mod vandal;
+pub mod wishes;
 
 use crate::fault::Fault;
 use crate::random::Random;
@@ -52,10 +57,18 @@ pub enum Actor {
     Family,
     /// Owners of Services behind Private Link Services.
     Link,
+    /// Owners of Services with any annotation.
+    Wish,
+    /// Pods with our readiness gate.
+    Gate,
+    /// Owners of Services with a load balancer class.
+    Class,
+    /// A tenant who attacks others.
+    Hostile,
 }
 
 /// Every actor with its name.
-pub const ACTORS: [(Actor, &str); 13] = [
+pub const ACTORS: [(Actor, &str); 17] = [
     (Actor::User, "user"),
     (Actor::Node, "node"),
     (Actor::Pod, "pod"),
@@ -69,6 +82,10 @@ pub const ACTORS: [(Actor, &str); 13] = [
     (Actor::Slices, "slices"),
     (Actor::Family, "family"),
     (Actor::Link, "link"),
+    (Actor::Wish, "wish"),
+    (Actor::Gate, "gate"),
+    (Actor::Class, "class"),
+    (Actor::Hostile, "hostile"),
 ];
 
 /// One move that will be made.
@@ -100,6 +117,12 @@ pub struct Company {
     pub(crate) slots: u64,
     /// What slices shall hold that nobody else fills.
     pub(crate) parts: slices::Parts,
+    /// What owners who use every annotation ask for, by their number.
+    pub(crate) wishes: BTreeMap<u64, wishes::Wish>,
+    /// Slices of the hostile tenant.
+    pub(crate) strange: BTreeSet<String>,
+    /// What the cloud config was last changed in.
+    pub(crate) changes: Value,
     /// Whether a finalizer was taken off by hand.
     pub stripped: bool,
 }
@@ -119,6 +142,9 @@ impl Company {
             theirs: BTreeMap::new(),
             slots: swarm.services,
             parts: slices::Parts::default(),
+            wishes: BTreeMap::new(),
+            strange: BTreeSet::new(),
+            changes: json!({}),
             stripped: false,
         }
     }
@@ -155,6 +181,10 @@ impl Company {
                 Actor::Slices if pods => share(Fault::Slices, 2 + swarm.moves / 2),
                 Actor::Family if standard => share(Fault::Families, 2 + swarm.moves / 4),
                 Actor::Link if links => share(Fault::Links, 2 + swarm.moves / 4),
+                Actor::Wish => share(Fault::Annotations, 3 + swarm.moves / 2),
+                Actor::Gate => share(Fault::Gates, 2 + swarm.moves / 3),
+                Actor::Class => share(Fault::Classes, 2 + swarm.moves / 4),
+                Actor::Hostile => share(Fault::Hostile, 2 + swarm.moves / 3),
                 Actor::Slices | Actor::Family | Actor::Link => 0,
             };
             for number in 0..moves {
@@ -197,6 +227,10 @@ impl Company {
             Actor::Slices => self.part(&mut random, stage),
             Actor::Family => self.family(&mut random, stage),
             Actor::Link => self.link(&mut random, stage),
+            Actor::Wish => self.wish(&mut random, stage),
+            Actor::Gate => self.gate(&mut random, stage),
+            Actor::Class => self.class(&mut random, stage),
+            Actor::Hostile => self.hostile(&mut random, stage),
         };
         count(&mut stage.tally.moves, what);
         stage.tally.steps += 1;
@@ -211,7 +245,7 @@ impl Company {
             let object = ObjectRef::new("namespaces", "", name);
             if stage.kubernetes.get(object).is_err() {
                 let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
-                    "metadata": {"name": name}});
+                    "metadata": {"name": name, "labels": {"of": name}}});
                 let _ = stage.kubernetes.create(namespace, now_ms);
             }
         }
@@ -224,6 +258,7 @@ impl Company {
                 });
             }
         }
+        self.release_others(stage);
         self.tend_nodes(stage);
         self.tend_pods(stage);
         self.tend_theirs(stage);

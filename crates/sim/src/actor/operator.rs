@@ -96,7 +96,19 @@ impl Company {
             (_, _) => json!({"clusterServiceLoadBalancerHealthProbeMode": "shared"}),
         };
         stage.reconfigure(self.scene.config(&changes));
+        self.changes = changes;
         "restart with another cloud config"
+    }
+
+    /// Who only looked at drift has it repaired.
+    pub(super) fn mend_policy(&mut self, stage: &mut Stage) {
+        if self.scene.with.contains(&Fault::DriftReport) {
+            count(&mut stage.tally.faults, Fault::DriftReport.name());
+            self.changes["driftPolicy"] = json!("repair");
+            stage.reconfigure(self.scene.config(&self.changes));
+            // What people did during the storm is put right only now.
+            stage.ledger.hands_ms = stage.ledger.hands_ms.map(|_| stage.now_ms);
+        }
     }
 
     pub(super) fn outage(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {

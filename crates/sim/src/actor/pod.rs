@@ -57,7 +57,7 @@ impl Company {
         }
     }
 
-    fn remove_pod(&self, stage: &mut Stage, name: &str) {
+    pub(super) fn remove_pod(&self, stage: &mut Stage, name: &str) {
         let now = stage.now_ms;
         let _ = stage.kubernetes.delete(ObjectRef::new("pods", "default", name), now);
         stage.trace.say(now, || format!("pod {name} is deleted"));

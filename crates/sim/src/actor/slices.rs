@@ -5,7 +5,7 @@ use super::{Company, living, merge};
 use crate::check::tables::entries;
 use crate::fault::Fault;
 use crate::random::Random;
-use crate::scene::{self, Layout, Scene, objects};
+use crate::scene::{self, Layout, Scene, TENANT, objects};
 use crate::stage::Stage;
 use crate::tally::count;
 use kube_emulator::{ObjectRef, Part, Patch};
@@ -270,16 +270,20 @@ impl Stage {
         let mut wanted: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         let mut names = BTreeMap::new();
         for service in self.kubernetes.list("services", None) {
-            if service["spec"]["type"] == "LoadBalancer" {
+            let tenant = service["metadata"]["namespace"] == TENANT;
+            if service["spec"]["type"] == "LoadBalancer" && !tenant {
                 let meta = &service["metadata"];
                 let key = (text(&meta["uid"]).to_lowercase(), text(&meta["name"]));
-                names.insert(key.0.clone(), key.1.clone());
+                let whose = (text(&meta["namespace"]), key.0.clone());
+                names.insert(whose, key.1.clone());
                 wanted.insert(key, BTreeSet::new());
             }
         }
         for slice in self.kubernetes.list("endpointslices", None) {
             let uid = text(&slice["metadata"]["ownerReferences"][0]["uid"]).to_lowercase();
-            let Some(name) = names.get(&uid) else { continue };
+            // A slice is one of its own namespace's Service.
+            let whose = (text(&slice["metadata"]["namespace"]), uid.clone());
+            let Some(name) = names.get(&whose) else { continue };
             let of = wanted.entry((uid, name.clone())).or_default();
             for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
                 let ready = endpoint["conditions"]["ready"] != json!(false);

@@ -222,6 +222,9 @@ impl Company {
 
     /// Wrong values are put right, so that every Service can be satisfied in the end.
     pub fn mend(&mut self, stage: &mut Stage) {
+        self.mend_wishes(stage);
+        self.mend_policy(stage);
+        self.pause_attack(stage);
         let places: Vec<(String, String)> = self.services.keys().cloned().collect();
         for place in places {
             let annotations = &self.services[&place]["metadata"]["annotations"];
@@ -240,6 +243,7 @@ impl Company {
 
     /// Everybody deletes what they have.
     pub fn leave(&mut self, stage: &mut Stage) {
+        self.disarm(stage);
         let places: Vec<(String, String)> = self.services.keys().cloned().collect();
         self.services.clear();
         for place in places {

@@ -1,7 +1,7 @@
 //! S4, S8 and L4 at each write of a Kubernetes object.
 
 use super::form::parts;
-use crate::scene::SECRET;
+use crate::scene::{CLASS, SECRET};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use control::KubernetesCall;
@@ -34,6 +34,9 @@ impl Stage {
             return;
         }
         let Some(before) = before else { return };
+        if let Some(after) = after {
+            self.check_class(sent, before, after);
+        }
         if released(before, after, SERVICE_FINALIZER) {
             self.check_release(before);
         }
@@ -45,6 +48,24 @@ impl Stage {
             && before["status"]["loadBalancer"] != after["status"]["loadBalancer"]
         {
             self.check_status(sent, after);
+        }
+    }
+
+    /// S1: a Service of another controller's class gets neither finalizer nor address from us.
+    fn check_class(&mut self, sent: &Sent, before: &Value, after: &Value) {
+        let class = &before["spec"]["loadBalancerClass"];
+        if before["kind"] != "Service" || class.is_null() || class == CLASS {
+            return;
+        }
+        count(&mut self.tally.checks, "S1");
+        let claimed = |service: &Value| has_finalizer(service, SERVICE_FINALIZER);
+        let told = |service: &Value| !service["status"]["loadBalancer"]["ingress"].is_null();
+        let uid = before["metadata"]["uid"].as_str().unwrap_or("");
+        let known = self.truth.services.get(uid).is_some_and(|s| s.edited_at <= sent.services);
+        let takes = !claimed(before) && claimed(after) || !told(before) && told(after);
+        if known && takes {
+            let name = before["metadata"]["name"].as_str().unwrap_or("");
+            self.fail("S1", format!("{name} is of another controller's class, and we took it"));
         }
     }
 
@@ -77,7 +98,10 @@ impl Stage {
         for entry in ingress.unwrap_or_default() {
             let Some(ip) = entry["ip"].as_str() else { continue };
             let standing = standing.get_or_insert_with(|| self.standing_addresses());
-            if !standing.iter().any(|address| address == ip) {
+            let uid = service["metadata"]["uid"].as_str().unwrap_or("");
+            let known = self.truth.services.get(uid);
+            let listed = known.is_some_and(|service| service.additional.contains(ip));
+            if !listed && !standing.iter().any(|address| address == ip) {
                 let name = service["metadata"]["name"].as_str().unwrap_or("").to_owned();
                 let text = format!("status of {name} says {ip}, and no rule leads there");
                 self.fail("L4", text);

@@ -3,12 +3,13 @@
 use super::ends::apart;
 use super::form::{foreign, parts, plain};
 use crate::carry::bare_path;
-use crate::scene::objects::is_theirs;
+use crate::scene::objects::{is_brought, is_theirs};
 use crate::stage::{Rightful, Sent, Stage};
 use crate::tally::count;
 use arm::{Body, Method, Request};
 use azure_emulator::Answer;
 use kube_emulator::ObjectRef;
+use model::policy::DriftPolicy;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -81,7 +82,7 @@ impl Stage {
     fn check_mark(&mut self, write: &Write<'_>) {
         count(&mut self.tally.checks, "S1");
         let name = write.path.rsplit('/').next().unwrap_or("");
-        let brought = matches!(name, "byo-pip" | "byo-pip2") && write.method != Method::Delete;
+        let brought = is_brought(name) && write.method != Method::Delete;
         if is_theirs(name) && !brought {
             let text = format!("{} {} is not ours", write.method.name(), write.path);
             self.fail("S1", text);
@@ -102,7 +103,9 @@ impl Stage {
         };
         // The Service Gateway's tables have no ETag: nothing fences them but the lease's times. Nor
         // does anything fence off making what has been made and deleted since. It has to go again.
-        let made = write.before.is_none() && write.after.is_some();
+        // What is shown as being deleted is gone by the time of the write that makes it anew.
+        let deleting = |value: &Value| value["properties"]["provisioningState"] == "Deleting";
+        let made = write.before.is_none_or(deleting) && write.after.is_some();
         let fenced = write.method != Method::Post && !made;
         if fenced && write.sent.term < last && changed() {
             let text = format!(
@@ -277,7 +280,9 @@ impl Stage {
 
     /// Whether people have had their hands in Azure lately.
     pub(crate) fn hands_are_near(&self) -> bool {
-        self.ledger.hands_ms.is_some_and(|at| at + HANDS_MS > self.now_ms)
+        // Where drift is only reported, what they did stays.
+        let stays = self.config.drift == DriftPolicy::Report;
+        self.ledger.hands_ms.is_some_and(|at| stays || at + HANDS_MS > self.now_ms)
     }
 }
 

@@ -1,9 +1,10 @@
 //! What must hold once faults and inputs have stopped: L1, L2, L4 and the differential.
 
 use super::form::parts;
-use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
-use crate::scene::{self, Layout, Outbound};
+use crate::scene::objects::{OTHER_CLUSTERS, is_brought, is_theirs};
+use crate::scene::{self, Layout, Outbound, TENANT};
 use crate::stage::Stage;
+use crate::truth::{additional, wants};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -104,6 +105,21 @@ fn drop_label(ip: &mut Value) {
             fields.shift_remove(key);
         }
     }
+}
+
+/// A frontend on a BYO public IP is called after the first of the Services that share it, which
+/// depends on when they came: here it is called after the public IP.
+fn on_brought(frontend: &str, value: &Value) -> Vec<(String, String)> {
+    let id = text(&value["properties"]["publicIPAddress"]["id"]).to_lowercase();
+    let ip = id.rsplit('/').next().unwrap_or("");
+    if !is_brought(ip) {
+        return Vec::new();
+    }
+    let frontend = frontend.to_lowercase();
+    let forms = ["frontendipconfigurations/{}", "\"name\":\"{}\""];
+    forms
+        .map(|form| (form.replace("{}", &frontend), form.replace("{}", &format!("<on {ip}>"))))
+        .into()
 }
 
 /// Takes out of a security group where nobody can know whose an address was.
@@ -268,6 +284,7 @@ impl Stage {
                 words.push((format!("\"{address}\""), format!("\"<address of {last}>\"")));
             }
             for (name, frontend) in parts(resource, "frontendIPConfigurations") {
+                words.extend(on_brought(&name, frontend));
                 if let Some(address) = frontend["properties"]["privateIPAddress"].as_str() {
                     let name = format!("\"<address of frontend {}>\"", name.to_lowercase());
                     words.push((format!("\"{address}\""), name));
@@ -407,14 +424,16 @@ impl Stage {
             let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
             let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();
             let ingress = ingress.unwrap_or_default();
-            let wants =
-                service["spec"]["type"] == "LoadBalancer" && meta["deletionTimestamp"].is_null();
-            if wants && ingress.is_empty() {
+            // What becomes of a hostile tenant's Service is its own affair.
+            let tenant = meta["namespace"] == TENANT;
+            let wants = wants(&service);
+            if wants && ingress.is_empty() && !tenant {
                 wrong.push(format!("{name} has no address"));
             }
             for entry in &ingress {
                 let ip = text(&entry["ip"]);
-                if !standing.iter().any(|address| address == ip) {
+                let listed = additional(&service).contains(ip);
+                if !listed && !standing.iter().any(|address| address == ip) {
                     wrong.push(format!("{name} says {ip}, and no rule leads there"));
                 }
             }

@@ -41,7 +41,7 @@ pub fn plain(resource: &Value) -> Value {
     out
 }
 
-fn bare(value: &Value) -> Value {
+pub(crate) fn bare(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = fields.iter().filter(|(key, _)| !FILLED_IN.contains(&key.as_str()));

@@ -9,6 +9,7 @@ pub mod form;
 pub mod promised;
 pub mod remains;
 pub mod tables;
+pub mod victims;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ pub struct Breach {
 }
 
 /// A rule and what it says.
-pub const RULES: [(&str, &str); 14] = [
+pub const RULES: [(&str, &str); 15] = [
     ("S1", "nothing without our mark is written or deleted"),
     ("S2", "every PUT carries what is not ours unharmed"),
     ("S3", "no ready backend is removed, no pool emptied, no address changed unasked"),
@@ -33,6 +34,7 @@ pub const RULES: [(&str, &str); 14] = [
     ("S6", "Retry-After is honoured and retries are bounded"),
     ("S7", "a Service that cannot be satisfied delays no other"),
     ("S8", "no secret is told"),
+    ("S9", "no tenant affects another"),
     ("L1", "Azure equals desired within bounded time and stays so"),
     ("L2", "nothing of ours is left after all Services are deleted"),
     ("L3", "nothing waits without a wake-up"),

@@ -1,12 +1,15 @@
 //! What a run starts from: the layout, the cloud config, the estate and the nodes.
 
 pub mod objects;
+pub mod second;
 
 use crate::config::Config;
+use crate::fault::Fault;
 use crate::random::Random;
 use azure_emulator::{Azure, Options as AzureOptions, Switch};
 use kube_emulator::{Ownership, Store, StoreOptions};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The subscription of every run.
 pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000001";
@@ -14,8 +17,16 @@ pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000001";
 pub const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg";
 /// A secret that must never be seen again.
 pub const SECRET: &str = "hush-4f1d9c";
+/// The load balancer class that is ours beside none.
+pub const CLASS: &str = "ballast.dev/azure";
+/// The load balancer class of another controller.
+pub const OTHER_CLASS: &str = "example.com/other";
 /// How the names of what is not ours begin.
 pub const THEIRS: &str = "theirs";
+/// The namespace of the hostile tenant.
+pub const TENANT: &str = "evil";
+/// The label of nodes of the control plane.
+pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// Machines that a scale set has; nodes come and go among them.
 pub const MACHINES: u32 = 8;
 
@@ -104,6 +115,8 @@ pub struct Scene {
     pub outbound: Outbound,
     /// Where UIDs come from.
     pub uids: u64,
+    /// Which later faults are on: some need an estate, nodes or a cloud config of their own.
+    pub with: BTreeSet<Fault>,
 }
 
 /// Whether somebody else's outbound rule is on our load balancer.
@@ -116,6 +129,12 @@ pub enum Outbound {
 }
 
 impl Scene {
+    /// One with nothing of others on our load balancer and no later fault.
+    #[must_use]
+    pub fn plain(layout: Layout, nodes: u32, uids: u64) -> Self {
+        Self { layout, nodes, outbound: Outbound::None, uids, with: BTreeSet::new() }
+    }
+
     /// Draws one for a layout.
     #[must_use]
     pub fn draw(layout: Layout, random: &mut Random) -> Self {
@@ -123,7 +142,7 @@ impl Scene {
         let suits = matches!(layout, Layout::Single | Layout::Nics | Layout::Several);
         let outbound =
             if suits && random.permille(500) { Outbound::Theirs } else { Outbound::None };
-        Self { layout, nodes, outbound, uids: random.draw() }
+        Self { layout, nodes, outbound, uids: random.draw(), with: BTreeSet::new() }
     }
 
     /// The cloud config with changes.
@@ -141,12 +160,43 @@ impl Scene {
             "loadBalancerBackendPoolConfigurationType": "nodeIP", "disableOutboundSNAT": true,
             "resourceManagerEndpoint": "http://127.0.0.1:1",
         });
-        for more in [&self.layout.config(), changes] {
+        for more in [&self.layout.config(), &self.config_of_faults(), changes] {
             for (key, value) in more.as_object().into_iter().flatten() {
                 config[key] = value.clone();
             }
         }
         Config::new(config)
+    }
+
+    /// What later faults ask of the cloud config.
+    fn config_of_faults(&self) -> Value {
+        let mut config = json!({});
+        if self.with.contains(&Fault::DriftReport) {
+            config["driftPolicy"] = json!("report");
+        }
+        if self.with.contains(&Fault::SharedProbes) {
+            config["tags"] = json!("owner=ops,team=net");
+            if !matches!(self.layout, Layout::PerSet | Layout::Containers) {
+                config["clusterServiceLoadBalancerHealthProbeMode"] = json!("shared");
+            }
+        }
+        if self.has_selectors() {
+            let ranks = json!({"key": "rank", "operator": "In", "values": ["1", "2", "3", "4"]});
+            config["multipleStandardLoadBalancerConfigurations"] = json!([
+                {"name": "kubernetes", "primaryVMSet": "vmss"},
+                {"name": "lb2", "primaryVMSet": "vmss2",
+                    "serviceLabelSelector": {"matchExpressions": [ranks]},
+                    "nodeSelector": {"matchLabels": {"pool": "two"}}},
+                {"name": "lb3", "primaryVMSet": "vmss3",
+                    "serviceNamespaceSelector": {"matchLabels": {"of": "team"}}}]);
+        }
+        config
+    }
+
+    /// Whether load balancers choose what is on them by labels.
+    #[must_use]
+    pub fn has_selectors(&self) -> bool {
+        self.layout == Layout::Several && self.with.contains(&Fault::Selectors)
     }
 
     /// The cluster with its nodes.
@@ -170,7 +220,15 @@ impl Scene {
     #[must_use]
     pub fn node(&self, index: u32) -> Value {
         let second = matches!(self.layout, Layout::Several) && index % 2 == 1;
-        objects::node(if second { "vmss2" } else { "vmss" }, index)
+        let mut node = objects::node(if second { "vmss2" } else { "vmss" }, index);
+        let labels = &mut node["metadata"]["labels"];
+        if self.with.contains(&Fault::ControlPlane) && index % 4 == 2 {
+            labels[CONTROL_PLANE] = json!("");
+        }
+        if self.has_selectors() && index % 4 >= 2 {
+            labels["pool"] = json!("two");
+        }
+        node
     }
 
     /// Azure with the estate in it.
@@ -189,10 +247,18 @@ impl Scene {
         if self.layout == Layout::Several {
             azure.seed(objects::scale_set("vmss", 0));
             azure.seed(objects::scale_set("vmss2", 0));
+            azure.seed(objects::scale_set("vmss3", 0));
         }
         if self.layout == Layout::Containers {
             azure.seed(objects::gateway());
             azure.seed_gateway(&gateway(), &objects::gateway_tables());
+        }
+        if self.with.contains(&Fault::Annotations) {
+            let basic = self.layout == Layout::PerSet;
+            azure.seed(objects::what_annotations_name(if basic { "Basic" } else { "Standard" }));
+        }
+        if self.with.contains(&Fault::SecondCluster) {
+            azure.seed(second::estate());
         }
         if self.outbound == Outbound::Theirs {
             azure.seed(objects::outbound_balancer());

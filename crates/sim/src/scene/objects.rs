@@ -44,6 +44,27 @@ pub fn estate() -> Vec<Value> {
     ]
 }
 
+/// What annotations name beside the estate: BYO public IPs of both families, one of another
+/// resource group, prefixes.
+#[must_use]
+pub fn what_annotations_name(sku: &str) -> Vec<Value> {
+    let mut ipv6 = public_ip("byo-pip6", sku, "2603:1030::10", &json!({}));
+    ipv6["properties"]["publicIPAddressVersion"] = json!("IPv6");
+    let mut far = public_ip("byo-pip4", sku, "20.50.0.15", &json!({}));
+    far["id"] = json!(network("publicIPAddresses/byo-pip4").replace("/rg/", "/pip-rg/"));
+    let prefix = |name: &str, range: &str, family: &str| {
+        json!({"id": network(&format!("publicIPPrefixes/{name}")), "sku": {"name": "Standard"},
+            "properties": {"ipPrefix": range, "publicIPAddressVersion": family}})
+    };
+    vec![
+        public_ip("byo-pip3", sku, "20.50.0.14", &json!({})),
+        ipv6,
+        far,
+        prefix("theirs-prefix", "20.99.0.0/28", "IPv4"),
+        prefix("theirs-prefix6", "2603:1040::/124", "IPv6"),
+    ]
+}
+
 fn public_ip(name: &str, sku: &str, address: &str, tags: &Value) -> Value {
     json!({"id": network(&format!("publicIPAddresses/{name}")), "tags": tags,
         "sku": {"name": sku, "tier": "Regional"},
@@ -202,5 +223,13 @@ pub fn scale_set(name: &str, machines: u32) -> Vec<Value> {
 #[must_use]
 pub fn is_theirs(name: &str) -> bool {
     name.starts_with(THEIRS)
-        || matches!(name, "byo-pip" | "byo-pip2" | "default-natgw" | "default-natgw-pip")
+        || is_brought(name)
+        || super::second::is_second(name)
+        || matches!(name, "default-natgw" | "default-natgw-pip")
+}
+
+/// Whether a name is that of a public IP that Services bring.
+#[must_use]
+pub fn is_brought(name: &str) -> bool {
+    name.starts_with("byo-pip")
 }

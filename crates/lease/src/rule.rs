@@ -1,11 +1,7 @@
 //! When the lease may be taken and when to look again: plain functions of the record and the time.
-//!
-//! The simulator has a lease without an object (`sim::life`) and the same rules in it; it cannot
-//! use these, because nothing but the binary depends on this crate.
-//! `crates/ballast/tests/election.rs` holds both to the same bounds.
 
-use super::LeaseSettings;
-use super::record::{Record, Sighting};
+use crate::record::{Record, Sighting};
+use crate::settings::LeaseSettings;
 
 /// What a look at the record says to one that wants the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +67,12 @@ pub fn pause_ms(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::longest_jittered;
+    use crate::settings::longest_spread;
+    use serde_json::json;
 
     fn held_by(holder: &str, seconds: u64) -> Record {
-        let body = format!(
-            r#"{{"metadata":{{"resourceVersion":"7"}},
-            "spec":{{"holderIdentity":"{holder}","leaseDurationSeconds":{seconds}}}}}"#
-        );
-        Record::parse(body.as_bytes()).unwrap()
+        let spec = json!({"holderIdentity": holder, "leaseDurationSeconds": seconds});
+        Record::new(json!({"metadata": {"resourceVersion": "7"}, "spec": spec})).unwrap()
     }
 
     #[test]
@@ -101,7 +95,7 @@ mod tests {
     #[test]
     fn one_that_stands_by_looks_twice_as_often_as_the_leader_renews() {
         let settings = LeaseSettings::default();
-        let pause = |role, now_ms| pause_ms(role, &settings, now_ms, longest_jittered);
+        let pause = |role, now_ms| pause_ms(role, &settings, now_ms, longest_spread);
         assert_eq!(pause(Role::Leads { deadline_ms: 10_000 }, 0), 2_400);
         assert_eq!(pause(Role::Leads { deadline_ms: 10_000 }, 9_000), 1_001);
         assert_eq!(pause(Role::StandsBy { ends_ms: None }, 0), 1_200);

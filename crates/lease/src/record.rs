@@ -32,10 +32,9 @@ impl Record {
         Self { object }
     }
 
-    /// Reads a Lease.
+    /// Reads a Lease that the API server has.
     #[must_use]
-    pub fn parse(body: &[u8]) -> Option<Self> {
-        let object: Value = serde_json::from_slice(body).ok()?;
+    pub fn new(object: Value) -> Option<Self> {
         object.pointer("/metadata/resourceVersion")?.as_str()?;
         Some(Self { object })
     }
@@ -48,8 +47,8 @@ impl Record {
 
     /// As JSON.
     #[must_use]
-    pub fn body(&self) -> String {
-        self.object.to_string()
+    pub fn object(&self) -> &Value {
+        &self.object
     }
 
     /// The holder; empty if there is none.
@@ -135,7 +134,7 @@ mod tests {
     fn stored(record: &Record, revision: &str) -> Record {
         let mut object = record.object.clone();
         object["metadata"]["resourceVersion"] = json!(revision);
-        Record::parse(object.to_string().as_bytes()).unwrap()
+        Record::new(object).unwrap()
     }
 
     #[test]
@@ -155,18 +154,18 @@ mod tests {
 
     #[test]
     fn fields_of_others_stay() {
-        let body = br#"{"metadata":{"resourceVersion":"4","labels":{"x":"y"}},
-            "spec":{"preferredHolder":"c"}}"#;
-        let next = Record::parse(body).unwrap().claimed(&claim("a", "t"));
+        let body = json!({"metadata": {"resourceVersion": "4", "labels": {"x": "y"}},
+            "spec": {"preferredHolder": "c"}});
+        let next = Record::new(body).unwrap().claimed(&claim("a", "t"));
         assert_eq!(next.object["spec"]["preferredHolder"], "c");
         assert_eq!(next.object["metadata"]["labels"]["x"], "y");
     }
 
     #[test]
     fn numbers_beyond_all_bounds_stay_at_the_bound() {
-        let body = br#"{"metadata":{"resourceVersion":"4"},"spec":{"holderIdentity":"b",
-            "leaseTransitions":18446744073709551615,"leaseDurationSeconds":18446744073709551615}}"#;
-        let record = Record::parse(body).unwrap();
+        let body = json!({"metadata": {"resourceVersion": "4"}, "spec": {"holderIdentity": "b",
+            "leaseTransitions": u64::MAX, "leaseDurationSeconds": u64::MAX}});
+        let record = Record::new(body).unwrap();
         assert_eq!(Sighting::of(&record, None, 100).ends_ms(&record, 15_000), u64::MAX);
         let next = record.claimed(&claim("a", "t"));
         assert_eq!(next.object["spec"]["leaseTransitions"], u64::MAX);

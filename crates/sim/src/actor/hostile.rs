@@ -1,0 +1,246 @@
+//! A hostile tenant: it may write Services, EndpointSlices and Pods in one namespace, and nothing
+//! else. In the storm it does what must harm nobody whenever it comes. Once all is right it claims
+//! what others have: who comes first to a thing keeps it, so that before then its claims could be
+//! good ones.
+
+use super::user::{annotation, key};
+use super::{Company, living, merge};
+use crate::fault::Fault;
+use crate::random::Random;
+use crate::scene::{Layout, TENANT, objects};
+use crate::stage::Stage;
+use crate::tally::count;
+use kube_emulator::ObjectRef;
+use serde_json::{Map, Value, json};
+
+/// Services that the tenant has in the storm.
+const SERVICES: u64 = 4;
+/// The first of their numbers.
+const FIRST: u64 = 60;
+
+fn annotated(pairs: &[(&str, &str)]) -> Value {
+    let pairs = pairs.iter().map(|(suffix, value)| (key(suffix), json!(value)));
+    json!({"metadata": {"annotations": pairs.collect::<Map<_, _>>()}})
+}
+
+/// `aaa,aab,…`: a value that takes long to read for whoever compares all with all.
+fn huge() -> String {
+    let letter = |n: u32| char::from_u32('a' as u32 + n % 26).unwrap_or('a');
+    let words = (0..5_000).map(|n| format!("{}{}{}", letter(n / 676), letter(n / 26), letter(n)));
+    words.collect::<Vec<_>>().join(",")
+}
+
+fn service(name: &str, number: u64) -> Value {
+    let mut service = objects::service(TENANT, FIRST + number);
+    service["metadata"]["name"] = json!(name);
+    service
+}
+
+fn slice(name: &str, labels: &Value, owners: &Value, addresses: &[(String, Value)]) -> Value {
+    let endpoints: Vec<Value> = addresses
+        .iter()
+        .map(|(address, node)| {
+            json!({"addresses": [address], "nodeName": node,
+            "conditions": {"ready": true, "serving": true, "terminating": false}})
+        })
+        .collect();
+    json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": {"name": name, "namespace": TENANT, "labels": labels,
+            "ownerReferences": owners},
+        "addressType": "IPv4", "endpoints": endpoints,
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}]})
+}
+
+/// What an attack writes into a Service of the tenant's own.
+fn attack(random: &mut Random) -> (&'static str, Value) {
+    match random.below(8) {
+        0 => ("write a huge annotation", annotation("azure-allowed-ip-ranges", json!(huge()))),
+        1 => (
+            "deny everything to nodes",
+            annotated(&[
+                ("azure-deny-all-except-load-balancer-source-ranges", "true"),
+                ("azure-allowed-ip-ranges", "203.0.113.0/24"),
+                ("azure-disable-load-balancer-floating-ip", "true"),
+            ]),
+        ),
+        2 => (
+            "name other resource groups in a refused Service",
+            annotated(&[
+                ("azure-load-balancer-resource-group", "pip-rg"),
+                ("azure-pls-resource-group", "pip-rg"),
+                ("azure-load-balancer-tcp-idle-timeout", "1"),
+            ]),
+        ),
+        3 => {
+            let all = "169.254.169.254,10.224.0.4,10.244.0.10,127.0.0.1,168.63.129.16,0.0.0.0";
+            ("list forbidden addresses", annotation("azure-additional-public-ips", json!(all)))
+        }
+        4 => (
+            "write terminal escapes",
+            annotated(&[
+                ("azure-pip-tags", "\u{1b}[2J=red"),
+                ("azure-load-balancer-health-probe-request-path", "/\u{1b}[2J"),
+            ]),
+        ),
+        5 => {
+            let ranges: Vec<String> = (0..200).map(|n| format!("198.18.{n}.0/24")).collect();
+            ("allow many ranges", annotation("azure-allowed-ip-ranges", json!(ranges.join(","))))
+        }
+        6 => ("claim nothing", json!({"metadata": {"annotations": null}})),
+        _ => (
+            "name the other cluster's public IP",
+            annotation("azure-pip-name", json!("kubernetes-a11111111222243334444555555555555")),
+        ),
+    }
+}
+
+impl Company {
+    pub(super) fn hostile(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
+        count(&mut stage.tally.faults, Fault::Hostile.name());
+        self.namespaces.insert(TENANT.to_owned());
+        let number = random.below(SERVICES);
+        let name = format!("evil-{number}");
+        let place = (TENANT.to_owned(), name.clone());
+        if !self.services.contains_key(&place) {
+            let mut fresh = service(&name, number);
+            merge(&mut fresh, &self.attack(random).1);
+            self.services.insert(place, fresh);
+            self.tend(stage);
+            return "create a hostile Service";
+        }
+        let slices = matches!(self.scene.layout, Layout::Containers | Layout::Several);
+        match random.below(10) {
+            0 => {
+                self.services.remove(&place);
+                self.delete(stage, &place);
+                "delete a hostile Service"
+            }
+            1..=3 if slices => self.strange_slice(random, stage),
+            _ => {
+                let (what, patch) = self.attack(random);
+                self.apply(stage, &place, &patch);
+                what
+            }
+        }
+    }
+
+    /// An attack that leaves nothing behind by itself: with pools of NICs a rule to a node's own
+    /// address outlives a node that goes while no process runs (docs/simulation.md).
+    fn attack(&self, random: &mut Random) -> (&'static str, Value) {
+        let (what, mut patch) = attack(random);
+        if self.scene.layout.has_nics()
+            && let Some(annotations) = patch["metadata"]["annotations"].as_object_mut()
+        {
+            annotations.shift_remove(&key("azure-disable-load-balancer-floating-ip"));
+        }
+        (what, patch)
+    }
+
+    /// A slice of the tenant's that says it is a slice of another namespace's Service.
+    fn strange_slice(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
+        let victims: Vec<String> = self
+            .services
+            .keys()
+            .filter(|(namespace, _)| namespace == "default")
+            .map(|(_, name)| name.clone())
+            .collect();
+        let node = self.nodes.values().next().map(|node| node["metadata"]["name"].clone());
+        let (Some(victim), Some(node)) = (random.choose(&victims), node) else {
+            return "find nobody to attack";
+        };
+        let uid = living(stage, "services", "default", victim)
+            .map_or(Value::Null, |service| service["metadata"]["uid"].clone());
+        let owners = json!([{"apiVersion": "v1", "kind": "Service", "name": victim, "uid": uid}]);
+        let labels = json!({"kubernetes.io/service-name": victim});
+        let owners = if uid.is_null() { json!([]) } else { owners };
+        let number = random.below(3);
+        let addresses = [(format!("10.244.9.{}", 10 + number), node)];
+        self.put_slice(stage, slice(&format!("strange-{number}"), &labels, &owners, &addresses));
+        "write a slice of another namespace's Service"
+    }
+
+    fn put_slice(&mut self, stage: &mut Stage, slice: Value) {
+        let now = stage.now_ms;
+        let name = slice["metadata"]["name"].as_str().unwrap_or("").to_owned();
+        let object = ObjectRef::new("endpointslices", TENANT, &name);
+        let _ = stage.kubernetes.delete(object, now);
+        stage.trace.say(now, || format!("hostile: slice {name}: {slice}"));
+        let _ = stage.kubernetes.create(slice, now);
+        self.strange.insert(name);
+        stage.follow();
+    }
+
+    /// Everything that the tenant can claim of what others have, at once.
+    pub fn claim(&mut self, stage: &mut Stage) {
+        let services = stage.kubernetes.list("services", None);
+        let victims = services.iter().filter(|s| s["metadata"]["namespace"] != TENANT);
+        let mut addresses = Vec::new();
+        let mut labels = Vec::new();
+        for victim in victims {
+            let ingress = victim["status"]["loadBalancer"]["ingress"].as_array().cloned();
+            let told = ingress.into_iter().flatten();
+            addresses.extend(told.filter_map(|entry| entry["ip"].as_str().map(str::to_owned)));
+            let label = &victim["metadata"]["annotations"][key("azure-dns-label-name")];
+            labels.extend(label.as_str().filter(|label| !label.is_empty()).map(str::to_owned));
+        }
+        let all = addresses.join(",");
+        let label = labels.first().cloned().unwrap_or_else(|| "wish-0".to_owned());
+        // Who names another namespace's address as its own shares it without that namespace's
+        // consent: docs/simulation.md.
+        let claims: [&[(&str, &str)]; 4] = [
+            &[("azure-additional-public-ips", &all)],
+            &[("azure-dns-label-name", &label)],
+            &[
+                ("azure-load-balancer-internal", "true"),
+                ("azure-pls-create", "true"),
+                ("azure-pls-name", "link-of-wish-1"),
+            ],
+            &[("azure-allowed-ip-ranges", &huge()), ("azure-additional-public-ips", &all)],
+        ];
+        self.namespaces.insert(TENANT.to_owned());
+        for (number, claim) in (0..).zip(claims) {
+            let name = format!("claim-{number}");
+            let mut manifest = service(&name, SERVICES + number);
+            merge(&mut manifest, &annotated(claim));
+            self.services.insert((TENANT.to_owned(), name), manifest);
+        }
+        self.tend(stage);
+        if self.scene.layout == Layout::Containers {
+            self.claim_pods(stage);
+        }
+    }
+
+    /// Others' Pods among the tenant's own backends, at another node.
+    fn claim_pods(&mut self, stage: &mut Stage) {
+        let service = living(stage, "services", TENANT, "claim-0");
+        let uid = service.map_or(Value::Null, |service| service["metadata"]["uid"].clone());
+        let node =
+            self.nodes.values().last().map_or(Value::Null, |n| n["metadata"]["name"].clone());
+        let pods = stage.kubernetes.list("pods", None);
+        let taken: Vec<(String, Value)> = pods
+            .iter()
+            .filter_map(|pod| Some((pod["status"]["podIP"].as_str()?.to_owned(), node.clone())))
+            .collect();
+        let labels = json!({"kubernetes.io/service-name": "claim-0"});
+        let owners =
+            json!([{"apiVersion": "v1", "kind": "Service", "name": "claim-0", "uid": uid}]);
+        self.put_slice(stage, slice("taken", &labels, &owners, &taken));
+    }
+
+    /// What the tenant's Services ask for is put right, as everybody's is.
+    pub(super) fn pause_attack(&mut self, stage: &mut Stage) {
+        let own = self.services.keys().filter(|(namespace, _)| namespace == TENANT);
+        for place in own.cloned().collect::<Vec<_>>() {
+            self.apply(stage, &place, &json!({"metadata": {"annotations": null}}));
+        }
+    }
+
+    /// The tenant's slices go; its Services go with everybody's.
+    pub(super) fn disarm(&mut self, stage: &mut Stage) {
+        let now = stage.now_ms;
+        for name in std::mem::take(&mut self.strange) {
+            let object = ObjectRef::new("endpointslices", TENANT, &name);
+            let _ = stage.kubernetes.delete(object, now);
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! Owners of Services who use every annotation there is, several on one BYO public IP, now and then
+//! with a value that refuses the Service. What contradicts itself is left out, with its reason: in
+//! the end every Service can be satisfied.
+
+use super::values::{self, OTHER_GROUP, WRONG, key};
+use super::{Company, families};
+use crate::fault::Fault;
+use crate::random::Random;
+use crate::scene::{Layout, Scene};
+use crate::stage::Stage;
+use crate::tally::count;
+use plan::annotation::{PORT, PREFIX};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Services that are made here.
+const SERVICES: u64 = 4;
+
+/// A port's protocol, name, number and `appProtocol`.
+type Port = (&'static str, &'static str, u64, Option<&'static str>);
+
+/// Ports that a Service may have.
+const PORTS: [Port; 5] = [
+    ("TCP", "http", 80, None),
+    ("TCP", "https", 443, Some("https")),
+    ("UDP", "dns", 53, None),
+    ("TCP", "dns-tcp", 53, None),
+    ("SCTP", "sigtran", 500, None),
+];
+
+/// Flags of the spec that may be drawn.
+const FIELDS: [&str; 5] = ["local", "affinity", "ranges", "no node ports", "address"];
+
+/// What an owner asks for, before contradictions are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wish {
+    internal: bool,
+    /// By keys of the annotation table.
+    annotations: BTreeMap<&'static str, String>,
+    /// Indices into [`PORTS`].
+    ports: Vec<usize>,
+    fields: BTreeMap<&'static str, u64>,
+    /// The annotation with a value that is wrong on purpose.
+    wrong: Option<&'static str>,
+}
+
+fn is_dual(owner: u64, scene: &Scene) -> bool {
+    // A Private Link Service and an IPv6 frontend exclude each other on one load balancer.
+    owner == 1 && families::suits(scene.layout) && scene.layout != Layout::Nics
+}
+
+/// Owners whose Service is public whatever they draw. The last one's public IP is in another
+/// resource group for as long as the Service lives: a group that is named no more when a process
+/// starts is not read, and what stands there stays (docs/simulation.md).
+fn is_public(owner: u64, scene: &Scene) -> bool {
+    is_dual(owner, scene) || is_elsewhere(owner)
+}
+
+fn is_elsewhere(owner: u64) -> bool {
+    owner == SERVICES - 1
+}
+
+fn ports(random: &mut Random) -> Vec<usize> {
+    let mut ports: Vec<usize> = (0..PORTS.len()).filter(|_| random.permille(350)).collect();
+    if ports.is_empty() {
+        ports.push(0);
+    }
+    ports
+}
+
+impl Wish {
+    fn draw(owner: u64, random: &mut Random) -> Self {
+        let mut wish = Self { internal: random.permille(400), ..Self::default() };
+        wish.ports = ports(random);
+        for field in FIELDS {
+            if random.permille(200) {
+                wish.fields.insert(field, random.below(4));
+            }
+        }
+        for _ in 0..random.below(7) {
+            let (key, value) = values::draw(owner, random);
+            wish.annotations.insert(key, value);
+        }
+        wish
+    }
+
+    fn edit(&mut self, owner: u64, random: &mut Random) -> &'static str {
+        match random.below(12) {
+            0 => {
+                self.internal = !self.internal;
+                "move a wish between inside and outside"
+            }
+            1 => {
+                self.ports = ports(random);
+                "change the ports of a wish"
+            }
+            2 | 3 => {
+                let field = *random.pick(&FIELDS);
+                if self.fields.remove(field).is_none() {
+                    self.fields.insert(field, random.below(4));
+                }
+                "change a field of a wish"
+            }
+            4 => {
+                // What is in a group that is named no more is not read after a restart.
+                let key = values::draw(owner, random).0;
+                self.wrong = Some(key).filter(|key| !key.ends_with("resource-group"));
+                "annotate a wish with a wrong value"
+            }
+            5 | 6 => {
+                let keys: Vec<&'static str> = self.annotations.keys().copied().collect();
+                if let Some(key) = random.choose(&keys) {
+                    self.annotations.remove(key);
+                }
+                self.wrong = None;
+                "take an annotation off a wish"
+            }
+            _ => {
+                let (key, value) = values::draw(owner, random);
+                self.annotations.insert(key, value);
+                "annotate a wish"
+            }
+        }
+    }
+
+    /// The annotations without what contradicts them.
+    fn settled(&self, owner: u64, scene: &Scene) -> BTreeMap<&'static str, String> {
+        let mut set = self.annotations.clone();
+        let internal = self.internal && !is_public(owner, scene);
+        set.remove(key::INTERNAL);
+        if internal && scene.layout != Layout::Containers {
+            set.insert(key::INTERNAL, "true".to_owned());
+        }
+        self.settle_group(owner, &mut set);
+        self.settle_address(internal, scene, &mut set);
+        self.settle_link(owner, internal, scene, &mut set);
+        let is_on = |set: &BTreeMap<&str, String>, key: &str| {
+            set.get(key).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
+        };
+        // With pools of NICs nobody knows the address of a node that is gone: docs/simulation.md.
+        if scene.layout.has_nics() {
+            set.remove(key::NO_FLOATING_IP);
+        }
+        // One rule for all ports leaves no room for another Service's rules.
+        if is_on(&set, key::ALL_PORTS) && set.contains_key(key::IPV4) {
+            set.remove(key::ALL_PORTS);
+        }
+        if self.fields.contains_key("ranges") {
+            set.remove(key::RANGES);
+            set.remove(key::SOURCES);
+        }
+        match scene.layout {
+            // A Basic load balancer has no probes of this protocol.
+            Layout::PerSet => set.retain(|_, value| value != "https"),
+            Layout::Containers if set.get(key::TIMEOUT).is_some_and(|value| value == "100") => {
+                set.remove(key::TIMEOUT);
+            }
+            _ => {}
+        }
+        set
+    }
+
+    /// Public IPs are looked for in the group that the annotation names.
+    fn settle_group(&self, owner: u64, set: &mut BTreeMap<&'static str, String>) {
+        let named = set.get(key::PIP).is_some_and(|name| name == "byo-pip4");
+        if is_elsewhere(owner) {
+            for key in [key::PIP_IPV6, key::IPV4, key::IPV6] {
+                set.remove(key);
+            }
+            if !named {
+                set.remove(key::PIP);
+            }
+            set.insert(key::GROUP, OTHER_GROUP.to_owned());
+        } else {
+            if named {
+                set.insert(key::PIP, "byo-pip3".to_owned());
+            }
+            if set.get(key::GROUP).is_some_and(|group| group == OTHER_GROUP) {
+                set.remove(key::GROUP);
+            }
+        }
+    }
+
+    /// A pinned address suits the side and the subnet.
+    fn settle_address(
+        &self,
+        internal: bool,
+        scene: &Scene,
+        set: &mut BTreeMap<&'static str, String>,
+    ) {
+        if let Some(address) = set.get(key::IPV4) {
+            let suits = match set.get(key::SUBNET).map(String::as_str) {
+                _ if !internal => address.starts_with("20.50."),
+                Some("apps") => address.starts_with("10.225."),
+                _ => address.starts_with("10.224."),
+            };
+            if !suits {
+                set.remove(key::IPV4);
+            }
+        }
+        if !internal {
+            let brought = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
+            // A label stays on a public IP that was brought.
+            if brought.iter().any(|key| set.contains_key(key)) {
+                set.remove(key::LABEL);
+            }
+        }
+        let pinned = [key::IPV4, key::IPV6, key::PIP, key::PIP_IPV6];
+        if scene.layout == Layout::Several && pinned.iter().any(|key| set.contains_key(key)) {
+            set.remove(key::PLACED_ON);
+        }
+        // A load balancer that does not choose the Service is not one that it may be on.
+        if scene.has_selectors() && set.get(key::PLACED_ON).is_some_and(|on| on == "lb2") {
+            set.remove(key::PLACED_ON);
+        }
+    }
+
+    /// A Private Link Service stands where Azure takes it, and keeps its name.
+    fn settle_link(
+        &self,
+        owner: u64,
+        internal: bool,
+        scene: &Scene,
+        set: &mut BTreeMap<&'static str, String>,
+    ) {
+        let suits = scene.layout == Layout::Nics && !scene.with.contains(&Fault::Families);
+        if !suits || !internal {
+            set.remove(key::LINK);
+        }
+        set.remove(key::LINK_NAME);
+        if owner % 2 == 1 && set.contains_key(key::LINK) {
+            set.insert(key::LINK_NAME, format!("link-of-wish-{owner}"));
+        }
+        if set.contains_key(key::LINK_ADDRESS) {
+            set.insert(key::LINK_SUBNET, "apps".to_owned());
+        }
+    }
+
+    fn ports(&self, owner: u64, internal: bool, scene: &Scene) -> Vec<Value> {
+        let containers = scene.layout == Layout::Containers;
+        let standard = !matches!(scene.layout, Layout::PerSet | Layout::Containers);
+        let sctp = internal && standard;
+        let suits = |(_, port): &(u64, &Port)| sctp || port.0 != "SCTP";
+        let mut wanted: Vec<(u64, &Port)> =
+            self.ports.iter().map(|at| (*at as u64, &PORTS[*at])).filter(suits).collect();
+        if wanted.is_empty() {
+            wanted.push((0, &PORTS[0]));
+        }
+        let ports = wanted.into_iter().map(|(at, (protocol, name, number, app))| {
+            let named = !containers && at % 2 == 1;
+            let mut port = json!({"name": name, "protocol": protocol,
+                "port": 1_000 * (owner + 2) + number,
+                "targetPort": if named { json!(name) } else { json!(8_000 + at) },
+                "nodePort": 31_000 + owner * 10 + at});
+            if let Some(app) = app.filter(|_| scene.layout != Layout::PerSet) {
+                port["appProtocol"] = json!(app);
+            }
+            if self.has_no_node_ports(owner, scene)
+                && let Some(port) = port.as_object_mut()
+            {
+                port.shift_remove("nodePort");
+            }
+            port
+        });
+        ports.collect()
+    }
+
+    /// Backends without floating IP are reached on node ports.
+    fn has_no_node_ports(&self, owner: u64, scene: &Scene) -> bool {
+        self.fields.contains_key("no node ports")
+            && !self.settled(owner, scene).contains_key(key::NO_FLOATING_IP)
+    }
+
+    /// The Service.
+    fn service(&self, owner: u64, scene: &Scene) -> Value {
+        let set = self.settled(owner, scene);
+        let internal = set.contains_key(key::INTERNAL);
+        let ports = self.ports(owner, internal, scene);
+        let mut annotations = Map::new();
+        let wrong = self.wrong.iter().map(|key| (key, WRONG));
+        for (key, value) in set.iter().map(|(key, value)| (key, value.as_str())).chain(wrong) {
+            if let Some(key) = with_port(key, value, &ports) {
+                // A port that is probed by its name is probed at its node port.
+                let probed = ports.iter().find(|port| !port["nodePort"].is_null());
+                let name = probed.and_then(|port| port["name"].as_str()).unwrap_or("10256");
+                annotations.insert(key, json!(value.replace(values::NAME, name)));
+            }
+        }
+        let containers = scene.layout == Layout::Containers;
+        let mut spec = json!({"type": "LoadBalancer",
+            "selector": {"app": format!("web-{owner}")}, "ports": ports,
+            "allocateLoadBalancerNodePorts": !self.has_no_node_ports(owner, scene)});
+        if self.fields.contains_key("affinity") && !containers {
+            spec["sessionAffinity"] = json!("ClientIP");
+        } else {
+            spec["sessionAffinity"] = json!("None");
+        }
+        let local = self.fields.contains_key("local");
+        spec["externalTrafficPolicy"] = json!(if local { "Local" } else { "Cluster" });
+        if local {
+            spec["healthCheckNodePort"] = json!(32_300 + owner);
+        }
+        if self.fields.contains_key("ranges") {
+            spec["loadBalancerSourceRanges"] = json!(["203.0.113.0/24"]);
+        }
+        if is_dual(owner, scene) {
+            spec["ipFamilies"] = json!(["IPv4", "IPv6"]);
+            spec["ipFamilyPolicy"] = json!("PreferDualStack");
+        }
+        if let Some(address) = self.address(owner, &set).filter(|_| !containers) {
+            spec["loadBalancerIP"] = json!(address);
+        }
+        json!({"apiVersion": "v1", "kind": "Service", "spec": spec, "metadata": {
+            "name": name(owner), "namespace": "default", "annotations": annotations}})
+    }
+
+    /// `spec.loadBalancerIP`, in a Service of the default subnet that pins nothing by annotation.
+    fn address(&self, owner: u64, set: &BTreeMap<&'static str, String>) -> Option<String> {
+        let rivals = [key::IPV4, key::SUBNET, key::PIP, key::GROUP, key::PLACED_ON, key::LABEL];
+        if !self.fields.contains_key("address") || rivals.iter().any(|key| set.contains_key(key)) {
+            return None;
+        }
+        let public = "20.50.0.14".to_owned();
+        let all_ports = set.contains_key(key::ALL_PORTS);
+        match set.contains_key(key::INTERNAL) {
+            true if !all_ports => Some(format!("10.224.9.{}", 20 + owner)),
+            true => None,
+            false => Some(public),
+        }
+    }
+}
+
+/// The whole key, where one of these ports suits it.
+fn with_port(key: &str, value: &str, ports: &[Value]) -> Option<String> {
+    let number = |port: &Value| port["port"].to_string();
+    let at = if key == key::NO_RULE {
+        // A Service whose ports all lack rules has an address to which no rule leads.
+        ports.iter().map(number).find(|other| *other != number(&ports[0]))?
+    } else {
+        number(&ports[value.len() % ports.len()])
+    };
+    Some(format!("{PREFIX}{}", key.replace(PORT, &at)))
+}
+
+fn name(owner: u64) -> String {
+    format!("wish-{owner}")
+}
+
+/// The merge patch that makes one manifest the other.
+fn difference(old: &Value, new: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else { return new.clone() };
+    let mut patch = Map::new();
+    for (key, value) in new {
+        match old.get(key) {
+            Some(before) if before == value => {}
+            Some(before) => drop(patch.insert(key.clone(), difference(before, value))),
+            None => drop(patch.insert(key.clone(), value.clone())),
+        }
+    }
+    for key in old.keys().filter(|key| !new.contains_key(*key)) {
+        patch.insert(key.clone(), Value::Null);
+    }
+    Value::Object(patch)
+}
+
+impl Company {
+    pub(super) fn wish(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
+        count(&mut stage.tally.faults, Fault::Annotations.name());
+        let owner = random.below(SERVICES);
+        let place = ("default".to_owned(), name(owner));
+        let Some(mut wish) = self.wishes.get(&owner).cloned() else {
+            let wish = Wish::draw(owner, random);
+            self.services.insert(place, wish.service(owner, &self.scene));
+            self.wishes.insert(owner, wish);
+            self.tend(stage);
+            return "create a wish";
+        };
+        match random.below(10) {
+            0 => {
+                self.wishes.remove(&owner);
+                self.services.remove(&place);
+                self.delete(stage, &place);
+                "delete a wish"
+            }
+            1 => {
+                wish = Wish::draw(owner, random);
+                self.services.insert(place.clone(), wish.service(owner, &self.scene));
+                self.wishes.insert(owner, wish);
+                self.delete(stage, &place);
+                self.tend(stage);
+                "create a wish again"
+            }
+            _ => {
+                let what = wish.edit(owner, random);
+                self.grant(owner, wish, stage);
+                what
+            }
+        }
+    }
+
+    /// A Service becomes another wish.
+    fn grant(&mut self, owner: u64, wish: Wish, stage: &mut Stage) {
+        let place = ("default".to_owned(), name(owner));
+        if let Some(standing) = self.services.get(&place) {
+            let patch = difference(standing, &wish.service(owner, &self.scene));
+            self.wishes.insert(owner, wish);
+            self.apply(stage, &place, &patch);
+        }
+    }
+
+    /// Wrong values go.
+    pub(super) fn mend_wishes(&mut self, stage: &mut Stage) {
+        let wrong: Vec<(u64, Wish)> = self
+            .wishes
+            .iter()
+            .filter(|(_, wish)| wish.wrong.is_some())
+            .map(|(owner, wish)| (*owner, Wish { wrong: None, ..wish.clone() }))
+            .collect();
+        for (owner, wish) in wrong {
+            self.grant(owner, wish, stage);
+        }
+    }
+}

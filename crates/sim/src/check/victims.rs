@@ -1,0 +1,103 @@
+//! S9: what Services have stays as it is, whatever another tenant claims of it.
+
+use super::form::{bare, parts};
+use super::tables::entries;
+use crate::scene::{self, TENANT};
+use crate::stage::Stage;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+impl Stage {
+    /// What Services of all namespaces but the hostile tenant's have, by what it is.
+    #[must_use]
+    pub fn of_victims(&self) -> BTreeMap<String, String> {
+        let mut held = BTreeMap::new();
+        let mut uids = BTreeSet::new();
+        let mut addresses = BTreeSet::new();
+        for service in self.kubernetes.list("services", None) {
+            let meta = &service["metadata"];
+            if meta["namespace"] == TENANT {
+                continue;
+            }
+            uids.insert(text(&meta["uid"]).to_lowercase());
+            let status = &service["status"]["loadBalancer"];
+            let told = status["ingress"].as_array().into_iter().flatten();
+            addresses.extend(told.map(|entry| text(&entry["ip"]).to_owned()));
+            let name = format!("status of {}/{}", text(&meta["namespace"]), text(&meta["name"]));
+            held.insert(name, status.to_string());
+        }
+        let is_theirs = |part: &str| {
+            let uid = self.truth.owner_of(part.strip_prefix("kubernetes-").unwrap_or(part));
+            uid.is_some_and(|uid| uids.contains(&uid.to_lowercase()))
+        };
+        for resource in self.azure.shown() {
+            let id = text(&resource["id"]);
+            let last = id.rsplit('/').next().unwrap_or("");
+            let whole = scene::objects::is_brought(last)
+                || id.contains("/privateLinkServices/")
+                || (id.contains("/publicIPAddresses/") && is_theirs(last));
+            if whole {
+                held.insert(id.to_owned(), still(&bare(&resource)).to_string());
+            }
+            for collection in ["frontendIPConfigurations", "loadBalancingRules", "probes"] {
+                for (name, part) in parts(&resource, collection) {
+                    if is_theirs(&name) {
+                        held.insert(
+                            format!("{id} {collection} {name}"),
+                            still(&bare(part)).to_string(),
+                        );
+                    }
+                }
+            }
+            for (name, rule) in parts(&resource, "securityRules") {
+                open(&name, rule, &addresses, &mut held);
+            }
+        }
+        let tables = self.azure.gateway(&scene::gateway()).unwrap_or_default();
+        for (location, address, name) in entries(&tables) {
+            if uids.contains(&name) {
+                held.insert(format!("{address} of {name}"), location);
+            }
+        }
+        held
+    }
+}
+
+/// Without what Azure puts in at will, in one order.
+fn still(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(key, _)| *key != "futureProperty");
+            let sorted: BTreeMap<&String, Value> = fields.map(|(k, v)| (k, still(v))).collect();
+            Value::Object(sorted.into_iter().map(|(key, value)| (key.clone(), value)).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(still).collect()),
+        other => other.clone(),
+    }
+}
+
+/// What a security rule says of each of these addresses.
+fn open(
+    name: &str,
+    rule: &Value,
+    addresses: &BTreeSet<String>,
+    held: &mut BTreeMap<String, String>,
+) {
+    let inside = &rule["properties"];
+    let many = inside["destinationAddressPrefixes"].as_array().into_iter().flatten();
+    let to = many.chain([&inside["destinationAddressPrefix"]]).map(text);
+    let says = |key: &str| format!("{} {}", inside[key], inside[format!("{key}s")]);
+    for address in to.filter(|address| addresses.contains(*address)) {
+        let what = [
+            inside["access"].to_string(),
+            inside["protocol"].to_string(),
+            says("sourceAddressPrefix"),
+            says("destinationPortRange"),
+        ];
+        held.insert(format!("{address} by {name}"), what.join(" "));
+    }
+}
