@@ -303,9 +303,12 @@ impl Controller {
         let failure = Failure { kind, operation, code, message };
         let before = lane.trouble.take();
         lane.trouble = Some(Trouble::after(before, failure, &services_of(object), now_ms));
-        // A conflict is gone as soon as the watch has caught up: the first wait is short.
-        let wait =
-            if lane.failures == 1 { 100 } else { backoff::after(lane.failures - 1, asked_ms) };
+        // A conflict is gone as soon as the watch has caught up: the first wait is short, unless
+        // the server asks for a longer one.
+        let wait = match lane.failures {
+            1 => asked_ms.unwrap_or(0).max(100),
+            more => backoff::after(more - 1, asked_ms),
+        };
         lane.wait_until_ms = Some(now_ms + wait);
         if lane.failures == CLAIM_TRIES {
             self.waive(object, why, now_ms);
@@ -433,6 +436,30 @@ mod tests {
     use model::ServiceName;
     use model::kubernetes::{Gate, GateReason};
     use model::plan::FinalizerPurpose;
+
+    fn policy() -> model::Policy {
+        let text = r#"{"tenantId": "t", "subscriptionId": "s", "resourceGroup": "rg",
+            "location": "eastus", "vnetName": "v", "subnetName": "n", "securityGroupName": "g",
+            "useManagedIdentityExtension": true}"#;
+        let environment = std::collections::BTreeMap::new();
+        let sources =
+            observe::config::Sources { text, cluster: "kubernetes", environment: &environment };
+        observe::config::read(&sources).expect("a whole config").policy
+    }
+
+    #[test]
+    fn the_first_wait_is_short_unless_the_api_server_asks_for_more() {
+        let name = ServiceName::new("default", "web");
+        let object = Object::Service { name, uid: ServiceUid::new("uid-1") };
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        let mut wait = |asked_ms: Option<u64>| {
+            controller.objects.clear();
+            controller.delay(&object, asked_ms, "429: too many requests", 1_000);
+            controller.objects.get(&object).and_then(|lane| lane.wait_until_ms)
+        };
+        assert_eq!(wait(None), Some(1_100));
+        assert_eq!(wait(Some(2_000)), Some(3_000));
+    }
 
     /// The API server refuses a patch with another UID: what is meant for an object never reaches
     /// one of the same name that took its place.

@@ -57,12 +57,13 @@ pub(crate) struct Case<'a> {
 }
 
 impl<'a> Service<'a> {
-    fn read(object: &'a Value, site: &Site) -> Self {
+    fn read(object: &'a Value, site: &Site, own: Option<&str>) -> Self {
         let meta = &object["metadata"];
         let (namespace, name) = (text(&meta["namespace"]), text(&meta["name"]));
         let spec = &object["spec"];
+        let class = &spec["loadBalancerClass"];
         let wants = text(&spec["type"]) == "LoadBalancer"
-            && spec["loadBalancerClass"].is_null()
+            && (class.is_null() || (own.is_some() && class.as_str() == own))
             && meta["deletionTimestamp"].is_null();
         let fate = if wants {
             match asks::read(object, site) {
@@ -113,7 +114,8 @@ impl<'a> Case<'a> {
     pub(crate) fn read(scene: &'a Scene) -> Self {
         let site = Site::read(&scene.config, &scene.cluster);
         let estate = Estate::read(&scene.resources);
-        let services = scene.services.iter().map(|s| Service::read(s, &site)).collect();
+        let own = scene.class.as_deref();
+        let services = scene.services.iter().map(|s| Service::read(s, &site, own)).collect();
         let nodes = scene.nodes.iter().map(|node| Node::read(node, &site, &estate));
         let mut nodes: Vec<Node<'_>> = nodes.collect();
         nodes.sort_by_key(|node| node.name);

@@ -60,6 +60,8 @@ pub struct Scene {
     pub resources: Vec<Arc<Value>>,
     /// The tables of the Service Gateway: `{services: {…}, locations: {…}}`.
     pub gateway: Option<Value>,
+    /// The `loadBalancerClass` whose Services are this controller's beside those without one.
+    pub class: Option<String>,
     /// ARM resources that stood before the cluster's first Service: what is another's is told by
     /// that. Beside them every address and every tag of ours is on account of a Service.
     pub before: Vec<Arc<Value>>,

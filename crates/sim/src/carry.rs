@@ -83,7 +83,6 @@ impl Stage {
         }
         self.note_idleness(number, waited && idle);
         self.arrange_wake(number);
-        self.check_wakeful(number);
     }
 
     fn note_idleness(&mut self, number: usize, idle: bool) {
@@ -93,28 +92,6 @@ impl Stage {
         process.idle_wakes = if idle && spins { process.idle_wakes + 1 } else { 0 };
         if process.idle_wakes > IDLE_WAKES {
             let text = format!("process {number} wakes again and again and does nothing");
-            self.fail("L3", text);
-        }
-    }
-
-    /// Whoever waits knows when to look again.
-    fn check_wakeful(&mut self, number: usize) {
-        let process = &self.processes[number];
-        let leads = process.may_write(self.now_ms) && process.hold == Hold::Always;
-        let rests = process.outstanding == 0 && process.inbox.is_empty();
-        let judged = leads
-            && rests
-            && self.mutant.as_ref().is_none_or(|m| m.may_be_asleep())
-            && process.is_listed()
-            && process.streams.values().all(|stream| !stream.queued);
-        if !judged {
-            return;
-        }
-        let asleep = process.controller.next_wake_ms().is_none();
-        let asleep = asleep && !process.controller.is_settled();
-        count(&mut self.tally.checks, "L3");
-        if asleep {
-            let text = format!("process {number} waits for nothing, and is not done");
             self.fail("L3", text);
         }
     }
@@ -201,8 +178,8 @@ impl Stage {
                     self.queue_at(self.now_ms, back);
                     return;
                 }
+                self.check_sending(&sent, call, &request);
                 if write {
-                    self.check_sending(&sent, call, &request);
                     self.trace.say(self.now_ms, || {
                         let what = describe(request.method.name(), bare_path(&request));
                         format!("process {number} sends {what}")
@@ -219,6 +196,7 @@ impl Stage {
                     self.queue_at(self.now_ms, back);
                     return;
                 }
+                self.check_calling(&sent, call, &request);
                 let at = start + self.weather.jitter_ms(self.pace.api_ms);
                 self.queue_at(at, Happening::ApiArrives(sent, call, Box::new(request), id));
             }
@@ -259,6 +237,9 @@ impl Stage {
             }
         }
         if let Some(kind) = self.poisoned(&request) {
+            if let Some(poison) = &mut self.poison {
+                poison.met = true;
+            }
             count(&mut self.tally.faults, Fault::Poison.name());
             self.azure.clear_faults();
             self.azure.add_fault(AzureFault::new(kind));
@@ -303,7 +284,7 @@ impl Stage {
     fn answer_azure(&mut self, sent: &Sent, call: CallId, answer: Answer, id: u64, delay: u64) {
         let back = self.weather.jitter_ms(self.pace.azure_ms);
         let at = self.now_ms + back + delay;
-        self.note_answer(sent, call, &answer, at);
+        self.note_answer(sent, call, &answer);
         let happening =
             Happening::AzureAnswers(sent.process, sent.epoch, call, Box::new(answer), id);
         self.queue_answer(at, id, happening);
@@ -360,6 +341,7 @@ impl Stage {
                 format!("{}: {}", describe(request.method, &request.path), fault.what())
             });
         }
+        self.note_api_answer(&sent, call, &answer);
         let at = self.now_ms + self.weather.jitter_ms(self.pace.api_ms);
         let happening = Happening::ApiAnswers(sent.process, sent.epoch, call, Box::new(answer), id);
         self.queue_answer(at, id, happening);

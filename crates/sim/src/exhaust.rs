@@ -353,7 +353,7 @@ fn configure(scene: &Scene, stage: &mut Stage) {
         stage.azure.seed(objects::scale_set("vmss", crate::scene::MACHINES));
     }
     // A new SKU takes load balancers away, with all frontends.
-    stage.ledger.hands_ms = Some(stage.now_ms);
+    stage.rebuild();
     stage.reconfigure(scene.config(&changes));
 }
 

@@ -57,6 +57,7 @@ pub fn scene(kubernetes: &Store, azure: &Azure, config: &Config, before: &Before
         namespaces: list("namespaces"),
         resources: azure.shown().collect(),
         gateway: azure.gateway(config.gateway_id().as_str()),
+        class: None,
         before: before.resources(),
         refused: BTreeSet::new(),
         forgotten: BTreeSet::new(),

@@ -4,6 +4,17 @@ use crate::config::Config;
 use crate::process::{Hold, Process};
 use crate::stage::{Happening, Stage};
 
+/// The lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lease {
+    /// The process and its life that hold it.
+    pub holder: Option<(usize, u64)>,
+    /// When it was renewed.
+    pub renewed_ms: u64,
+    /// How often it changed hands.
+    pub term: u64,
+}
+
 /// How a process ends for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -33,8 +44,7 @@ impl Stage {
         let old = &self.processes[number];
         let hold = if old.hold == Hold::Always { Hold::Always } else { Hold::Not };
         let epoch = old.epoch + 1;
-        let layout = self.scene.layout;
-        let mut fresh = Process::start(self.config.policy().clone(), layout, number, epoch, hold);
+        let mut fresh = Process::start(&self.cluster(), number, epoch, hold);
         fresh.skew_ms = self.weather.skew_ms();
         self.processes[number] = fresh;
         if hold == Hold::Not {

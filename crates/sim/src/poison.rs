@@ -1,7 +1,7 @@
 //! A Service that Azure refuses, for as long as it does.
 
 use crate::carry::bare_path;
-use crate::fault::Fault;
+use crate::random::Random;
 use crate::refusal::refusal;
 use crate::scene::{self, Layout};
 use crate::stage::Stage;
@@ -12,49 +12,85 @@ use azure_emulator::FaultKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
     Balancer,
+    /// Its own public IP. One that has none is not refused.
+    Address,
     /// Its row in the Service Gateway, with all that is written in the same call.
     Registration,
+}
+
+/// A Service that Azure refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Poison {
+    /// `namespace/name`.
+    pub service: String,
+    part: Refused,
+    code: &'static str,
+    /// Whether something of it has been refused.
+    pub met: bool,
+}
+
+impl Poison {
+    /// Draws what of a Service is refused, and how. Container load balancers are refused
+    /// themselves, or in the table that they share.
+    #[must_use]
+    pub fn draw(service: String, layout: Layout, random: &mut Random) -> Self {
+        let shared = layout == Layout::Containers && random.permille(500);
+        let part = match (shared, random.permille(300)) {
+            (true, _) => Refused::Registration,
+            (false, true) => Refused::Address,
+            (false, false) => Refused::Balancer,
+        };
+        let codes: &[&'static str] = match part {
+            Refused::Registration => &["InvalidRequestFormat", "InvalidParameter"],
+            Refused::Address => &["PublicIPCountLimitReached", "InvalidRequestFormat"],
+            Refused::Balancer => &[
+                "InvalidRequestFormat",
+                "PublicIPAndLBSkuDoNotMatch",
+                "PublicIPReferencedByMultipleIPConfigs",
+                "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration",
+            ],
+        };
+        let code: &&'static str = random.pick(codes);
+        Self { service, part, code, met: false }
+    }
 }
 
 impl Stage {
     /// How Azure refuses a Service's first part, where that Service is the poisoned one.
     pub(crate) fn poisoned(&self, request: &Request) -> Option<FaultKind> {
-        let name = self.poison.as_ref().filter(|_| request.method != Method::Delete)?;
+        let poison = self.poison.as_ref().filter(|_| request.method != Method::Delete)?;
         let path = bare_path(request);
-        let refused = match request.method {
+        let part = match request.method {
             Method::Put if path.contains("/loadBalancers/") => Refused::Balancer,
+            Method::Put if path.contains("/publicIPAddresses/") => Refused::Address,
             Method::Post if path.ends_with("/updateServices") => Refused::Registration,
             _ => return None,
         };
-        if refused != self.refused_part() {
+        if part != poison.part {
             return None;
         }
         let services = self.truth.services.iter();
-        let (uid, service) =
-            services.filter(|(_, s)| s.name == *name).find(|(_, s)| s.gone_at.is_none())?;
-        let body = request.body.as_ref()?.text().to_lowercase();
+        let mut services = services.filter(|(_, s)| s.name == poison.service);
+        let (uid, service) = services.find(|(_, s)| s.gone_at.is_none())?;
         let has = |text: &str| text.contains(&service.base) || text.contains(uid.as_str());
-        let standing = match refused {
-            Refused::Balancer => self.azure.shown_by_id(path).map(|r| r.to_string()),
+        let body = request.body.as_ref()?.text().to_lowercase();
+        let standing = match part {
+            Refused::Balancer | Refused::Address => {
+                self.azure.shown_by_id(path).map(|r| r.to_string())
+            }
             Refused::Registration => {
                 self.azure.gateway(&scene::gateway()).map(|t| t["services"].to_string())
             }
         };
         let there = standing.is_some_and(|standing| has(&standing.to_lowercase()));
-        let refused = (has(&body) || has(&path.to_lowercase())) && !there;
-        refused.then(|| refusal(400, "InvalidRequestFormat", "on order", None))
-    }
-
-    /// Container load balancers are refused themselves, or in the table that they share.
-    fn refused_part(&self) -> Refused {
-        let shared = self.scene.layout == Layout::Containers && self.scene.uids % 2 == 1;
-        if shared { Refused::Registration } else { Refused::Balancer }
+        let asked = if part == Refused::Address { false } else { has(&body) };
+        let refused = (asked || has(&path.to_lowercase())) && !there;
+        refused.then(|| refusal(400, poison.code, "on order", None))
     }
 
     /// Whether a Service that asks for a load balancer is refused, and has been.
     pub(crate) fn is_refused(&self) -> bool {
-        let Some(name) = &self.poison else { return false };
-        let met = self.tally.faults.contains_key(Fault::Poison.name());
-        met && self.truth.services.values().any(|s| s.name == *name && s.wants)
+        let Some(poison) = &self.poison else { return false };
+        poison.met && self.truth.services.values().any(|s| s.name == poison.service && s.wants)
     }
 }

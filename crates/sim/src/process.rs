@@ -1,7 +1,6 @@
 //! One process: a controller, what its watches have brought it, and what it believes of the lease.
 
 use crate::fact;
-use crate::scene::second::OWN_UID;
 use crate::scene::{CLASS, Layout};
 use control::{Controller, Event, Leadership, Options};
 use kube_emulator::{EventType, Method, Request, Store, WatchEvent};
@@ -112,16 +111,28 @@ fn kinds(layout: Layout) -> &'static [Kind] {
     }
 }
 
+/// What a process is told of its cluster when it starts.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Its cloud config.
+    pub policy: Policy,
+    /// Which load balancers it has.
+    pub layout: Layout,
+    /// The UID of its Namespace `kube-system`.
+    pub uid: Option<Arc<str>>,
+}
+
 impl Process {
     /// Starts one.
     #[must_use]
-    pub fn start(policy: Policy, layout: Layout, number: usize, epoch: u64, hold: Hold) -> Self {
+    pub fn start(cluster: &Cluster, number: usize, epoch: u64, hold: Hold) -> Self {
+        let Cluster { policy, layout, uid } = cluster.clone();
         let leadership = if hold == Hold::Always { Leadership::Held } else { Leadership::Lost };
         let instance = format!("{number}{epoch:07}");
         let classes = BTreeSet::from([CLASS.to_owned()]);
         let options =
             Options { instance, leadership, classes: classes.clone(), ..Options::default() };
-        let options = Options { cluster_uid: Some(OWN_UID.into()), ..options };
+        let options = Options { cluster_uid: uid, ..options };
         Self {
             controller: Controller::new(policy.clone(), options),
             epoch,

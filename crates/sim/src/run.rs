@@ -3,19 +3,21 @@
 use crate::actor::{Actor, Company, Planned};
 use crate::canary::{Canary, Mutant};
 use crate::check::Breach;
+use crate::check::cost::{differences, snapshot};
 use crate::check::ends::{Form, difference};
-use crate::check::form::plain;
-use crate::fault::{ALL_ALONG, Fault};
+use crate::fault::Fault;
+use crate::poison::Poison;
 use crate::random::Random;
-use crate::scene::Layout;
+use crate::scene::TENANT;
+use crate::scene::objects::service;
 use crate::stage::Stage;
 use crate::swarm::{Profile, Swarm};
 use crate::tally::{Tally, count};
 use crate::trace::Trace;
 use crate::weather::{Drawn, Weather};
-use azure_emulator::{Empties, GatewayReply, Switch};
+use kube_emulator::ObjectRef;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// How long everything may take to come right once faults and inputs have stopped.
 const HEAL_MS: u64 = 45 * 60_000;
@@ -89,23 +91,25 @@ pub fn run(seed: u64, settings: &Settings) -> Outcome {
     let swarm = Swarm::draw(&random, settings.profile, &settings.without);
     let mut play = Play::new(&random, swarm.clone(), settings, Side::Faulty);
     let form = play.whole();
+    let stripped = std::mem::take(&mut play.stripped);
     let mut stage = play.stage;
     count(&mut stage.tally.layouts, swarm.scene.layout.name());
-    // What a vandal takes away leads to other ways back than one, by when it is seen.
-    let comparable = !play.company.stripped && !swarm.is_calm() && !swarm.has(Fault::Vandal);
+    let comparable = !swarm.is_calm();
     if stage.breach.is_none()
         && comparable
         && let Some(form) = form
     {
-        let fair = Settings { canary: None, tracing: Tracing::Off, ..settings.clone() };
+        let fair = Settings { canary: None, ..settings.clone() };
         let mut twin = Play::new(&random, swarm, &fair, Side::Fair);
-        let want = twin.storm_and_heal();
+        // Where a finalizer was there to be taken off in one run alone, both have other Services.
+        let want = twin.storm_and_heal().filter(|_| twin.stripped == stripped);
         stage.tally.steps += twin.stage.tally.steps;
         stage.tally.controller_steps += twin.stage.tally.controller_steps;
         stage.tally.simulated_ms += twin.stage.now_ms - crate::stage::START_MS;
         count(&mut stage.tally.checks, "differential");
         match (twin.stage.breach, want) {
             (Some(breach), _) => {
+                stage.trace = twin.stage.trace;
                 stage.fail(breach.rule, format!("without faults: {}", breach.text));
             }
             (None, Some(want)) if want != form => {
@@ -116,6 +120,8 @@ pub fn run(seed: u64, settings: &Settings) -> Outcome {
         }
     }
     stage.tally.simulated_ms += stage.now_ms - crate::stage::START_MS;
+    let judged = stage.tally.checks.keys();
+    stage.tally.judged = judged.map(|rule| (*rule, 1)).collect();
     Outcome {
         seed,
         breach: stage.breach,
@@ -161,6 +167,10 @@ struct Play {
     /// Writes, and resources that differ.
     cost: (u64, u64),
     estate: BTreeSet<String>,
+    /// For what happens after the moves.
+    late: Random,
+    /// Services that went without the finalizer that somebody had taken off by hand.
+    stripped: BTreeSet<String>,
 }
 
 impl Play {
@@ -178,12 +188,12 @@ impl Play {
         }
         if faulty {
             stage.mutant = settings.canary.map(Mutant::new);
-            quirks(&mut stage, &swarm);
+            crate::quirks::apply(&mut stage, &swarm);
         }
         let mut planned = Company::plan(&swarm, random);
         let repaired = |actor: Actor| {
-            use Actor::{Hand, Killer, Outage, Stripper, Vandal};
-            matches!(actor, Hand | Outage | Killer | Stripper | Vandal)
+            use Actor::{Hand, Killer, Outage, Vandal};
+            matches!(actor, Hand | Outage | Killer | Vandal)
         };
         let limit = settings.moves.unwrap_or(u64::MAX);
         planned.retain(|planned| {
@@ -193,24 +203,39 @@ impl Play {
         });
         planned.retain(|planned| faulty || !repaired(planned.actor));
         if faulty && swarm.has(Fault::Poison) {
-            stage.poison = Some("default/web-1".to_owned());
+            let mut own = random.fork("who is poisoned");
+            let slot = own.below(swarm.services);
+            let namespace = if slot % 3 == 2 { "team" } else { "default" };
+            let name = format!("{namespace}/web-{slot}");
+            stage.poison = Some(Poison::draw(name, swarm.scene.layout, &mut own));
         }
         stage.trace.say(crate::stage::START_MS, || head(&swarm, &planned));
         let calm = swarm.is_calm();
         let company = Company::new(&swarm);
         let estate = stage.ids();
-        Self { stage, company, planned, side, calm, made: 0, cost: (0, 0), estate }
+        let late = random.fork("after the moves");
+        Self {
+            stage,
+            company,
+            planned,
+            side,
+            calm,
+            made: 0,
+            cost: (0, 0),
+            estate,
+            late,
+            stripped: BTreeSet::new(),
+        }
     }
 
     /// Everything, to the last deletion. The end's form where nothing broke.
     fn whole(&mut self) -> Option<Form> {
         let form = self.storm_and_heal()?;
-        if self.stage.scene.with.contains(&Fault::Hostile) && !self.company.stripped {
+        if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }
-        if !self.company.stripped {
-            self.stay_quiet();
-        }
+        self.stay_quiet();
+        self.receive();
         self.leave();
         self.stage.breach.is_none().then_some(form)
     }
@@ -226,13 +251,13 @@ impl Play {
             if self.stage.breach.is_some() {
                 return None;
             }
-            self.company.make(&planned, &mut self.stage);
+            self.make(&planned);
             self.made = planned.number;
         }
         if self.calm {
             self.count_cost(self.stage.now_ms + 90_000);
             if self.side == Side::Faulty {
-                self.check_cost();
+                self.check_cost(self.cost);
             }
         }
         self.stage.weather = Weather::Fair;
@@ -240,7 +265,7 @@ impl Play {
         self.company.mend(&mut self.stage);
         for _ in 0..8 {
             self.company.take_notes_off(&mut self.stage);
-            self.company.tend(&mut self.stage);
+            self.tend();
             self.stage.advance(self.stage.now_ms + 60_000);
         }
         if self.stage.poison.is_some() {
@@ -249,26 +274,38 @@ impl Play {
         }
         let start = self.stage.now_ms;
         while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
-            self.company.tend(&mut self.stage);
+            self.tend();
             if self.stage.settle(60_000) && self.company.is_content(&self.stage) {
                 break;
             }
         }
         let stuck = !self.stage.is_quiet() || !self.company.is_content(&self.stage);
-        if stuck && !self.company.stripped {
+        if stuck && !self.stage.has_stripped() {
             let mut text = self.stage.unsettled();
             if !self.company.is_content(&self.stage) {
                 text.push_str(" the actors have not got what they want;");
             }
             self.stage.fail("L1", text);
         }
-        if self.stage.breach.is_none() && !self.company.stripped {
+        self.judge_end();
+        self.stripped = self.stage.stripped_names();
+        self.stage.breach.is_none().then(|| self.stage.form())
+    }
+
+    /// L1 and L4, once all has come right.
+    fn judge_end(&mut self) {
+        if self.stage.breach.is_none() {
             count(&mut self.stage.tally.checks, "L1");
             if let Some(text) = self.stage.undrained() {
                 self.stage.fail("L1", text);
             }
             if let Some(text) = self.stage.unpublished().first() {
                 self.stage.fail("L1", text.clone());
+            }
+            let unkept = self.stage.unkept_but_of_stripped();
+            if !unkept.is_empty() {
+                let lines: Vec<String> = unkept.iter().take(6).map(ToString::to_string).collect();
+                self.stage.fail("L1", lines.join("; "));
             }
             count(&mut self.stage.tally.checks, "L4");
             if let Some(first) = self.stage.untrue().first() {
@@ -279,21 +316,27 @@ impl Play {
             self.stage.fail("L1", first.clone());
         }
         let astray = self.stage.astray();
-        if let Some(first) = astray.first().filter(|_| !self.company.stripped) {
+        if let Some(first) = astray.first() {
             self.stage.fail("L1", first.clone());
         }
-        self.stage.breach.is_none().then(|| self.stage.form())
+    }
+
+    /// Actors bring about what could not be done before.
+    fn tend(&mut self) {
+        let before = self.stage.kubernetes.revision();
+        self.company.tend(&mut self.stage);
+        let changed = self.stage.kubernetes.revision() != before;
+        self.stage.ledger.inputs += u64::from(changed);
     }
 
     /// S7: while one Service is refused, all others come right.
     fn come_right_beside_poison(&mut self) {
-        if self.company.stripped {
-            return;
-        }
-        let poisoned = self.stage.poison.clone().unwrap_or_default();
         if !self.stage.is_refused() {
             return;
         }
+        let Some(poisoned) = self.stage.poison.as_ref().map(|poison| poison.service.clone()) else {
+            return;
+        };
         count(&mut self.stage.tally.checks, "S7");
         let end = self.stage.now_ms + POISONED_MS;
         loop {
@@ -304,6 +347,8 @@ impl Play {
                 .into_iter()
                 .chain(unpublished)
                 .filter(|line| !line.starts_with(&format!("{poisoned} ")))
+                // What becomes of a hostile tenant's Service is its own affair.
+                .filter(|line| !line.starts_with(&format!("{TENANT}/")))
                 .collect();
             if wrong.is_empty() || self.stage.breach.is_some() {
                 return;
@@ -313,19 +358,23 @@ impl Play {
                 self.stage.fail("S7", text);
                 return;
             }
-            self.company.tend(&mut self.stage);
+            self.tend();
             self.stage.advance(self.stage.now_ms + 60_000);
         }
     }
 
     /// S9: a tenant claims everything that others have, and they keep it.
     fn be_attacked(&mut self) {
+        if self.stage.breach.is_some() {
+            return;
+        }
         count(&mut self.stage.tally.checks, "S9");
         let before = self.stage.of_victims();
+        self.stage.ledger.inputs += 1;
         self.company.claim(&mut self.stage);
         let start = self.stage.now_ms;
         while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
-            self.company.tend(&mut self.stage);
+            self.tend();
             self.stage.advance(self.stage.now_ms + 60_000);
             if self.stage.settle(60_000) {
                 break;
@@ -335,6 +384,63 @@ impl Play {
         if let Some((what, was)) = before.iter().find(|(what, was)| after.get(*what) != Some(was)) {
             let is = after.get(what).map_or("nothing", String::as_str);
             self.stage.fail("S9", format!("{what}: it was {was}, and is {is} for another tenant"));
+        }
+    }
+
+    /// One move, and what it touched by hand.
+    fn make(&mut self, planned: &Planned) {
+        self.stage.ledger.inputs += 1;
+        self.stage.note_settled();
+        let hands = matches!(planned.actor, Actor::Hand | Actor::Vandal);
+        let before = hands.then(|| self.stage.before_hands());
+        self.company.make(planned, &mut self.stage);
+        if let Some(before) = before {
+            self.stage.after_hands(&before);
+        }
+        if planned.actor == Actor::Config {
+            self.stage.ledger.settled.clear();
+        }
+    }
+
+    /// S7 and S9: beside Services that want nothing new, one comes that Azure refuses, and one that
+    /// it does not. Both go again.
+    fn receive(&mut self) {
+        if self.stage.breach.is_some() {
+            return;
+        }
+        self.stage.note_settled();
+        let guests = [("default", 40), ("team", 41)];
+        let refused = format!("default/web-{}", guests[0].1);
+        let poison = Poison::draw(refused, self.stage.scene.layout, &mut self.late);
+        self.stage.poison = Some(poison);
+        for (namespace, slot) in guests {
+            let place = (namespace.to_owned(), format!("web-{slot}"));
+            self.company.services.insert(place, service(namespace, slot));
+        }
+        self.tend();
+        self.stage.advance(self.stage.now_ms + 60_000);
+        self.come_right_beside_poison();
+        self.stage.poison = None;
+        for (namespace, slot) in guests {
+            let name = format!("web-{slot}");
+            let now_ms = self.stage.now_ms;
+            let object = ObjectRef::new("services", namespace, &name);
+            let _ = self.stage.kubernetes.delete(object, now_ms);
+            self.company.services.remove(&(namespace.to_owned(), name));
+        }
+        self.stage.ledger.inputs += 1;
+        self.stage.follow();
+        self.come_to_rest();
+    }
+
+    /// Lets things happen until all is settled, or for as long as that may take.
+    fn come_to_rest(&mut self) {
+        let start = self.stage.now_ms;
+        while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
+            self.company.release_others(&mut self.stage);
+            if self.stage.settle(60_000) {
+                break;
+            }
         }
     }
 
@@ -350,9 +456,9 @@ impl Play {
             let before = self.stage.ledger.attempts;
             self.stage.advance(self.stage.now_ms + QUIET_MS / 2);
             // A look for drift may be under way at this very moment.
-            let rests = self.stage.settle(60_000);
+            let rests = self.stage.settle(60_000) || self.stage.has_stripped();
             let written = self.stage.ledger.attempts - before;
-            if written > 0 {
+            if written > 0 && !self.stage.has_stripped() {
                 let text = format!("{written} writes although all was right");
                 self.stage.fail("L1", text);
             } else if !rests && self.stage.breach.is_none() {
@@ -364,29 +470,30 @@ impl Play {
 
     /// L2: everybody leaves, and nothing of ours stays.
     fn leave(&mut self) {
+        let (before, attempts) = (snapshot(&self.stage), self.stage.ledger.attempts);
+        self.stage.ledger.inputs += 1;
         self.company.leave(&mut self.stage);
-        let start = self.stage.now_ms;
-        while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
-            self.company.release_others(&mut self.stage);
-            if self.stage.settle(60_000) {
-                break;
-            }
-        }
+        self.come_to_rest();
         if self.stage.breach.is_some() {
             return;
         }
-        if self.company.stripped {
-            return;
-        }
+        let differ = differences(&before, &snapshot(&self.stage));
+        self.check_cost((self.stage.ledger.attempts - attempts, differ));
         count(&mut self.stage.tally.checks, "L2");
-        if !self.stage.is_quiet() {
+        if !self.stage.is_quiet() && !self.stage.has_stripped() {
             let text = self.stage.unsettled();
             self.stage.fail("L2", text);
         }
         let services = self.stage.kubernetes.list("services", None);
-        let stuck = services.iter().find(|s| !s["metadata"]["deletionTimestamp"].is_null());
-        if let Some(stuck) = stuck {
-            let text = format!("Service {} keeps its finalizer", stuck["metadata"]["name"]);
+        let stuck = services.iter().filter(|s| !s["metadata"]["deletionTimestamp"].is_null());
+        let name = |meta: &Value| {
+            let text = |key: &str| meta[key].as_str().unwrap_or("").to_owned();
+            format!("{}/{}", text("namespace"), text("name"))
+        };
+        let names = stuck.map(|s| name(&s["metadata"]));
+        let names: Vec<String> = names.filter(|n| !self.stage.is_name_stripped(n)).collect();
+        if let Some(name) = names.first() {
+            let text = format!("Service {name} keeps its finalizer");
             self.stage.fail("L2", text);
         }
         if let Some(left) = self.stage.left_over(&self.estate).first() {
@@ -400,95 +507,20 @@ impl Play {
         let before = snapshot(&self.stage);
         let attempts = self.stage.ledger.attempts;
         self.stage.advance(until_ms);
-        count(&mut self.stage.tally.checks, "L5");
         let after = snapshot(&self.stage);
-        let ids: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        let mut differ = ids.iter().filter(|id| before.get(**id) != after.get(**id)).count() as u64;
-        // A NAT gateway has to let go of the Service Gateway before it can be deleted.
-        let gone = |id: &&&String| id.contains("/natgateways/") && !after.contains_key(**id);
-        differ += ids.iter().filter(gone).count() as u64;
+        let differ = differences(&before, &after);
         let written = self.stage.ledger.attempts - attempts;
         let (all_written, all_differ) = &mut self.cost;
         *all_written += written;
         *all_differ += differ;
     }
 
-    /// L5: what all moves have cost together.
-    fn check_cost(&mut self) {
-        let (written, differ) = self.cost;
+    /// L5: what was written for resources that differ.
+    fn check_cost(&mut self, (written, differ): (u64, u64)) {
+        count(&mut self.stage.tally.checks, "L5");
         if written * 5 > differ * 6 + 15 {
             let text = format!("{written} writes for {differ} resources that differ");
             self.stage.fail("L5", text);
         }
-    }
-}
-
-/// Resources without their marks, by id; a gateway's tables as two resources.
-fn snapshot(stage: &Stage) -> BTreeMap<String, Value> {
-    let mut all = BTreeMap::new();
-    for resource in stage.azure.shown() {
-        let id = resource["id"].as_str().unwrap_or("").to_lowercase();
-        all.insert(id, plain(&resource));
-    }
-    if let Some(tables) = stage.azure.gateway(&crate::scene::gateway()) {
-        for table in ["services", "locations"] {
-            all.insert(table.to_owned(), tables[table].clone());
-        }
-    }
-    all
-}
-
-/// What is uneven for a whole run.
-fn quirks(stage: &mut Stage, swarm: &Swarm) {
-    let mut met = Vec::new();
-    let mut on = |fault: Fault| {
-        let has = swarm.has(fault);
-        if has {
-            met.push(fault);
-        }
-        has
-    };
-    let options = stage.azure.options_mut();
-    if on(Fault::LetterCase) {
-        options.shout_ids = Switch::On;
-        options.odd_ipv6 = Switch::On;
-    }
-    if on(Fault::UnknownFields) {
-        options.unknown_fields = Switch::On;
-    }
-    if on(Fault::EmptyLists) {
-        options.empties = match swarm.moves % 3 {
-            0 => Empties::List,
-            1 => Empties::Null,
-            _ => Empties::Absent,
-        };
-    }
-    if on(Fault::Pages) {
-        options.page_size = 2;
-    }
-    if on(Fault::LateEtag) && options.lro_ms > 0 {
-        options.late_etag = Switch::On;
-    }
-    if on(Fault::ListLag) {
-        options.list_lag_ms = 4_000;
-    }
-    if on(Fault::LateAddress) && options.lro_ms > 0 {
-        options.late_public_ip_address = Switch::On;
-    }
-    if swarm.scene.layout == Layout::Containers && on(Fault::GatewayReply) {
-        options.gateway_reply = match swarm.moves % 3 {
-            0 => GatewayReply::Accepted,
-            1 => GatewayReply::NoContent,
-            _ => GatewayReply::DoneWithHeaders,
-        };
-    }
-    if on(Fault::Buckets) {
-        options.throttle = Switch::On;
-    }
-    for fault in ALL_ALONG {
-        on(fault);
-    }
-    for fault in met {
-        count(&mut stage.tally.faults, fault.name());
     }
 }

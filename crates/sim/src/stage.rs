@@ -8,7 +8,8 @@ use crate::election::Lease;
 use crate::fault::Fault;
 pub use crate::happening::{Happening, Rightful, Sent};
 use crate::judge::Before;
-use crate::process::{Hold, Listed, Process, plural};
+use crate::poison::Poison;
+use crate::process::{Cluster, Hold, Listed, Process, plural};
 use crate::scene::Scene;
 use crate::swarm::Pace;
 use crate::tally::{Tally, count};
@@ -42,8 +43,8 @@ pub struct Stage {
     pub lease: Lease,
     /// The API server is unreachable until then.
     pub api_down_until: u64,
-    /// A Service that Azure refuses, by `namespace/name`.
-    pub poison: Option<String>,
+    /// A Service that Azure refuses.
+    pub poison: Option<Poison>,
     /// Where faults come from.
     pub weather: Weather,
     /// How long things take.
@@ -122,9 +123,7 @@ impl Stage {
         };
         let hold = if processes > 1 { Hold::Not } else { Hold::Always };
         for number in 0..processes {
-            let layout = stage.scene.layout;
-            let mut process =
-                Process::start(stage.config.policy().clone(), layout, number, 0, hold);
+            let mut process = Process::start(&stage.cluster(), number, 0, hold);
             process.skew_ms = stage.weather.skew_ms();
             stage.processes.push(process);
             if processes > 1 {
@@ -135,6 +134,13 @@ impl Stage {
         stage.truth.follow(&stage.kubernetes, START_MS);
         stage.arrange_watches();
         stage
+    }
+
+    /// What a process that starts now is told of its cluster.
+    pub(crate) fn cluster(&self) -> Cluster {
+        let policy = self.config.policy().clone();
+        let uid = crate::laboratory::cluster_uid(&self.kubernetes);
+        Cluster { policy, layout: self.scene.layout, uid }
     }
 
     /// Puts something into the queue.
@@ -220,6 +226,7 @@ impl Stage {
             self.fail("L3", "things go round and round while no time passes".to_owned());
         }
         self.tally.steps += 1;
+        self.check_waits();
         match happening {
             Happening::AzureArrives(sent, call, request, number) => {
                 self.azure_arrives(sent, call, *request, number);
@@ -303,7 +310,7 @@ impl Stage {
 
     fn deliver(&mut self, number: usize, id: u64, event: Event) {
         self.under_way.remove(&id);
-        if let Event::Azure { call, .. } = &event {
+        if let Event::Azure { call, .. } | Event::KubernetesWritten { call, .. } = &event {
             self.learn_answer(number, *call);
         }
         let process = &mut self.processes[number];

@@ -35,6 +35,8 @@ pub struct Tally {
     pub moves: BTreeMap<&'static str, u64>,
     /// Checks made, by rule.
     pub checks: BTreeMap<&'static str, u64>,
+    /// Seeds that each rule has judged at least once.
+    pub judged: BTreeMap<&'static str, u64>,
     /// Layouts.
     pub layouts: BTreeMap<&'static str, u64>,
     /// Things that happened: calls, answers, deliveries, wake-ups, moves.
@@ -56,6 +58,7 @@ impl Tally {
             effects,
             moves,
             checks,
+            judged,
             layouts,
             steps,
             controller_steps,
@@ -67,6 +70,7 @@ impl Tally {
         add(&mut self.effects, effects);
         add(&mut self.moves, moves);
         add(&mut self.checks, checks);
+        add(&mut self.judged, judged);
         add(&mut self.layouts, layouts);
         self.steps += steps;
         self.controller_steps += controller_steps;

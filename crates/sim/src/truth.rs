@@ -22,14 +22,20 @@ pub struct ServiceTruth {
     pub unclaimed_at: Option<u64>,
     /// When its owner last changed what it asks for.
     pub edited_at: u64,
+    /// When its owner last changed what its address follows from.
+    pub placed_at: u64,
+    /// Whether only nodes with its Pods take its traffic.
+    pub local: bool,
+    /// Whether somebody took our finalizer off by hand.
+    pub stripped: bool,
     /// When it went.
     pub gone_at: Option<u64>,
-    /// When it last asked for a load balancer again after it had not for a while.
-    pub again_ms: Option<u64>,
     /// Addresses that its annotation has ever listed beside those of its frontends.
     pub additional: BTreeSet<String>,
     /// What its owner decides on.
     asks: Value,
+    /// What of that its address follows from.
+    place: Value,
 }
 
 impl ServiceTruth {
@@ -44,6 +50,8 @@ impl ServiceTruth {
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
     revision: u64,
+    /// What owners of Services, nodes and Pods have done so far.
+    pub(crate) inputs: u64,
     /// By UID.
     pub services: BTreeMap<String, ServiceTruth>,
     /// Base names and UIDs, lower case, to UIDs.
@@ -54,6 +62,10 @@ pub struct Truth {
     nodes: BTreeMap<String, String>,
     /// Pod addresses that are ready, by slice.
     pub(crate) slices: BTreeMap<String, SliceTruth>,
+    /// UIDs of Services whose finalizer a process took off.
+    pub(crate) released: BTreeSet<String>,
+    /// Ids of machines, lower case, to the addresses of their nodes.
+    pub(crate) machines: BTreeMap<String, String>,
     /// Names of all nodes to their addresses, and since which revision they have had them.
     pub(crate) hosts: BTreeMap<String, (String, u64)>,
     /// Addresses of nodes that are going or gone.
@@ -102,14 +114,16 @@ impl Truth {
         }
         for event in store.events_since("services", self.revision).unwrap_or_default() {
             let gone = event.event == EventType::Deleted;
-            self.note_service(&event.object, gone, event.revision, now_ms);
+            self.note_service(&event.object, gone, event.revision);
         }
         for event in store.events_since("nodes", self.revision).unwrap_or_default() {
+            self.inputs += 1;
             let gone = event.event == EventType::Deleted;
             self.note_leaving(&event.object, gone, event.revision, now_ms);
             self.note_node(&event.object, gone, event.revision);
         }
         for event in store.events_since("endpointslices", self.revision).unwrap_or_default() {
+            self.inputs += 1;
             self.note_slice(&event.object, event.event == EventType::Deleted, event.revision);
         }
         self.revision = revision;
@@ -144,7 +158,7 @@ impl Truth {
         self.slices.insert(key, SliceTruth { owner, ready });
     }
 
-    fn note_service(&mut self, object: &Value, gone: bool, revision: u64, now_ms: u64) {
+    fn note_service(&mut self, object: &Value, gone: bool, revision: u64) {
         let meta = &object["metadata"];
         let text = |key: &str| meta[key].as_str().unwrap_or("");
         let uid = text("uid").to_owned();
@@ -154,6 +168,7 @@ impl Truth {
         let wants = !gone && wants(object);
         let labels = self.placed_by_labels.then_some(&meta["labels"]);
         let asks = serde_json::json!([object["spec"], meta["annotations"], lives, labels]);
+        let place = place(object, lives, labels);
         let base = ServiceUid::new(&uid).base_name().to_lowercase();
         let known = self.services.entry(uid.clone()).or_insert_with(|| ServiceTruth {
             name: format!("{}/{}", text("namespace"), text("name")),
@@ -162,28 +177,36 @@ impl Truth {
             claimed,
             unclaimed_at: None,
             edited_at: revision,
+            placed_at: revision,
+            local: false,
+            stripped: false,
             gone_at: None,
-            again_ms: None,
             additional: BTreeSet::new(),
             asks: asks.clone(),
+            place: place.clone(),
         });
+        known.local = object["spec"]["externalTrafficPolicy"] == "Local";
         self.bases.entry(base).or_insert_with(|| uid.clone());
-        self.bases.entry(uid.to_lowercase()).or_insert(uid);
+        self.bases.entry(uid.to_lowercase()).or_insert_with(|| uid.clone());
         known.additional.extend(additional(object));
         if known.claimed && (!claimed || gone) {
             known.unclaimed_at = Some(revision);
+            known.stripped |= !self.released.contains(&uid);
+        }
+        if known.place != place {
+            known.place = place;
+            known.placed_at = revision;
         }
         if known.asks != asks {
             known.asks = asks;
             known.edited_at = revision;
-        }
-        if wants && !known.wants {
-            known.again_ms = Some(now_ms);
+            self.inputs += 1;
         }
         known.wants = wants;
         known.claimed = claimed && !gone;
         if gone {
             known.gone_at = Some(revision);
+            self.inputs += 1;
         }
     }
 
@@ -222,6 +245,11 @@ impl Truth {
                 self.hosts.insert(name.clone(), (address.to_owned(), revision));
             }
         }
+        let machine = object["spec"]["providerID"].as_str().unwrap_or("");
+        let machine = machine.trim_start_matches("azure://").to_lowercase();
+        if let Some(address) = address {
+            self.machines.insert(machine, address.to_owned());
+        }
         let before = self.nodes.remove(&name);
         if before.as_deref() != address || !member {
             before.and_then(|before| self.members.remove(&before));
@@ -249,6 +277,36 @@ impl Truth {
         let whole = || part.get(..36).and_then(|uid| self.bases.get(uid));
         short.or_else(whole).map(String::as_str)
     }
+}
+
+/// Annotations that the address of a Service follows from, by how their names end.
+const PLACES: [&str; 12] = [
+    "azure-load-balancer-internal",
+    "azure-load-balancer-internal-subnet",
+    "azure-load-balancer-ipv4",
+    "azure-load-balancer-ipv6",
+    "azure-load-balancer-configurations",
+    "azure-load-balancer-mode",
+    "azure-load-balancer-resource-group",
+    "azure-pip-name",
+    "azure-pip-name-ipv6",
+    "azure-pip-prefix-id",
+    "azure-pip-prefix-id-ipv6",
+    "azure-pip-ip-tags",
+];
+
+/// What the address of a Service follows from: no change of anything else may change it.
+fn place(object: &Value, lives: bool, labels: Option<&Value>) -> Value {
+    let spec = &object["spec"];
+    let annotations = object["metadata"]["annotations"].as_object();
+    let annotations = annotations
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| key.rsplit('/').next().is_some_and(|name| PLACES.contains(&name)));
+    let annotations: serde_json::Map<String, Value> =
+        annotations.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let fields = ["type", "loadBalancerIP", "loadBalancerClass", "ipFamilies", "ipFamilyPolicy"];
+    serde_json::json!([fields.map(|field| &spec[field]), annotations, lives, labels])
 }
 
 /// Addresses that a Service's annotation lists beside those of its frontends.

@@ -53,6 +53,9 @@ const CAUGHT: &[(Canary, Profile, &str, u64)] = &[
     (Canary::DoesNotDrain, Profile::All, "S3", 17),
     (Canary::KeepsOpen, Profile::All, "S4", 1),
     (Canary::ReleasesPodsEarly, Profile::Containers, "S4", 1),
+    (Canary::ForgetsFailedObject, Profile::Kubernetes, "L3", 1),
+    (Canary::ForgetsFailedRead, Profile::Azure, "L3", 1),
+    (Canary::ForgetsOperation, Profile::All, "L3", 1),
 ];
 
 /// The rule that catches a canary in one seed.

@@ -29,7 +29,6 @@ fn drop_one(resource: &mut Value, collection: &str, random: &mut Random) {
 impl Company {
     pub(super) fn hand(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         count(&mut stage.tally.faults, Fault::HandEdits.name());
-        stage.ledger.hands_ms = Some(stage.now_ms);
         let balancers: Vec<String> = stage
             .azure
             .resources_of("Microsoft.Network/loadBalancers")
@@ -107,7 +106,7 @@ impl Company {
             self.changes["driftPolicy"] = json!("repair");
             stage.reconfigure(self.scene.config(&self.changes));
             // What people did during the storm is put right only now.
-            stage.ledger.hands_ms = stage.ledger.hands_ms.map(|_| stage.now_ms);
+            stage.ledger.touched.renew(stage.now_ms);
         }
     }
 

@@ -121,7 +121,6 @@ fn deregister_users(stage: &mut Stage, id: &str) -> bool {
 impl Company {
     pub(super) fn vandal(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         count(&mut stage.tally.faults, Fault::Vandal.name());
-        stage.ledger.hands_ms = Some(stage.now_ms);
         let choice = random.below(10);
         match (self.scene.layout, choice) {
             (_, 0 | 1) => self.delete_ip(random, stage),

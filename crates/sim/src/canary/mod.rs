@@ -11,7 +11,7 @@ use crate::scene::SECRET;
 use crate::stage::Stage;
 use arm::{Answer, Request};
 use azure::is_list;
-use control::{CallId, Effect, Event, KubernetesCall, Leadership, NoticeKind};
+use control::{CallId, Effect, Event, KubernetesAnswer, KubernetesCall, Leadership, NoticeKind};
 use model::world::Kind;
 use observe::KubernetesFact;
 use serde_json::json;
@@ -63,6 +63,10 @@ named! {
     KeepsOpen, "keeps-open", "takes a security rule for removed that was not";
     ReleasesPodsEarly, "releases-pods-early",
         "takes the finalizer off a Pod before its egress gateway stands";
+    ForgetsFailedObject, "forgets-failed-object",
+        "does not wake for a Kubernetes write that failed";
+    ForgetsFailedRead, "forgets-failed-read", "does not wake for a list that could not be read";
+    ForgetsOperation, "forgets-operation", "does not wake for the next poll of an operation";
 }
 
 /// A controller with something wrong.
@@ -116,13 +120,6 @@ impl Mutant {
         self.canary == Canary::IgnoresLease
     }
 
-    /// Whether a controller that waits for nothing counts as broken: not one that was made deaf,
-    /// which has to be found by what does not come about.
-    #[must_use]
-    pub fn may_be_asleep(&self) -> bool {
-        self.canary != Canary::DropsWakeUp
-    }
-
     /// What reaches the controller.
     pub fn events(&mut self, events: Vec<Event>) -> Vec<Event> {
         let mut out = std::mem::take(&mut self.made_up);
@@ -150,6 +147,16 @@ impl Mutant {
                 }
                 // Neither its shell nor the controller hears that it is over.
                 (Canary::IgnoresLease, Event::Leadership(Leadership::Lost)) => {}
+                (
+                    Canary::ForgetsFailedObject,
+                    Event::KubernetesWritten { call, answer: KubernetesAnswer::Fault(why) },
+                ) => {
+                    self.seen += 1;
+                    if !self.seen.is_multiple_of(2) {
+                        let answer = KubernetesAnswer::Fault(why);
+                        out.push(Event::KubernetesWritten { call, answer });
+                    }
+                }
                 (_, Event::Azure { call, answer }) => {
                     if let Some(answer) = self.answer(call, answer) {
                         out.push(Event::Azure { call, answer });
@@ -176,6 +183,11 @@ impl Mutant {
             (Canary::LosesAnswer, Some(_)) => {
                 self.seen += 1;
                 return (!self.seen.is_multiple_of(5)).then_some(answer);
+            }
+            (Canary::ForgetsFailedRead, Some(asked)) if is_list(&asked) && failed => return None,
+            (Canary::ForgetsOperation, Some(asked)) if asked.method.is_write() => {
+                let runs = matches!(&answer, Answer::Reply(r) if matches!(r.status, 201 | 202));
+                return (!runs).then_some(answer);
             }
             (Canary::IgnoresRetryAfter, _) => {
                 if let Answer::Reply(reply) = &mut answer {

@@ -11,7 +11,7 @@ use serde_json::Value;
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 
 impl Stage {
-    /// S8: what is told holds no secret.
+    /// S8: what is told or sent holds no secret.
     pub(crate) fn check_secret(&mut self, text: &str) {
         count(&mut self.tally.checks, "S8");
         if text.contains(SECRET) {
@@ -27,10 +27,8 @@ impl Stage {
         before: Option<&Value>,
         after: Option<&Value>,
     ) {
-        let words = &request.body["message"];
-        if let Some(message) = words.as_str() {
-            let message = message.to_owned();
-            self.check_secret(&message);
+        self.check_secret(&request.body.to_string());
+        if request.method == "POST" {
             return;
         }
         let Some(before) = before else { return };
@@ -38,6 +36,8 @@ impl Stage {
             self.check_class(sent, before, after);
         }
         if released(before, after, SERVICE_FINALIZER) {
+            let uid = before["metadata"]["uid"].as_str().unwrap_or("");
+            self.truth.released.insert(uid.to_owned());
             self.check_release(before);
         }
         if released(before, after, POD_FINALIZER) {
@@ -47,6 +47,7 @@ impl Stage {
             && let Some(after) = after
             && before["status"]["loadBalancer"] != after["status"]["loadBalancer"]
         {
+            self.check_told(sent, before, after);
             self.check_status(sent, after);
         }
     }
@@ -88,9 +89,8 @@ impl Stage {
         // What was on its way when its process died was true then; the next one may be further.
         let outlived = self.processes[sent.process].epoch != sent.epoch;
         // Who stood still has not seen what people did meanwhile.
-        let asleep = self.processes[sent.process].paused_until + 5_000 > self.now_ms
-            && self.hands_were_near();
-        if self.hands_are_near() || lately || outlived || asleep {
+        let asleep = self.processes[sent.process].paused_until + 5_000 > self.now_ms;
+        if self.is_rebuilding() || lately || outlived {
             return;
         }
         let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();
@@ -101,7 +101,9 @@ impl Stage {
             let uid = service["metadata"]["uid"].as_str().unwrap_or("");
             let known = self.truth.services.get(uid);
             let listed = known.is_some_and(|service| service.additional.contains(ip));
-            if !listed && !standing.iter().any(|address| address == ip) {
+            let stands = listed || standing.iter().any(|address| address == ip);
+            let touched = self.was_taken_away(ip, asleep) || self.was_service_touched(uid, asleep);
+            if !stands && !touched {
                 let name = service["metadata"]["name"].as_str().unwrap_or("").to_owned();
                 let text = format!("status of {name} says {ip}, and no rule leads there");
                 self.fail("L4", text);

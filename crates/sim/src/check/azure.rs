@@ -9,12 +9,8 @@ use crate::tally::count;
 use arm::{Body, Method, Request};
 use azure_emulator::Answer;
 use kube_emulator::ObjectRef;
-use model::policy::DriftPolicy;
 use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// How long after people's edits their traces are still being put right.
-const HANDS_MS: u64 = 200_000;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A write, and what it wrote before and after it.
 pub(super) struct Write<'a> {
@@ -45,6 +41,9 @@ impl Stage {
         answer: &Answer,
     ) {
         let path = bare_path(request);
+        if let Some(body) = &request.body {
+            self.check_secret(&body.text());
+        }
         let body = request.body.as_ref().map(Body::tree);
         let body = body.as_deref();
         let write = Write { sent, method: request.method, path, before, after, body };
@@ -69,8 +68,10 @@ impl Stage {
             return;
         }
         self.check_foreign(&write);
+        self.check_members(&write);
         if path.contains("/loadBalancers/") {
             self.check_pools(&write);
+            self.check_tenants(&write);
             self.check_drains(&write);
             self.check_addresses(&write);
             self.note_opened(&write);
@@ -142,7 +143,7 @@ impl Stage {
     /// S3: backends.
     fn check_pools(&mut self, write: &Write<'_>) {
         let (Some(before), Some(after)) = (write.before, write.body) else { return };
-        if !self.pools_hold_every_node() || self.hands_are_near() {
+        if !self.pools_hold_every_node() || self.is_rebuilding() {
             return;
         }
         count(&mut self.tally.checks, "S3");
@@ -180,7 +181,7 @@ impl Stage {
             let Some(owner) = self.owner_of_frontend(&balancer, name) else { continue };
             let Some(service) = self.truth.services.get(&owner) else { continue };
             let key = (balancer.clone(), name.clone());
-            let edited = service.edited_at;
+            let edited = service.placed_at;
             let wants = service.wants;
             let known = self.ledger.addresses.get(&key).cloned();
             if known.as_ref().is_some_and(|(old, _)| old == address) {
@@ -192,7 +193,7 @@ impl Stage {
             if let Some((old, at)) = known
                 && at == edited
                 && wants
-                && !self.hands_are_near()
+                && !self.is_rebuilding()
             {
                 let text = format!("frontend {name} went from {old} to {address} unasked");
                 self.fail("S3", text);
@@ -206,11 +207,13 @@ impl Stage {
             let Some((address, at)) = self.ledger.addresses.remove(&key) else { continue };
             let Some(owner) = self.owner_of_frontend(&balancer, name) else { continue };
             let Some(service) = self.truth.services.get(&owner) else { continue };
-            let known = service.edited_at <= write.sent.services;
-            let asked = !service.wants || at != service.edited_at || !known;
+            let known = service.placed_at <= write.sent.services;
+            let asked = !service.wants || at != service.placed_at || !known;
             let spare =
                 self.stands_elsewhere(&balancer, name) && !self.is_told(&service.name, &address);
-            if !asked && !spare && !self.hands_are_near() {
+            // What was taken away by hand and comes back may stand in two places for a while.
+            let touched = self.was_service_touched(&owner, true);
+            if !asked && !spare && !touched && !self.is_rebuilding() {
                 let text = format!("frontend {name} of {} was taken away unasked", service.name);
                 self.fail("S3", text);
             }
@@ -271,23 +274,10 @@ impl Stage {
         let owner = self.truth.owner_of(name).or_else(|| self.truth.owner_of(own));
         owner.map(str::to_owned)
     }
-
-    /// Whether people have had their hands in Azure since the longest time that a process stands
-    /// still.
-    pub(crate) fn hands_were_near(&self) -> bool {
-        self.ledger.hands_ms.is_some_and(|at| at + HANDS_MS + 300_000 > self.now_ms)
-    }
-
-    /// Whether people have had their hands in Azure lately.
-    pub(crate) fn hands_are_near(&self) -> bool {
-        // Where drift is only reported, what they did stays.
-        let stays = self.config.drift == DriftPolicy::Report;
-        self.ledger.hands_ms.is_some_and(|at| stays || at + HANDS_MS > self.now_ms)
-    }
 }
 
 /// Where a frontend stands.
-fn address_of(frontend: &Value) -> String {
+pub(super) fn address_of(frontend: &Value) -> String {
     let inside = &frontend["properties"];
     match inside["publicIPAddress"]["id"].as_str() {
         Some(id) => id.to_lowercase(),
@@ -307,4 +297,27 @@ pub(super) fn pools(balancer: &Value) -> BTreeMap<String, Vec<String>> {
         .filter(|(name, _)| !is_theirs(name))
         .map(|(name, pool)| (name, held(pool)))
         .collect()
+}
+
+/// The pools that a machine's NICs are in, lower case.
+pub(super) fn memberships(machine: &Value) -> BTreeSet<String> {
+    fn walk(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    if key == "loadBalancerBackendAddressPools" {
+                        let all = value.as_array().into_iter().flatten();
+                        found.extend(all.filter_map(|p| p["id"].as_str()).map(str::to_lowercase));
+                    } else {
+                        walk(value, found);
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| walk(item, found)),
+            _ => {}
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(machine, &mut found);
+    found
 }

@@ -1,173 +1,370 @@
-//! S6: Retry-After is honoured, and nothing is retried without measure.
+//! S6: Retry-After is honoured, and nothing is retried without measure. What answers ask for counts
+//! as known once the process has taken them in: it may stand still when they arrive.
 
+use super::waits::Seen;
 use crate::carry::bare_path;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
-use arm::{Answer, Method, Request};
-use control::CallId;
+use arm::{Answer, Method, Reply, Request};
+use control::{CallId, KubernetesAnswer, KubernetesCall};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Failed writes of one resource that one process may make in a minute. The back-off alone allows
 /// six; a search for the Service at fault adds two for each halving.
-const FAILURES_A_MINUTE: usize = 24;
+const FAILURES_A_MINUTE: usize = 16;
 /// Writes of one resource that one process may make in a minute, whatever becomes of them: a seed
 /// makes at most a hundred moves, and each asks for one or two.
 const WRITES_A_MINUTE: usize = 120;
 const MINUTE_MS: u64 = 60_000;
+/// The longest pause that a back-off comes to.
+const LONGEST_MS: u64 = 60_000;
 
-/// What answers have asked for.
-#[derive(Clone, Debug, Default)]
-pub struct Budget {
-    /// Writes under way: process, life, call to what they write and the quotas they use.
-    calls: BTreeMap<(usize, u64, CallId), (String, Quotas)>,
-    /// No write of this process that uses this quota before: it is used up.
-    quota: BTreeMap<(usize, u64, String), u64>,
-    /// No write of this resource before.
-    targets: BTreeMap<(usize, u64, String), u64>,
-    /// Failures of this resource's writes.
-    failures: BTreeMap<(usize, u64, String), VecDeque<u64>>,
-    /// Writes of this resource.
-    writes: BTreeMap<(usize, u64, String), VecDeque<u64>>,
-    /// What answers under way ask for: known once the process has taken them in, which may stand
-    /// still when they arrive.
-    coming: BTreeMap<(usize, u64, CallId), Asked>,
+/// What a call is for: what has to follow when it fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Purpose {
+    /// To change a resource.
+    Write,
+    /// To read a list, or what planning needs.
+    Read,
+    /// To follow a write: a poll, or a look at what it has come to.
+    Follow,
+    /// To change an object's finalizers.
+    Finalizers,
+    /// To change an object's status.
+    Status,
 }
 
-/// What a write uses: Resource Manager counts writes and deletes of a subscription apart, each
-/// provider counts both together.
-#[derive(Clone, Debug)]
-struct Quotas {
-    manager: String,
-    provider: String,
-}
+impl Purpose {
+    /// Writes of one object wait for each other, whatever of it they change.
+    fn of_record(self) -> Self {
+        if self == Self::Finalizers { Self::Status } else { self }
+    }
 
-impl Quotas {
-    fn of(method: Method, path: &str) -> Self {
-        let part = |name: &str| {
-            let mut parts = path.split('/').skip_while(|part| *part != name);
-            parts.nth(1).unwrap_or_default().to_owned()
+    /// The shortest pause after so many failures in a row. What follows a write is polled at an
+    /// even pace; a refused batch is written again in halves.
+    fn pause_ms(self, failures: u32) -> u64 {
+        let doubled = |from: u32| {
+            let times = failures.saturating_sub(from);
+            (1_000 << times.min(16)).min(LONGEST_MS)
         };
-        let subscription = part("subscriptions");
-        let side = if method == Method::Delete { "deletes" } else { "writes" };
-        Self {
-            manager: format!("{side} of {subscription}"),
-            provider: format!("{} of {subscription}", part("providers")),
+        match self {
+            Self::Read if failures > 0 => doubled(1),
+            // A conflict is over as soon as the watch has caught up: the first try comes sooner.
+            Self::Finalizers | Self::Status if failures > 1 => doubled(2),
+            _ => 0,
         }
     }
 }
 
-#[derive(Clone, Debug)]
-struct Asked {
-    at_ms: u64,
-    target: String,
-    until_ms: u64,
-    /// The quota that is used up.
-    quota: Option<String>,
-    failed: Failed,
+/// One process, one life of it, and what it calls.
+pub(super) type Key = (usize, u64, String);
+
+/// What is known of calls.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    /// Calls under way.
+    calls: BTreeMap<(usize, u64, CallId), Call>,
+    /// Answers that have not been taken in.
+    coming: BTreeMap<(usize, u64, CallId), (Call, Heard)>,
+    /// No call that uses this quota before: it is used up. Since when that is known, and until
+    /// when.
+    quota: BTreeMap<Key, (u64, u64)>,
+    records: BTreeMap<(Purpose, Key), Record>,
+    /// Ids of writes to what they write: what follows a write bears its id.
+    writes: BTreeMap<Key, String>,
 }
 
-/// Whether the answer says that the write failed.
+/// A call under way.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub target: String,
+    /// The path that was called: a poll has one of its own.
+    path: String,
+    pub purpose: Purpose,
+    pub method: Method,
+    /// What has to be called again if it fails.
+    pub about: String,
+    /// How things were when it was sent.
+    pub seen: Seen,
+}
+
+/// What is known of calls of one purpose to one target.
+#[derive(Clone, Debug, Default)]
+struct Record {
+    /// No other before.
+    not_before_ms: u64,
+    sent_ms: VecDeque<u64>,
+    failed_ms: VecDeque<u64>,
+    /// Failures in a row of the same wish.
+    failures: u32,
+    /// Failures in a row, whatever was wished.
+    in_a_row: u32,
+    /// How things were when it was last sent.
+    seen: Option<Seen>,
+}
+
+/// What an answer says.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    pub end: End,
+    /// For how long Azure wants to be left alone.
+    pub wait_ms: u64,
+    quota: Option<String>,
+    /// Whether the state was another than it was planned on: no reason to wait.
+    stale: bool,
+}
+
+/// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Failed {
-    Yes,
-    No,
+pub(super) enum End {
+    /// As it should.
+    Done,
+    /// It was taken, and its end has to be seen.
+    Runs,
+    /// It failed.
+    Failed,
+}
+
+/// What a call uses: Resource Manager counts reads, writes and deletes of a subscription apart,
+/// each provider counts reads and the rest. A provider's own description is Resource Manager's.
+fn quotas(method: Method, path: &str) -> [String; 2] {
+    let part = |name: &str, at: usize| {
+        let mut parts = path.split('/').skip_while(|part| *part != name);
+        parts.nth(at).unwrap_or_default().to_owned()
+    };
+    let subscription = part("subscriptions", 1);
+    let provider_name =
+        if part("providers", 2).is_empty() { String::new() } else { part("providers", 1) };
+    let (manager, provider) = match method {
+        Method::Get => ("reads", "reads"),
+        Method::Delete => ("deletes", "writes"),
+        _ => ("writes", "writes"),
+    };
+    [
+        format!("{manager} of {subscription}"),
+        format!("{provider} of {provider_name} of {subscription}"),
+    ]
+}
+
+/// The path of a request, lower case.
+fn target_of(request: &Request) -> String {
+    let path = bare_path(request);
+    path.find("/subscriptions/").map_or(path, |at| &path[at..]).to_lowercase()
+}
+
+/// What a call is about: all that changes a gateway's tables, and what follows it, is about the
+/// gateway.
+fn about(target: &str) -> String {
+    let action = target.rsplit('/').next().unwrap_or("");
+    let tables = action.starts_with("update") && target.contains("/servicegateways/");
+    let gateway = target.rsplit_once('/').filter(|_| tables).map(|(gateway, _)| gateway);
+    gateway.unwrap_or(target).to_owned()
 }
 
 impl Stage {
-    /// A write is about to be sent.
-    pub(crate) fn check_sending(&mut self, sent: &Sent, call: CallId, request: &Request) {
-        count(&mut self.tally.checks, "S6");
-        self.forget_failures();
-        let target = bare_path(request).to_lowercase();
-        let process = (sent.process, sent.epoch);
+    /// A call to Azure is about to be sent.
+    pub(crate) fn check_sending(&mut self, sent: &Sent, id: CallId, request: &Request) {
+        let (number, epoch) = (sent.process, sent.epoch);
+        let path = target_of(request);
+        let target = path.clone();
         let budget = &mut self.ledger.budget;
-        let quotas = Quotas::of(request.method, &target);
-        budget.calls.insert((process.0, process.1, call), (target.clone(), quotas.clone()));
-        let key = (process.0, process.1, target.clone());
+        let correlation = (number, epoch, request.correlation.clone());
+        let (purpose, target) = if request.method.is_write() {
+            budget.writes.insert(correlation, target.clone());
+            (Purpose::Write, target)
+        } else {
+            match budget.writes.get(&correlation) {
+                Some(target) => (Purpose::Follow, target.clone()),
+                None => (Purpose::Read, target),
+            }
+        };
+        // What was learnt in this very moment may have come after this call was decided on.
         let now_ms = self.now_ms;
-        let used_up = |name: String| budget.quota.get(&(process.0, process.1, name)).copied();
-        let quota = used_up(quotas.manager).max(used_up(quotas.provider)).unwrap_or(0);
-        let wait = budget.targets.get(&key).copied().unwrap_or(0);
-        let failures = budget.failures.get(&key).map_or(0, VecDeque::len);
-        let writes = budget.writes.entry(key).or_default();
-        writes.push_back(now_ms);
-        while writes.front().is_some_and(|at| at + MINUTE_MS < now_ms) {
-            writes.pop_front();
+        let mut open_ms = 0;
+        if !budget.quota.is_empty() {
+            for name in quotas(request.method, &path) {
+                let until = budget.quota.get(&(number, epoch, name)).copied();
+                let until = until.filter(|(since_ms, _)| *since_ms < now_ms);
+                open_ms = open_ms.max(until.map_or(0, |(_, until_ms)| until_ms));
+            }
         }
-        let writes = writes.len();
-        if now_ms < quota {
-            let text = format!("{target} is written {} ms before a quota allows", quota - now_ms);
-            self.fail("S6", text);
-        } else if now_ms < wait {
-            let text = format!("{target} is written {} ms before Azure asked", wait - now_ms);
-            self.fail("S6", text);
-        } else if failures > FAILURES_A_MINUTE {
-            let text = format!("{target} failed {failures} times within a minute");
-            self.fail("S6", text);
-        } else if writes > WRITES_A_MINUTE {
-            let text = format!("{target} is written {writes} times within a minute");
+        if now_ms < open_ms {
+            let early = open_ms - now_ms;
+            let text = format!("{target} is called {early} ms before a quota allows");
             self.fail("S6", text);
         }
+        let about = about(&target);
+        let seen = self.seen((number, epoch), None);
+        let method = request.method;
+        self.note_call(sent, id, Call { target, path, purpose, method, about, seen });
     }
 
-    /// An answer that will have arrived at a time.
-    pub(crate) fn note_answer(&mut self, sent: &Sent, call: CallId, answer: &Answer, at_ms: u64) {
-        let budget = &mut self.ledger.budget;
-        let key = (sent.process, sent.epoch, call);
-        // Only the answer to the write itself; polls are other calls.
-        let Some((target, quotas)) = budget.calls.remove(&key) else { return };
-        let Answer::Reply(reply) = answer else { return };
-        let failed = if reply.status >= 400 { Failed::Yes } else { Failed::No };
-        let error = reply.body.as_ref().map(|body| &body["error"]);
-        let quota = match error.and_then(|error| error["code"].as_str()) {
-            Some("SubscriptionRequestsThrottled") => Some(quotas.manager),
-            Some("TooManyRequests") => Some(quotas.provider),
-            _ => None,
-        };
-        let said_ms = || seconds_in(error?["message"].as_str()?).map(|seconds| seconds * 1_000);
-        let wait_ms = match failed {
-            Failed::Yes => reply.retry_after_ms.or_else(said_ms).unwrap_or(0),
-            Failed::No => 0,
-        };
-        let asked = Asked {
-            at_ms,
-            target,
-            until_ms: at_ms + wait_ms,
-            quota: quota.filter(|_| failed == Failed::Yes),
-            failed,
-        };
-        budget.coming.insert(key, asked);
-    }
-
-    /// An answer has reached a process: its next step takes it in before it sends anything.
-    pub(crate) fn learn_answer(&mut self, number: usize, call: CallId) {
-        let epoch = self.processes[number].epoch;
-        let budget = &mut self.ledger.budget;
-        let Some(asked) = budget.coming.remove(&(number, epoch, call)) else { return };
-        let Asked { at_ms, target, until_ms, quota, failed } = asked;
-        if failed == Failed::No {
+    /// A call to the API server is about to be sent. Events are posted once, whatever comes of it.
+    pub(crate) fn check_calling(&mut self, sent: &Sent, id: CallId, request: &KubernetesCall) {
+        if request.method == "POST" {
             return;
         }
-        if let Some(name) = quota {
-            let quota = budget.quota.entry((number, epoch, name)).or_insert(0);
-            *quota = (*quota).max(until_ms);
-        }
-        let key = (number, epoch, target);
-        let wait = budget.targets.entry(key.clone()).or_insert(0);
-        *wait = (*wait).max(until_ms);
-        budget.failures.entry(key).or_default().push_back(at_ms);
+        let status = request.path.strip_suffix("/status");
+        let purpose = if status.is_some() { Purpose::Status } else { Purpose::Finalizers };
+        let target = status.unwrap_or(&request.path).to_owned();
+        let about = target.clone();
+        // What the sender has not seen yet of the object may have made the call needless.
+        let mut seen = self.seen((sent.process, sent.epoch), Some(&target));
+        seen.forget_unseen(sent.services);
+        let path = String::new();
+        let method = Method::Patch;
+        self.note_call(sent, id, Call { target, path, purpose, method, about, seen });
     }
 
-    fn forget_failures(&mut self) {
+    fn note_call(&mut self, sent: &Sent, id: CallId, call: Call) {
+        count(&mut self.tally.checks, "S6");
         let now_ms = self.now_ms;
-        let failures = &mut self.ledger.budget.failures;
-        for times in failures.values_mut() {
+        self.ledger.began_ms.entry((sent.process, sent.epoch, sent.term)).or_insert(now_ms);
+        let key = (sent.process, sent.epoch, call.target.clone());
+        self.follow_up(&(sent.process, sent.epoch, call.about.clone()), call.purpose);
+        let budget = &mut self.ledger.budget;
+        let record = budget.records.entry((call.purpose.of_record(), key)).or_default();
+        for times in [&mut record.sent_ms, &mut record.failed_ms] {
             while times.front().is_some_and(|at| at + MINUTE_MS < now_ms) {
                 times.pop_front();
             }
         }
-        failures.retain(|_, times| !times.is_empty());
+        record.sent_ms.push_back(now_ms);
+        // Another wish, another row of failures; so with an object that is another by now.
+        let objects = matches!(call.purpose, Purpose::Finalizers | Purpose::Status);
+        let same = |seen: &Seen| seen.is_same_wish(&call.seen, objects);
+        if !record.seen.as_ref().is_some_and(same) {
+            record.failures = 0;
+        }
+        record.seen = Some(call.seen.clone());
+        let target = &call.target;
+        let failed = record.failed_ms.len();
+        let pause_ms = call.purpose.pause_ms(record.failures);
+        let last_ms = record.failed_ms.back().copied().unwrap_or(0);
+        let writes = call.purpose == Purpose::Write;
+        let text = if now_ms < record.not_before_ms {
+            let early = record.not_before_ms - now_ms;
+            Some(format!("{target} is called {early} ms before it was asked for"))
+        } else if now_ms < last_ms + pause_ms {
+            let (failures, early) = (record.failures, last_ms + pause_ms - now_ms);
+            Some(format!("{target} is called {early} ms too early after {failures} failures"))
+        } else if writes && failed > FAILURES_A_MINUTE {
+            Some(format!("{target} failed {failed} times within a minute"))
+        } else if writes && record.sent_ms.len() > WRITES_A_MINUTE {
+            let all = record.sent_ms.len();
+            Some(format!("{target} is written {all} times within a minute"))
+        } else {
+            None
+        };
+        budget.calls.insert((sent.process, sent.epoch, id), call);
+        if let Some(text) = text {
+            self.fail("S6", text);
+        }
     }
+
+    /// An answer of Azure's that is on its way.
+    pub(crate) fn note_answer(&mut self, sent: &Sent, id: CallId, answer: &Answer) {
+        let budget = &mut self.ledger.budget;
+        let key = (sent.process, sent.epoch, id);
+        let Some(call) = budget.calls.remove(&key) else { return };
+        let heard = match answer {
+            Answer::Fault(_) => Heard { end: End::Failed, wait_ms: 0, quota: None, stale: false },
+            Answer::Reply(reply) => heard(&call, reply),
+        };
+        budget.coming.insert(key, (call, heard));
+    }
+
+    /// An answer of the API server's that is on its way. An object that is gone needs nothing more.
+    pub(crate) fn note_api_answer(&mut self, sent: &Sent, id: CallId, answer: &KubernetesAnswer) {
+        let budget = &mut self.ledger.budget;
+        let key = (sent.process, sent.epoch, id);
+        let Some(call) = budget.calls.remove(&key) else { return };
+        let (end, wait_ms) = match answer {
+            KubernetesAnswer::Reply { status: 200..300 | 404, .. } => (End::Done, 0),
+            KubernetesAnswer::Reply { retry_after_ms, .. } => {
+                (End::Failed, retry_after_ms.unwrap_or(0))
+            }
+            KubernetesAnswer::Fault(_) => (End::Failed, 0),
+        };
+        budget.coming.insert(key, (call, Heard { end, wait_ms, quota: None, stale: false }));
+    }
+
+    /// An answer has reached a process: its next step takes it in before it sends anything.
+    pub(crate) fn learn_answer(&mut self, number: usize, id: CallId) {
+        let epoch = self.processes[number].epoch;
+        let now_ms = self.now_ms;
+        let budget = &mut self.ledger.budget;
+        let Some((call, heard)) = budget.coming.remove(&(number, epoch, id)) else { return };
+        let key = (number, epoch, call.target.clone());
+        if let Some(name) = &heard.quota {
+            let (since_ms, until_ms) =
+                budget.quota.entry((number, epoch, name.clone())).or_insert((now_ms, 0));
+            if *until_ms < now_ms {
+                *since_ms = now_ms;
+            }
+            *until_ms = (*until_ms).max(now_ms + heard.wait_ms);
+        }
+        let mut failures = 0;
+        if let Some(record) = budget.records.get_mut(&(call.purpose.of_record(), key)) {
+            record.not_before_ms = record.not_before_ms.max(now_ms + heard.wait_ms);
+            match heard.end {
+                End::Failed => record.failed_ms.push_back(now_ms),
+                End::Done | End::Runs => (record.failures, record.in_a_row) = (0, 0),
+            }
+            if heard.end == End::Failed {
+                record.failures += u32::from(!heard.stale);
+                record.in_a_row += 1;
+            }
+            failures = record.in_a_row;
+        }
+        self.expect((number, epoch, call.about.clone()), &call, &heard, failures);
+    }
+}
+
+/// What a reply of Azure's says.
+fn heard(call: &Call, reply: &Reply) -> Heard {
+    let body = reply.body.as_ref();
+    // A read of what does not exist says so.
+    let absent = reply.status == 404 && call.purpose != Purpose::Write;
+    let gone = reply.status == 404 && call.method == Method::Delete;
+    let end = match reply.status {
+        200..300 if runs(call, reply) => End::Runs,
+        200..300 => End::Done,
+        _ if absent || gone => End::Done,
+        _ => End::Failed,
+    };
+    let error = body.map(|body| &body["error"]);
+    let quota = match error.and_then(|error| error["code"].as_str()) {
+        Some("SubscriptionRequestsThrottled") => Some(0),
+        Some("TooManyRequests") => Some(1),
+        _ => None,
+    };
+    let quota = quota.filter(|_| end == End::Failed);
+    let quota = quota.map(|at| quotas(call.method, &call.path)[at].clone());
+    let said_ms = || seconds_in(error?["message"].as_str()?).map(|seconds| seconds * 1_000);
+    let wait_ms = match end {
+        End::Failed => reply.retry_after_ms.or_else(said_ms).unwrap_or(0),
+        End::Done | End::Runs => 0,
+    };
+    Heard { end, wait_ms, quota, stale: reply.status == 412 }
+}
+
+/// Whether what was asked for still runs.
+fn runs(call: &Call, reply: &Reply) -> bool {
+    if call.purpose == Purpose::Read {
+        return false;
+    }
+    let body = reply.body.as_ref();
+    let is = |value: &Value, words: &[&str]| {
+        let text = value.as_str();
+        text.is_some_and(|text| words.iter().any(|word| text.eq_ignore_ascii_case(word)))
+    };
+    let inside = body.map_or(&Value::Null, |body| &body["properties"]["provisioningState"]);
+    let state = body.map_or(&Value::Null, |body| &body["status"]);
+    reply.status == 202
+        || is(inside, &["Updating", "Deleting", "Creating"])
+        || is(state, &["InProgress", "Running", "Accepted"])
 }
 
 /// The seconds in "The operation can be retried in 15 seconds", which stand in for Retry-After.
@@ -179,7 +376,7 @@ fn seconds_in(message: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::seconds_in;
+    use super::*;
 
     #[test]
     fn seconds_stand_in_the_message() {
@@ -187,5 +384,14 @@ mod tests {
         assert_eq!(seconds_in(said), Some(15));
         assert_eq!(seconds_in("The operation can be retried in 3 minutes."), None);
         assert_eq!(seconds_in("too many requests"), None);
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_minute() {
+        let pauses = |purpose: Purpose| (1..=8).map(move |n| purpose.pause_ms(n));
+        let reads = [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000];
+        assert!(pauses(Purpose::Read).eq(reads));
+        let objects = [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
+        assert!(pauses(Purpose::Status).eq(objects));
     }
 }

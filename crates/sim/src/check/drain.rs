@@ -17,7 +17,7 @@ impl Stage {
     pub(super) fn check_drains(&mut self, write: &Write<'_>) {
         let (Some(before), Some(after)) = (write.before, write.body) else { return };
         let Some(drain_ms) = self.drain_ms() else { return };
-        if self.hands_are_near() {
+        if self.is_rebuilding() {
             return;
         }
         let (was, is) = (pools(before), pools(after));

@@ -190,7 +190,8 @@ impl Stage {
     #[must_use]
     pub fn form(&self) -> Form {
         let forgotten = self.forgotten();
-        let resources: Vec<_> = self.azure.shown().map(|r| close(&r, &forgotten)).collect();
+        let resources = self.azure.shown().map(|r| close(&r, &forgotten));
+        let resources: Vec<_> = resources.filter_map(|r| self.without_stripped(&r)).collect();
         let mut words = self.names_by_chance(&resources);
         words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
         let rename = |text: String| {
@@ -212,7 +213,7 @@ impl Stage {
             let placed = self.scene.layout == Layout::Several
                 && ["/loadBalancers/", "/virtualMachines/"].iter().any(|kind| id.contains(kind));
             let nic = id.contains("/virtualMachines/") && id.contains("/networkInterfaces/");
-            if placed || nic {
+            if placed || nic || self.is_by_chance(resource) {
                 continue;
             }
             if let Some(mut tidied) = renamed(resource) {
@@ -242,9 +243,27 @@ impl Stage {
             }
             let key = format!("service {}/{}", text(&meta["namespace"]), text(&meta["name"]));
             let ingress = &service["status"]["loadBalancer"]["ingress"];
+            if self.is_name_stripped(key.trim_start_matches("service ")) {
+                continue;
+            }
             form.insert(key, rename(format!("{finalizers} {ingress}")));
         }
         form
+    }
+
+    /// Whether it is chance what a resource comes to. Of what a hostile tenant claims the first one
+    /// gets it, and faults decide who that is. A security rule to an address stays where the
+    /// finalizer of its Service was stripped, and Azure gives the address to another Service.
+    fn is_by_chance(&self, resource: &Value) -> bool {
+        let kind = text(&resource["type"]).to_lowercase();
+        let tenant = || {
+            let name = text(&resource["name"]);
+            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
+            let owner = self.truth.owner_of(name).and_then(|uid| self.truth.services.get(uid));
+            owner.is_some_and(|service| service.name.starts_with(&format!("{TENANT}/")))
+        };
+        (kind.ends_with("/networksecuritygroups") && self.has_stripped())
+            || (kind.ends_with("/publicipaddresses") && tenant())
     }
 
     /// Whether a Service that has a public IP asks for a DNS label.
@@ -308,7 +327,9 @@ impl Stage {
         let mut left = Vec::new();
         let forgotten = self.forgotten();
         for resource in self.azure.shown() {
-            let resource = close(&resource, &forgotten);
+            let Some(resource) = self.without_stripped(&close(&resource, &forgotten)) else {
+                continue;
+            };
             let id = text(&resource["id"]).to_owned();
             // The NICs of a scale set's machine come to light with its first write.
             if id.contains("/virtualMachines/") && id.contains("/networkInterfaces/") {
@@ -321,11 +342,17 @@ impl Stage {
             for collection in
                 ["frontendIPConfigurations", "loadBalancingRules", "probes", "securityRules"]
             {
+                // A security rule says nothing of whose it is: the process that did not see a Service
+                // go, whose finalizer was stripped, does not know that it was that Service's.
+                if collection == "securityRules" && self.has_stripped() {
+                    continue;
+                }
                 let names = parts(&resource, collection).into_keys();
                 let ours = names.filter(|name| !is_theirs(name) && name != OTHER_CLUSTERS);
                 left.extend(ours.map(|name| format!("{id}/{collection}/{name}")));
             }
             if self.scene.outbound == Outbound::None
+                && !self.has_stripped()
                 && id.contains("/virtualMachines/")
                 && resource.to_string().contains("/backendAddressPools/")
             {
@@ -350,7 +377,8 @@ impl Stage {
     pub(crate) fn forgotten(&self) -> BTreeSet<String> {
         let lives = self.lives();
         let deleted = self.ledger.deleted.iter().filter(|(_, before)| **before < lives);
-        deleted.map(|(address, _)| address.clone()).collect()
+        let deleted = deleted.map(|(address, _)| address.clone());
+        deleted.chain(self.stripped_addresses()).collect()
     }
 
     /// How often processes have died.
@@ -424,6 +452,9 @@ impl Stage {
             let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
             let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();
             let ingress = ingress.unwrap_or_default();
+            if self.is_name_stripped(&name) {
+                continue;
+            }
             // What becomes of a hostile tenant's Service is its own affair.
             let tenant = meta["namespace"] == TENANT;
             let wants = wants(&service);

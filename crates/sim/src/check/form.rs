@@ -41,7 +41,9 @@ pub fn plain(resource: &Value) -> Value {
     out
 }
 
-pub(crate) fn bare(value: &Value) -> Value {
+/// A part without what Azure fills in, ids in small letters.
+#[must_use]
+pub fn bare(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let kept = fields.iter().filter(|(key, _)| !FILLED_IN.contains(&key.as_str()));
@@ -54,6 +56,28 @@ pub(crate) fn bare(value: &Value) -> Value {
         }
         Value::Array(items) => Value::Array(items.iter().map(bare).collect()),
         other => other.clone(),
+    }
+}
+
+/// Whether a part is as it was written down with [`bare`], but for what Azure fills in.
+#[must_use]
+pub fn same(part: &Value, was: &Value) -> bool {
+    match (part, was) {
+        (Value::Object(part), Value::Object(was)) => {
+            let mut kept = part.iter().filter(|(key, _)| !FILLED_IN.contains(&key.as_str()));
+            let as_it_was = kept.all(|(key, value)| match (value.as_str(), was.get(key)) {
+                (Some(id), Some(was)) if key == "id" => {
+                    was.as_str().is_some_and(|was| was.eq_ignore_ascii_case(id))
+                }
+                (_, Some(was)) => same(value, was),
+                (_, None) => value.is_null(),
+            });
+            as_it_was && was.iter().all(|(key, was)| was.is_null() || part.contains_key(key))
+        }
+        (Value::Array(part), Value::Array(was)) => {
+            part.len() == was.len() && part.iter().zip(was).all(|(part, was)| same(part, was))
+        }
+        _ => part == was,
     }
 }
 

@@ -3,13 +3,18 @@
 pub mod api;
 pub mod azure;
 pub mod budget;
+pub mod cost;
 pub mod drain;
 pub mod ends;
 pub mod form;
+pub mod hands;
 pub mod promised;
 pub mod remains;
+pub mod stripped;
 pub mod tables;
+pub mod tenants;
 pub mod victims;
+pub mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,10 +39,10 @@ pub const RULES: [(&str, &str); 15] = [
     ("S6", "Retry-After is honoured and retries are bounded"),
     ("S7", "a Service that cannot be satisfied delays no other"),
     ("S8", "no secret is told"),
-    ("S9", "no tenant affects another"),
+    ("S9", "no tenant affects another: what a Service has changes for its own sake only"),
     ("L1", "Azure equals desired within bounded time and stays so"),
     ("L2", "nothing of ours is left after all Services are deleted"),
-    ("L3", "nothing waits without a wake-up"),
+    ("L3", "what failed or still runs is called again within a time that follows from its answer"),
     ("L4", "status tells the truth"),
     ("L5", "without faults, writes are at most 1.2 times the minimum"),
     ("differential", "the end with faults equals the end without"),
@@ -50,18 +55,26 @@ pub struct Ledger {
     pub(crate) terms: BTreeMap<String, u64>,
     /// Writes of who led before that an ETag kept off.
     pub fenced: u64,
-    /// Frontends to their address and the revision their Service was last edited at.
+    /// Frontends to their address, and when their Service had last asked for another place.
     pub(crate) addresses: BTreeMap<(String, String), (String, u64)>,
     /// Which life of which process last changed a Service Gateway's addresses.
     pub(crate) tables_by: Option<(usize, u64)>,
     /// Addresses of frontends that rules of a Service have led to, by its UID.
     pub(crate) opened: BTreeMap<String, BTreeSet<String>>,
-    /// When people last edited Azure by hand, or changed the cloud config.
-    pub(crate) hands_ms: Option<u64>,
+    /// What people have touched in Azure by hand.
+    pub(crate) touched: hands::Touched,
+    /// When each life of a process first called anything under a term.
+    pub(crate) began_ms: BTreeMap<(usize, u64, u64), u64>,
+    /// What each Service had when all was settled for the last time.
+    pub(crate) settled: BTreeMap<String, tenants::Settled>,
     /// Addresses of public IPs that people deleted, and how often processes had died by then.
     pub(crate) deleted: BTreeMap<String, u64>,
-    /// What answers ask of writers.
+    /// What answers ask of callers.
     pub(crate) budget: budget::Budget,
+    /// What has to be called again.
+    pub(crate) waits: waits::Waits,
+    /// What actors have done so far: their moves, and what they brought about since.
+    pub(crate) inputs: u64,
     /// Writes that changed something, for L5.
     pub writes: u64,
     /// Every write that reached Azure, by what it was.

@@ -8,9 +8,6 @@ use crate::tally::count;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// How long it may take until a Service that asks for a load balancer again has it again.
-const AGAIN_MS: u64 = 300_000;
-
 /// A location, an address there, and the name of a service that the address stands for.
 pub(crate) type Entry = (String, String, String);
 
@@ -24,12 +21,13 @@ impl Stage {
         let gone: BTreeSet<String> =
             gone.filter_map(|row| row["service"]["name"].as_str()).map(str::to_lowercase).collect();
         let writer = (write.sent.process, write.sent.epoch);
-        if gone.is_empty() || self.ledger.tables_by != Some(writer) || self.hands_are_near() {
+        if gone.is_empty() || self.ledger.tables_by != Some(writer) {
             return;
         }
         count(&mut self.tally.checks, "S4");
-        if let Some((_, address, name)) = entries(before).into_iter().find(|e| gone.contains(&e.2))
-        {
+        let mut rows = entries(before).into_iter();
+        let leads = rows.find(|row| gone.contains(&row.2) && !self.is_row_touched(row));
+        if let Some((_, address, name)) = leads {
             let text = format!("{name} was to be unregistered while {address} leads to it");
             self.fail("S4", text);
         }
@@ -78,7 +76,7 @@ impl Stage {
         after: &Value,
         is: &BTreeSet<Entry>,
     ) {
-        let late = self.is_late(sent) || self.hands_are_near();
+        let late = self.is_late(sent);
         let rows = after["services"].as_object().into_iter().flatten().filter(|_| !late);
         let fresh =
             rows.map(|(name, _)| name).filter(|name| before["services"].get(name).is_none());
@@ -87,7 +85,8 @@ impl Stage {
             let owner = self.truth.owner_of(name);
             let kind = if owner.is_some() { "loadBalancers" } else { "natGateways" };
             let leads_to = scene::network(&format!("{kind}/{name}"));
-            if self.azure.shown_by_id(&leads_to).is_none() && !is_theirs(name) {
+            let lacks = self.azure.shown_by_id(&leads_to).is_none();
+            if lacks && !is_theirs(name) && !self.was_deleted(&leads_to) {
                 self.fail("S4", format!("{name} was registered before {leads_to} was there"));
                 return;
             }
@@ -110,15 +109,15 @@ impl Stage {
     /// S3: the address of a Pod that is ready stays where it is, for each Service that nobody has
     /// changed.
     fn check_published(&mut self, sent: &Sent, was: &BTreeSet<Entry>, is: &BTreeSet<Entry>) {
-        if self.is_late(sent) || self.hands_are_near() {
+        if self.is_late(sent) {
             return;
         }
-        for (location, address, name) in was.difference(is) {
+        let left: Vec<&Entry> =
+            was.difference(is).filter(|row| !self.is_row_touched(row)).collect();
+        for (location, address, name) in left {
             let Some(uid) = self.truth.owner_of(name) else { continue };
             let Some(service) = self.truth.services.get(uid) else { continue };
-            // One that comes back while it is being taken down is taken down first.
-            let again = service.again_ms.is_some_and(|at| at + AGAIN_MS > self.now_ms);
-            if !service.wants || again || service.edited_at > sent.services {
+            if !service.wants || service.edited_at > sent.services {
                 continue;
             }
             count(&mut self.tally.checks, "S3");

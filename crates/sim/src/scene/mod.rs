@@ -231,6 +231,14 @@ impl Scene {
         node
     }
 
+    /// Whether a node of this address belongs to a load balancer, by its id: of several each has a
+    /// set of its own.
+    #[must_use]
+    pub fn is_at_home(&self, balancer: &str, address: &str) -> bool {
+        let second = balancer.rsplit('/').next().is_some_and(|name| name.starts_with("lb2"));
+        self.layout != Layout::Several || address.starts_with("10.224.1.") == second
+    }
+
     /// Azure with the estate in it.
     #[must_use]
     pub fn cloud(&self) -> Azure {

@@ -4,8 +4,6 @@
 use super::network;
 use serde_json::{Value, json};
 
-/// This cluster's UID.
-pub const OWN_UID: &str = "5c1d3e0a-0000-4000-8000-00000000000a";
 /// The other cluster's.
 const OTHER_UID: &str = "5c1d3e0a-0000-4000-8000-00000000000b";
 /// The base name of the other cluster's Service.

@@ -2,6 +2,7 @@
 
 use super::crew::Result;
 use serde_json::{Value, json};
+use sim::check::RULES;
 use sim::fault::FAULTS;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -51,6 +52,7 @@ pub(super) fn json(result: &Result, seconds: f64) -> Value {
         "crashPointsNeverMet": tally.crashes_never_met(),
         "moves": tally.moves,
         "checks": tally.checks,
+        "seedsJudged": seeds_judged(result),
         "layouts": tally.layouts,
     })
 }
@@ -108,7 +110,17 @@ pub(super) fn text(result: &Result, seconds: f64, single: bool) -> String {
     }
     table(&mut out, "moves", &tally.moves);
     table(&mut out, "checks", &tally.checks);
+    let _ = writeln!(out, "seeds judged by each rule:");
+    for (rule, seeds) in seeds_judged(result) {
+        let _ = writeln!(out, "  {seeds:>9}  {:>3} %  {rule}", seeds * 100 / result.runs.max(1));
+    }
     out
+}
+
+/// How many seeds each rule has judged at least once, those that never came to it included.
+fn seeds_judged(result: &Result) -> BTreeMap<&'static str, u64> {
+    let judged = |rule: &str| result.tally.judged.get(rule).copied().unwrap_or(0);
+    RULES.iter().map(|(rule, _)| (*rule, judged(rule))).collect()
 }
 
 fn table<K: AsRef<str> + Ord>(out: &mut String, title: &str, counts: &BTreeMap<K, u64>) {

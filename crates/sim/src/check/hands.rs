@@ -1,0 +1,167 @@
+//! What people have touched in Azure by hand: checks leave out just that, and no more.
+
+use super::azure::address_of;
+use super::form::parts;
+use super::tables::{Entry, entries};
+use crate::scene;
+use crate::stage::Stage;
+use model::policy::DriftPolicy;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How long what people have edited is still being put right.
+const NEAR_MS: u64 = 200_000;
+/// The longest time that a process stands still.
+const PAUSE_MS: u64 = 300_000;
+const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+
+/// What people took away, and when.
+#[derive(Clone, Debug, Default)]
+pub struct Touched {
+    /// Addresses of frontends that rules led to.
+    addresses: BTreeMap<String, u64>,
+    /// Ids of resources, lower case.
+    resources: BTreeMap<String, u64>,
+    /// Rows of the table of addresses; also those that people added.
+    rows: BTreeMap<Entry, u64>,
+    /// UIDs of Services of which a frontend or a public IP was taken away: what stands for them
+    /// next has another address.
+    services: BTreeMap<String, u64>,
+    /// When people last touched anything.
+    last_ms: Option<u64>,
+    /// When load balancers were taken away by a change of their SKU, with all that stood on them.
+    rebuilt_ms: Option<u64>,
+}
+
+/// How things stand before people's edits.
+#[derive(Clone, Debug)]
+pub(crate) struct Before {
+    standing: BTreeSet<String>,
+    frontends: BTreeSet<(String, String, String)>,
+    resources: BTreeSet<String>,
+    rows: BTreeSet<Entry>,
+}
+
+impl Touched {
+    /// What people touched is put right from now on only: until now drift was reported and left.
+    pub(crate) fn renew(&mut self, now_ms: u64) {
+        let times = self.addresses.values_mut().chain(self.resources.values_mut());
+        let times = times.chain(self.services.values_mut());
+        times.chain(self.rows.values_mut()).for_each(|at_ms| *at_ms = now_ms);
+        self.last_ms = self.last_ms.map(|_| now_ms);
+        self.rebuilt_ms = self.rebuilt_ms.map(|_| now_ms);
+    }
+}
+
+impl Stage {
+    /// How things stand.
+    pub(crate) fn before_hands(&self) -> Before {
+        let mut frontends = BTreeSet::new();
+        for balancer in self.azure.resources_of(BALANCERS) {
+            let id = balancer["id"].as_str().unwrap_or("").to_lowercase();
+            for (name, part) in parts(&balancer, "frontendIPConfigurations") {
+                frontends.insert((id.clone(), name, address_of(part)));
+            }
+        }
+        let tables = self.azure.gateway(&scene::gateway());
+        Before {
+            standing: self.standing_addresses().into_iter().collect(),
+            frontends,
+            resources: self.ids(),
+            rows: tables.as_ref().map(entries).unwrap_or_default(),
+        }
+    }
+
+    /// Notes what people have touched since.
+    pub(crate) fn after_hands(&mut self, before: &Before) {
+        let now_ms = self.now_ms;
+        let after = self.before_hands();
+        // What a Service has is looked at anew once all is settled again.
+        self.ledger.settled.clear();
+        let Before { standing, frontends, resources, rows } = before;
+        let lost = frontends.difference(&after.frontends);
+        let names = lost.flat_map(|(balancer, name, _)| [name.as_str(), last_of(balancer)]);
+        let ips = resources.difference(&after.resources).map(|id| last_of(id));
+        let ips = ips.map(|name| name.strip_prefix("kubernetes-").unwrap_or(name));
+        let owners: Vec<String> = names
+            .chain(ips)
+            .filter_map(|name| self.truth.owner_of(name))
+            .map(str::to_owned)
+            .collect();
+        let touched = &mut self.ledger.touched;
+        touched.services.extend(owners.into_iter().map(|uid| (uid, now_ms)));
+        touched.last_ms = Some(now_ms);
+        let gone = standing.difference(&after.standing).cloned();
+        touched.addresses.extend(gone.map(|address| (address, now_ms)));
+        let gone = resources.difference(&after.resources).cloned();
+        touched.resources.extend(gone.map(|id| (id, now_ms)));
+        let changed = rows.symmetric_difference(&after.rows).cloned();
+        touched.rows.extend(changed.map(|row| (row, now_ms)));
+        for (balancer, name, _) in frontends.difference(&after.frontends) {
+            self.ledger.addresses.remove(&(balancer.clone(), name.clone()));
+        }
+    }
+
+    /// Load balancers are taken away for others of another SKU.
+    pub(crate) fn rebuild(&mut self) {
+        self.ledger.touched.rebuilt_ms = Some(self.now_ms);
+        self.ledger.settled.clear();
+    }
+
+    /// Whether what people have touched may still be so without any process having seen it: it
+    /// shows with the next look for drift, which a quota or a pause may delay.
+    pub(super) fn may_be_unseen(&self) -> bool {
+        let last_ms = self.ledger.touched.last_ms;
+        last_ms.is_some_and(|at| self.leaves_drift() || at + NEAR_MS + PAUSE_MS > self.now_ms)
+    }
+
+    fn is_near(&self, at_ms: Option<&u64>) -> bool {
+        at_ms.is_some_and(|at| self.leaves_drift() || at + NEAR_MS > self.now_ms)
+    }
+
+    /// Whether drift is only reported: what people did stays.
+    fn leaves_drift(&self) -> bool {
+        self.config.drift == DriftPolicy::Report
+    }
+
+    /// Whether load balancers were lately taken away for others.
+    pub(crate) fn is_rebuilding(&self) -> bool {
+        self.is_near(self.ledger.touched.rebuilt_ms.as_ref())
+    }
+
+    /// Whether people have lately taken away what stood at an address; by a sleeper's measure
+    /// where who writes of it has stood still.
+    pub(crate) fn was_taken_away(&self, address: &str, sleeper: bool) -> bool {
+        let at_ms = self.ledger.touched.addresses.get(address);
+        let more = if sleeper { PAUSE_MS } else { 0 };
+        at_ms.is_some_and(|at| self.leaves_drift() || at + NEAR_MS + more > self.now_ms)
+    }
+
+    /// Whether people have lately taken away what stood for a Service; by a sleeper's measure where
+    /// who writes of it has stood still.
+    pub(crate) fn was_service_touched(&self, uid: &str, sleeper: bool) -> bool {
+        let more = if sleeper { PAUSE_MS } else { 0 };
+        let at_ms = self.ledger.touched.services.get(uid);
+        at_ms.is_some_and(|at| self.leaves_drift() || at + NEAR_MS + more > self.now_ms)
+    }
+
+    /// Whether people ever took away what stood at an address: nothing in Azure tells afterwards
+    /// whose a security rule to it was.
+    pub(crate) fn was_ever_taken_away(&self, address: &str) -> bool {
+        self.ledger.touched.addresses.contains_key(address)
+            || self.ledger.deleted.contains_key(address)
+    }
+
+    /// Whether people have lately deleted a resource.
+    pub(crate) fn was_deleted(&self, id: &str) -> bool {
+        self.is_near(self.ledger.touched.resources.get(&id.to_lowercase()))
+    }
+
+    /// Whether people have lately added or removed a row of the table of addresses.
+    pub(crate) fn is_row_touched(&self, row: &Entry) -> bool {
+        self.is_near(self.ledger.touched.rows.get(row))
+    }
+}
+/// The last part of an id.
+fn last_of(id: &str) -> &str {
+    id.rsplit('/').next().unwrap_or("")
+}

@@ -1,0 +1,228 @@
+//! S9: what a Service has is changed for its own sake only. Once everything is settled, what each
+//! Service has is written down; from then on no write made for others may change it.
+
+use super::azure::{Write, memberships, pools};
+use super::form::{bare, parts, same};
+use crate::stage::{Sent, Stage};
+use crate::tally::count;
+use model::kubernetes::SERVICE_CONDITION;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+const COLLECTIONS: [&str; 3] = ["frontendIPConfigurations", "loadBalancingRules", "probes"];
+
+/// How long status is not judged after a process began to lead: lists of Azure's lag, and what they
+/// do not show yet it takes out of status until it has read again (docs/simulation.md, "What is
+/// open").
+const BARRIER_MS: u64 = 120_000;
+
+/// What a Service had when all was settled.
+#[derive(Clone, Debug, Default)]
+pub struct Settled {
+    /// The revision that its owner had last edited it at.
+    edited_at: u64,
+    /// Load balancers to collections and names of parts to the parts.
+    parts: BTreeMap<String, BTreeMap<(&'static str, String), Value>>,
+    /// What its status said.
+    told: Value,
+}
+
+impl Stage {
+    /// Writes down what each Service has, if all is settled.
+    pub(crate) fn note_settled(&mut self) {
+        if !self.is_quiet() || self.may_be_unseen() {
+            return;
+        }
+        // One that asks for what cannot be keeps what it had when it last asked for what can.
+        let told: BTreeMap<String, Value> = self
+            .kubernetes
+            .list("services", None)
+            .iter()
+            .filter(|service| is_programmed(service))
+            .map(|service| {
+                let uid = service["metadata"]["uid"].as_str().unwrap_or("").to_owned();
+                (uid, service["status"]["loadBalancer"].clone())
+            })
+            .collect();
+        for ((balancer, name), (_, asked_at)) in &mut self.ledger.addresses {
+            let own = balancer.rsplit('/').next().unwrap_or("");
+            let owner = self.truth.owner_of(name).or_else(|| self.truth.owner_of(own));
+            let owner = owner.filter(|uid| told.contains_key(*uid));
+            if let Some(service) = owner.and_then(|uid| self.truth.services.get(uid)) {
+                *asked_at = service.placed_at;
+            }
+        }
+        let mut settled: BTreeMap<String, Settled> = BTreeMap::new();
+        for balancer in self.azure.resources_of(BALANCERS) {
+            let id = balancer["id"].as_str().unwrap_or("").to_lowercase();
+            for collection in COLLECTIONS {
+                for (name, part) in parts(&balancer, collection) {
+                    let Some(uid) = self.owner_of_part(&id, &name) else { continue };
+                    // A frontend is called after its first holder and goes with it: who shares its
+                    // address gets another one then, and its rules lead there.
+                    let shared = &part["properties"]["frontendIPConfiguration"]["id"];
+                    let shared = shared.as_str().map(|id| id.rsplit('/').next().unwrap_or(""));
+                    let holder = shared.and_then(|name| self.owner_of_part(&id, name));
+                    if holder.is_some_and(|holder| holder != uid) {
+                        continue;
+                    }
+                    if !told.contains_key(&uid) {
+                        continue;
+                    }
+                    let known = settled.entry(uid).or_default();
+                    let there = known.parts.entry(id.clone()).or_default();
+                    there.insert((collection, name), bare(part));
+                }
+            }
+        }
+        for (uid, known) in &mut settled {
+            known.told = told.get(uid).cloned().unwrap_or_default();
+            known.edited_at = self.truth.services.get(uid).map_or(0, |service| service.edited_at);
+        }
+        self.ledger.settled = settled;
+    }
+
+    /// What a Service had when all was settled, where nobody has asked for anything else since and
+    /// the sender knew so. A write that was sent by an earlier life or under an earlier term is
+    /// fenced off by nothing but its ETag.
+    fn had(&self, uid: &str, sent: &Sent) -> Option<&Settled> {
+        let service = self.truth.services.get(uid)?;
+        let known = self.ledger.settled.get(uid)?;
+        let outlived = self.processes[sent.process].epoch != sent.epoch || self.is_late(sent);
+        let unchanged = service.wants && service.edited_at == known.edited_at;
+        (unchanged && service.edited_at <= sent.services && !outlived).then_some(known)
+    }
+
+    /// S9: parts of load balancers.
+    pub(super) fn check_tenants(&mut self, write: &Write<'_>) {
+        let (Some(before), Some(after)) = (write.before, write.after) else { return };
+        let balancer = write.path.to_lowercase();
+        let was = COLLECTIONS.map(|collection| parts(before, collection));
+        let is = COLLECTIONS.map(|collection| parts(after, collection));
+        let mut broken = None;
+        let mut judged = 0;
+        for uid in self.ledger.settled.keys() {
+            let Some(known) = self.had(uid, write.sent) else { continue };
+            let Some(there) = known.parts.get(&balancer) else { continue };
+            judged += 1;
+            for ((collection, name), part) in there {
+                let at = COLLECTIONS.iter().position(|known| known == collection).unwrap_or(0);
+                let stood = was[at].get(name).is_some_and(|was| same(was, part));
+                let stands = is[at].get(name).is_some_and(|is| same(is, part));
+                if stood && !stands {
+                    broken = Some((uid.clone(), name.clone()));
+                }
+            }
+        }
+        for _ in 0..judged {
+            count(&mut self.tally.checks, "S9");
+        }
+        if let Some((uid, part)) = broken {
+            let name = self.truth.services.get(&uid).map_or("", |service| service.name.as_str());
+            let text = format!("{part} of {name} was changed, and {name} did not ask for it");
+            self.fail("S9", text);
+        }
+    }
+
+    /// S9: what status says.
+    pub(super) fn check_told(&mut self, sent: &Sent, before: &Value, after: &Value) {
+        let uid = before["metadata"]["uid"].as_str().unwrap_or("");
+        let Some(known) = self.had(uid, sent) else { return };
+        let began_ms = self.ledger.began_ms.get(&(sent.process, sent.epoch, sent.term));
+        if began_ms.is_none_or(|began_ms| self.now_ms < began_ms + BARRIER_MS) {
+            return;
+        }
+        let was = &before["status"]["loadBalancer"];
+        let changed = *was == known.told && after["status"]["loadBalancer"] != known.told;
+        count(&mut self.tally.checks, "S9");
+        if changed {
+            let name = before["metadata"]["name"].as_str().unwrap_or("");
+            let text = format!("status of {name} was changed, and {name} did not ask for it");
+            self.fail("S9", text);
+        }
+    }
+
+    /// S3: machines in pools of NICs, and nodes in pools of several load balancers: one that is in
+    /// order stays in a pool that a Service needs which nobody has changed.
+    pub(super) fn check_members(&mut self, write: &Write<'_>) {
+        let (Some(before), Some(asked)) = (write.before, write.body) else { return };
+        if self.is_rebuilding() {
+            return;
+        }
+        let mut left: Vec<(String, String)> = Vec::new();
+        if write.path.contains("/loadBalancers/") {
+            let is = pools(asked);
+            for (name, was) in pools(before) {
+                let Some(is) = is.get(&name) else { continue };
+                let gone = was.into_iter().filter(|address| !is.contains(address));
+                let id = format!("{}/backendaddresspools/{name}", write.path).to_lowercase();
+                left.extend(gone.map(|address| (id.clone(), address)));
+            }
+        } else if let Some(address) = self.truth.machines.get(&write.path.to_lowercase()) {
+            let is = memberships(asked);
+            let gone = memberships(before).into_iter().filter(|pool| !is.contains(pool));
+            left.extend(gone.map(|pool| (pool, address.clone())));
+        } else {
+            return;
+        }
+        count(&mut self.tally.checks, "S3");
+        for (pool, address) in left {
+            // With several load balancers a node belongs to that of its own set, once there is one.
+            if !self.scene.is_at_home(&write.path.to_lowercase(), &address) {
+                continue;
+            }
+            let since = self.truth.members.get(&address).copied();
+            if since.is_some_and(|since| since <= write.sent.nodes)
+                && let Some(name) = self.needs_member(write.sent, &pool, &address)
+            {
+                let pool = pool.rsplit('/').next().unwrap_or("");
+                let text = format!("{address} left pool {pool} of {name} and is in good order");
+                self.fail("S3", text);
+                return;
+            }
+        }
+    }
+
+    /// A Service that needs a node in a pool, and that nobody has changed.
+    fn needs_member(&self, sent: &Sent, pool: &str, address: &str) -> Option<String> {
+        let (balancer, _) = pool.split_once("/backendaddresspools/")?;
+        self.ledger.settled.keys().find_map(|uid| {
+            let known = self.had(uid, sent)?;
+            let rules = known.parts.get(balancer)?.iter();
+            let mut rules = rules.filter(|((collection, _), _)| *collection == COLLECTIONS[1]);
+            let leads = rules.any(|(_, rule)| {
+                let to = rule["properties"]["backendAddressPool"]["id"].as_str().unwrap_or("");
+                to.eq_ignore_ascii_case(pool)
+            });
+            let service = self.truth.services.get(uid)?;
+            // A pool of one Service may hold only the nodes that its Pods are on.
+            let own = service.local
+                && pool.rsplit('/').next()? == service.name.replace('/', "-").to_lowercase();
+            (leads && (!own || self.has_ready_pod(sent, uid, address)))
+                .then(|| service.name.clone())
+        })
+    }
+
+    fn has_ready_pod(&self, sent: &Sent, uid: &str, address: &str) -> bool {
+        let at_home = |node: &str| self.truth.hosts.get(node).is_some_and(|(a, _)| a == address);
+        let mut slices = self.truth.slices.values().filter(|slice| slice.owner == uid);
+        slices.any(|slice| {
+            slice.ready.values().any(|(node, since)| at_home(node) && *since <= sent.slices)
+        })
+    }
+
+    /// The Service that a part of a load balancer is of.
+    fn owner_of_part(&self, balancer: &str, name: &str) -> Option<String> {
+        let own = balancer.rsplit('/').next().unwrap_or("");
+        let owner = self.truth.owner_of(name).or_else(|| self.truth.owner_of(own));
+        owner.map(str::to_owned)
+    }
+}
+
+/// Whether a Service says itself that Azure is as it asks.
+fn is_programmed(service: &Value) -> bool {
+    let conditions = service["status"]["conditions"].as_array().into_iter().flatten();
+    let mut own = conditions.filter(|condition| condition["type"] == SERVICE_CONDITION);
+    own.any(|condition| condition["status"] == "True")
+}
