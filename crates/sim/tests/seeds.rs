@@ -163,5 +163,5 @@ fn a_failing_seed_is_made_smaller() {
     assert!(small.moves.is_some_and(|moves| moves <= 3), "{:?}", small.moves);
     let users: BTreeSet<_> = ACTORS.iter().map(|(actor, _)| *actor).collect();
     let left: Vec<_> = users.difference(&small.without_actors).collect();
-    assert_eq!(left, [&sim::actor::Actor::User], "nobody else is needed");
+    assert!(left.is_empty(), "the guests that come to every seed are enough: {left:?}");
 }
