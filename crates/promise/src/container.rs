@@ -1,9 +1,9 @@
 //! Container load balancers: one for each Service, and traffic straight to its Pods.
 //!
 //! What is promised (docs/container-load-balancer.md):
-//! - A Service has a public IP `<uid>-pip`, a load balancer `<uid>` of SKU Service with a frontend,
-//!   an empty pool and a rule for each port, and a service `<uid>` in the Service Gateway that names
-//!   the pool.
+//! - A Service has a public IP `<uid>-pip`, a load balancer `<uid>` of SKU Service with a
+//!   frontend, an empty pool and a rule for each port, and a service `<uid>` in the Service
+//!   Gateway that names the pool.
 //! - A Service that container load balancers cannot serve is refused, and keeps what it has.
 //! - Its finalizers are on it as long as anything of it stands, and its status tells the address.
 //! - A Service that asks for none has none of that, and nothing of a Service that is gone is left.

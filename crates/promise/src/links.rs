@@ -2,8 +2,8 @@
 //!
 //! What is promised:
 //! - One stands before the IPv4 frontend of each Service that asks for it, under its name, in its
-//!   resource group, with its addresses in its subnet, and with everything else that its annotations
-//!   say.
+//!   resource group, with its addresses in its subnet, and with everything else that its
+//!   annotations say.
 //! - A frontend that Services share has one; the Service that owns it says how it is.
 //! - Azure takes addresses for it only from a subnet whose network policies for it are off.
 //! - There is none that no Service asks for.

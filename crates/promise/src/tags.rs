@@ -100,8 +100,8 @@ pub(crate) fn cluster_uid<'a>(case: &Case<'a>) -> Option<&'a str> {
     system["metadata"]["uid"].as_str()
 }
 
-/// Whether a resource is this cluster's: by its UID; in the group of the cloud config by the name of
-/// the cluster, where it carries none.
+/// Whether a resource is this cluster's: by its UID; in the group of the cloud config by the name
+/// of the cluster, where it carries none.
 pub(crate) fn is_of_cluster(case: &Case<'_>, resource: &Value, own: &str) -> bool {
     match tag(resource, UID) {
         Some(uid) => cluster_uid(case) == Some(uid),

@@ -2,8 +2,9 @@
 //! Pods on it, each with the services that it stands for.
 //!
 //! What is promised (docs/container-load-balancer.md, "Endpoints" and "Addresses"):
-//! - An EndpointSlice counts for the Service of its own namespace that its label names and whose UID
-//!   its owner reference repeats; one of the two suffices. Where they differ it counts for neither.
+//! - An EndpointSlice counts for the Service of its own namespace that its label names and whose
+//!   UID its owner reference repeats; one of the two suffices. Where they differ it counts for
+//!   neither.
 //! - An address is listed while its condition `ready` is true or absent and its node is known. A
 //!   Pod that waits for nothing but our readiness gate counts as ready.
 //! - An endpoint whose `targetRef` names a Pod of another namespace does not count, nor does an

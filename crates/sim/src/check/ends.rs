@@ -251,21 +251,6 @@ impl Stage {
         form
     }
 
-    /// Whether it is chance what a resource comes to. Of what a hostile tenant claims the first one
-    /// gets it, and faults decide who that is. A security rule to an address stays where the
-    /// finalizer of its Service was stripped, and Azure gives the address to another Service.
-    fn is_by_chance(&self, resource: &Value) -> bool {
-        let kind = text(&resource["type"]).to_lowercase();
-        let tenant = || {
-            let name = text(&resource["name"]);
-            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
-            let owner = self.truth.owner_of(name).and_then(|uid| self.truth.services.get(uid));
-            owner.is_some_and(|service| service.name.starts_with(&format!("{TENANT}/")))
-        };
-        (kind.ends_with("/networksecuritygroups") && self.has_stripped())
-            || (kind.ends_with("/publicipaddresses") && tenant())
-    }
-
     /// Whether a Service that has a public IP asks for a DNS label.
     fn has_label_asked_for(&self, ip: &Value) -> bool {
         let users = text(&ip["tags"]["k8s-azure-service"]);
@@ -342,8 +327,9 @@ impl Stage {
             for collection in
                 ["frontendIPConfigurations", "loadBalancingRules", "probes", "securityRules"]
             {
-                // A security rule says nothing of whose it is: the process that did not see a Service
-                // go, whose finalizer was stripped, does not know that it was that Service's.
+                // A security rule says nothing of whose it is: the process that did not see a
+                // Service go, whose finalizer was stripped, does not know that it was that
+                // Service's.
                 if collection == "securityRules" && self.has_stripped() {
                     continue;
                 }

@@ -4,6 +4,7 @@
 //! tells of the end of an object only those who watch at that time.
 
 use super::form::parts;
+use crate::scene::TENANT;
 use crate::stage::Stage;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -44,6 +45,21 @@ impl Stage {
     pub(crate) fn is_name_stripped(&self, name: &str) -> bool {
         let mut gone = self.truth.services.values().filter(|s| s.stripped && s.gone_at.is_some());
         gone.any(|service| service.name == name)
+    }
+
+    /// Whether it is chance what a resource comes to. Of what a hostile tenant claims the first one
+    /// gets it, and faults decide who that is. A security rule to an address stays where the
+    /// finalizer of its Service was stripped, and Azure gives the address to another Service.
+    pub(super) fn is_by_chance(&self, resource: &Value) -> bool {
+        let kind = resource["type"].as_str().unwrap_or("").to_lowercase();
+        let tenant = || {
+            let name = name_of(resource);
+            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
+            let owner = self.truth.owner_of(name).and_then(|uid| self.truth.services.get(uid));
+            owner.is_some_and(|service| service.name.starts_with(&format!("{TENANT}/")))
+        };
+        (kind.ends_with("/networksecuritygroups") && self.has_stripped())
+            || (kind.ends_with("/publicipaddresses") && tenant())
     }
 
     /// A resource without the parts of stripped Services; nothing where it is theirs, or stands

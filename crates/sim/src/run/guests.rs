@@ -1,0 +1,99 @@
+//! What others have while one is refused, and while a tenant claims what is theirs.
+
+use super::{HEAL_MS, POISONED_MS, Play};
+use crate::poison::Poison;
+use crate::scene::TENANT;
+use crate::scene::objects::service;
+use crate::tally::count;
+use kube_emulator::ObjectRef;
+
+impl Play {
+    /// S7: while one Service is refused, all others come right.
+    pub(super) fn come_right_beside_poison(&mut self) {
+        if !self.stage.is_refused() {
+            return;
+        }
+        let Some(poisoned) = self.stage.poison.as_ref().map(|poison| poison.service.clone()) else {
+            return;
+        };
+        count(&mut self.stage.tally.checks, "S7");
+        let end = self.stage.now_ms + POISONED_MS;
+        loop {
+            let unpublished = self.stage.unpublished();
+            let wrong: Vec<String> = self
+                .stage
+                .untrue()
+                .into_iter()
+                .chain(unpublished)
+                .filter(|line| !line.starts_with(&format!("{poisoned} ")))
+                // What becomes of a hostile tenant's Service is its own affair.
+                .filter(|line| !line.starts_with(&format!("{TENANT}/")))
+                .collect();
+            if wrong.is_empty() || self.stage.breach.is_some() {
+                return;
+            }
+            if self.stage.now_ms >= end {
+                let text = format!("{} while {poisoned} is refused", wrong[0]);
+                self.stage.fail("S7", text);
+                return;
+            }
+            self.tend();
+            self.stage.advance(self.stage.now_ms + 60_000);
+        }
+    }
+
+    /// S9: a tenant claims everything that others have, and they keep it.
+    pub(super) fn be_attacked(&mut self) {
+        if self.stage.breach.is_some() {
+            return;
+        }
+        count(&mut self.stage.tally.checks, "S9");
+        let before = self.stage.of_victims();
+        self.stage.ledger.inputs += 1;
+        self.company.claim(&mut self.stage);
+        let start = self.stage.now_ms;
+        while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
+            self.tend();
+            self.stage.advance(self.stage.now_ms + 60_000);
+            if self.stage.settle(60_000) {
+                break;
+            }
+        }
+        let after = self.stage.of_victims();
+        if let Some((what, was)) = before.iter().find(|(what, was)| after.get(*what) != Some(was)) {
+            let is = after.get(what).map_or("nothing", String::as_str);
+            self.stage.fail("S9", format!("{what}: it was {was}, and is {is} for another tenant"));
+        }
+    }
+
+    /// S7 and S9: beside Services that want nothing new, one comes that Azure refuses, and one that
+    /// it does not. Both go again.
+    pub(super) fn receive(&mut self) {
+        if self.stage.breach.is_some() {
+            return;
+        }
+        self.stage.note_settled();
+        let guests = [("default", 40), ("team", 41)];
+        let refused = format!("default/web-{}", guests[0].1);
+        let poison = Poison::draw(refused, self.stage.scene.layout, &mut self.late);
+        self.stage.poison = Some(poison);
+        for (namespace, slot) in guests {
+            let place = (namespace.to_owned(), format!("web-{slot}"));
+            self.company.services.insert(place, service(namespace, slot));
+        }
+        self.tend();
+        self.stage.advance(self.stage.now_ms + 60_000);
+        self.come_right_beside_poison();
+        self.stage.poison = None;
+        for (namespace, slot) in guests {
+            let name = format!("web-{slot}");
+            let now_ms = self.stage.now_ms;
+            let object = ObjectRef::new("services", namespace, &name);
+            let _ = self.stage.kubernetes.delete(object, now_ms);
+            self.company.services.remove(&(namespace.to_owned(), name));
+        }
+        self.stage.ledger.inputs += 1;
+        self.stage.follow();
+        self.come_to_rest();
+    }
+}
