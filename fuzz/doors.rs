@@ -2,7 +2,7 @@
 //! lies behind does, or when what was read is not what it should be. `wire.rs` has those at the
 //! sockets.
 //!
-//! `fuzz/targets` opens them to .ci/fuzz, `crates/sim/tests/decoders.rs` to `cargo test`.
+//! `fuzz/targets` opens them to .ci/fuzz, `crates/sim/tests/it/decoders.rs` to `cargo test`.
 
 use arm::body;
 use arm::{Answer, Method, Operation, PageStep, Pages, Reply, Request, Step, Target};

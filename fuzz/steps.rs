@@ -6,7 +6,7 @@
 //! After each step: one write at a time per resource, none without the lease, and no flood of
 //! effects. In the end everything is answered honestly, and the controller has to settle.
 
-use crate::doors::{policy, sample};
+use super::doors::{policy, sample};
 use arm::{Answer, Reply, Request, TransportFault};
 use azure_emulator::{Azure, sample_estate};
 use control::{

@@ -1,6 +1,6 @@
 //! Bytes that come in at the sockets and from the command line's files, as they are and damaged in
-//! every way that a list can hold. `crates/sim/tests/decoders.rs` has the other doors, and `fuzz/`
-//! opens all of them to .ci/fuzz.
+//! every way that a list can hold. `crates/sim/tests/it/decoders.rs` has the other doors, and
+//! `fuzz/` opens all of them to .ci/fuzz.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
 #[path = "../../../fuzz/damage.rs"]

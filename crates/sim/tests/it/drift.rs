@@ -1,0 +1,300 @@
+//! What others change in our parts of Azure is noticed within the check interval, shown before it
+//! is repaired, and with `driftPolicy: report` only shown.
+
+use crate::support::container::*;
+use crate::support::*;
+use azure_emulator::Request;
+use control::{DriftOutcome, NoticeKind};
+use serde_json::{Value, json};
+use sim::Laboratory;
+
+const DAY_MS: u64 = 86_400_000;
+const INTERVAL_MS: u64 = 120_000;
+/// Reads of one interval of a settled cluster: load balancers, public IPs, Private Link Services,
+/// the security group.
+const LISTS: usize = 4;
+
+fn two(policy: &str) -> Laboratory {
+    let mut lab = laboratory(&json!({"driftPolicy": policy}));
+    create(&mut lab, service(0));
+    create(&mut lab, service(1));
+    assert!(lab.settle(DAY_MS));
+    // One quiet interval: the lists confirm what was written.
+    lab.pass(INTERVAL_MS);
+    assert!(lab.settle(DAY_MS));
+    lab.azure.clear_calls();
+    lab.notices.clear();
+    lab
+}
+
+/// Somebody else's edit.
+fn edit(lab: &mut Laboratory, kind_and_name: &str, change: impl FnOnce(&mut Value)) {
+    let id = network(kind_and_name);
+    let mut body = lab.azure.resource(&id).expect("the resource is there");
+    change(&mut body);
+    let now = lab.now_ms;
+    let request = Request::new("PUT", &format!("{id}?api-version=2024-05-01"));
+    let answer = lab.azure.handle(Request { body: Some(body), ..request }, now);
+    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    lab.azure.clear_calls();
+}
+
+fn balancer(lab: &Laboratory) -> Value {
+    lab.azure.resource(&network("loadBalancers/kubernetes")).expect("it is there")
+}
+
+fn names(of: &Value, collection: &str) -> Vec<String> {
+    let list = of["properties"][collection].as_array().cloned().unwrap_or_default();
+    list.iter().map(|item| item["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn base(lab: &Laboratory, name: &str) -> String {
+    model::ServiceUid::new(uid_of(lab, name)).base_name()
+}
+
+fn remove_rule(lab: &mut Laboratory, rule: &str) {
+    edit(lab, "loadBalancers/kubernetes", |body| {
+        let rules = body["properties"]["loadBalancingRules"].as_array_mut().expect("rules");
+        rules.retain(|r| r["name"] != rule);
+    });
+}
+
+fn said(lab: &Laboratory) -> Vec<String> {
+    let drifted = lab.notices.iter().filter(|n| n.kind == NoticeKind::Drifted);
+    drifted.map(|n| n.text.clone()).collect()
+}
+
+fn events(lab: &Laboratory) -> Vec<(String, String)> {
+    let events = lab.kubernetes.list("events", None);
+    let drift = events.iter().filter(|e| e["reason"] == "AzureDrift");
+    let text = |e: &Value, at: &str| e.pointer(at).and_then(Value::as_str).unwrap_or("").to_owned();
+    drift.map(|e| (text(e, "/involvedObject/name"), text(e, "/message"))).collect()
+}
+
+#[test]
+fn a_rule_deleted_by_hand_is_back_within_an_interval_and_shown_before() {
+    let mut lab = two("repair");
+    let rule = format!("{}-TCP-80", base(&lab, "web-0001"));
+    remove_rule(&mut lab, &rule);
+    lab.pass(INTERVAL_MS - 1_000);
+    assert_eq!(lab.calls(), (0, 0), "nothing is read before the interval is over");
+    lab.pass(1_000);
+    assert!(names(&balancer(&lab), "loadBalancingRules").contains(&rule));
+    // The write, and the load balancer read back after it.
+    assert_eq!(lab.calls(), (1, LISTS + 1));
+    let shown = lab.notices.iter().position(|n| n.kind == NoticeKind::Drifted).expect("shown");
+    let sent = lab.notices.iter().position(|n| n.kind == NoticeKind::Sent).expect("sent");
+    assert!(shown < sent, "it is shown before it is repaired");
+    assert_eq!(
+        said(&lab),
+        [
+            format!(
+                "somebody else changed loadBalancers/kubernetes: rule {rule} is gone; \
+                 it is written back (driftPolicy is repair)"
+            ),
+            format!("loadBalancers/kubernetes is as we left it again: rule {rule}"),
+        ]
+    );
+    let events = events(&lab);
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].0, "web-0001", "the Service it concerns, and no other");
+    assert!(events[0].1.contains(&rule));
+    let controller = lab.controller();
+    assert_eq!((controller.drift_fields(), controller.drift_noticed()), (0, 1));
+    let records: Vec<_> = controller.drift().collect();
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0].outcome, DriftOutcome::Over);
+    lab.azure.clear_calls();
+    lab.pass(INTERVAL_MS);
+    assert_eq!(lab.calls(), (0, LISTS), "and then all is quiet");
+}
+
+#[test]
+fn with_report_it_is_only_shown_and_everything_else_goes_on() {
+    let mut lab = two("report");
+    let rule = format!("{}-TCP-80", base(&lab, "web-0001"));
+    remove_rule(&mut lab, &rule);
+    lab.pass(3 * INTERVAL_MS);
+    assert_eq!(lab.calls(), (0, 3 * LISTS), "nothing is written");
+    assert!(lab.controller().is_settled());
+    assert_eq!(said(&lab).len(), 1, "it is shown once: {:?}", said(&lab));
+    assert_eq!(events(&lab).len(), 1);
+    assert_eq!(lab.controller().drift_fields(), 1);
+    // Everything else goes on: another Service comes, and a node.
+    lab.excuse("rule", &rule, "what somebody else took away is only shown");
+    create(&mut lab, service(2));
+    create(&mut lab, node(7));
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(addressed(&lab), (3, 0));
+    let now = balancer(&lab);
+    assert!(!names(&now, "loadBalancingRules").contains(&rule), "the rule stays away");
+    assert!(now.to_string().contains("10.224.0.11"), "the new node is in the pool");
+    lab.pass(2 * INTERVAL_MS);
+    assert!(!names(&balancer(&lab), "loadBalancingRules").contains(&rule));
+    assert_eq!(lab.controller().drift_fields(), 1, "it is remembered over our own writes");
+    // Its owner wishes something else of that rule.
+    let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
+    let body = json!({"metadata": {"annotations": {key: "10"}}});
+    patch(&mut lab, "services", "default", "web-0001", body);
+    assert!(lab.settle(DAY_MS));
+    assert!(names(&balancer(&lab), "loadBalancingRules").contains(&rule));
+    assert_eq!(lab.controller().drift_fields(), 0);
+}
+
+#[test]
+fn a_probe_edited_by_hand_is_one_field() {
+    for policy in ["repair", "report"] {
+        let mut lab = two(policy);
+        let probe = names(&balancer(&lab), "probes")[0].clone();
+        edit(&mut lab, "loadBalancers/kubernetes", |body| {
+            body["properties"]["probes"][0]["properties"]["intervalInSeconds"] = json!(17);
+        });
+        lab.pass(INTERVAL_MS);
+        let now = balancer(&lab)["properties"]["probes"][0]["properties"].clone();
+        let kept = now["intervalInSeconds"] == 17;
+        assert_eq!(kept, policy == "report");
+        assert_eq!(lab.calls().0, usize::from(policy == "repair"));
+        assert!(said(&lab)[0].contains(&format!("probe {probe}: interval_s was 5, is 17")));
+        assert_eq!(lab.controller().drift_noticed(), 1);
+    }
+}
+
+#[test]
+fn an_address_taken_out_of_a_pool_and_a_tag_of_ours() {
+    for policy in ["repair", "report"] {
+        let mut lab = two(policy);
+        edit(&mut lab, "loadBalancers/kubernetes", |body| {
+            let pool = &mut body["properties"]["backendAddressPools"][0]["properties"];
+            let all = pool["loadBalancerBackendAddresses"].as_array_mut().expect("addresses");
+            all.retain(|a| a["properties"]["ipAddress"] != "10.224.0.5");
+        });
+        let ip = format!("publicIPAddresses/kubernetes-{}", base(&lab, "web-0000"));
+        edit(&mut lab, &ip, |body| {
+            body["tags"].as_object_mut().expect("tags").remove("k8s-azure-cluster-name");
+        });
+        lab.pass(INTERVAL_MS);
+        let wrote = lab.calls().0;
+        let there = balancer(&lab).to_string().contains("10.224.0.5");
+        let tags = lab.azure.resource(&network(&ip)).expect("it is there")["tags"].clone();
+        let tagged = tags.get("k8s-azure-cluster-name").is_some();
+        let texts = said(&lab).join("\n");
+        assert!(texts.contains("pool address kubernetes/10.224.0.5 is gone"), "{texts}");
+        assert!(texts.contains("tag k8s-azure-cluster-name is gone"), "{texts}");
+        let want = if policy == "repair" { (2, true, true) } else { (0, false, false) };
+        assert_eq!((wrote, there, tagged), want, "{policy}");
+    }
+}
+
+#[test]
+fn a_security_rule_that_somebody_narrowed() {
+    for policy in ["repair", "report"] {
+        let mut lab = two(policy);
+        edit(&mut lab, "networkSecurityGroups/nsg", |body| {
+            body["properties"]["securityRules"].as_array_mut().expect("rules").clear();
+        });
+        lab.pass(INTERVAL_MS);
+        let group = lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("there");
+        let back = !names(&group, "securityRules").is_empty();
+        assert_eq!((lab.calls().0, back), if policy == "repair" { (1, true) } else { (0, false) });
+        assert_eq!(lab.controller().drift_noticed(), 1);
+    }
+}
+
+#[test]
+fn what_is_not_ours_and_what_somebody_wishes_is_no_drift() {
+    let mut lab = two("repair");
+    edit(&mut lab, "loadBalancers/kubernetes", |body| {
+        body["tags"]["owner"] = json!("them");
+        body["properties"]["probes"].as_array_mut().expect("probes").push(json!({
+            "name": "theirs", "properties": {"protocol": "Tcp", "port": 1, "intervalInSeconds": 5,
+                "numberOfProbes": 2}}));
+    });
+    create(&mut lab, service(2));
+    create(&mut lab, node(7));
+    delete(&mut lab, "default", "web-0000");
+    lab.pass(2 * INTERVAL_MS);
+    assert_eq!(addressed(&lab), (2, 0));
+    assert_eq!(said(&lab), Vec::<String>::new());
+    assert_eq!(lab.controller().drift_noticed(), 0);
+    assert!(names(&balancer(&lab), "probes").contains(&"theirs".to_owned()));
+}
+
+#[test]
+fn the_first_plan_of_a_process_is_a_takeover() {
+    let mut lab = two("report");
+    let rule = format!("{}-TCP-80", base(&lab, "web-0001"));
+    remove_rule(&mut lab, &rule);
+    lab.restart();
+    assert!(lab.settle(DAY_MS));
+    assert!(names(&balancer(&lab), "loadBalancingRules").contains(&rule), "it is written");
+    assert_eq!(said(&lab), Vec::<String>::new(), "nobody can know that it was there");
+}
+
+#[test]
+fn a_load_balancer_deleted_whole_comes_back_only_when_it_is_needed() {
+    let mut lab = two("report");
+    let id = network("loadBalancers/kubernetes");
+    let now = lab.now_ms;
+    let request = Request::new("DELETE", &format!("{id}?api-version=2024-05-01"));
+    let status = lab.azure.handle(request, now).status;
+    assert!(status < 300, "{status}");
+    lab.azure.clear_calls();
+    lab.pass(INTERVAL_MS);
+    assert!(lab.azure.resource(&id).is_none());
+    assert_eq!(lab.calls().0, 0);
+    assert_eq!(
+        said(&lab),
+        ["somebody else changed loadBalancers/kubernetes: it is gone; it is left so \
+          (driftPolicy is report)"]
+    );
+    // A Service that comes needs the load balancer; one cannot be made in part.
+    create(&mut lab, service(2));
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(addressed(&lab), (3, 0));
+    assert_eq!(names(&balancer(&lab), "loadBalancingRules").len(), 3);
+    assert_eq!(lab.controller().drift_fields(), 0);
+}
+
+#[test]
+fn a_location_of_the_gateway_edited_by_hand() {
+    for policy in ["repair", "report"] {
+        let mut lab = container_with(policy);
+        let mine = table(&lab);
+        let now = lab.now_ms;
+        let path = format!("{}/updateAddressLocations?api-version=2025-01-01", gateway_id());
+        let body = json!({"action": "PartialUpdate", "addressLocations": [
+            {"addressLocation": location(0), "addressUpdateAction": "PartialUpdate", "addresses": [
+                {"address": pod_ip(1), "services": []}]}]});
+        let request = Request { body: Some(body), ..Request::new("POST", &path) };
+        let answer = lab.azure.handle(request, now);
+        assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+        assert_ne!(table(&lab), mine);
+        lab.azure.clear_calls();
+        lab.pass(INTERVAL_MS);
+        assert_eq!(table(&lab) == mine, policy == "repair");
+        assert_eq!(location_posts(&lab), usize::from(policy == "repair"));
+        let texts = said(&lab);
+        let want = format!("gateway address {}/{} is gone", location(0), pod_ip(1));
+        assert!(texts[0].contains(&want), "{texts:?}");
+        assert_eq!(events(&lab)[0].0, web_name(1));
+        // Another Pod comes to the same place.
+        set_slice(&mut lab, &web_name(1), 0, ready(&[(1, 0), (2, 0)]));
+        lab.pass(INTERVAL_MS);
+        let all: Vec<String> = table(&lab).into_iter().map(|entry| format!("{entry:?}")).collect();
+        assert!(all.join(" ").contains(&pod_ip(2)), "{all:?}");
+        assert_eq!(all.join(" ").contains(&format!("{}\"", pod_ip(1))), policy == "repair");
+    }
+}
+
+fn container_with(policy: &str) -> Laboratory {
+    let mut lab = container_laboratory(2);
+    let mut keys = keys();
+    keys["driftPolicy"] = json!(policy);
+    lab.restart_with(crate::support::policy(&keys));
+    create(&mut lab, web(1));
+    set_slice(&mut lab, &web_name(1), 0, ready(&[(1, 0)]));
+    assert!(lab.settle(DAY_MS));
+    lab.pass(INTERVAL_MS);
+    lab.notices.clear();
+    lab
+}

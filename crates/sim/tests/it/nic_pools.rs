@@ -1,0 +1,129 @@
+//! Pools that nodes join through their machines.
+
+use crate::support::*;
+use azure_emulator::Request;
+use kube_emulator::ObjectRef;
+use serde_json::json;
+
+const LIMIT_MS: u64 = 100_000;
+
+fn bound() -> sim::Laboratory {
+    let mut lab = laboratory(&json!({
+        "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"
+    }));
+    lab.azure.seed(scale_set("vmss", 3));
+    for index in 0..3 {
+        create(&mut lab, service(index));
+    }
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    lab
+}
+
+fn pools_of(lab: &sim::Laboratory, machine: u32) -> usize {
+    let id = format!(
+        "{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss/virtualMachines/{machine}"
+    );
+    let vm = lab.azure.resource(&id).expect("the machine is there");
+    let nics = &vm["properties"]["networkProfileConfiguration"]["networkInterfaceConfigurations"];
+    let first = &nics[0]["properties"]["ipConfigurations"][0];
+    first["properties"]["loadBalancerBackendAddressPools"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn every_machine_is_in_the_pool() {
+    let lab = bound();
+    assert_eq!(addressed(&lab), (3, 0));
+    assert_eq!((0..3).map(|n| pools_of(&lab, n)).collect::<Vec<_>>(), [1, 1, 1]);
+}
+
+#[test]
+fn a_new_machine_joins_at_once_and_alone() {
+    let mut lab = bound();
+    lab.azure.clear_calls();
+    let machine = scale_set("vmss", 4).pop().expect("the fourth machine");
+    lab.azure.seed(vec![machine]);
+    create(&mut lab, node(3));
+    assert!(lab.settle(LIMIT_MS));
+    assert_eq!(pools_of(&lab, 3), 1);
+    assert_eq!(lab.calls().0, 1, "a write for that machine only");
+}
+
+#[test]
+fn machines_leave_before_the_load_balancer_goes() {
+    let mut lab = bound();
+    (0..3).for_each(|n| delete(&mut lab, "default", &format!("web-{n:04}")));
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    assert_eq!((0..3).map(|n| pools_of(&lab, n)).collect::<Vec<_>>(), [0, 0, 0]);
+    let left: Vec<String> =
+        leftovers(&lab).into_iter().filter(|id| !id.contains("microsoft.compute")).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+fn take_machine(lab: &mut sim::Laboratory) {
+    let id = "virtualMachineScaleSets/vmss/virtualMachines/2";
+    let path = format!("{GROUP}/providers/Microsoft.Compute/{id}?api-version=2024-07-01");
+    let now = lab.now_ms;
+    let answer = lab.azure.handle(Request::new("DELETE", &path), now);
+    assert!(answer.status < 300, "{answer:?}");
+    lab.azure.clear_calls();
+}
+
+fn take_node(lab: &mut sim::Laboratory) {
+    let (now, node) = (lab.now_ms, ObjectRef::new("nodes", "", "vmss000002"));
+    lab.kubernetes.delete(node, now).expect("the node is deleted");
+}
+
+/// A scale set takes a machine away, and its node object stays for a while.
+#[test]
+fn a_machine_that_goes_before_its_node_costs_no_write() {
+    let mut lab = bound();
+    take_machine(&mut lab);
+    lab.pass(600_000);
+    take_node(&mut lab);
+    lab.pass(600_000);
+    assert_eq!(lab.calls().0, 0, "{:?}", lab.azure.calls());
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+}
+
+/// The node goes before anybody has looked at the machines again.
+#[test]
+fn a_machine_that_goes_with_its_node_is_written_to_once_at_most() {
+    let mut lab = bound();
+    // Past the time in which a list may lag behind our own writes.
+    lab.pass(60_000);
+    take_machine(&mut lab);
+    take_node(&mut lab);
+    lab.pass(1_200_000);
+    let calls = lab.azure.calls().iter();
+    let calls: Vec<String> =
+        calls.map(|c| format!("{} {} {} {}\n", c.t_ms, c.status, c.method, c.path)).collect();
+    assert!(lab.calls().0 <= 1, "{}", calls.concat());
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+}
+
+/// Its model is in the pool by itself, which no instance and no node tells.
+#[test]
+fn a_scale_set_without_nodes_lets_go_of_a_load_balancer_that_goes() {
+    let mut lab = bound();
+    let id = network("loadBalancers/kubernetes");
+    let pool = format!("{id}/backendAddressPools/kubernetes");
+    let set = format!("{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/vmss");
+    let model = lab.azure.resource(&set).expect("the scale set is there").to_string();
+    assert!(model.contains(&pool), "{model}");
+    let now = lab.now_ms;
+    for number in 0..3 {
+        let path = format!("{set}/virtualMachines/{number}?api-version=2024-07-01");
+        assert!(lab.azure.handle(Request::new("DELETE", &path), now).status < 300);
+        let name = format!("vmss{number:06}");
+        lab.kubernetes.delete(ObjectRef::new("nodes", "", &name), now).expect("it is deleted");
+    }
+    lab.pass(600_000);
+    lab.restart();
+    assert!(lab.settle(LIMIT_MS));
+    (0..3).for_each(|n| delete(&mut lab, "default", &format!("web-{n:04}")));
+    lab.pass(120_000);
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    assert!(lab.azure.resource(&id).is_none(), "it is deleted");
+    let model = lab.azure.resource(&set).expect("the scale set is there").to_string();
+    assert!(!model.contains(&pool), "{model}");
+}

@@ -1,0 +1,196 @@
+//! What stands in the way is told: Azure answers reads, writes, or one Service's public IP with an
+//! error, or not at all.
+
+use crate::support::*;
+use azure_emulator::{Fault, FaultKind};
+use control::Options;
+use model::report::State;
+use model::{Obstacle, Report};
+use serde_json::{Value, json};
+
+/// Within so long after the first call everything has to be told.
+const TOLD_MS: u64 = 10_000;
+const INTERVAL_MS: u64 = 120_000;
+
+/// What Azure answers, and the code that is told.
+const ANSWERS: [(Option<u16>, &str); 5] = [
+    (Some(403), "AuthorizationFailed"),
+    (Some(500), "InternalServerError"),
+    (Some(429), "TooManyRequests"),
+    (Some(409), "ScopeLocked"),
+    (None, "NoAnswer"),
+];
+
+fn fault((status, code): (Option<u16>, &str)) -> Fault {
+    let kind = match status {
+        None => FaultKind::Hang,
+        Some(status) => FaultKind::Status {
+            status,
+            code: code.to_owned(),
+            message: "on order".to_owned(),
+            retry_after_s: None,
+            headers: Vec::new(),
+        },
+    };
+    Fault::new(kind).always()
+}
+
+fn on_lists(answer: (Option<u16>, &str)) -> Vec<Fault> {
+    vec![fault(answer).on_method("GET")]
+}
+
+fn on_writes(answer: (Option<u16>, &str)) -> Vec<Fault> {
+    ["PUT", "DELETE", "POST"].map(|method| fault(answer).on_method(method)).into()
+}
+
+fn on_public_ip(answer: (Option<u16>, &str)) -> Vec<Fault> {
+    let path = "/publicIPAddresses/kubernetes-[^/]+$";
+    vec![fault(answer).on_method("PUT").on_path(path).expect("the path is a regular expression")]
+}
+
+/// Events and the condition of the Service.
+fn told(lab: &mut sim::Laboratory) -> (Vec<String>, Option<Value>) {
+    let events = lab.kubernetes.list("events", None);
+    let warnings = events.iter().filter(|event| event["type"] == "Warning");
+    let messages = warnings.map(|event| event["message"].as_str().unwrap_or("").to_owned());
+    let messages = messages.collect();
+    let services = lab.kubernetes.list("services", None);
+    let own = services.iter().find(|service| service["metadata"]["name"] == "web-0001");
+    let conditions = own.and_then(|service| service["status"]["conditions"].as_array());
+    (messages, conditions.and_then(|all| all.first().cloned()))
+}
+
+fn texts(report: &Report, now_ms: u64) -> Vec<String> {
+    report.obstacles.iter().map(|obstacle| Obstacle::text(obstacle, now_ms)).collect()
+}
+
+fn trouble(name: &str, faults: fn((Option<u16>, &str)) -> Vec<Fault>, operation: &str) {
+    for answer in ANSWERS {
+        let what = format!("{name}, {answer:?}");
+        let mut lab = laboratory(&json!({}));
+        for fault in faults(answer) {
+            lab.azure.add_fault(fault);
+        }
+        create(&mut lab, service(1));
+        lab.pass(TOLD_MS + Options::default().gather_ms);
+        let now_ms = lab.now_ms;
+        let report = lab.controller().report().clone();
+        assert!(!report.is_clear(), "{what}");
+        let texts = texts(&report, now_ms);
+        let named = |text: &&String| {
+            let code = answer.0.is_none() || text.contains(answer.1);
+            text.contains(operation) && code
+        };
+        assert!(texts.iter().any(|text| named(&text)), "{what}: {texts:#?}");
+        let (events, condition) = told(&mut lab);
+        assert!(events.iter().any(|text| named(&text)), "{what}: {events:#?}");
+        let condition = condition.unwrap_or_default();
+        assert_eq!(condition["status"], "False", "{what}: {condition}");
+        let message = condition["message"].as_str().unwrap_or_default().to_owned();
+        let code = answer.0.is_none() || message.contains(answer.1);
+        assert!(code && message.contains("attempt"), "{what}: {message}");
+        // However often it is attempted, it is told once.
+        lab.pass(3 * INTERVAL_MS);
+        let (events, _) = told(&mut lab);
+        assert!(events.len() <= 8, "{what}: {events:#?}");
+        lab.azure.clear_faults();
+        lab.pass(INTERVAL_MS);
+        let report = lab.controller().report();
+        assert!(report.is_clear(), "{what}: {:#?}", report.obstacles);
+        let states: Vec<State> = report.services.values().map(|s| s.state).collect();
+        assert_eq!(states, [State::Programmed], "{what}");
+        let (_, condition) = told(&mut lab);
+        assert_eq!(condition.unwrap_or_default()["status"], "True", "{what}");
+    }
+}
+
+#[test]
+fn every_read() {
+    trouble("reads", on_lists, "GET ");
+}
+
+#[test]
+fn every_write() {
+    trouble("writes", on_writes, "PUT ");
+}
+
+#[test]
+fn one_public_ip() {
+    trouble("a public IP", on_public_ip, "PUT publicIPAddresses/kubernetes-");
+}
+
+/// What a Service's condition was over a time: each change.
+fn conditions(lab: &mut sim::Laboratory, ms: u64) -> Vec<(String, String)> {
+    let mut seen: Vec<(String, String)> = Vec::new();
+    for _ in 0..ms / 1_000 {
+        lab.pass(1_000);
+        let (_, condition) = told(lab);
+        let condition = condition.unwrap_or_default();
+        let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
+        let now = (text("status"), text("reason"));
+        if seen.last() != Some(&now) {
+            seen.push(now);
+        }
+    }
+    seen
+}
+
+/// A Service that serves is told that it cannot be checked, and never that it does not serve.
+#[test]
+fn every_read_after_the_service_is_programmed() {
+    for answer in ANSWERS {
+        let mut lab = laboratory(&json!({}));
+        create(&mut lab, service(1));
+        assert!(lab.settle(24 * 3_600_000));
+        for fault in on_lists(answer) {
+            lab.azure.add_fault(fault);
+        }
+        let seen = conditions(&mut lab, INTERVAL_MS + TOLD_MS);
+        let reason = match answer.0 {
+            Some(429) => "AzureThrottled",
+            None => "AzureNoAnswer",
+            Some(_) => "AzureUnreadable",
+        };
+        let pair = |reason: &str| ("True".to_owned(), reason.to_owned());
+        assert_eq!(seen, [pair("Programmed"), pair(reason)], "{answer:?}");
+        let (events, condition) = told(&mut lab);
+        let named =
+            |text: &str| text.contains("GET ") && (answer.0.is_none() || text.contains(answer.1));
+        assert!(events.iter().any(|text| named(text)), "{answer:?}: {events:#?}");
+        let message = condition.unwrap_or_default()["message"].to_string();
+        assert!(named(&message) && message.contains("attempt"), "{answer:?}: {message}");
+        let seen = conditions(&mut lab, 5 * INTERVAL_MS);
+        assert!(seen.len() <= 3 && seen.iter().all(|c| c.0 == "True"), "{answer:?}: {seen:?}");
+        let (events, _) = told(&mut lab);
+        assert!(events.len() <= 6, "{answer:?}: {events:#?}");
+        lab.azure.clear_faults();
+        let seen = conditions(&mut lab, INTERVAL_MS);
+        assert_eq!(seen.last(), Some(&pair("Programmed")), "{answer:?}");
+        assert!(lab.controller().report().is_clear(), "{answer:?}");
+    }
+}
+
+/// A new process takes from the condition since when a Service is as it is.
+#[test]
+fn since_when_a_service_is_as_it_is_outlasts_the_process() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, service(1));
+    let mut refused = service(2);
+    refused["metadata"]["annotations"] =
+        json!({"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "soon"});
+    create(&mut lab, refused);
+    assert!(lab.settle(24 * 3_600_000));
+    let since = |lab: &sim::Laboratory| -> Vec<Option<u64>> {
+        let controller = lab.controller();
+        controller.report().services.keys().map(|uid| controller.since_ms(uid)).collect()
+    };
+    let seconds = |all: Vec<Option<u64>>| -> Vec<Option<u64>> {
+        all.into_iter().map(|at| at.map(|at| at / 1_000)).collect()
+    };
+    let before = seconds(since(&lab));
+    assert!(before.iter().all(Option::is_some), "{before:?}");
+    lab.pass(3_600_000);
+    lab.restart();
+    lab.pass(60_000);
+    assert_eq!(seconds(since(&lab)), before, "a condition has whole seconds");
+}
