@@ -1,6 +1,7 @@
 //! One seed from its draw to its end.
 
 mod guests;
+mod variety;
 
 use crate::actor::{Actor, Company, Planned};
 use crate::canary::{Canary, Mutant};
@@ -230,6 +231,7 @@ impl Play {
     /// Everything, to the last deletion. The end's form where nothing broke.
     fn whole(&mut self) -> Option<Form> {
         let form = self.storm_and_heal()?;
+        self.vary();
         if self.stage.scene.with.contains(&Fault::Hostile) {
             self.be_attacked();
         }
@@ -271,21 +273,7 @@ impl Play {
             self.come_right_beside_poison();
             self.stage.poison = None;
         }
-        let start = self.stage.now_ms;
-        while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
-            self.tend();
-            if self.stage.settle(60_000) && self.company.is_content(&self.stage) {
-                break;
-            }
-        }
-        let stuck = !self.stage.is_quiet() || !self.company.is_content(&self.stage);
-        if stuck && !self.stage.has_stripped() {
-            let mut text = self.stage.unsettled();
-            if !self.company.is_content(&self.stage) {
-                text.push_str(" the actors have not got what they want;");
-            }
-            self.stage.fail("L1", text);
-        }
+        self.heal();
         self.judge_end();
         self.stripped = self.stage.stripped_names();
         self.stage.breach.is_none().then(|| self.stage.form())

@@ -15,6 +15,7 @@ pub mod slices;
 pub mod user;
 pub mod values;
 pub mod vandal;
+pub mod variety;
 pub mod wishes;
 
 use crate::fault::Fault;

@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 /// Services that are made here.
 const SERVICES: u64 = 4;
 
+/// Owners whose numbers differ by this are of one kind.
+const KINDS: u64 = 5;
+
 /// A port's protocol, name, number and `appProtocol`.
 type Port = (&'static str, &'static str, u64, Option<&'static str>);
 
@@ -42,11 +45,13 @@ pub(crate) struct Wish {
     fields: BTreeMap<&'static str, u64>,
     /// The annotation with a value that is wrong on purpose.
     wrong: Option<&'static str>,
+    /// Whether it wants no load balancer for now.
+    off: bool,
 }
 
 fn is_dual(owner: u64, scene: &Scene) -> bool {
     // A Private Link Service and an IPv6 frontend exclude each other on one load balancer.
-    owner == 1 && families::suits(scene.layout) && scene.layout != Layout::Nics
+    owner % KINDS == 1 && families::suits(scene.layout) && scene.layout != Layout::Nics
 }
 
 /// Owners whose Service is public whatever they draw. The last one's public IP is in another
@@ -57,7 +62,7 @@ fn is_public(owner: u64, scene: &Scene) -> bool {
 }
 
 fn is_elsewhere(owner: u64) -> bool {
-    owner == SERVICES - 1
+    owner % KINDS == SERVICES - 1
 }
 
 fn ports(random: &mut Random) -> Vec<usize> {
@@ -69,7 +74,7 @@ fn ports(random: &mut Random) -> Vec<usize> {
 }
 
 impl Wish {
-    fn draw(owner: u64, random: &mut Random) -> Self {
+    pub(super) fn draw(owner: u64, random: &mut Random) -> Self {
         let mut wish = Self { internal: random.permille(400), ..Self::default() };
         wish.ports = ports(random);
         for field in FIELDS {
@@ -84,7 +89,7 @@ impl Wish {
         wish
     }
 
-    fn edit(&mut self, owner: u64, random: &mut Random) -> &'static str {
+    pub(super) fn edit(&mut self, owner: u64, random: &mut Random) -> &'static str {
         match random.below(12) {
             0 => {
                 self.internal = !self.internal;
@@ -121,6 +126,16 @@ impl Wish {
                 "annotate a wish"
             }
         }
+    }
+
+    /// The same without the value that is wrong on purpose.
+    pub(super) fn mended(self) -> Self {
+        Self { wrong: None, ..self }
+    }
+
+    /// It asks for no load balancer, or asks for one again.
+    pub(super) fn turn(&mut self) {
+        self.off = !self.off;
     }
 
     /// The annotations without what contradicts them.
@@ -272,7 +287,7 @@ impl Wish {
     }
 
     /// The Service.
-    fn service(&self, owner: u64, scene: &Scene) -> Value {
+    pub(super) fn service(&self, owner: u64, scene: &Scene) -> Value {
         let set = self.settled(owner, scene);
         let internal = set.contains_key(key::INTERNAL);
         let ports = self.ports(owner, internal, scene);
@@ -287,8 +302,11 @@ impl Wish {
             }
         }
         let containers = scene.layout == Layout::Containers;
+        if self.off {
+            return inside(owner, &ports, &annotations);
+        }
         let mut spec = json!({"type": "LoadBalancer",
-            "selector": {"app": format!("web-{owner}")}, "ports": ports,
+            "selector": {"app": format!("web-{}", owner % KINDS)}, "ports": ports,
             "allocateLoadBalancerNodePorts": !self.has_no_node_ports(owner, scene)});
         if self.fields.contains_key("affinity") && !containers {
             spec["sessionAffinity"] = json!("ClientIP");
@@ -342,8 +360,20 @@ fn with_port(key: &str, value: &str, ports: &[Value]) -> Option<String> {
     Some(format!("{PREFIX}{}", key.replace(PORT, &at)))
 }
 
-fn name(owner: u64) -> String {
+pub(super) fn name(owner: u64) -> String {
     format!("wish-{owner}")
+}
+
+/// The Service while it is reached from inside the cluster only.
+fn inside(owner: u64, ports: &[Value], annotations: &Map<String, Value>) -> Value {
+    let mut ports = ports.to_vec();
+    for port in ports.iter_mut().filter_map(Value::as_object_mut) {
+        port.shift_remove("nodePort");
+    }
+    json!({"apiVersion": "v1", "kind": "Service",
+        "spec": {"type": "ClusterIP", "selector": {"app": format!("web-{}", owner % KINDS)},
+            "ports": ports, "sessionAffinity": "None"},
+        "metadata": {"name": name(owner), "namespace": "default", "annotations": annotations}})
 }
 
 /// The merge patch that makes one manifest the other.
@@ -399,7 +429,7 @@ impl Company {
     }
 
     /// A Service becomes another wish.
-    fn grant(&mut self, owner: u64, wish: Wish, stage: &mut Stage) {
+    pub(super) fn grant(&mut self, owner: u64, wish: Wish, stage: &mut Stage) {
         let place = ("default".to_owned(), name(owner));
         if let Some(standing) = self.services.get(&place) {
             let patch = difference(standing, &wish.service(owner, &self.scene));
@@ -414,7 +444,7 @@ impl Company {
             .wishes
             .iter()
             .filter(|(_, wish)| wish.wrong.is_some())
-            .map(|(owner, wish)| (*owner, Wish { wrong: None, ..wish.clone() }))
+            .map(|(owner, wish)| (*owner, wish.clone().mended()))
             .collect();
         for (owner, wish) in wrong {
             self.grant(owner, wish, stage);

@@ -261,10 +261,8 @@ impl Scene {
             azure.seed(objects::gateway());
             azure.seed_gateway(&gateway(), &objects::gateway_tables());
         }
-        if self.with.contains(&Fault::Annotations) {
-            let basic = self.layout == Layout::PerSet;
-            azure.seed(objects::what_annotations_name(if basic { "Basic" } else { "Standard" }));
-        }
+        let basic = self.layout == Layout::PerSet;
+        azure.seed(objects::what_annotations_name(if basic { "Basic" } else { "Standard" }));
         if self.with.contains(&Fault::SecondCluster) {
             azure.seed(second::estate());
         }

@@ -1,0 +1,128 @@
+//! Services of every kind at once, for a phase in which nothing goes wrong: what is built is
+//! judged, and the storm is too rough for all that can be asked.
+
+use super::wishes::{self, Wish};
+use super::{Company, merge};
+use crate::random::Random;
+use crate::scene::{Layout, objects};
+use crate::stage::Stage;
+use kube_emulator::{ObjectRef, Part, Patch};
+use serde_json::{Value, json};
+use std::ops::Range;
+
+/// Their numbers: the same kinds as the owners of the storm, who have the first ones.
+const OWNERS: Range<u64> = 20..25;
+
+/// Numbers of pods beside those of the storm.
+const PODS: Range<u32> = 20..26;
+
+/// Labels of a pod: whom it serves and where it leaves.
+fn labels(random: &mut Random) -> Value {
+    let serves = format!("web-{}", random.below(4));
+    let leaves = format!("team-{}", random.below(3));
+    let egress = "kubernetes.azure.com/service-egress-gateway";
+    match random.below(4) {
+        0 => json!({ "app": serves }),
+        1 => json!({egress: leaves}),
+        2 => json!({"app": serves, egress: leaves}),
+        _ => json!({"rank": "none"}),
+    }
+}
+
+/// How a pod fares.
+fn status(random: &mut Random) -> Value {
+    let (phase, ready) = match random.below(6) {
+        0 => ("Succeeded", "False"),
+        1 => ("Failed", "False"),
+        2 => ("Pending", "False"),
+        3 => ("Running", "False"),
+        _ => ("Running", "True"),
+    };
+    json!({"phase": phase, "conditions": [{"type": "Ready", "status": ready}]})
+}
+
+impl Company {
+    /// All of them come.
+    pub(crate) fn show(&mut self, random: &mut Random, stage: &mut Stage) {
+        for owner in OWNERS {
+            let wish = Wish::draw(owner, random);
+            let place = ("default".to_owned(), wishes::name(owner));
+            self.services.insert(place, wish.service(owner, &self.scene));
+            self.wishes.insert(owner, wish);
+        }
+        if matches!(self.scene.layout, Layout::Containers | Layout::Several) {
+            for number in PODS {
+                self.add_pod(number, random);
+            }
+        }
+        self.tend(stage);
+    }
+
+    fn add_pod(&mut self, number: u32, random: &mut Random) {
+        let nodes: Vec<u32> = self.nodes.keys().copied().collect();
+        let Some(node) = random.choose(&nodes).copied() else { return };
+        let name = format!("pod-{number}");
+        let mut pod = objects::pod(&name, &labels(random), node, &format!("10.244.1.{number}"));
+        merge(&mut pod["status"], &status(random));
+        self.pods.insert(name, pod);
+    }
+
+    /// Each wants something else.
+    pub(crate) fn change_all(&mut self, random: &mut Random, stage: &mut Stage) {
+        for owner in OWNERS {
+            let Some(mut wish) = self.wishes.get(&owner).cloned() else { continue };
+            for _ in 0..=random.below(2) {
+                wish.edit(owner, random);
+            }
+            if random.permille(100) {
+                wish.turn();
+            }
+            self.grant(owner, wish.mended(), stage);
+        }
+        for name in PODS.map(|number| format!("pod-{number}")) {
+            self.change_pod(&name, random, stage);
+        }
+    }
+
+    /// A pod gets other labels, fares otherwise, or goes.
+    fn change_pod(&mut self, name: &str, random: &mut Random, stage: &mut Stage) {
+        let Some(pod) = self.pods.get_mut(name) else { return };
+        // What has ended stays so.
+        let ended = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        let (part, patch) = match random.below(6) {
+            0 => {
+                self.pods.remove(name);
+                self.remove_pod(stage, name);
+                return;
+            }
+            1 | 2 => {
+                pod["metadata"]["labels"] = labels(random);
+                let patch = json!([{"op": "replace", "path": "/metadata/labels",
+                    "value": pod["metadata"]["labels"]}]);
+                (Part::Main, Patch::Json(patch))
+            }
+            3 | 4 if !ended => {
+                let patch = json!({"status": status(random)});
+                merge(pod, &patch);
+                (Part::Status, Patch::Merge(patch))
+            }
+            _ => return,
+        };
+        let object = ObjectRef::new("pods", "default", name);
+        let _ = stage.kubernetes.patch(object, part, &patch, stage.now_ms);
+        stage.follow();
+    }
+
+    /// Some go.
+    pub(crate) fn dismiss(&mut self, random: &mut Random, stage: &mut Stage) {
+        for owner in OWNERS {
+            if random.permille(500) {
+                let place = ("default".to_owned(), wishes::name(owner));
+                self.wishes.remove(&owner);
+                self.services.remove(&place);
+                self.delete(stage, &place);
+            }
+        }
+        stage.follow();
+    }
+}

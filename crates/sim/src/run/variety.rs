@@ -1,0 +1,48 @@
+//! L1 over Services of every kind, while nothing goes wrong.
+
+use super::{HEAL_MS, Play};
+
+/// How often each of them changes.
+const CHANGES: usize = 2;
+
+impl Play {
+    /// Services with annotations and fields of all kinds come, change, and some of them go. Each
+    /// time everything is judged.
+    pub(super) fn vary(&mut self) {
+        let mut random = self.late.fork("variety");
+        for round in 0..CHANGES + 2 {
+            if self.stage.breach.is_some() {
+                return;
+            }
+            self.stage.ledger.inputs += 1;
+            self.stage.note_settled();
+            match round {
+                0 => self.company.show(&mut random, &mut self.stage),
+                round if round > CHANGES => self.company.dismiss(&mut random, &mut self.stage),
+                _ => self.company.change_all(&mut random, &mut self.stage),
+            }
+            self.stage.follow();
+            self.heal();
+            self.judge_end();
+        }
+    }
+
+    /// Lets all come right.
+    pub(super) fn heal(&mut self) {
+        let start = self.stage.now_ms;
+        while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
+            self.tend();
+            if self.stage.settle(60_000) && self.company.is_content(&self.stage) {
+                break;
+            }
+        }
+        let stuck = !self.stage.is_quiet() || !self.company.is_content(&self.stage);
+        if stuck && !self.stage.has_stripped() {
+            let mut text = self.stage.unsettled();
+            if !self.company.is_content(&self.stage) {
+                text.push_str(" the actors have not got what they want;");
+            }
+            self.stage.fail("L1", text);
+        }
+    }
+}
