@@ -38,6 +38,7 @@ pub(super) fn read(words: &Words<'_>) -> Result<Asks, Invalid> {
         client_ip: false,
         local: text(&spec["externalTrafficPolicy"]) == "Local",
         health_port: spec["healthCheckNodePort"].as_u64().unwrap_or(0),
+        proxied: false,
         health_timing: (5, 2),
         ports: read_ports(words)?,
         access: Access::default(),

@@ -212,6 +212,8 @@ pub(crate) struct Asks {
     pub(crate) local: bool,
     /// `healthCheckNodePort`; 0 where there is none.
     pub(crate) health_port: u64,
+    /// Whether probes count on the PROXY protocol before every port.
+    pub(crate) proxied: bool,
     /// Interval and count of the probe on the health check node port.
     pub(crate) health_timing: (u64, u64),
     pub(crate) ports: Vec<Port>,
@@ -228,7 +230,7 @@ impl Asks {
     /// Whether the probe on the health check node port is that of the Service's rules. Behind the
     /// PROXY protocol it would not answer.
     pub(crate) fn has_local_probe(&self) -> bool {
-        self.local && !self.link.as_ref().is_some_and(|link| link.proxy_protocol)
+        self.local && !self.proxied
     }
 
     /// Ports that are forwarded.

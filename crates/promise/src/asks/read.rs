@@ -30,7 +30,8 @@ pub(crate) fn read(service: &Value, site: &Site) -> Result<Asks, Invalid> {
     let link = link::read(&words, &setting)?;
     let local = text(&spec["externalTrafficPolicy"]) == "Local";
     let health_port = spec["healthCheckNodePort"].as_u64().unwrap_or(0);
-    let proxied = link.as_ref().is_some_and(|link| link.proxy_protocol);
+    // Read more strictly than for the link itself: blanks around the value count here.
+    let proxied = words.flag("azure-pls-create") && words.flag("azure-pls-proxy-protocol");
     let shared = site.shared_probe.is_some();
     let own_probes = if local { health_port == 0 || proxied } else { !shared };
     Ok(Asks {
@@ -48,6 +49,7 @@ pub(crate) fn read(service: &Value, site: &Site) -> Result<Asks, Invalid> {
         client_ip: text(&spec["sessionAffinity"]) == "ClientIP",
         local,
         health_port,
+        proxied,
         health_timing: match local && !own_probes {
             true => ports::timing(&words, health_port)?,
             false => (5, 2),

@@ -255,7 +255,11 @@ impl Company {
                 let made = stage.kubernetes.create(manifest.clone(), now_ms);
                 stage.trace.say(now_ms, || {
                     let outcome = if made.is_ok() { "made" } else { "cannot be made yet" };
-                    format!("user: Service {namespace}/{name} is {outcome}")
+                    let asks = format_args!(
+                        "{} {}",
+                        manifest["metadata"]["annotations"], manifest["spec"]
+                    );
+                    format!("user: Service {namespace}/{name} is {outcome}: {asks}")
                 });
             }
         }

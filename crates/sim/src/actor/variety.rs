@@ -1,20 +1,79 @@
 //! Services of every kind at once, for a phase in which nothing goes wrong: what is built is
 //! judged, and the storm is too rough for all that can be asked.
 
-use super::wishes::{self, Wish};
+use super::values::{self, key};
+use super::wishes::{self, FIELDS, SHIFT, Wish};
 use super::{Company, merge};
 use crate::random::Random;
 use crate::scene::{Layout, objects};
 use crate::stage::Stage;
 use kube_emulator::{ObjectRef, Part, Patch};
+use plan::annotation::TABLE;
 use serde_json::{Value, json};
 use std::ops::Range;
 
 /// Their numbers: the same kinds as the owners of the storm, who have the first ones.
 const OWNERS: Range<u64> = 20..25;
 
+const DENY: &str = "azure-deny-all-except-load-balancer-source-ranges";
+
 /// Numbers of pods beside those of the storm.
 const PODS: Range<u32> = 20..26;
+
+/// Annotations that say something only beside each other.
+const TOGETHER: [&[&str]; 12] = [
+    &[],
+    &[DENY, key::SOURCES],
+    &[DENY, key::RANGES, key::PIP],
+    &[DENY, key::RANGES, "azure-additional-public-ips"],
+    &[key::LINK, "azure-pls-fqdns", "azure-pls-visibility", "azure-pls-auto-approval"],
+    &[key::LINK, "azure-pls-proxy-protocol", key::LINK_ADDRESS],
+    &[key::SUBNET, key::IPV4],
+    &["azure-load-balancer-health-probe-protocol", "azure-load-balancer-health-probe-request-path"],
+    &["port_{port}_health-probe_protocol", "port_{port}_health-probe_request-path"],
+    &[key::LABEL, "azure-pip-tags"],
+    &["azure-allowed-service-tags", key::RANGES],
+    &[key::NO_FLOATING_IP, key::SOURCES],
+];
+
+impl Wish {
+    /// Sets an annotation to a value of its row.
+    fn annotate(&mut self, key: &'static str, owner: u64, random: &mut Random) {
+        if let Some(row) = TABLE.iter().find(|row| row.key == key) {
+            self.annotations.insert(key, random.pick(&values::values(row, owner)).clone());
+        }
+    }
+
+    /// What was asked for changes, goes, or is joined by something else.
+    fn change(&mut self, owner: u64, random: &mut Random) {
+        let keys: Vec<&'static str> = self.annotations.keys().copied().collect();
+        for key in keys {
+            match random.below(8) {
+                0..=2 => self.annotate(key, owner, random),
+                3 => drop(self.annotations.remove(key)),
+                _ => {}
+            }
+        }
+        if random.permille(500) {
+            let (key, value) = values::draw(owner, random);
+            self.annotations.insert(key, value);
+        }
+        if random.permille(400) {
+            let field = *random.pick(&FIELDS);
+            if self.fields.remove(field).is_none() {
+                self.fields.insert(field, random.below(4));
+            }
+        }
+        if random.permille(400) {
+            self.fields.insert(SHIFT, random.below(3));
+        }
+        if random.permille(300) {
+            self.ports = wishes::ports(random);
+        }
+        self.internal ^= random.permille(150);
+        self.off = random.permille(150);
+    }
+}
 
 /// Labels of a pod: whom it serves and where it leaves.
 fn labels(random: &mut Random) -> Value {
@@ -45,7 +104,10 @@ impl Company {
     /// All of them come.
     pub(crate) fn show(&mut self, random: &mut Random, stage: &mut Stage) {
         for owner in OWNERS {
-            let wish = Wish::draw(owner, random);
+            let mut wish = Wish::draw(owner, random);
+            for key in *random.pick(&TOGETHER) {
+                wish.annotate(key, owner, random);
+            }
             let place = ("default".to_owned(), wishes::name(owner));
             self.services.insert(place, wish.service(owner, &self.scene));
             self.wishes.insert(owner, wish);
@@ -71,14 +133,10 @@ impl Company {
     pub(crate) fn change_all(&mut self, random: &mut Random, stage: &mut Stage) {
         for owner in OWNERS {
             let Some(mut wish) = self.wishes.get(&owner).cloned() else { continue };
-            for _ in 0..=random.below(2) {
-                wish.edit(owner, random);
-            }
-            if random.permille(100) {
-                wish.turn();
-            }
-            self.grant(owner, wish.mended(), stage);
+            wish.change(owner, random);
+            self.grant(owner, wish, stage);
         }
+        self.node(random, stage);
         for name in PODS.map(|number| format!("pod-{number}")) {
             self.change_pod(&name, random, stage);
         }

@@ -31,22 +31,25 @@ const PORTS: [Port; 5] = [
     ("SCTP", "sigtran", 500, None),
 ];
 
+/// The field that moves target ports.
+pub(super) const SHIFT: &str = "target ports";
+
 /// Flags of the spec that may be drawn.
-const FIELDS: [&str; 5] = ["local", "affinity", "ranges", "no node ports", "address"];
+pub(super) const FIELDS: [&str; 5] = ["local", "affinity", "ranges", "no node ports", "address"];
 
 /// What an owner asks for, before contradictions are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wish {
-    internal: bool,
+    pub(super) internal: bool,
     /// By keys of the annotation table.
-    annotations: BTreeMap<&'static str, String>,
+    pub(super) annotations: BTreeMap<&'static str, String>,
     /// Indices into [`PORTS`].
-    ports: Vec<usize>,
-    fields: BTreeMap<&'static str, u64>,
+    pub(super) ports: Vec<usize>,
+    pub(super) fields: BTreeMap<&'static str, u64>,
     /// The annotation with a value that is wrong on purpose.
-    wrong: Option<&'static str>,
+    pub(super) wrong: Option<&'static str>,
     /// Whether it wants no load balancer for now.
-    off: bool,
+    pub(super) off: bool,
 }
 
 fn is_dual(owner: u64, scene: &Scene) -> bool {
@@ -65,7 +68,7 @@ fn is_elsewhere(owner: u64) -> bool {
     owner % KINDS == SERVICES - 1
 }
 
-fn ports(random: &mut Random) -> Vec<usize> {
+pub(super) fn ports(random: &mut Random) -> Vec<usize> {
     let mut ports: Vec<usize> = (0..PORTS.len()).filter(|_| random.permille(350)).collect();
     if ports.is_empty() {
         ports.push(0);
@@ -133,11 +136,6 @@ impl Wish {
         Self { wrong: None, ..self }
     }
 
-    /// It asks for no load balancer, or asks for one again.
-    pub(super) fn turn(&mut self) {
-        self.off = !self.off;
-    }
-
     /// The annotations without what contradicts them.
     fn settled(&self, owner: u64, scene: &Scene) -> BTreeMap<&'static str, String> {
         let mut set = self.annotations.clone();
@@ -145,6 +143,14 @@ impl Wish {
         set.remove(key::INTERNAL);
         if internal && scene.layout != Layout::Containers {
             set.insert(key::INTERNAL, "true".to_owned());
+        }
+        // A Basic load balancer takes no Standard public IP.
+        if scene.layout == Layout::PerSet {
+            for (standard, basic) in [("byo-pip", "byo-pip3"), ("20.50.0.10", "20.50.0.14")] {
+                for value in set.values_mut().filter(|value| *value == standard) {
+                    *value = basic.to_owned();
+                }
+            }
         }
         self.settle_group(owner, &mut set);
         self.settle_address(internal, scene, &mut set);
@@ -261,11 +267,12 @@ impl Wish {
         if wanted.is_empty() {
             wanted.push((0, &PORTS[0]));
         }
+        let shift = self.fields.get(SHIFT).map_or(0, |shift| 100 * shift);
         let ports = wanted.into_iter().map(|(at, (protocol, name, number, app))| {
             let named = !containers && at % 2 == 1;
             let mut port = json!({"name": name, "protocol": protocol,
                 "port": 1_000 * (owner + 2) + number,
-                "targetPort": if named { json!(name) } else { json!(8_000 + at) },
+                "targetPort": if named { json!(name) } else { json!(8_000 + at + shift) },
                 "nodePort": 31_000 + owner * 10 + at});
             if let Some(app) = app.filter(|_| scene.layout != Layout::PerSet) {
                 port["appProtocol"] = json!(app);

@@ -2,6 +2,9 @@
 
 use super::{HEAL_MS, Play};
 
+/// A node that goes has drained after so many minutes.
+const DRAIN_MIN: u64 = 8;
+
 /// How often each of them changes.
 const CHANGES: usize = 2;
 
@@ -22,6 +25,10 @@ impl Play {
                 _ => self.company.change_all(&mut random, &mut self.stage),
             }
             self.stage.follow();
+            for _ in 0..DRAIN_MIN {
+                self.tend();
+                self.stage.advance(self.stage.now_ms + 60_000);
+            }
             self.heal();
             self.judge_end();
         }
