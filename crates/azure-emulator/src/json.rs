@@ -16,7 +16,19 @@ pub(crate) fn number(value: &Value, path: &[&str]) -> Option<i64> {
 
 /// What stands at `path`, or null.
 pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
-    path.iter().fold(value, |value, key| &value[*key])
+    let found = path.iter().try_fold(value, |value, key| member(value.as_object()?, key));
+    found.unwrap_or(&NULL)
+}
+
+static NULL: Value = Value::Null;
+
+/// A member of an object. To look at a few keys is faster than to hash one.
+fn member<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    const FEW: usize = 16;
+    if map.len() > FEW {
+        return map.get(key);
+    }
+    map.iter().find(|(name, _)| *name == key).map(|(_, value)| value)
 }
 
 /// The list at `path`; anything else counts as empty.

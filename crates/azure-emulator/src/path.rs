@@ -163,6 +163,9 @@ fn query_of(query: &str) -> BTreeMap<String, String> {
 }
 
 fn decoded(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {

@@ -454,7 +454,7 @@ fn check_preconditions(request: &Request, old: Option<&Entry>) -> Checked {
 
 /// Compute's instance view is only sent to those who ask for it.
 fn hide_instance_view(route: &Route, value: &mut Arc<Value>) {
-    let has = value.pointer("/properties/instanceView").is_some();
+    let has = value.get("properties").is_some_and(|inside| inside.get("instanceView").is_some());
     if !has || !matches!(route.kind().as_str(), kind::VMSS_VM | kind::VM) {
         return;
     }

@@ -59,8 +59,8 @@ impl Controller {
     /// Whether a public IP still names the frontend of a load balancer that has let it go.
     fn is_released(&self, ip: &PublicIp) -> bool {
         let Some(owner) = ip.user.as_ref().and_then(ResourceId::parent) else { return false };
-        let ours = owner.group().as_ref() == Some(&self.policy.balancer_group)
-            && owner.folded().contains("/loadbalancers/");
+        let ours =
+            owner.is_in(&self.policy.balancer_group) && owner.folded().contains("/loadbalancers/");
         let Some(balancers) = self.world.azure.balancers.known().filter(|_| ours) else {
             return false;
         };

@@ -94,7 +94,7 @@ pub(crate) fn covers(need: &Need, id: &ResourceId) -> bool {
         let mut segments = folded.rsplit('/');
         segments.nth(1).is_some_and(|k| k == kind)
     };
-    let within = |group: &Group| id.group().as_ref() == Some(group);
+    let within = |group: &Group| id.is_in(group);
     match need {
         Need::Balancers => kind("loadbalancers"),
         Need::PublicIps(group) => kind("publicipaddresses") && within(group),

@@ -32,7 +32,7 @@ impl LabelSelector {
 
     /// Whether an object's labels fit.
     pub fn matches(&self, object: &Value) -> bool {
-        let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
+        let labels = crate::json::find(object, "/metadata/labels").and_then(Value::as_object);
         self.0.iter().all(|(key, test)| fits(labels, key, test))
     }
 }

@@ -150,15 +150,23 @@ impl ResourceId {
     /// its namespace: `Microsoft.Network/loadBalancers`.
     #[must_use]
     pub fn of(subscription: &str, group: &Group, kind: &str, name: &str) -> Self {
-        Self::new(format!(
-            "/subscriptions/{subscription}/resourceGroups/{group}/providers/{kind}/{name}"
-        ))
+        let parts = [
+            "/subscriptions/",
+            subscription,
+            "/resourceGroups/",
+            group.as_str(),
+            "/providers/",
+            kind,
+            "/",
+            name,
+        ];
+        Self::new(parts.concat())
     }
 
     /// The id of a child: `{self}/{kind}/{name}`.
     #[must_use]
     pub fn child(&self, kind: &str, name: &str) -> Self {
-        Self::new(format!("{}/{kind}/{name}", self.text))
+        Self::new([&*self.text, "/", kind, "/", name].concat())
     }
 
     /// As it was written.
@@ -190,19 +198,29 @@ impl ResourceId {
     /// The resource group in the id, if it has one.
     #[must_use]
     pub fn group(&self) -> Option<Group> {
-        self.segment_after("resourcegroups").map(|name| Group::new(&name))
+        self.segment_after("resourcegroups").map(Group::new)
+    }
+
+    /// Whether the id is one of this resource group.
+    #[must_use]
+    pub fn is_in(&self, group: &Group) -> bool {
+        match self.segment_after("resourcegroups") {
+            Some(name) if name.is_ascii() => name.trim().eq_ignore_ascii_case(group.as_str()),
+            Some(name) => Group::new(name) == *group,
+            None => false,
+        }
     }
 
     /// The subscription in the id, if it has one.
     #[must_use]
     pub fn subscription(&self) -> Option<String> {
-        self.segment_after("subscriptions")
+        self.segment_after("subscriptions").map(str::to_lowercase)
     }
 
-    fn segment_after(&self, key: &str) -> Option<String> {
+    fn segment_after(&self, key: &str) -> Option<&str> {
         let mut segments = self.text.split('/');
         segments.find(|s| s.eq_ignore_ascii_case(key))?;
-        segments.next().map(str::to_lowercase)
+        segments.next()
     }
 
     /// Compares as if both were in lower case.
@@ -230,15 +248,30 @@ impl ResourceId {
 /// Where two texts first differ, as far as both go. Whole pieces are compared at once: planning
 /// looks up ids by the million, and all of them begin alike.
 fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
-    const PIECE: usize = 32;
-    let pieces = a.chunks_exact(PIECE).zip(b.chunks_exact(PIECE));
-    let from = pieces.take_while(|(a, b)| a == b).count() * PIECE;
+    const PIECE: usize = 16;
+    let pieces = a.as_chunks::<PIECE>().0.iter().zip(b.as_chunks::<PIECE>().0);
+    let mut from = 0;
+    for (a, b) in pieces {
+        let difference = u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b);
+        if difference != 0 {
+            return Some(from + difference.trailing_zeros() as usize / 8);
+        }
+        from += PIECE;
+    }
     let rest = a[from..].iter().zip(&b[from..]);
     rest.into_iter().position(|(a, b)| a != b).map(|at| from + at)
 }
 
 impl PartialEq for ResourceId {
     fn eq(&self, other: &Self) -> bool {
+        // Ids that are not the same mostly end otherwise, too.
+        if let (Some(a), Some(b)) = (self.text.as_bytes().last(), other.text.as_bytes().last())
+            && a.is_ascii()
+            && b.is_ascii()
+            && !a.eq_ignore_ascii_case(b)
+        {
+            return false;
+        }
         self.compare(other).is_eq()
     }
 }
@@ -293,6 +326,19 @@ mod tests {
         assert_eq!(a.group(), Some(Group::new("rg")));
         assert_eq!(a.subscription().as_deref(), Some("s"));
         assert_eq!(a.name(), "Z");
+        assert!(a.is_in(&Group::new("Rg")) && !a.is_in(&Group::new("r")));
+        assert!(!ResourceId::new("/subscriptions/s").is_in(&Group::new("rg")));
+    }
+
+    #[test]
+    fn resource_ids_differ_wherever_they_do() {
+        let text = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/x/y";
+        for at in 0..text.len() {
+            let other = format!("{}!{}", &text[..at], &text[at + 1..]);
+            let (a, b) = (ResourceId::new(text), ResourceId::new(&other));
+            assert_eq!(a.cmp(&b), text.to_lowercase().cmp(&other.to_lowercase()), "{other}");
+            assert_ne!(a, b);
+        }
     }
 
     #[test]

@@ -349,11 +349,7 @@ impl Policy {
     /// Id of a network resource in the network subscription.
     #[must_use]
     pub fn network_id(&self, group: &Group, kind: &str, name: &str) -> ResourceId {
-        ResourceId::of(
-            &self.network_subscription,
-            group,
-            &format!("Microsoft.Network/{kind}"),
-            name,
-        )
+        let kind = ["Microsoft.Network/", kind].concat();
+        ResourceId::of(&self.network_subscription, group, &kind, name)
     }
 }

@@ -224,8 +224,10 @@ impl<'w> Draft<'w> {
 
     /// The Service whose base name this part's name begins with.
     pub fn owner_of(&self, part: &str) -> Option<&ServiceUid> {
-        let base = crate::name::base_of(part)?;
-        self.by_base.get(&base.to_lowercase())
+        let mut base = [0; crate::name::BASE];
+        base.copy_from_slice(crate::name::base_of(part)?.as_bytes());
+        base.make_ascii_lowercase();
+        self.by_base.get(std::str::from_utf8(&base).ok()?)
     }
 
     /// Whether a part named like a Service's may be taken away although no such Service is known.
@@ -270,7 +272,10 @@ impl<'w> Draft<'w> {
 
     /// One public IP, where it is known to exist.
     pub fn public_ip(&self, id: &ResourceId) -> Option<&'w Arc<PublicIp>> {
-        self.public_ips(&id.group()?)?.get(id)
+        let main = &self.policy.group;
+        let all =
+            if id.is_in(main) { self.public_ips(main) } else { self.public_ips(&id.group()?) };
+        all?.get(id)
     }
 
     /// Adds a change; its waits become those of the Services on whose account it is made.

@@ -4,10 +4,11 @@ use crate::intent::{Intent, ProbeIntent, ProbeName, RuleKind, SHARED_PROBE};
 use md5::{Digest, Md5};
 use model::{Exposure, Family, Policy, Protocol, ResourceId, ServiceName};
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 /// Azure allows 80 characters; five are kept for a family's suffix.
 const LENGTH: usize = 75;
+/// Length of a base name.
+pub(crate) const BASE: usize = 32;
 /// Suffix of internal load balancers.
 pub const INTERNAL: &str = "-internal";
 /// Suffix of IPv6 parts.
@@ -144,7 +145,9 @@ pub fn allow_rule<'a>(
     let text = format!("{protocol}_{}_{}", sources.join(","), ports.join(","));
     let mut name = format!("{SECURITY_RULE}_allow_{family}_");
     for byte in Md5::digest(text.as_bytes()) {
-        write!(name, "{byte:02x}").expect("writing to a String cannot fail");
+        for digit in [byte >> 4, byte & 15] {
+            name.extend(char::from_digit(digit.into(), 16));
+        }
     }
     name
 }
@@ -170,9 +173,9 @@ pub fn deny_ports_rule(
 /// digits, then the end or a dash.
 #[must_use]
 pub fn base_of(name: &str) -> Option<&str> {
-    let base = name.get(..32)?;
+    let base = name.get(..BASE)?;
     let digits = base.strip_prefix(['a', 'A'])?;
-    let next = name.as_bytes().get(32);
+    let next = name.as_bytes().get(BASE);
     (digits.bytes().all(|b| b.is_ascii_hexdigit()) && matches!(next, None | Some(b'-')))
         .then_some(base)
 }

@@ -162,9 +162,9 @@ fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Re
     let Some(user) = &ip.user else { return Ok(()) };
     let balancer = user.parent();
     let listed = draft.balancers().is_some_and(|all| {
-        balancer.as_ref().is_some_and(|id| {
-            all.contains_key(id) || id.group().as_ref() == Some(&draft.policy.balancer_group)
-        })
+        balancer
+            .as_ref()
+            .is_some_and(|id| all.contains_key(id) || id.is_in(&draft.policy.balancer_group))
     });
     let user_id = user.folded();
     let collection = user_id.rsplit('/').nth(1).unwrap_or("");

@@ -63,6 +63,8 @@ impl Shape {
 #[derive(Debug)]
 struct WantedRule {
     shape: Shape,
+    /// What the shape's rule is called.
+    name: String,
     destinations: BTreeSet<Arc<str>>,
     /// Who wants which of the destinations.
     causes: BTreeMap<ServiceUid, BTreeSet<Arc<str>>>,
@@ -236,7 +238,7 @@ fn close(
     draft: &Draft<'_>,
 ) -> BTreeSet<ServiceUid> {
     let by_name: BTreeMap<String, &WantedRule> =
-        wanted.iter().map(|w| (w.shape.name().to_lowercase(), w)).collect();
+        wanted.iter().map(|w| (w.name.to_lowercase(), w)).collect();
     let mut closed: BTreeSet<Arc<str>> = BTreeSet::new();
     after.rules.retain_mut(|rule| {
         if !is_managed(rule) || rule.destinations.is_empty() {
@@ -270,8 +272,7 @@ fn open(
     wanted: Vec<WantedRule>,
 ) -> BTreeSet<ServiceUid> {
     let mut causes = BTreeSet::new();
-    for WantedRule { shape, destinations, causes: on_account } in wanted {
-        let name = shape.name();
+    for WantedRule { shape, name, destinations, causes: on_account } in wanted {
         let at = after.rules.iter().position(|r| r.name.eq_ignore_ascii_case(&name));
         let past = at.map(|at| after.rules[at].clone());
         if at.is_none() && after.rules.len() >= RULES {

@@ -196,7 +196,7 @@ pub(crate) fn is_taken(draft: &Draft<'_>, user: &ResourceId) -> bool {
     let Some(owner) = user.parent() else { return true };
     let balancer = owner.folded().contains("/microsoft.network/loadbalancers/");
     let there = draft.balancers().is_some_and(|all| all.contains_key(&owner));
-    let ours = owner.group().as_ref() == Some(&draft.policy.balancer_group);
+    let ours = owner.is_in(&draft.policy.balancer_group);
     !balancer || !ours || (there && !draft.basics.contains(&owner))
 }
 

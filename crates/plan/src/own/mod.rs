@@ -141,7 +141,7 @@ impl<'w> Own<'w> {
 
     /// Whether a resource is in the group that the cloud config gives its kind.
     fn is_own_group(&self, id: &ResourceId, own: &Group) -> bool {
-        id.group().as_ref() == Some(own)
+        id.is_in(own)
     }
 
     /// Whether the name of a public IP is made from the UID of a Service of this cluster; where it

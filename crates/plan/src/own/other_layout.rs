@@ -210,7 +210,7 @@ fn far_ips<'a>(
     let frontends = balancer.frontends.iter();
     frontends.filter(|f| is_part(policy, own, balancer, &f.name)).filter_map(|f| {
         let FrontendAddress::Public(id) = &f.address else { return None };
-        let far = id.group().as_ref() != Some(&policy.group);
+        let far = !id.is_in(&policy.group);
         (far && super::base_in(id.name()).is_some()).then(|| id.clone())
     })
 }

@@ -27,7 +27,7 @@ pub(super) struct Sources {
 pub(super) fn sources(draft: &Draft<'_>, targets: &[Target]) -> Sources {
     let mut sources = Sources::default();
     let mut add = |id: &ResourceId| {
-        let within = id.group().as_ref() == Some(&draft.policy.group);
+        let within = id.is_in(&draft.policy.group);
         match set_of(id) {
             Some(set) if within => {
                 sources.sets.insert(set);

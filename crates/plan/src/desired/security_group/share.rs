@@ -27,7 +27,7 @@ struct Room<'w> {
 
 impl<'w> Room<'w> {
     fn of(draft: &Draft<'_>, group: &SecurityGroup, wanted: &'w [WantedRule]) -> Self {
-        let names: Vec<String> = wanted.iter().map(|w| w.shape.name().to_lowercase()).collect();
+        let names: Vec<String> = wanted.iter().map(|w| w.name.to_lowercase()).collect();
         let causes: BTreeMap<&str, &WantedRule> =
             names.iter().map(String::as_str).zip(wanted).collect();
         let owners = owners(draft);

@@ -63,8 +63,9 @@ pub(super) fn all(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> 
         for (shape, destinations) in rules(draft, placement, chosen, intent) {
             let name = shape.name();
             let rule = wanted.entry(name.clone()).or_insert_with(|| {
-                order.push(name);
-                WantedRule { shape, destinations: BTreeSet::new(), causes: BTreeMap::new() }
+                order.push(name.clone());
+                let (destinations, causes) = (BTreeSet::new(), BTreeMap::new());
+                WantedRule { shape, name, destinations, causes }
             });
             rule.destinations.extend(destinations.iter().cloned());
             rule.causes.entry(uid.clone()).or_default().extend(destinations);
