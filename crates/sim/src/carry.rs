@@ -6,7 +6,7 @@ use crate::refusal::azure_fault;
 use crate::scene;
 use crate::stage::{Happening, Rightful, Sent, Stage};
 use crate::tally::count;
-use crate::weather::{Crash, Side, Weather};
+use crate::weather::{Crash, Side, Weather, suiting};
 use crate::wire;
 use arm::{Answer, Method, Request, Target, TransportFault};
 use azure_emulator::Fault as AzureFault;
@@ -155,8 +155,9 @@ impl Stage {
         self.pairs.extend(self.under_way.keys().map(|other| (*other, id)));
         self.under_way.insert(id, ());
         let reads = matches!(&effect, Effect::Azure { request, .. } if !request.method.is_write());
-        if !reads && matches!(self.weather, Weather::Scripted(_)) {
-            self.writes.push(id);
+        if matches!(self.weather, Weather::Scripted(_)) {
+            self.writes.extend((!reads).then_some(id));
+            self.suiting.extend(suiting(&effect).into_iter().map(|fault| (id, fault)));
         }
         // Standing still between the look at the lease and the sending is what fencing is for.
         let pause_ms = self.weather.pause_ms(id).unwrap_or(0);
@@ -207,7 +208,7 @@ impl Stage {
     /// A request reaches Azure.
     pub(crate) fn azure_arrives(&mut self, sent: Sent, call: CallId, request: Request, id: u64) {
         let lost = self.weather.lose(id);
-        let drawn = self.weather.azure(&request);
+        let drawn = self.weather.azure(&request, id);
         let ambiguous =
             || Answer::Fault(TransportFault::Ambiguous("the answer is lost".to_owned()));
         if lost == Some(Side::Before) {
@@ -314,7 +315,7 @@ impl Stage {
         request: KubernetesCall,
         id: u64,
     ) {
-        let fault = self.weather.api();
+        let fault = self.weather.api(id);
         let lost = match (self.weather.lose(id), fault) {
             (None, Some(Fault::ApiAnswerLostApplied)) => Some(Side::After),
             (None, Some(Fault::ApiAnswerLostNotApplied)) => Some(Side::Before),

@@ -67,6 +67,10 @@ pub struct Stage {
     pub pairs: Vec<(u64, u64)>,
     /// Calls that write, to Azure or to Kubernetes, where it is written down what befalls them.
     pub writes: Vec<u64>,
+    /// Faults that may befall each call, where it is written down what befalls them.
+    pub suiting: Vec<(u64, Fault)>,
+    /// Deliveries of watches so far: arranged, and made.
+    pub deliveries: (u64, u64),
     pub(crate) under_way: BTreeMap<u64, ()>,
     pub(crate) swapped: BTreeMap<u64, Happening>,
     pub(crate) scene: Scene,
@@ -110,6 +114,8 @@ impl Stage {
             numbers: (0, 0),
             pairs: Vec::new(),
             writes: Vec::new(),
+            suiting: Vec::new(),
+            deliveries: (0, 0),
             under_way: BTreeMap::new(),
             swapped: BTreeMap::new(),
             scene,
@@ -353,7 +359,8 @@ impl Stage {
         }
         for (number, epoch, kind) in due {
             let usual = self.weather.jitter_ms(self.pace.watch_ms);
-            let lag = match self.weather.watch_lag_ms() {
+            self.deliveries.0 += 1;
+            let lag = match self.weather.watch_lag_ms(self.deliveries.0) {
                 Some(lag) => {
                     count(&mut self.tally.faults, Fault::WatchLag.name());
                     lag
@@ -372,12 +379,13 @@ impl Stage {
             self.queue_at(again, Happening::Watch(number, epoch, kind));
             return;
         }
-        let fault = self.weather.watch();
+        self.deliveries.1 += 1;
+        let fault = self.weather.watch(self.deliveries.1);
         if let Some(fault) = fault {
             count(&mut self.tally.faults, fault.name());
             self.trace.say(self.now_ms, || format!("watch of {}: {}", plural(kind), fault.what()));
         }
-        let back = self.weather.stale_relist();
+        let back = self.weather.stale_relist(self.deliveries.1);
         let now_ms = self.now_ms;
         let process = &mut self.processes[number];
         let Some(stream) = process.streams.get_mut(&kind) else { return };

@@ -5,6 +5,7 @@ use crate::fault::Fault;
 use crate::random::Random;
 use crate::swarm::Swarm;
 use arm::{Method, Request, Target};
+use control::Effect;
 use std::collections::BTreeMap;
 
 /// Faults of one Azure call, with the calls they suit.
@@ -49,7 +50,8 @@ const API_CALLS: &[Fault] = &[
     Fault::ApiAnswerLostNotApplied,
 ];
 
-const WATCHES: &[Fault] = &[
+/// Faults of one delivery of a watch.
+pub const WATCHES: &[Fault] = &[
     Fault::WatchExpired,
     Fault::WatchBroken,
     Fault::WatchDuplicate,
@@ -57,6 +59,11 @@ const WATCHES: &[Fault] = &[
     Fault::WatchPartial,
     Fault::Bookmark,
 ];
+
+/// By how many revisions a list is older than now, where that is written down.
+const OLDER: u64 = 6;
+/// By how much a delivery of a watch is late, where that is written down.
+const LAG_MS: u64 = 8_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Suits {
@@ -100,11 +107,17 @@ pub enum Crash {
     After,
 }
 
-/// What is done to one numbered thing in a run that is written down beforehand.
+/// What is done to numbered things in a run that is written down beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Script {
     /// The process dies at this effect.
     pub crash: Option<(u64, Side)>,
+    /// It dies at this later one, too, while it recovers from something else.
+    pub second_crash: Option<(u64, Side)>,
+    /// This fault befalls this call; the last number decides its details.
+    pub fault: Option<(u64, Fault, u64)>,
+    /// This fault befalls this delivery of a watch.
+    pub watch: Option<(u64, Fault)>,
     /// The answer of this call is lost.
     pub lose: Option<(u64, Side)>,
     /// These two calls' answers change places.
@@ -112,6 +125,46 @@ pub struct Script {
     /// Between its look at the lease and the sending of this call, the process stands still for so
     /// many milliseconds.
     pub pause: Option<(u64, u64)>,
+}
+
+impl Script {
+    fn crash_at(&self, effect: u64) -> Crash {
+        let crashes = [self.crash, self.second_crash];
+        match crashes.into_iter().flatten().find(|(at, _)| *at == effect) {
+            Some((_, Side::Before)) => Crash::Before,
+            Some((_, Side::After)) => Crash::After,
+            None => Crash::None,
+        }
+    }
+
+    fn fault_at(&self, call: u64) -> Option<(Fault, u64)> {
+        let found = self.fault.filter(|(at, ..)| *at == call);
+        found.map(|(_, fault, number)| (fault, number))
+    }
+
+    fn watch_at(&self, delivery: u64) -> Option<Fault> {
+        self.watch.filter(|(at, _)| *at == delivery).map(|(_, fault)| fault)
+    }
+}
+
+/// Faults that may befall the call of an effect. A loss of its answer is none of them.
+#[must_use]
+pub fn suiting(effect: &Effect) -> Vec<Fault> {
+    let lost = [
+        Fault::ResetBefore,
+        Fault::ResetAfter,
+        Fault::ApiAnswerLostApplied,
+        Fault::ApiAnswerLostNotApplied,
+    ];
+    let mut all: Vec<Fault> = match effect {
+        Effect::Azure { request, .. } => {
+            CALLS.iter().filter(|(_, suits)| suits.fits(request)).map(|(fault, _)| *fault).collect()
+        }
+        Effect::Kubernetes { .. } => API_CALLS.to_vec(),
+        Effect::Say(_) => Vec::new(),
+    };
+    all.retain(|fault| !lost.contains(fault));
+    all
 }
 
 /// Before or after a thing takes effect.
@@ -206,9 +259,13 @@ impl Drawn {
 }
 
 impl Weather {
-    /// What befalls an Azure call, with a number to draw details from.
-    pub fn azure(&mut self, request: &Request) -> Option<(Fault, u64)> {
-        let Self::Drawn(drawn) = self else { return None };
+    /// What befalls a numbered Azure call, with a number to draw details from.
+    pub fn azure(&mut self, request: &Request, call: u64) -> Option<(Fault, u64)> {
+        let drawn = match self {
+            Self::Fair => return None,
+            Self::Scripted(script) => return script.fault_at(call),
+            Self::Drawn(drawn) => drawn,
+        };
         for (fault, suits) in CALLS {
             let strength = drawn.strength(*fault);
             if strength > 0 && suits.fits(request) && drawn.azure.permille(strength) {
@@ -219,21 +276,38 @@ impl Weather {
         None
     }
 
-    /// What befalls a call to the API server.
-    pub fn api(&mut self) -> Option<Fault> {
-        let Self::Drawn(drawn) = self else { return None };
-        drawn.first(API_CALLS, |drawn| &mut drawn.api)
+    /// What befalls a numbered call to the API server.
+    pub fn api(&mut self, call: u64) -> Option<Fault> {
+        match self {
+            Self::Fair => None,
+            Self::Scripted(script) => script.fault_at(call).map(|(fault, _)| fault),
+            Self::Drawn(drawn) => drawn.first(API_CALLS, |drawn| &mut drawn.api),
+        }
     }
 
-    /// What befalls a delivery of a watch.
-    pub fn watch(&mut self) -> Option<Fault> {
-        let Self::Drawn(drawn) = self else { return None };
-        drawn.first(WATCHES, |drawn| &mut drawn.watch)
+    /// What befalls a numbered delivery of a watch.
+    pub fn watch(&mut self, delivery: u64) -> Option<Fault> {
+        match self {
+            Self::Fair => None,
+            // A list is only old where it takes the place of a watch.
+            Self::Scripted(script) => match script.watch_at(delivery)? {
+                Fault::StaleRelist => Some(Fault::WatchBroken),
+                Fault::WatchLag => None,
+                fault => Some(fault),
+            },
+            Self::Drawn(drawn) => drawn.first(WATCHES, |drawn| &mut drawn.watch),
+        }
     }
 
-    /// How much older than now a list is, in revisions.
-    pub fn stale_relist(&mut self) -> Option<u64> {
-        let Self::Drawn(drawn) = self else { return None };
+    /// How much older than now the list of a numbered delivery is, in revisions.
+    pub fn stale_relist(&mut self, delivery: u64) -> Option<u64> {
+        let drawn = match self {
+            Self::Fair => return None,
+            Self::Scripted(script) => {
+                return (script.watch_at(delivery) == Some(Fault::StaleRelist)).then_some(OLDER);
+            }
+            Self::Drawn(drawn) => drawn,
+        };
         let strength = drawn.strength(Fault::StaleRelist);
         let older = (strength > 0 && drawn.watch.permille(strength * 4))
             .then(|| drawn.watch.between(1, 12));
@@ -244,11 +318,7 @@ impl Weather {
     pub fn crash(&mut self, effect: u64) -> Crash {
         match self {
             Self::Fair => Crash::None,
-            Self::Scripted(script) => match script.crash {
-                Some((at, Side::Before)) if at == effect => Crash::Before,
-                Some((at, Side::After)) if at == effect => Crash::After,
-                _ => Crash::None,
-            },
+            Self::Scripted(script) => script.crash_at(effect),
             Self::Drawn(drawn) => {
                 let (before, after) =
                     (drawn.strength(Fault::CrashBefore), drawn.strength(Fault::CrashAfter));
@@ -313,9 +383,15 @@ impl Weather {
         if usual_ms == 0 { 0 } else { drawn.lag.between(usual_ms / 2, usual_ms * 2) }
     }
 
-    /// How much later a watch brings something; and whether that is a fault.
-    pub fn watch_lag_ms(&mut self) -> Option<u64> {
-        let Self::Drawn(drawn) = self else { return None };
+    /// How much later a numbered delivery of a watch brings something, where that is a fault.
+    pub fn watch_lag_ms(&mut self, delivery: u64) -> Option<u64> {
+        let drawn = match self {
+            Self::Fair => return None,
+            Self::Scripted(script) => {
+                return (script.watch_at(delivery) == Some(Fault::WatchLag)).then_some(LAG_MS);
+            }
+            Self::Drawn(drawn) => drawn,
+        };
         let strength = drawn.strength(Fault::WatchLag);
         let lag_ms = (strength > 0 && drawn.lag.permille(strength * 4))
             .then(|| drawn.lag.between(100, 15_000));

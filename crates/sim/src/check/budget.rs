@@ -8,7 +8,7 @@ use crate::tally::count;
 use arm::{Answer, Method, Reply, Request};
 use control::{CallId, KubernetesAnswer, KubernetesCall};
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Failed writes of one resource that one process may make in a minute. The back-off alone allows
 /// six; a search for the Service at fault adds two for each halving.
@@ -73,6 +73,8 @@ pub struct Budget {
     records: BTreeMap<(Purpose, Key), Record>,
     /// Ids of writes to what they write: what follows a write bears its id.
     writes: BTreeMap<Key, String>,
+    /// Ids of writes that Azure has refused: nothing of theirs runs.
+    refused: BTreeSet<Key>,
 }
 
 /// A call under way.
@@ -81,6 +83,8 @@ pub(super) struct Call {
     pub target: String,
     /// The path that was called: a poll has one of its own.
     path: String,
+    /// The id of what it belongs to.
+    correlation: String,
     pub purpose: Purpose,
     pub method: Method,
     /// What has to be called again if it fails.
@@ -197,7 +201,9 @@ impl Stage {
         let about = about(&target);
         let seen = self.seen((number, epoch), None);
         let method = request.method;
-        self.note_call(sent, id, Call { target, path, purpose, method, about, seen });
+        let correlation = request.correlation.clone();
+        let call = Call { target, path, correlation, purpose, method, about, seen };
+        self.note_call(sent, id, call);
     }
 
     /// A call to the API server is about to be sent. Events are posted once, whatever comes of it.
@@ -212,9 +218,10 @@ impl Stage {
         // What the sender has not seen yet of the object may have made the call needless.
         let mut seen = self.seen((sent.process, sent.epoch), Some(&target));
         seen.forget_unseen(sent.services);
-        let path = String::new();
+        let (path, correlation) = (String::new(), String::new());
         let method = Method::Patch;
-        self.note_call(sent, id, Call { target, path, purpose, method, about, seen });
+        let call = Call { target, path, correlation, purpose, method, about, seen };
+        self.note_call(sent, id, call);
     }
 
     fn note_call(&mut self, sent: &Sent, id: CallId, call: Call) {
@@ -268,10 +275,22 @@ impl Stage {
         let budget = &mut self.ledger.budget;
         let key = (sent.process, sent.epoch, id);
         let Some(call) = budget.calls.remove(&key) else { return };
-        let heard = match answer {
+        let mut heard = match answer {
             Answer::Fault(_) => Heard { end: End::Failed, wait_ms: 0, quota: None, stale: false },
             Answer::Reply(reply) => heard(&call, reply),
         };
+        let write = (sent.process, sent.epoch, call.correlation.clone());
+        match (call.purpose, answer) {
+            (Purpose::Write, Answer::Reply(reply)) if (400..500).contains(&reply.status) => {
+                budget.refused.insert(write);
+            }
+            (Purpose::Write, _) => drop(budget.refused.remove(&write)),
+            // What is read after a refusal and is being changed is changed by another's operation.
+            (Purpose::Follow, _) if heard.end == End::Runs && budget.refused.contains(&write) => {
+                heard.end = End::Done;
+            }
+            _ => {}
+        }
         budget.coming.insert(key, (call, heard));
     }
 

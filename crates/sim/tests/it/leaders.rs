@@ -1,7 +1,7 @@
 //! Two processes and one lease: who writes, from when, and what becomes of a late write.
 
 use sim::canary::Canary;
-use sim::exhaust::{SCENARIOS, Scenario, enumerate_pauses, suits};
+use sim::exhaust::{Conditions, SCENARIOS, Scenario, enumerate_pauses, plays, suits};
 use sim::life::Ending;
 use sim::process::{Hold, LEASE_MS, RENEW_MS, RETRY_MS};
 use sim::scene::{LAYOUTS, Layout, Scene, objects};
@@ -125,9 +125,9 @@ fn a_write_that_arrives_after_another_took_over_does_no_harm() {
     let (mut tried, mut refused) = (0, 0);
     let mut wrong = Vec::new();
     for (layout, layout_name) in LAYOUTS {
-        for (scenario, name) in SCENARIOS {
-            // A restart with another config ends both processes.
-            if scenario == Scenario::Config || !suits(scenario, layout) {
+        for scenario in SCENARIOS.iter().copied() {
+            let name = scenario.name();
+            if !plays(scenario, Conditions::Leaders) || !suits(scenario, layout) {
                 continue;
             }
             // The others write by the same code.

@@ -46,7 +46,7 @@ pub struct Args {
     /// Look for fewer moves and faults that break the same rule
     #[arg(long)]
     pub shrink: bool,
-    /// Instead of seeds: crash at every effect, lose and swap every answer of small scenarios
+    /// Enumerate faults and second crashes at the points of small scenarios, instead of seeds
     #[arg(long, conflicts_with_all = ["seed", "from", "steps", "without", "shrink"])]
     pub exhaustive: bool,
     /// Run so many seeds at a time; one for each processor if left out

@@ -1,85 +1,110 @@
-//! `ballast sim --exhaustive`: every point of small scenarios, one after the other.
+//! `ballast sim --exhaustive`: the points of small scenarios, one after the other.
 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, Format};
-use serde_json::json;
-use sim::exhaust::{Points, SCENARIOS, enumerate, suits};
-use sim::scene::LAYOUTS;
+use serde_json::{Value, json};
+use sim::exhaust::{Count, KINDS, Kind, Place, Points, enumerate, places, usual};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Swaps tried of one scenario in one layout.
-const SWAPS: usize = usize::MAX;
-
-/// Tries them all on so many threads.
+/// Tries them on so many threads.
 pub(super) fn run(jobs: usize, format: Format) -> Outcome {
-    let mut work = Vec::new();
-    for (layout, layout_name) in LAYOUTS {
-        for (scenario, scenario_name) in SCENARIOS {
-            if suits(scenario, layout) {
-                work.push((layout, scenario, format!("{layout_name} {scenario_name}")));
-            }
-        }
+    let places = places();
+    let found = enumerate_all(&places, jobs);
+    let mut sum = Points::default();
+    found.iter().for_each(|points| sum.add(points));
+    let wrong = sum.wrong.len();
+    match format {
+        Format::Json => output::print_json(&document(&places, &found, &sum))?,
+        Format::Text => output::print(&table(&places, &found, &sum))?,
     }
+    if wrong == 0 {
+        return Ok(Exit::Done);
+    }
+    let text = format!("{wrong} of {} points ended wrong; see above", sum.tried());
+    Err(Failure::new(Exit::Failed, text))
+}
+
+/// What each place came to, in the order of places whatever the number of threads.
+fn enumerate_all(places: &[Place], jobs: usize) -> Vec<Points> {
     let next = AtomicUsize::new(0);
-    let mut found: BTreeMap<usize, Points> = BTreeMap::new();
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
-            let (sender, next, work) = (sender.clone(), &next, &work);
+            let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
-                while let Some((layout, scenario, _)) =
-                    work.get(next.fetch_add(1, Ordering::Relaxed)).map(|w| (w.0, w.1, &w.2))
-                {
-                    let at = work.iter().position(|w| (w.0, w.1) == (layout, scenario));
-                    let points = enumerate(scenario, layout, SWAPS);
-                    if sender.send((at.unwrap_or(0), points)).is_err() {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(place) = places.get(at) else { return };
+                    if sender.send((at, enumerate(*place, usual))).is_err() {
                         return;
                     }
                 }
             });
         }
-        drop(sender);
-        found.extend(receiver);
     });
-    let all: u64 = found.values().map(Points::all).sum();
-    let wrong: usize = found.values().map(|points| points.wrong.len()).sum();
-    match format {
-        Format::Json => {
-            let rows: Vec<_> = found
-                .iter()
-                .map(|(at, p)| {
-                    json!({"scenario": work[*at].2, "crashes": p.crashes, "losses": p.losses,
-                        "swaps": p.swaps, "wrong": p.wrong})
-                })
-                .collect();
-            output::print_json(&json!({"points": all, "wrong": wrong, "scenarios": rows}))?;
-        }
-        Format::Text => {
-            let mut out = String::from("crashes  losses  swaps  wrong  scenario\n");
-            for (at, p) in &found {
-                let _ = writeln!(
-                    out,
-                    "{:>7}  {:>6}  {:>5}  {:>5}  {}",
-                    p.crashes,
-                    p.losses,
-                    p.swaps,
-                    p.wrong.len(),
-                    work[*at].2
-                );
-                for line in &p.wrong {
-                    let _ = writeln!(out, "    {line}");
-                }
-            }
-            let _ = writeln!(out, "{all} points tried, {wrong} ended wrong");
-            output::print(&out)?;
+    drop(sender);
+    let found: BTreeMap<usize, Points> = receiver.into_iter().collect();
+    found.into_values().collect()
+}
+
+fn counted(count: Count) -> Value {
+    json!({"tried": count.tried, "all": count.all})
+}
+
+fn document(places: &[Place], found: &[Points], sum: &Points) -> Value {
+    let rows = places.iter().zip(found).map(|(place, points)| {
+        let kinds: BTreeMap<&str, Value> =
+            points.kinds.iter().map(|(kind, count)| (kind.name(), counted(*count))).collect();
+        json!({"scenario": place.scenario.name(), "layout": place.layout.name(),
+            "conditions": place.conditions.name(), "kinds": kinds, "wrong": points.wrong})
+    });
+    let rows: Vec<Value> = rows.collect();
+    json!({"points": counted(sum.first()), "secondCrashes": counted(sum.of(Kind::Second)),
+        "wrong": sum.wrong.len(), "scenarios": rows})
+}
+
+fn table(places: &[Place], found: &[Points], sum: &Points) -> String {
+    let mut out = String::from("tried     of  second     of  wrong  scenario\n");
+    // The conditions of a scenario follow one another.
+    let all: Vec<(&Place, &Points)> = places.iter().zip(found).collect();
+    for group in all.chunk_by(|(a, _), (b, _)| (a.layout, a.scenario) == (b.layout, b.scenario)) {
+        let mut points = Points::default();
+        group.iter().for_each(|(_, of_place)| points.add(of_place));
+        let (first, second) = (points.first(), points.of(Kind::Second));
+        let name = group.first().map_or(String::new(), |(place, _)| {
+            format!("{} {}", place.layout.name(), place.scenario.name())
+        });
+        let _ = writeln!(
+            out,
+            "{:>5}  {:>5}  {:>6}  {:>5}  {:>5}  {name}",
+            first.tried,
+            first.all,
+            second.tried,
+            second.all,
+            points.wrong.len(),
+        );
+        for line in &points.wrong {
+            let _ = writeln!(out, "    {line}");
         }
     }
-    if wrong == 0 {
-        return Ok(Exit::Done);
+    out.push_str("\ntried      of  fault\n");
+    for kind in KINDS {
+        let Count { tried, all } = sum.of(*kind);
+        let _ = writeln!(out, "{tried:>5}  {all:>6}  {}: {}", kind.name(), kind.what());
     }
-    Err(Failure::new(Exit::Failed, format!("{wrong} of {all} points ended wrong; see above")))
+    let (first, second) = (sum.first(), sum.of(Kind::Second));
+    let _ = writeln!(
+        out,
+        "\nsampled: {} of {} points, {} of {} second crashes behind them; {} ended wrong",
+        first.tried,
+        first.all,
+        second.tried,
+        second.all,
+        sum.wrong.len(),
+    );
+    out
 }
