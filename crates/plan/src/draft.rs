@@ -72,6 +72,14 @@ impl Case<'_> {
         }
     }
 
+    /// The same, to be held while the draft changes.
+    pub fn shared_intent(&self) -> Option<Arc<Intent>> {
+        match &self.stance {
+            Stance::Wanted(intent) => Some(Arc::clone(intent)),
+            Stance::Container(_) | Stance::Kept | Stance::Leaving => None,
+        }
+    }
+
     /// Refuses the Service: what it has stays.
     pub fn refuse(&mut self, finding: Finding) {
         if !self.findings.contains(&finding) {

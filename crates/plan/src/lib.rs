@@ -60,20 +60,35 @@ pub fn plan(world: &World, policy: &Policy) -> (Plan, Report) {
 pub struct Planner {
     containers: container::Memory,
     readings: readings::Readings,
+    last: Option<Planned>,
+}
+
+/// A World with nodes as backends, and what was planned of it.
+#[derive(Debug)]
+struct Planned {
+    world: World,
+    plan: Plan,
+    report: Report,
 }
 
 impl Planner {
     /// Plans: what is to be written now, and who waits on what.
     #[must_use]
     pub fn plan(&mut self, world: &World, policy: &Policy) -> (Plan, Report) {
-        let Self { containers, readings } = self;
+        let Self { containers, readings, last } = self;
+        if let Some(last) = last.as_ref().filter(|last| last.world == *world) {
+            return (last.plan.clone(), last.report.clone());
+        }
         readings.sweep(&world.kubernetes.services);
         match policy.layout {
             Layout::PerService => container::plan(world, policy, containers, readings),
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
                 let mut draft = nodes::settled(world, policy, readings);
                 gate::open_all(&mut draft);
-                draft.finish()
+                let (plan, report) = draft.finish();
+                // Events that change nothing, such as a list that is as it was, are many.
+                let last = last.insert(Planned { world: world.clone(), plan, report });
+                (last.plan.clone(), last.report.clone())
             }
         }
     }

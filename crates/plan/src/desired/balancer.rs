@@ -253,7 +253,7 @@ fn seat(
     before: Option<&LoadBalancer>,
     open: &BTreeSet<IpAddr>,
 ) -> bool {
-    let Some(intent) = draft.cases[uid].intent().cloned() else { return false };
+    let Some(intent) = draft.cases[uid].shared_intent() else { return false };
     if !crate::kubernetes::is_claimed(draft.policy, draft.cases[uid].service) {
         draft.wait(uid, Wait::Finalizer);
         build.coming.insert(uid.clone());

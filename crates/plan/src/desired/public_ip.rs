@@ -36,7 +36,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
     let uids: Vec<ServiceUid> = draft.by_name.values().cloned().collect();
     let first = FirstHolders::of(draft);
     for uid in uids {
-        let Some(intent) = draft.cases[&uid].intent().cloned() else { continue };
+        let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
         if intent.exposure != Exposure::Public {
             continue;
         }

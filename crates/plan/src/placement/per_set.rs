@@ -64,7 +64,7 @@ pub(super) fn place(draft: &mut Draft<'_>, without_own: &[Arc<str>]) -> Placemen
     let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
         draft.cases.keys().cloned().partition(|uid| !crowd.homes(uid).is_empty());
     for uid in there.into_iter().chain(new) {
-        let Some(intent) = draft.cases[&uid].intent().cloned() else { continue };
+        let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
         match sets.choose(draft, &intent, &crowd) {
             Ok(home) => {
                 let id = sets.id(&home, intent.exposure);

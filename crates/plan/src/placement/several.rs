@@ -67,7 +67,7 @@ pub(super) fn place(
     let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
         draft.cases.keys().cloned().partition(|uid| !choice.crowd.homes(uid).is_empty());
     for uid in there.into_iter().chain(new) {
-        let Some(intent) = draft.cases[&uid].intent().cloned() else { continue };
+        let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
         match choice.of(draft, &intent, chosen) {
             Ok(at) => {
                 let id = choice.id(at, intent.exposure).clone();

@@ -63,3 +63,15 @@ fn so_is_one_that_waits_for_a_container_load_balancer() {
     world.azure.balancers = Fact::Unknown;
     assert_eq!(reads_of(&mut world, &policy), [2, 0, 1, 0, 0, 0]);
 }
+
+#[test]
+fn a_world_that_changed_is_planned_anew_and_no_other() {
+    let (mut world, policy) = (world(), policy());
+    let mut planner = Planner::default();
+    let first = planner.plan(&world, &policy);
+    assert_eq!(planner.plan(&world.clone(), &policy), first);
+    world.azure.balancers = Fact::Unknown;
+    let second = planner.plan(&world, &policy);
+    assert_eq!(second, crate::plan(&world, &policy));
+    assert_ne!(second, first);
+}
