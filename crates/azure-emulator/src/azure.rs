@@ -36,6 +36,7 @@ pub struct Azure {
     faults: Faults,
     throttle: Throttle,
     calls: Vec<Call>,
+    uneven: quirks::Uneven,
     /// Grows whenever a resource may have changed.
     pub(crate) revision: u64,
 }
@@ -57,6 +58,7 @@ impl Azure {
             faults: Faults::default(),
             throttle: Throttle::default(),
             calls: Vec::new(),
+            uneven: quirks::Uneven::default(),
             revision: 0,
         }
     }
@@ -169,7 +171,7 @@ impl Azure {
             },
         };
         answer.fate = fate;
-        quirks::apply(&self.options, &mut answer);
+        quirks::apply(&self.options, &mut self.uneven, &mut answer);
         self.stamp(&mut answer, &request, route.is_some());
         if route.is_some() {
             self.log(request, bare, &answer);

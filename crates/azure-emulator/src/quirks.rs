@@ -1,6 +1,7 @@
 //! Ways in which the real answers are uneven: letter case, texts of addresses, empty lists,
 //! properties from the future.
 
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::json::text;
 use crate::message::{Answer, Shown};
-use crate::options::{Empties, Options};
+use crate::options::{Empties, Options, Switch};
 
 /// Lists that Azure sometimes leaves out, sends as null, or sends empty.
 const LISTS: &[&str] = &[
@@ -25,8 +26,37 @@ const LISTS: &[&str] = &[
 
 const ADDRESSES: &[&str] = &["ipAddress", "privateIPAddress", "address", "addressLocation"];
 
+/// Items of lists as the quirks have made them, while the items are the same values in memory:
+/// most lists show what they showed before.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Uneven {
+    options: Option<(Switch, Switch, Empties, Switch)>,
+    /// By the address of the item, which is held so that it stays the only one there.
+    made: BTreeMap<usize, (Arc<Value>, Arc<Value>)>,
+}
+
+impl Uneven {
+    /// Items that are held at most.
+    const MOST: usize = 256;
+
+    fn item(&mut self, options: &Options, item: &mut Arc<Value>) {
+        let Options { shout_ids, odd_ipv6, empties, unknown_fields, .. } = options;
+        let now = Some((*shout_ids, *odd_ipv6, *empties, *unknown_fields));
+        if self.options != now || self.made.len() >= Self::MOST {
+            self.made.clear();
+            self.options = now;
+        }
+        let (_, made) = self.made.entry(Arc::as_ptr(item).addr()).or_insert_with(|| {
+            let mut made = Arc::clone(item);
+            apply_to_item(options, Arc::make_mut(&mut made));
+            (Arc::clone(item), made)
+        });
+        *item = Arc::clone(made);
+    }
+}
+
 /// Applies the quirks that are switched on. What is shared is copied only if one is.
-pub(crate) fn apply(options: &Options, answer: &mut Answer) {
+pub(crate) fn apply(options: &Options, uneven: &mut Uneven, answer: &mut Answer) {
     let walks = options.shout_ids.is_on() || options.odd_ipv6.is_on();
     if !walks && options.empties == Empties::AsWritten && !options.unknown_fields.is_on() {
         return;
@@ -38,7 +68,7 @@ pub(crate) fn apply(options: &Options, answer: &mut Answer) {
         Shown::Nothing => {}
         Shown::One(one) => apply_to(options, Arc::make_mut(one)),
         Shown::Page { items, .. } => {
-            items.iter_mut().for_each(|item| apply_to_item(options, Arc::make_mut(item)));
+            items.iter_mut().for_each(|item| uneven.item(options, item));
         }
     }
 }

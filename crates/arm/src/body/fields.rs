@@ -142,7 +142,9 @@ fn fields_of<'v>(kind: &'static str, body: &'v Value) -> Result<&'v Object, Body
 /// copied first.
 fn kept(fields: &Object, is_wanted: impl Fn(&str, &Value) -> bool) -> Object {
     let wanted = fields.iter().filter(|(key, value)| !value.is_null() && is_wanted(key, value));
-    wanted.map(|(key, value)| (key.clone(), value.clone())).collect()
+    let mut kept = Object::with_capacity(fields.len());
+    kept.extend(wanted.map(|(key, value)| (key.clone(), value.clone())));
+    kept
 }
 
 fn properties(
