@@ -16,7 +16,7 @@ use arm::{Answer, Method};
 use model::azure::{Provisioning, Sku};
 use model::kubernetes::{Deletion, POD_FINALIZER, Pod};
 use model::plan::{Action, Change, Resource};
-use model::report::{State, short};
+use model::report::{ServiceReport, State, Wait, short};
 use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -262,11 +262,13 @@ impl Controller {
         }
     }
 
-    fn nobody_leaves(&self) -> bool {
+    fn nothing_waits_for_lists(&self) -> bool {
         let ends = |pod: &Pod| {
             pod.deletion == Deletion::Requested && pod.finalizers.contains(POD_FINALIZER)
         };
-        self.report.services.values().all(|s| s.state != State::Removing)
+        let waits =
+            |s: &ServiceReport| s.state == State::Removing || s.waits.contains(&Wait::Listing);
+        !self.report.services.values().any(|s| waits(s))
             && !self.world.kubernetes.pods.values().any(|pod| ends(pod))
     }
 
@@ -280,7 +282,7 @@ impl Controller {
             && self.report.needs.is_empty()
             && !self.is_reading()
             && self.world.unseen.is_empty()
-            && (self.world.inherited.is_empty() || self.nobody_leaves())
+            && (self.world.inherited.is_empty() || self.nothing_waits_for_lists())
     }
 
     /// The change that is carried out under a correlation id.

@@ -128,6 +128,7 @@ fn address(
     let sent = draft.world.in_flight.iter().filter(|(_, f)| f.causes.contains(&intent.uid));
     let sent: Vec<Wait> = sent.map(|(id, _)| Wait::Writing(id.clone())).collect();
     let unsure = unsure(draft, placement, intent, &all);
+    let inherited = draft.world.inherited.contains(&intent.uid);
     let Some(case) = draft.cases.get_mut(&intent.uid) else { return };
     case.waits.extend(sent.into_iter().chain(unsure));
     case.addresses.clone_from(&all);
@@ -141,11 +142,20 @@ fn address(
         let stands = |i: &&Ingress| i.ip.as_ref().is_none_or(known);
         case.service.ingress.iter().filter(stands).cloned().collect()
     };
-    if !is_same(&list, &case.service.ingress) {
+    if inherited && drops(&list, &case.service.ingress) {
+        case.waits.insert(Wait::Listing);
+    } else if !is_same(&list, &case.service.ingress) {
         let write = addresses(case.service, list);
         case.waits.insert(Wait::Status);
         draft.writes.push(write);
     }
+}
+
+/// Whether a status would lose an entry. It loses none of a Service of another process's before
+/// lists are certain to show all that process wrote: until then a frontend or a security rule that
+/// no list shows may stand.
+pub(crate) fn drops(wanted: &[Ingress], found: &[Ingress]) -> bool {
+    found.iter().any(|entry| !wanted.contains(entry))
 }
 
 /// Whether a status tells the same addresses. Their order means nothing: the one that is found
@@ -196,8 +206,11 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     }
     let own = |i: &&Ingress| !i.ip.as_ref().is_some_and(|ip| draft.is_withheld(uid, ip));
     let list: Vec<Ingress> = case.service.ingress.iter().filter(own).cloned().collect();
-    let write = (list != case.service.ingress).then(|| self::addresses(case.service, list));
+    let withheld = list != case.service.ingress;
+    let unsure = withheld && draft.world.inherited.contains(uid);
+    let write = (withheld && !unsure).then(|| self::addresses(case.service, list));
     if let Some(case) = draft.cases.get_mut(uid) {
+        case.waits.extend(unsure.then_some(Wait::Listing));
         case.addresses = addresses;
         case.balancer = holder.or(case.balancer.take());
         draft.writes.extend(write);

@@ -56,8 +56,7 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
     let balancer = draft.policy.balancer_id(name);
     let busy = draft.is_in_flight(&balancer);
     let stands = registered && !busy && leads(draft, name);
-    // Lists need not show yet what another process has just made.
-    let unsure = address.is_none() && draft.world.inherited.contains(uid);
+    let inherited = draft.world.inherited.contains(uid);
     let Some(case) = draft.cases.get_mut(uid) else { return };
     // Host names and addresses of the other family are somebody else's. Until all is done only
     // an address that no longer is ours goes.
@@ -66,7 +65,7 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         .ingress
         .iter()
         .filter(|entry| match entry.ip.as_deref().map(str::parse::<IpAddr>) {
-            Some(Ok(ip)) => unsure || Family::of(ip) != family || Some(ip) == address,
+            Some(Ok(ip)) => Family::of(ip) != family || Some(ip) == address,
             Some(Err(_)) => false,
             None => entry.hostname.is_some(),
         })
@@ -81,7 +80,9 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         // It is told when that write has ended, whatever comes of it.
         case.waits.insert(Wait::Writing(balancer));
     }
-    if list != case.service.ingress {
+    if inherited && kubernetes::drops(&list, &case.service.ingress) {
+        case.waits.insert(Wait::Listing);
+    } else if list != case.service.ingress {
         case.waits.insert(Wait::Status);
         draft.writes.push(kubernetes::addresses(case.service, list));
     }

@@ -227,7 +227,6 @@ impl Stage {
     fn note_call(&mut self, sent: &Sent, id: CallId, call: Call) {
         count(&mut self.tally.checks, "S6");
         let now_ms = self.now_ms;
-        self.ledger.began_ms.entry((sent.process, sent.epoch, sent.term)).or_insert(now_ms);
         let key = (sent.process, sent.epoch, call.target.clone());
         self.follow_up(&(sent.process, sent.epoch, call.about.clone()), call.purpose);
         let budget = &mut self.ledger.budget;

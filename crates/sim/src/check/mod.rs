@@ -63,8 +63,6 @@ pub struct Ledger {
     pub(crate) opened: BTreeMap<String, BTreeSet<String>>,
     /// What people have touched in Azure by hand.
     pub(crate) touched: hands::Touched,
-    /// When each life of a process first called anything under a term.
-    pub(crate) began_ms: BTreeMap<(usize, u64, u64), u64>,
     /// What each Service had when all was settled for the last time.
     pub(crate) settled: BTreeMap<String, tenants::Settled>,
     /// Addresses of public IPs that people deleted, and how often processes had died by then.

@@ -12,11 +12,6 @@ use std::collections::BTreeMap;
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 const COLLECTIONS: [&str; 3] = ["frontendIPConfigurations", "loadBalancingRules", "probes"];
 
-/// How long status is not judged after a process began to lead: lists of Azure's lag, and what they
-/// do not show yet it takes out of status until it has read again (docs/simulation.md, "What is
-/// open").
-const BARRIER_MS: u64 = 120_000;
-
 /// What a Service had when all was settled.
 #[derive(Clone, Debug, Default)]
 pub struct Settled {
@@ -129,10 +124,6 @@ impl Stage {
     pub(super) fn check_told(&mut self, sent: &Sent, before: &Value, after: &Value) {
         let uid = before["metadata"]["uid"].as_str().unwrap_or("");
         let Some(known) = self.had(uid, sent) else { return };
-        let began_ms = self.ledger.began_ms.get(&(sent.process, sent.epoch, sent.term));
-        if began_ms.is_none_or(|began_ms| self.now_ms < began_ms + BARRIER_MS) {
-            return;
-        }
         let was = &before["status"]["loadBalancer"];
         let changed = *was == known.told && after["status"]["loadBalancer"] != known.told;
         count(&mut self.tally.checks, "S9");

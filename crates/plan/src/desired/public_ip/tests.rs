@@ -106,3 +106,29 @@ fn a_service_of_another_process_is_not_taken_down_before_all_is_seen() {
     let (plan, _) = crate::plan(&seen, &policy());
     assert!(!plan.is_empty(), "now it goes");
 }
+
+/// A new leader's lists may be older than what the leader before it wrote: it takes no address out
+/// of a status before they are certain to show it.
+#[test]
+fn a_status_loses_nothing_before_lists_are_certain() {
+    let mut world = settled(world(vec![public(1)]));
+    let told = |world: &World| world.kubernetes.services[&uid(1)].ingress.clone();
+    assert!(!told(&world).is_empty());
+    let Some(Some(group)) = world.azure.security_group.known_mut() else { panic!("it is known") };
+    Arc::make_mut(group).rules.clear();
+    let balancers = world.azure.balancers.known_mut().expect("they are known");
+    balancers.clear();
+    let ips = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
+    ips.expect("they are known").clear();
+    world.inherited.insert(uid(1));
+    let statuses = |world: &World| {
+        let writes = crate::plan(world, &policy()).0.writes;
+        let told = |edit: &Edit| matches!(edit, Edit::Status { ingress: Some(_), .. });
+        writes.iter().filter(|write| told(&write.edit)).count()
+    };
+    let (_, report) = crate::plan(&world, &policy());
+    assert_eq!(statuses(&world), 0);
+    assert!(report.services[&uid(1)].waits.contains(&Wait::Listing));
+    world.inherited.clear();
+    assert_eq!(statuses(&world), 1, "now it goes");
+}
