@@ -190,6 +190,9 @@ impl Controller {
             // A write that changed nothing is no reason to doubt a list.
             self.read_known_again(|need| keep::covers(need, id));
         }
+        if outcome == Some(Outcome::Open) {
+            self.note_sent(id, &work.change.action);
+        }
         self.latencies.failed(&work.addresses);
         let text = format!("{} failed: {error}", describe(&work.change));
         let correlation = work.correlation.clone();

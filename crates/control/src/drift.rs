@@ -115,6 +115,11 @@ impl Controller {
         self.drift.confirmed.note_written(id, action, &self.world.azure, left);
     }
 
+    /// A write failed in a way that leaves open what it has come to: it is our own all the same.
+    pub(crate) fn note_sent(&mut self, id: &ResourceId, action: &Action) {
+        self.drift.confirmed.note_sent(id, action, &self.world.azure);
+    }
+
     /// Compares what the plan is about to change with what we left.
     pub(crate) fn look_for_drift(&mut self, before: &[Arc<Change>], now_ms: u64) {
         self.drift.noted = false;

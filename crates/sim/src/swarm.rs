@@ -137,12 +137,6 @@ impl Swarm {
                 drawn.insert(*fault, strength);
             }
         }
-        // Where drift is only reported, the controller takes a write of its own whose outcome it
-        // does not know for somebody else's, and leaves it: docs/simulation.md.
-        if strengths.contains_key(&Fault::DriftReport) {
-            let calls = strengths.extract_if(..=Fault::StaleList, |_, _| true);
-            muted.extend(calls);
-        }
         scene.with = strengths.keys().copied().filter(|fault| LATER.contains(fault)).collect();
         let pace = Pace {
             azure_ms: *sizes.pick(&[0, 5, 40, 150]),

@@ -8,6 +8,7 @@
 //!
 //! # Guarantees
 //! - What is not ours never drifts: no plan changes it.
+//! - What we have sent ourselves has not drifted, whatever the answer was.
 //! - [`plan_around`] writes no part that has drifted, and plans everything else as if none had.
 //!
 //! # Assumptions
@@ -18,6 +19,7 @@ mod around;
 mod marks;
 mod parts;
 mod place;
+mod sent;
 mod tables;
 
 pub use around::plan_around;
@@ -32,6 +34,7 @@ use model::plan::{Action, Change, Resource};
 use model::world::Azure;
 use model::{Plan, ResourceId, ServiceUid, World};
 use parts::{Parts, overlay};
+use sent::Sent;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,6 +46,7 @@ pub struct Confirmed {
     /// Those of which others' parts are remembered as we left them: Azure never had them so.
     composed: BTreeSet<ResourceId>,
     tables: Tables,
+    sent: Sent,
 }
 
 /// The tables of a Service Gateway as we left them.
@@ -56,6 +60,7 @@ impl Confirmed {
     /// Notes what one write has come to. Parts that were left as others had made them are
     /// remembered as before.
     pub fn note_written(&mut self, id: &ResourceId, action: &Action, azure: &Azure, now: &[Drift]) {
+        self.sent.confirm(id, action, azure);
         match action {
             Action::UpdateServices(u) => tables::note_services(&mut self.tables, azure, u),
             Action::UpdateLocations(u) => tables::note_locations(&mut self.tables, azure, u),
@@ -69,6 +74,11 @@ impl Confirmed {
             }
             Action::DeleteChild => {}
         }
+    }
+
+    /// Notes a write whose outcome is not known.
+    pub fn note_sent(&mut self, id: &ResourceId, action: &Action, azure: &Azure) {
+        self.sent.note(id, action, azure);
     }
 
     fn note(&mut self, found: Resource, now: &[Drift]) {
@@ -102,6 +112,7 @@ impl Confirmed {
             }
         }
         self.composed.retain(|id| busy.contains(id));
+        self.sent.keep(|id| busy.contains(id));
         self.resources = settled;
         let is_free = |is_it: fn(&Action) -> bool| !plan.changes.iter().any(|c| is_it(&c.action));
         if is_free(|action| matches!(action, Action::UpdateServices(_))) {
@@ -145,7 +156,10 @@ pub fn find_among<'p>(
             },
             Action::Delete { .. } | Action::DeleteChild | Action::MigratePools { .. } => continue,
         };
-        for (part, ours, found) in pairs {
+        let foreign = |(part, _, found): &tables::Pair| {
+            !confirmed.sent.covers(&change.target, part, found.as_ref())
+        };
+        for (part, ours, found) in pairs.into_iter().filter(foreign) {
             let services = owners.of(change, &part, [ours.as_ref(), found.as_ref()]);
             let departure = departure(ours, found);
             let target = change.target.clone();

@@ -1,7 +1,10 @@
 //! Drift in the tables of a Service Gateway.
 
 use model::drift::Part;
-use model::gateway::{GatewayService, LocationsUpdate, ServiceNames, ServicesUpdate, UpdateAction};
+use model::gateway::{
+    Addresses, GatewayService, LocationUpdate, LocationsUpdate, ServiceNames, ServicesUpdate,
+    UpdateAction,
+};
 use model::world::{Azure, Fact};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -53,23 +56,59 @@ pub(super) fn of_locations(tables: &Tables, azure: &Azure, update: &LocationsUpd
         if Arc::ptr_eq(ours, found) {
             continue;
         }
-        let mut wanted: BTreeMap<IpAddr, Option<&ServiceNames>> = BTreeMap::new();
-        if at.addresses.is_empty() || at.action == UpdateAction::FullUpdate {
-            wanted.extend(found.keys().map(|address| (*address, None)));
-        }
-        let listed = at.addresses.iter();
-        wanted.extend(listed.map(|(address, names)| (*address, Some(names))));
-        for (address, names) in wanted {
-            let names = names.filter(|names| !names.is_empty());
+        for (address, names) in wanted(at, found) {
             let (ours, found) = (ours.get(&address), found.get(&address));
             if ours != found && names == ours {
-                let name = Arc::from(format!("{}/{address}", at.location));
                 let value = |names: Option<&ServiceNames>| names.map(|names| json!(names));
-                pairs.push((Part { kind: ADDRESS, name }, value(ours), value(found)));
+                pairs.push((row(at.location, address), value(ours), value(found)));
             }
         }
     }
     pairs
+}
+
+/// Rows as an update of services makes them.
+pub(super) fn made_services(update: &ServicesUpdate) -> BTreeMap<Part, Option<Value>> {
+    let put = update.put.iter().map(|p| (&p.service.name, Some(shown(&p.service))));
+    let rows = put.chain(update.delete.iter().map(|(name, _)| (name, None)));
+    let part = |name: &str| Part { kind: SERVICE, name: Arc::from(name.to_lowercase()) };
+    rows.map(|(name, value)| (part(name), value)).collect()
+}
+
+/// Rows as an update of addresses makes them.
+pub(super) fn made_locations(
+    azure: &Azure,
+    update: &LocationsUpdate,
+) -> BTreeMap<Part, Option<Value>> {
+    let none = Arc::default();
+    let known = azure.gateway_locations.known();
+    let mut made = BTreeMap::new();
+    for at in &update.locations {
+        let found = known.and_then(|all| all.get(&at.location)).unwrap_or(&none);
+        for (address, names) in wanted(at, found) {
+            made.insert(row(at.location, address), names.map(|names| json!(names)));
+        }
+    }
+    made
+}
+
+/// What an update says of each address of a location; `None` where it takes it away.
+fn wanted<'a>(
+    at: &'a LocationUpdate,
+    found: &'a Addresses,
+) -> BTreeMap<IpAddr, Option<&'a ServiceNames>> {
+    let mut wanted: BTreeMap<IpAddr, Option<&ServiceNames>> = BTreeMap::new();
+    if at.addresses.is_empty() || at.action == UpdateAction::FullUpdate {
+        wanted.extend(found.keys().map(|address| (*address, None)));
+    }
+    let listed = at.addresses.iter();
+    let listed = listed.map(|(address, names)| (*address, Some(names)));
+    wanted.extend(listed.map(|(address, names)| (address, names.filter(|n| !n.is_empty()))));
+    wanted
+}
+
+fn row(location: IpAddr, address: IpAddr) -> Part {
+    Part { kind: ADDRESS, name: Arc::from(format!("{location}/{address}")) }
 }
 
 /// Makes a part of the tables as we left it.
@@ -136,10 +175,10 @@ pub(super) fn note_locations(tables: &mut Tables, azure: &Azure, update: &Locati
     for at in &update.locations {
         let found = found.get(&at.location).unwrap_or(&none);
         let was = ours.get(&at.location).unwrap_or(&none);
-        let mut now = model::gateway::Addresses::clone(was);
+        let mut now = Addresses::clone(was);
         let whole = at.addresses.is_empty() || at.action == UpdateAction::FullUpdate;
         if whole {
-            now = model::gateway::Addresses::clone(found);
+            now = Addresses::clone(found);
         }
         for (address, _) in &at.addresses {
             match found.get(address) {

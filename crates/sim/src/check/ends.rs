@@ -116,7 +116,7 @@ fn on_brought(frontend: &str, value: &Value) -> Vec<(String, String)> {
         return Vec::new();
     }
     let frontend = frontend.to_lowercase();
-    let forms = ["frontendipconfigurations/{}", "\"name\":\"{}\""];
+    let forms = ["frontendipconfigurations/{}\"", "\"name\":\"{}\""];
     forms
         .map(|form| (form.replace("{}", &frontend), form.replace("{}", &format!("<on {ip}>"))))
         .into()

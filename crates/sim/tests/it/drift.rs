@@ -3,7 +3,7 @@
 
 use crate::support::container::*;
 use crate::support::*;
-use azure_emulator::Request;
+use azure_emulator::{FaultKind, Request};
 use control::{DriftOutcome, NoticeKind};
 use serde_json::{Value, json};
 use sim::Laboratory;
@@ -139,6 +139,29 @@ fn with_report_it_is_only_shown_and_everything_else_goes_on() {
     assert!(lab.settle(DAY_MS));
     assert!(names(&balancer(&lab), "loadBalancingRules").contains(&rule));
     assert_eq!(lab.controller().drift_fields(), 0);
+}
+
+/// What a write of our own has come to is ours, also where its answer was lost and its owner went
+/// back to the earlier wish before any list was read.
+#[test]
+fn with_report_a_write_whose_answer_is_lost_is_nobody_elses() {
+    let mut lab = two("report");
+    let group = |lab: &Laboratory| {
+        lab.azure.resource(&network("networkSecurityGroups/nsg")).expect("it is there")
+    };
+    let rules = |lab: &Laboratory| group(lab)["properties"]["securityRules"].to_string();
+    assert!(!rules(&lab).contains("443"));
+    let lost = fault(FaultKind::AppliedThenReset, "PUT", "networkSecurityGroups");
+    lab.azure.add_fault(lost);
+    let ports = json!([{"name": "http", "port": 80}, {"name": "https", "port": 443}]);
+    patch(&mut lab, "services", "default", "web-0001", json!({"spec": {"ports": ports}}));
+    assert!(lab.settle(INTERVAL_MS / 2));
+    assert!(rules(&lab).contains("443"));
+    let ports = json!([{"name": "http", "port": 80}]);
+    patch(&mut lab, "services", "default", "web-0001", json!({"spec": {"ports": ports}}));
+    assert!(lab.settle(INTERVAL_MS / 4));
+    assert!(!rules(&lab).contains("443"), "{}", rules(&lab));
+    assert_eq!(said(&lab), Vec::<String>::new());
 }
 
 #[test]
