@@ -44,7 +44,13 @@ pub(super) fn tenancy(
             || place.balancer.foreign.iter().any(|f| f.frontends.contains(&id));
         return if shared { Tenancy::Shared } else { Tenancy::LetGo };
     }
-    let ending = if is_on { Tenancy::Shared } else { Tenancy::Ending };
+    // Whoever else is on it keeps it where it is, though its owner goes.
+    let mut on = place.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+    let is_kept = on.any(|r| {
+        let by = draft.owner_of(&r.name).filter(|by| *by != uid);
+        by.is_some_and(|by| place.seats.services.contains(by))
+    });
+    let ending = if is_on || is_kept { Tenancy::Shared } else { Tenancy::Ending };
     match &draft.cases[uid].stance {
         Stance::Kept | Stance::Container(_) => Tenancy::Shared,
         Stance::Leaving => ending,

@@ -461,3 +461,17 @@ fn a_refused_edit_without_floating_ip_leaves_the_ways_to_the_nodes_open() {
     assert_eq!(findings(&lab), ["PublicIpNotFound"]);
     assert_eq!(writes_after(&mut lab, Laboratory::restart), Vec::<String>::new());
 }
+
+/// Who has left a shared frontend leaves it to those who are on it, and others may still join.
+#[test]
+fn a_service_joins_a_frontend_whose_owner_has_moved_inside() {
+    let brought =
+        |port| Wish { ports: vec![("TCP", port, None)], ..with(&[("azure-pip-name", "byo-pip")]) };
+    let mut lab = settled(&[brought(80), brought(81)]);
+    let inside = Wish { internal: true, ports: vec![("TCP", 80, None)], ..plain() };
+    inside.replace(&mut lab, 0);
+    assert!(lab.settle(LIMIT_MS));
+    crate::support::create(&mut lab, brought(82).service(2));
+    assert!(lab.settle(LIMIT_MS));
+    assert_eq!(address_of(&lab, 2), ["20.50.0.10"]);
+}
