@@ -1,4 +1,4 @@
-//! Every canary is caught, and docs/simulation.md says by which rule and how soon.
+//! Every canary is caught, and docs/simulation-tables.md says by which rule and how soon.
 //!
 //! `cargo test --release -p sim --test it canaries:: -- --ignored --nocapture` looks for the first
 //! seed that catches each and prints the lines of `CAUGHT`;
@@ -158,15 +158,20 @@ fn every_canary_is_caught_as_soon_as_the_page_says() {
 }
 
 #[test]
-fn the_page_has_the_rules_the_faults_and_the_canaries() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/simulation.md");
-    let page = std::fs::read_to_string(path).expect("the page is there");
-    let want = put(&page, "rules", &rule_table());
-    let want = put(&want, "faults", &fault_table());
-    let want = put(&want, "canaries", &canary_table());
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(path, want).expect("the page can be written");
-    } else {
-        assert_eq!(page, want, "docs/simulation.md is old: run this test with UPDATE=1");
+fn the_pages_have_the_rules_the_faults_and_the_canaries() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let tables: [(&str, &[(&str, String)]); 2] = [
+        ("simulation.md", &[("rules", rule_table())]),
+        ("simulation-tables.md", &[("faults", fault_table()), ("canaries", canary_table())]),
+    ];
+    for (name, tables) in tables {
+        let path = docs.join(name);
+        let page = std::fs::read_to_string(&path).expect("the page is there");
+        let want = tables.iter().fold(page.clone(), |page, (at, table)| put(&page, at, table));
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(path, want).expect("the page can be written");
+        } else {
+            assert_eq!(page, want, "docs/{name} is old: run this test with UPDATE=1");
+        }
     }
 }
