@@ -111,6 +111,12 @@ impl<'a> Service<'a> {
 }
 
 impl<'a> Case<'a> {
+    /// A resource as it stood before the cluster's first Service.
+    pub(crate) fn before(&self, id: &str) -> Option<&'a Value> {
+        let mut all = self.scene.before.iter();
+        all.find(|resource| same(text(&resource["id"]), id)).map(|resource| &**resource)
+    }
+
     pub(crate) fn read(scene: &'a Scene) -> Self {
         let site = Site::read(&scene.config, &scene.cluster);
         let estate = Estate::read(&scene.resources);

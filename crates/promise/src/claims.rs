@@ -2,7 +2,7 @@
 
 use crate::asks::{Asks, Family};
 use crate::case::{Case, Service};
-use crate::estate::{id, items, last, part, parts, same, text};
+use crate::estate::{id, items, last, part, parts, same, text, told};
 use crate::public_ip;
 use crate::site::Layout;
 use crate::{names, placement, rules, tags};
@@ -197,9 +197,7 @@ fn additional(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<Str
 }
 
 fn is_told(service: &Service<'_>, address: &IpAddr) -> bool {
-    let ingress = items(&service.object["status"]["loadBalancer"]["ingress"]);
-    let mut told = ingress.filter_map(|entry| text(&entry["ip"]).parse::<IpAddr>().ok());
-    told.any(|ip| ip == *address)
+    told(service.object).any(|ip| ip.parse::<IpAddr>().ok().as_ref() == Some(address))
 }
 
 /// A Private Link Service stands on no load balancer with IPv6 frontends: what stands first stays.

@@ -14,7 +14,7 @@ mod table;
 use crate::Broken;
 use crate::asks::Asks;
 use crate::case::{Case, Fate, Service};
-use crate::estate::{items, part, parts, same, text};
+use crate::estate::{items, part, parts, same, text, told};
 use crate::names;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,7 +147,7 @@ fn judge_service(
             wrong.push(format!("finalizer {finalizer} is not on it"));
         }
     }
-    let told: Vec<&str> = told(object);
+    let told: Vec<&str> = told(object).collect();
     if address.is_some_and(|address| told != [address]) {
         wrong.push(format!("status tells {told:?}; its address is {}", address.unwrap_or("")));
     }
@@ -258,11 +258,6 @@ fn has_finalizer(object: &Value, finalizer: &str) -> bool {
     items(&object["metadata"]["finalizers"]).any(|held| held == finalizer)
 }
 
-fn told(object: &Value) -> Vec<&str> {
-    let told = items(&object["status"]["loadBalancer"]["ingress"]);
-    told.filter_map(|entry| entry["ip"].as_str()).collect()
-}
-
 /// A Service that asks for no load balancer of ours has nothing of one.
 fn must_have_nothing(case: &Case<'_>, service: &Service<'_>, uid: &str, wrong: &mut Vec<String>) {
     if has_finalizer(service.object, FINALIZER) {
@@ -299,7 +294,7 @@ fn nothing_of_the_gone(case: &Case<'_>, registered: &Registered, wrong: &mut Vec
         let name = id.rsplit('/').next().unwrap_or("");
         let uid = name.strip_suffix("-pip").unwrap_or("");
         // It carries no tag: one that stood before tells nothing of whose it was.
-        let stood = case.scene.before.iter().any(|before| same(text(&before["id"]), id));
+        let stood = case.before(id).is_some();
         let ours = same(text(&ip["sku"]["name"]), "StandardV2") && is_uid(uid) && !stood;
         if ours && !uids.contains(uid) {
             wrong.push(format!("public IP {name} is nobody's"));

@@ -37,6 +37,11 @@ pub(crate) fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
+/// Addresses that a Service's status tells.
+pub(crate) fn told(service: &Value) -> impl Iterator<Item = &str> {
+    items(&service["status"]["loadBalancer"]["ingress"]).filter_map(|entry| entry["ip"].as_str())
+}
+
 /// The parts of a resource in one of its collections (`properties.<collection>`).
 pub(crate) fn parts<'v>(
     resource: &'v Value,

@@ -22,7 +22,7 @@
 use crate::Broken;
 use crate::asks::{Asks, Family, Port};
 use crate::case::{Case, Fate, Service};
-use crate::estate::{items, last, parts, text};
+use crate::estate::{items, last, parts, text, told};
 use crate::members;
 use crate::names::{self, SECURITY_RULE};
 use crate::nodes::Node;
@@ -234,8 +234,7 @@ fn is_alone(case: &Case<'_>, service: &Service<'_>, asks: &Asks, address: IpAddr
         return false;
     }
     let has = |other: &Service<'_>| {
-        let told = items(&other.object["status"]["loadBalancer"]["ingress"]);
-        let mut told = told.filter_map(|entry| text(&entry["ip"]).parse::<IpAddr>().ok());
+        let mut told = told(other.object).filter_map(|ip| ip.parse::<IpAddr>().ok());
         let asked = other.asks().is_some_and(|asks| asks.additional.contains(&address));
         asked || told.any(|told| told == address)
     };
@@ -293,8 +292,7 @@ fn kept(case: &Case<'_>) -> Kept {
         .iter()
         .filter(|service| matches!(service.fate, Fate::Refused(_) | Fate::Denied(..)));
     for service in refused {
-        let told = items(&service.object["status"]["loadBalancer"]["ingress"]);
-        kept.addresses.extend(told.filter_map(|e| text(&e["ip"]).parse::<IpAddr>().ok()));
+        kept.addresses.extend(told(service.object).filter_map(|ip| ip.parse::<IpAddr>().ok()));
         // A change of its type and back takes the addresses off its status, and no frontend.
         let all = case.estate.balancers();
         let all = all.flat_map(|(_, balancer)| parts(balancer, "frontendIPConfigurations"));
@@ -310,11 +308,7 @@ fn kept(case: &Case<'_>) -> Kept {
 /// Whose an address that no Service asks for is: others' rules may lead to it under names of our
 /// form, because every cluster on the security group uses that form.
 fn is_others(case: &Case<'_>, address: &IpAddr) -> bool {
-    let group = case
-        .scene
-        .before
-        .iter()
-        .find(|resource| text(&resource["id"]).eq_ignore_ascii_case(&case.site.security_group));
+    let group = case.before(&case.site.security_group);
     let rules = group.into_iter().flat_map(|group| parts(group, "securityRules"));
     let before = rules.filter(|rule| is_managed(rule)).any(|rule| {
         let leads = one_or_list(&rule["properties"], "destinationAddressPrefix");

@@ -14,7 +14,7 @@
 use crate::Broken;
 use crate::asks::{Asks, Family};
 use crate::case::{Case, Fate, Service};
-use crate::estate::{group_of, items, last, same, text};
+use crate::estate::{group_of, items, last, same, text, told};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -117,7 +117,7 @@ pub(crate) fn is_of_cluster(case: &Case<'_>, resource: &Value, own: &str) -> boo
 pub(crate) fn signed(case: &Case<'_>, resource: &Value, own: &str, found: &mut Vec<String>) {
     let id = text(&resource["id"]);
     let Some(uid) = cluster_uid(case) else { return };
-    let stood = case.scene.before.iter().any(|before| same(text(&before["id"]), id));
+    let stood = case.before(id).is_some();
     let may_lack = stood || same(group_of(id), own);
     let has = tag(resource, UID);
     if has != Some(uid) && !(may_lack && has.is_none()) {
@@ -138,11 +138,10 @@ fn users<'c, 'a>(case: &'c Case<'a>, id: &str, ip: &Value) -> Users<'c, 'a> {
     let mut users = Users { served: Vec::new(), kept: BTreeSet::new(), first: None };
     let address = text(&ip["properties"]["ipAddress"]);
     for service in &case.services {
-        if matches!(service.fate, Fate::Refused(_) | Fate::Denied(..)) {
-            let mut told = items(&service.object["status"]["loadBalancer"]["ingress"]);
-            if told.any(|entry| text(&entry["ip"]) == address) {
-                users.kept.insert(&service.key);
-            }
+        if matches!(service.fate, Fate::Refused(_) | Fate::Denied(..))
+            && told(service.object).any(|ip| ip == address)
+        {
+            users.kept.insert(&service.key);
         }
         let Some(asks) = service.served() else { continue };
         for family in asks.families.iter().copied() {
@@ -170,7 +169,7 @@ fn is_made(case: &Case<'_>, id: &str) -> bool {
 
 fn judge_ip(case: &Case<'_>, id: &str, ip: &Value, found: &mut Vec<String>) {
     let users = users(case, id, ip);
-    let before = case.scene.before.iter().find(|before| same(text(&before["id"]), id));
+    let before = case.before(id);
     let managed = ours(ip, SERVICE).is_some_and(|names| !names.is_empty());
     let first = users.served.iter().find(|(service, ..)| Some(&*service.key) == users.first);
     if let Some((service, asks, _)) = first {

@@ -275,7 +275,8 @@ impl Play {
         }
         self.heal();
         self.judge_end();
-        self.stripped = self.stage.stripped_names();
+        let names = self.stage.stripped_names().into_iter().map(str::to_owned);
+        self.stripped = names.collect();
         self.stage.breach.is_none().then(|| self.stage.form())
     }
 
@@ -289,7 +290,7 @@ impl Play {
             if let Some(text) = self.stage.unpublished().first() {
                 self.stage.fail("L1", text.clone());
             }
-            let unkept = self.stage.unkept_but_of_stripped();
+            let unkept = self.stage.unkept();
             if !unkept.is_empty() {
                 let lines: Vec<String> = unkept.iter().take(6).map(ToString::to_string).collect();
                 self.stage.fail("L1", lines.join("; "));
@@ -354,9 +355,9 @@ impl Play {
             let before = self.stage.ledger.attempts;
             self.stage.advance(self.stage.now_ms + QUIET_MS / 2);
             // A look for drift may be under way at this very moment.
-            let rests = self.stage.settle(60_000) || self.stage.has_stripped();
+            let rests = self.stage.settle(60_000);
             let written = self.stage.ledger.attempts - before;
-            if written > 0 && !self.stage.has_stripped() {
+            if written > 0 {
                 let text = format!("{written} writes although all was right");
                 self.stage.fail("L1", text);
             } else if !rests && self.stage.breach.is_none() {
@@ -378,7 +379,7 @@ impl Play {
         let differ = differences(&before, &snapshot(&self.stage));
         self.check_cost((self.stage.ledger.attempts - attempts, differ));
         count(&mut self.stage.tally.checks, "L2");
-        if !self.stage.is_quiet() && !self.stage.has_stripped() {
+        if !self.stage.is_quiet() {
             let text = self.stage.unsettled();
             self.stage.fail("L2", text);
         }

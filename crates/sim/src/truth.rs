@@ -1,5 +1,6 @@
 //! What is really so in the cluster, and since which revision: what checks compare with.
 
+use crate::check::form::told;
 use crate::scene::CLASS;
 use kube_emulator::{EventType, Store};
 use model::ServiceUid;
@@ -32,6 +33,10 @@ pub struct ServiceTruth {
     pub gone_at: Option<u64>,
     /// Addresses that its annotation has ever listed beside those of its frontends.
     pub additional: BTreeSet<String>,
+    /// Addresses that its status has ever told.
+    pub told: BTreeSet<String>,
+    /// Node ports that it has ever had.
+    pub node_ports: BTreeSet<u64>,
     /// What its owner decides on.
     asks: Value,
     /// What of that its address follows from.
@@ -62,7 +67,7 @@ pub struct Truth {
     nodes: BTreeMap<String, String>,
     /// Pod addresses that are ready, by slice.
     pub(crate) slices: BTreeMap<String, SliceTruth>,
-    /// UIDs of Services whose finalizer a process took off.
+    /// UIDs of Services whose finalizer a process took off, and did not write again.
     pub(crate) released: BTreeSet<String>,
     /// Ids of machines, lower case, to the addresses of their nodes.
     pub(crate) machines: BTreeMap<String, String>,
@@ -182,6 +187,8 @@ impl Truth {
             stripped: false,
             gone_at: None,
             additional: BTreeSet::new(),
+            told: BTreeSet::new(),
+            node_ports: BTreeSet::new(),
             asks: asks.clone(),
             place: place.clone(),
         });
@@ -189,6 +196,12 @@ impl Truth {
         self.bases.entry(base).or_insert_with(|| uid.clone());
         self.bases.entry(uid.to_lowercase()).or_insert_with(|| uid.clone());
         known.additional.extend(additional(object));
+        known.told.extend(told(object).map(str::to_owned));
+        let ports = object["spec"]["ports"].as_array().into_iter().flatten();
+        known.node_ports.extend(ports.filter_map(|port| port["nodePort"].as_u64()));
+        if claimed && !gone && !known.claimed {
+            self.released.remove(&uid);
+        }
         if known.claimed && (!claimed || gone) {
             known.unclaimed_at = Some(revision);
             known.stripped |= !self.released.contains(&uid);

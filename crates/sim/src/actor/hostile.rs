@@ -5,6 +5,7 @@
 
 use super::user::{annotation, key};
 use super::{Company, living, merge};
+use crate::check::form::told;
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::{Layout, TENANT, objects};
@@ -15,6 +16,8 @@ use serde_json::{Map, Value, json};
 
 /// Services that the tenant has in the storm.
 const SERVICES: u64 = 4;
+/// How the names of those begin that claim what others have.
+const CLAIM: &str = "claim-";
 /// The first of their numbers.
 const FIRST: u64 = 60;
 
@@ -92,6 +95,13 @@ fn attack(random: &mut Random) -> (&'static str, Value) {
             annotation("azure-pip-name", json!("kubernetes-a11111111222243334444555555555555")),
         ),
     }
+}
+
+/// Whether a Service (`namespace/name`) claims what others have: Azure has each address and each
+/// DNS label but once, and who comes second is refused and has none.
+pub(crate) fn is_claim(service: &str) -> bool {
+    let name = service.strip_prefix(TENANT).and_then(|rest| rest.strip_prefix('/'));
+    name.is_some_and(|name| name.starts_with(CLAIM))
 }
 
 impl Company {
@@ -177,9 +187,7 @@ impl Company {
         let mut addresses = Vec::new();
         let mut labels = Vec::new();
         for victim in victims {
-            let ingress = victim["status"]["loadBalancer"]["ingress"].as_array().cloned();
-            let told = ingress.into_iter().flatten();
-            addresses.extend(told.filter_map(|entry| entry["ip"].as_str().map(str::to_owned)));
+            addresses.extend(told(victim).map(str::to_owned));
             let label = &victim["metadata"]["annotations"][key("azure-dns-label-name")];
             labels.extend(label.as_str().filter(|label| !label.is_empty()).map(str::to_owned));
         }
@@ -199,7 +207,7 @@ impl Company {
         ];
         self.namespaces.insert(TENANT.to_owned());
         for (number, claim) in (0..).zip(claims) {
-            let name = format!("claim-{number}");
+            let name = format!("{CLAIM}{number}");
             let mut manifest = service(&name, SERVICES + number);
             merge(&mut manifest, &annotated(claim));
             self.services.insert((TENANT.to_owned(), name), manifest);

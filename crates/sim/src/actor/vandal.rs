@@ -3,7 +3,7 @@
 
 use super::operator::is_on_brought;
 use super::{Company, neighbour};
-use crate::check::form::parts;
+use crate::check::form::{parts, told};
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
@@ -251,10 +251,8 @@ fn note_deleted(stage: &mut Stage, address: String, status: u16) {
 fn is_told(stage: &Stage, id: &str) -> bool {
     let ip = stage.azure.resource(id).unwrap_or_default();
     let Some(address) = ip["properties"]["ipAddress"].as_str() else { return false };
-    stage.kubernetes.list("services", None).iter().any(|service| {
-        let told = service["status"]["loadBalancer"]["ingress"].as_array();
-        told.into_iter().flatten().any(|entry| entry["ip"] == json!(address))
-    })
+    let services = stage.kubernetes.list("services", None);
+    services.iter().any(|service| told(service).any(|ip| ip == address))
 }
 
 fn edit_ip(random: &mut Random, stage: &mut Stage) -> &'static str {

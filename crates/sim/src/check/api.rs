@@ -1,6 +1,7 @@
 //! S4, S8 and L4 at each write of a Kubernetes object.
 
-use super::form::parts;
+use super::form::{parts, told};
+use super::hands::Sleep;
 use crate::scene::{CLASS, SECRET};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
@@ -93,17 +94,15 @@ impl Stage {
         if self.is_rebuilding() || lately || outlived {
             return;
         }
-        let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();
+        let sleep = if asleep { Sleep::Long } else { Sleep::None };
         let mut standing = None;
-        for entry in ingress.unwrap_or_default() {
-            let Some(ip) = entry["ip"].as_str() else { continue };
+        for ip in told(service) {
             let standing = standing.get_or_insert_with(|| self.standing_addresses());
             let uid = service["metadata"]["uid"].as_str().unwrap_or("");
             let known = self.truth.services.get(uid);
             let listed = known.is_some_and(|service| service.additional.contains(ip));
             let stands = listed || standing.iter().any(|address| address == ip);
-            let touched = self.was_taken_away(ip, asleep) || self.was_service_touched(uid, asleep);
-            if !stands && !touched {
+            if !stands && !self.was_taken_away(ip, sleep) {
                 let name = service["metadata"]["name"].as_str().unwrap_or("").to_owned();
                 let text = format!("status of {name} says {ip}, and no rule leads there");
                 self.fail("L4", text);

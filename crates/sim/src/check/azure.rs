@@ -1,7 +1,7 @@
 //! S1 to S5 at each write that Azure was asked for.
 
 use super::ends::apart;
-use super::form::{foreign, parts, plain};
+use super::form::{foreign, parts, plain, told};
 use crate::carry::bare_path;
 use crate::scene::objects::{is_brought, is_theirs};
 use crate::stage::{Rightful, Sent, Stage};
@@ -74,8 +74,8 @@ impl Stage {
             self.check_tenants(&write);
             self.check_drains(&write);
             self.check_addresses(&write);
-            self.note_opened(&write);
         }
+        self.note_opened(&write);
         self.check_claims(&write);
     }
 
@@ -104,7 +104,8 @@ impl Stage {
         };
         // The Service Gateway's tables have no ETag: nothing fences them but the lease's times. Nor
         // does anything fence off making what has been made and deleted since. It has to go again.
-        // What is shown as being deleted is gone by the time of the write that makes it anew.
+        // Azure refuses to write what it is deleting (409): where such a write took effect, the
+        // deletion had ended, and it made the resource anew.
         let deleting = |value: &Value| value["properties"]["provisioningState"] == "Deleting";
         let made = write.before.is_none_or(deleting) && write.after.is_some();
         let fenced = write.method != Method::Post && !made;
@@ -211,8 +212,9 @@ impl Stage {
             let asked = !service.wants || at != service.placed_at || !known;
             let spare =
                 self.stands_elsewhere(&balancer, name) && !self.is_told(&service.name, &address);
-            // What was taken away by hand and comes back may stand in two places for a while.
-            let touched = self.was_service_touched(&owner, true);
+            // One that people took away comes back with the end of a write of ours that Azure had
+            // accepted before, and may stand in two places for a while.
+            let touched = self.was_frontend_touched(name);
             if !asked && !spare && !touched && !self.is_rebuilding() {
                 let text = format!("frontend {name} of {} was taken away unasked", service.name);
                 self.fail("S3", text);
@@ -235,10 +237,7 @@ impl Stage {
     fn is_told(&self, service: &str, address: &str) -> bool {
         let (namespace, name) = service.split_once('/').unwrap_or(("", service));
         let object = self.kubernetes.get(ObjectRef::new("services", namespace, name));
-        object.is_ok_and(|object| {
-            let told = object["status"]["loadBalancer"]["ingress"].as_array();
-            told.into_iter().flatten().any(|entry| entry["ip"].as_str() == Some(address))
-        })
+        object.is_ok_and(|object| told(&object).any(|ip| ip == address))
     }
 
     /// S4: the finalizer is there before anything of a Service is in Azure.

@@ -1,8 +1,11 @@
 //! What must hold once faults and inputs have stopped: L1, L2, L4 and the differential.
 
-use super::form::parts;
+use super::azure::memberships;
+use super::form::{parts, told};
+use super::stripped::close;
+use crate::actor::hostile::is_claim;
 use crate::scene::objects::{OTHER_CLUSTERS, is_brought, is_theirs};
-use crate::scene::{self, Layout, Outbound, TENANT};
+use crate::scene::{self, Layout, Outbound};
 use crate::stage::Stage;
 use crate::truth::{additional, wants};
 use serde_json::Value;
@@ -10,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What differs between two runs that come to the same: what Azure hands out, orders, marks.
-const BY_CHANCE: [&str; 15] = [
+const BY_CHANCE: [&str; 16] = [
     "etag",
     "provisioningstate",
     "resourceguid",
@@ -28,6 +31,7 @@ const BY_CHANCE: [&str; 15] = [
     // Tags are never taken off again, so those of an earlier wish may or may not be there.
     "team",
     "owner",
+    "\u{1b}[2j",
 ];
 
 /// Everything as it is, in a form that is the same for two runs that come to the same.
@@ -122,26 +126,9 @@ fn on_brought(frontend: &str, value: &Value) -> Vec<(String, String)> {
         .into()
 }
 
-/// Takes out of a security group where nobody can know whose an address was.
-fn close(resource: &Arc<Value>, forgotten: &BTreeSet<String>) -> Arc<Value> {
-    if forgotten.is_empty() || !resource["properties"]["securityRules"].is_array() {
-        return Arc::clone(resource);
-    }
-    let is_forgotten = |value: &Value| forgotten.contains(text(value));
-    let mut resource = Value::clone(resource);
-    if let Some(rules) = resource["properties"]["securityRules"].as_array_mut() {
-        rules.retain_mut(|rule| {
-            let inside = &mut rule["properties"];
-            let all = inside["destinationAddressPrefixes"].as_array_mut();
-            let some = all.is_some_and(|all| {
-                all.retain(|address| !is_forgotten(address));
-                !all.is_empty()
-            });
-            let one = &inside["destinationAddressPrefix"];
-            some || (!one.is_null() && !is_forgotten(one))
-        });
-    }
-    Arc::new(resource)
+/// The id of the load balancer that a pool is on.
+fn balancer_of(pool: &str) -> &str {
+    pool.split("/backendaddresspools/").next().unwrap_or("")
 }
 
 fn is_node(value: &Value) -> bool {
@@ -213,7 +200,7 @@ impl Stage {
             let placed = self.scene.layout == Layout::Several
                 && ["/loadBalancers/", "/virtualMachines/"].iter().any(|kind| id.contains(kind));
             let nic = id.contains("/virtualMachines/") && id.contains("/networkInterfaces/");
-            if placed || nic || self.is_by_chance(resource) {
+            if placed || nic {
                 continue;
             }
             if let Some(mut tidied) = renamed(resource) {
@@ -310,7 +297,7 @@ impl Stage {
     #[must_use]
     pub fn left_over(&self, before: &BTreeSet<String>) -> Vec<String> {
         let mut left = Vec::new();
-        let forgotten = self.forgotten();
+        let (forgotten, held) = (self.forgotten(), self.held_by_stripped());
         for resource in self.azure.shown() {
             let Some(resource) = self.without_stripped(&close(&resource, &forgotten)) else {
                 continue;
@@ -327,20 +314,13 @@ impl Stage {
             for collection in
                 ["frontendIPConfigurations", "loadBalancingRules", "probes", "securityRules"]
             {
-                // A security rule says nothing of whose it is: the process that did not see a
-                // Service go, whose finalizer was stripped, does not know that it was that
-                // Service's.
-                if collection == "securityRules" && self.has_stripped() {
-                    continue;
-                }
                 let names = parts(&resource, collection).into_keys();
                 let ours = names.filter(|name| !is_theirs(name) && name != OTHER_CLUSTERS);
                 left.extend(ours.map(|name| format!("{id}/{collection}/{name}")));
             }
             if self.scene.outbound == Outbound::None
-                && !self.has_stripped()
                 && id.contains("/virtualMachines/")
-                && resource.to_string().contains("/backendAddressPools/")
+                && memberships(&resource).iter().any(|pool| !held.contains(balancer_of(pool)))
             {
                 left.push(format!("{id} is in a pool"));
             }
@@ -356,15 +336,6 @@ impl Stage {
             }
         }
         left
-    }
-
-    /// Addresses of public IPs that somebody deleted while a process that died since was to close
-    /// the security rules that led there.
-    pub(crate) fn forgotten(&self) -> BTreeSet<String> {
-        let lives = self.lives();
-        let deleted = self.ledger.deleted.iter().filter(|(_, before)| **before < lives);
-        let deleted = deleted.map(|(address, _)| address.clone());
-        deleted.chain(self.stripped_addresses()).collect()
     }
 
     /// How often processes have died.
@@ -436,26 +407,22 @@ impl Stage {
         for service in self.kubernetes.list("services", None) {
             let meta = &service["metadata"];
             let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
-            let ingress = service["status"]["loadBalancer"]["ingress"].as_array().cloned();
-            let ingress = ingress.unwrap_or_default();
+            let told: Vec<&str> = told(&service).collect();
             if self.is_name_stripped(&name) {
                 continue;
             }
-            // What becomes of a hostile tenant's Service is its own affair.
-            let tenant = meta["namespace"] == TENANT;
             let wants = wants(&service);
-            if wants && ingress.is_empty() && !tenant {
+            if wants && told.is_empty() && !is_claim(&name) {
                 wrong.push(format!("{name} has no address"));
             }
-            for entry in &ingress {
-                let ip = text(&entry["ip"]);
-                let listed = additional(&service).contains(ip);
+            for ip in &told {
+                let listed = additional(&service).contains(*ip);
                 if !listed && !standing.iter().any(|address| address == ip) {
                     wrong.push(format!("{name} says {ip}, and no rule leads there"));
                 }
             }
-            if !wants && !ingress.is_empty() {
-                wrong.push(format!("{name} still says {}", ingress[0]));
+            if let Some(ip) = told.first().filter(|_| !wants) {
+                wrong.push(format!("{name} still says {ip}"));
             }
             let own = service["status"]["conditions"].as_array().into_iter().flatten();
             let own = own.filter(|c| c["type"] == "ballast.dev/Programmed").count();

@@ -25,6 +25,12 @@ pub fn parts<'a>(resource: &'a Value, collection: &str) -> BTreeMap<String, &'a 
     items.filter_map(|item| Some((item["name"].as_str()?.to_owned(), item))).collect()
 }
 
+/// Addresses that a Service's status tells.
+pub fn told(service: &Value) -> impl Iterator<Item = &str> {
+    let ingress = service["status"]["loadBalancer"]["ingress"].as_array();
+    ingress.into_iter().flatten().filter_map(|entry| entry["ip"].as_str())
+}
+
 /// A resource without what Azure fills in by itself.
 #[must_use]
 pub fn plain(resource: &Value) -> Value {

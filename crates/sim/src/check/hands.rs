@@ -13,6 +13,16 @@ const NEAR_MS: u64 = 200_000;
 /// The longest time that a process stands still.
 const PAUSE_MS: u64 = 300_000;
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+const IPS: &str = "Microsoft.Network/publicIPAddresses";
+
+/// Whether who writes may have stood still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sleep {
+    /// It has not.
+    None,
+    /// It may have, as long as processes do.
+    Long,
+}
 
 /// What people took away, and when.
 #[derive(Clone, Debug, Default)]
@@ -23,9 +33,10 @@ pub struct Touched {
     resources: BTreeMap<String, u64>,
     /// Rows of the table of addresses; also those that people added.
     rows: BTreeMap<Entry, u64>,
-    /// UIDs of Services of which a frontend or a public IP was taken away: what stands for them
-    /// next has another address.
-    services: BTreeMap<String, u64>,
+    /// Names of frontends, lower case: one that comes back may stand on another load balancer.
+    frontends: BTreeMap<String, u64>,
+    /// Ids of the public IPs that they stood on: one that is made anew has another address.
+    ips: BTreeMap<String, u64>,
     /// When people last touched anything.
     last_ms: Option<u64>,
     /// When load balancers were taken away by a change of their SKU, with all that stood on them.
@@ -45,7 +56,7 @@ impl Touched {
     /// What people touched is put right from now on only: until now drift was reported and left.
     pub(crate) fn renew(&mut self, now_ms: u64) {
         let times = self.addresses.values_mut().chain(self.resources.values_mut());
-        let times = times.chain(self.services.values_mut());
+        let times = times.chain(self.frontends.values_mut()).chain(self.ips.values_mut());
         times.chain(self.rows.values_mut()).for_each(|at_ms| *at_ms = now_ms);
         self.last_ms = self.last_ms.map(|_| now_ms);
         self.rebuilt_ms = self.rebuilt_ms.map(|_| now_ms);
@@ -78,17 +89,11 @@ impl Stage {
         // What a Service has is looked at anew once all is settled again.
         self.ledger.settled.clear();
         let Before { standing, frontends, resources, rows } = before;
-        let lost = frontends.difference(&after.frontends);
-        let names = lost.flat_map(|(balancer, name, _)| [name.as_str(), last_of(balancer)]);
-        let ips = resources.difference(&after.resources).map(|id| last_of(id));
-        let ips = ips.map(|name| name.strip_prefix("kubernetes-").unwrap_or(name));
-        let owners: Vec<String> = names
-            .chain(ips)
-            .filter_map(|name| self.truth.owner_of(name))
-            .map(str::to_owned)
-            .collect();
         let touched = &mut self.ledger.touched;
-        touched.services.extend(owners.into_iter().map(|uid| (uid, now_ms)));
+        for (_, name, place) in frontends.difference(&after.frontends) {
+            touched.frontends.insert(name.to_lowercase(), now_ms);
+            touched.ips.insert(place.clone(), now_ms);
+        }
         touched.last_ms = Some(now_ms);
         let gone = standing.difference(&after.standing).cloned();
         touched.addresses.extend(gone.map(|address| (address, now_ms)));
@@ -110,12 +115,14 @@ impl Stage {
     /// Whether what people have touched may still be so without any process having seen it: it
     /// shows with the next look for drift, which a quota or a pause may delay.
     pub(super) fn may_be_unseen(&self) -> bool {
-        let last_ms = self.ledger.touched.last_ms;
-        last_ms.is_some_and(|at| self.leaves_drift() || at + NEAR_MS + PAUSE_MS > self.now_ms)
+        self.is_near(self.ledger.touched.last_ms.as_ref(), Sleep::Long)
     }
 
-    fn is_near(&self, at_ms: Option<&u64>) -> bool {
-        at_ms.is_some_and(|at| self.leaves_drift() || at + NEAR_MS > self.now_ms)
+    /// Whether what people did at a time may not be put right yet: a process sees it with its next
+    /// look for drift, and one that stood still that much later.
+    fn is_near(&self, at_ms: Option<&u64>, sleep: Sleep) -> bool {
+        let more = if sleep == Sleep::Long { PAUSE_MS } else { 0 };
+        at_ms.is_some_and(|at| self.leaves_drift() || at + NEAR_MS + more > self.now_ms)
     }
 
     /// Whether drift is only reported: what people did stays.
@@ -125,23 +132,25 @@ impl Stage {
 
     /// Whether load balancers were lately taken away for others.
     pub(crate) fn is_rebuilding(&self) -> bool {
-        self.is_near(self.ledger.touched.rebuilt_ms.as_ref())
+        self.is_near(self.ledger.touched.rebuilt_ms.as_ref(), Sleep::None)
     }
 
-    /// Whether people have lately taken away what stood at an address; by a sleeper's measure
-    /// where who writes of it has stood still.
-    pub(crate) fn was_taken_away(&self, address: &str, sleeper: bool) -> bool {
-        let at_ms = self.ledger.touched.addresses.get(address);
-        let more = if sleeper { PAUSE_MS } else { 0 };
-        at_ms.is_some_and(|at| self.leaves_drift() || at + NEAR_MS + more > self.now_ms)
+    /// Whether people have lately taken away what stood at an address, or on the public IP that
+    /// has the address by now: until the load balancer is read again its frontend counts as there.
+    pub(crate) fn was_taken_away(&self, address: &str, sleep: Sleep) -> bool {
+        let touched = &self.ledger.touched;
+        let ips = self.azure.resources_of(IPS);
+        let mut ips = ips.iter().filter(|ip| ip["properties"]["ipAddress"] == address);
+        self.is_near(touched.addresses.get(address), sleep)
+            || ips.any(|ip| {
+                let id = ip["id"].as_str().unwrap_or("").to_lowercase();
+                self.is_near(touched.ips.get(&id), sleep)
+            })
     }
 
-    /// Whether people have lately taken away what stood for a Service; by a sleeper's measure where
-    /// who writes of it has stood still.
-    pub(crate) fn was_service_touched(&self, uid: &str, sleeper: bool) -> bool {
-        let more = if sleeper { PAUSE_MS } else { 0 };
-        let at_ms = self.ledger.touched.services.get(uid);
-        at_ms.is_some_and(|at| self.leaves_drift() || at + NEAR_MS + more > self.now_ms)
+    /// Whether people have lately taken away a frontend of this name.
+    pub(crate) fn was_frontend_touched(&self, name: &str) -> bool {
+        self.is_near(self.ledger.touched.frontends.get(&name.to_lowercase()), Sleep::Long)
     }
 
     /// Whether people ever took away what stood at an address: nothing in Azure tells afterwards
@@ -153,15 +162,11 @@ impl Stage {
 
     /// Whether people have lately deleted a resource.
     pub(crate) fn was_deleted(&self, id: &str) -> bool {
-        self.is_near(self.ledger.touched.resources.get(&id.to_lowercase()))
+        self.is_near(self.ledger.touched.resources.get(&id.to_lowercase()), Sleep::None)
     }
 
     /// Whether people have lately added or removed a row of the table of addresses.
     pub(crate) fn is_row_touched(&self, row: &Entry) -> bool {
-        self.is_near(self.ledger.touched.rows.get(row))
+        self.is_near(self.ledger.touched.rows.get(row), Sleep::None)
     }
-}
-/// The last part of an id.
-fn last_of(id: &str) -> &str {
-    id.rsplit('/').next().unwrap_or("")
 }

@@ -59,7 +59,8 @@ pub struct Ledger {
     pub(crate) addresses: BTreeMap<(String, String), (String, u64)>,
     /// Which life of which process last changed a Service Gateway's addresses.
     pub(crate) tables_by: Option<(usize, u64)>,
-    /// Addresses of frontends that rules of a Service have led to, by its UID.
+    /// Addresses of frontends that rules of a Service have led to, and of its public IPs, by its
+    /// UID.
     pub(crate) opened: BTreeMap<String, BTreeSet<String>>,
     /// What people have touched in Azure by hand.
     pub(crate) touched: hands::Touched,

@@ -14,9 +14,18 @@ use std::collections::BTreeSet;
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 
 impl Stage {
-    /// Remembers where rules of Services lead from.
+    /// Remembers where rules of Services lead from, and the addresses of their public IPs: a
+    /// security rule may be there before the frontend is.
     pub(super) fn note_opened(&mut self, write: &Write<'_>) {
         let Some(after) = write.after else { return };
+        if let Some(address) = after["properties"]["ipAddress"].as_str() {
+            let name = after["name"].as_str().unwrap_or("");
+            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
+            let owner = self.truth.owner_of(name).map(str::to_owned);
+            if let Some(uid) = owner {
+                self.ledger.opened.entry(uid).or_default().insert(address.to_owned());
+            }
+        }
         let frontends = parts(after, "frontendIPConfigurations");
         for (name, rule) in parts(after, "loadBalancingRules") {
             let Some(uid) = self.truth.owner_of(&name).map(str::to_owned) else { continue };

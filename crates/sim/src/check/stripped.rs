@@ -4,62 +4,142 @@
 //! tells of the end of an object only those who watch at that time.
 
 use super::form::parts;
-use crate::scene::TENANT;
 use crate::stage::Stage;
+use crate::truth::ServiceTruth;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// What nothing tells any more whose it was.
+#[derive(Debug)]
+pub(super) struct Forgotten {
+    addresses: BTreeSet<String>,
+    /// Of nodes.
+    ports: BTreeSet<String>,
+}
+
+/// Takes out of a security group what nothing tells any more whose it was.
+pub(super) fn close(resource: &Arc<Value>, forgotten: &Forgotten) -> Arc<Value> {
+    let none = forgotten.addresses.is_empty() && forgotten.ports.is_empty();
+    if none || !resource["properties"]["securityRules"].is_array() {
+        return Arc::clone(resource);
+    }
+    let is_forgotten = |value: &Value| forgotten.addresses.contains(value.as_str().unwrap_or(""));
+    let leads_there = |rule: &Value| {
+        let inside = &rule["properties"];
+        let many = inside["destinationPortRanges"].as_array().into_iter().flatten();
+        let one = [&inside["destinationPortRange"]].into_iter().filter(|one| !one.is_null());
+        let mut ports = many.chain(one).map(|port| port.as_str().unwrap_or("")).peekable();
+        ports.peek().is_some() && ports.all(|port| forgotten.ports.contains(port))
+    };
+    let mut resource = Value::clone(resource);
+    if let Some(rules) = resource["properties"]["securityRules"].as_array_mut() {
+        rules.retain(|rule| !leads_there(rule));
+        rules.retain_mut(|rule| {
+            let inside = &mut rule["properties"];
+            let all = inside["destinationAddressPrefixes"].as_array_mut();
+            let some = all.is_some_and(|all| {
+                all.retain(|address| !is_forgotten(address));
+                !all.is_empty()
+            });
+            let one = &inside["destinationAddressPrefix"];
+            some || (!one.is_null() && !is_forgotten(one))
+        });
+    }
+    Arc::new(resource)
+}
+
 impl Stage {
-    /// Addresses that only Services had whose finalizer somebody took off by hand.
-    pub(super) fn stripped_addresses(&self) -> BTreeSet<String> {
-        let opened = |stripped: bool| {
-            let all = self.ledger.opened.iter();
-            all.filter(move |(uid, _)| self.is_stripped(uid) == stripped).flat_map(|(_, all)| all)
-        };
-        let others: BTreeSet<&String> = opened(false).collect();
-        let own = opened(true).filter(|address| !others.contains(address));
-        // Several Services may list an address beside those of their frontends.
-        let gone = self.truth.services.iter().filter(|(uid, _)| self.is_stripped(uid));
-        own.chain(gone.flat_map(|(_, service)| &service.additional)).cloned().collect()
+    /// Addresses of public IPs that somebody deleted while a process that died since was to close
+    /// the security rules that led there.
+    fn deleted_addresses(&self) -> impl Iterator<Item = String> {
+        let lives = self.lives();
+        let deleted = self.ledger.deleted.iter().filter(move |(_, before)| **before < lives);
+        deleted.map(|(address, _)| address.clone())
     }
 
-    /// Whether any Service went without our finalizer: what it has left may keep others waiting,
-    /// as a public IP waits for its frontend.
-    pub(crate) fn has_stripped(&self) -> bool {
-        self.truth.services.values().any(|s| s.stripped && s.gone_at.is_some())
+    /// Additional addresses of Services that are gone, whose status never told them and that no
+    /// other Service lists: where the process died that had opened them, nothing says whose they
+    /// were.
+    fn untold_addresses(&self) -> BTreeSet<String> {
+        if self.lives() == 0 {
+            return BTreeSet::new();
+        }
+        let (gone, there): (Vec<_>, Vec<_>) =
+            self.truth.services.values().partition(|service| service.gone_at.is_some());
+        let listed: BTreeSet<&String> = there.iter().flat_map(|s| &s.additional).collect();
+        let untold = gone.into_iter().flat_map(|s| s.additional.difference(&s.told));
+        untold.filter(|address| !listed.contains(address)).cloned().collect()
     }
 
-    /// Whether a Service went without our finalizer, because somebody had taken it off by hand.
-    fn is_stripped(&self, uid: &str) -> bool {
-        self.truth.services.get(uid).is_some_and(|service| self.is_name_stripped(&service.name))
+    /// What nothing tells any more whose it was, and is no other Service's.
+    pub(super) fn forgotten(&self) -> Forgotten {
+        let addresses = self.deleted_addresses().chain(self.own_addresses());
+        let addresses = addresses.chain(self.untold_addresses()).collect();
+        Forgotten { addresses, ports: self.stripped_ports() }
+    }
+
+    /// Node ports of which nothing tells any more whose they were, and no address.
+    pub(super) fn forgotten_ports(&self) -> Forgotten {
+        Forgotten { addresses: BTreeSet::new(), ports: self.stripped_ports() }
+    }
+
+    /// Addresses to which a security rule may lead of which nothing tells whose it was, whoever has
+    /// them now.
+    pub(super) fn unsure_addresses(&self) -> BTreeSet<String> {
+        let addresses = self.deleted_addresses().chain(self.stripped_addresses());
+        addresses.chain(self.untold_addresses()).collect()
+    }
+
+    /// Services that went without our finalizer, because somebody had taken it off by hand.
+    fn stripped(&self) -> impl Iterator<Item = &ServiceTruth> {
+        self.truth.services.values().filter(|service| service.stripped && service.gone_at.is_some())
     }
 
     /// Their names.
-    pub(crate) fn stripped_names(&self) -> BTreeSet<String> {
-        let gone = self.truth.services.values().filter(|s| s.stripped && s.gone_at.is_some());
-        gone.map(|service| service.name.clone()).collect()
+    pub(crate) fn stripped_names(&self) -> BTreeSet<&str> {
+        self.stripped().map(|service| service.name.as_str()).collect()
     }
 
     /// Whether such a Service had this name.
     pub(crate) fn is_name_stripped(&self, name: &str) -> bool {
-        let mut gone = self.truth.services.values().filter(|s| s.stripped && s.gone_at.is_some());
-        gone.any(|service| service.name == name)
+        self.stripped().any(|service| service.name == name)
     }
 
-    /// Whether it is chance what a resource comes to. Of what a hostile tenant claims the first one
-    /// gets it, and faults decide who that is. A security rule to an address stays where the
-    /// finalizer of its Service was stripped, and Azure gives the address to another Service.
-    pub(super) fn is_by_chance(&self, resource: &Value) -> bool {
-        let kind = resource["type"].as_str().unwrap_or("").to_lowercase();
-        let tenant = || {
-            let name = name_of(resource);
-            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
-            let owner = self.truth.owner_of(name).and_then(|uid| self.truth.services.get(uid));
-            owner.is_some_and(|service| service.name.starts_with(&format!("{TENANT}/")))
+    /// Whether a Service has the name of such a Service.
+    fn is_stripped(&self, uid: &str) -> bool {
+        let service = self.truth.services.get(uid);
+        service.is_some_and(|service| self.is_name_stripped(&service.name))
+    }
+
+    /// Addresses that such Services had: nothing in a security rule to one says whose it is, also
+    /// where Azure has given the address to another Service since.
+    fn stripped_addresses(&self) -> BTreeSet<String> {
+        let gone = self.truth.services.iter().filter(|(uid, _)| self.is_stripped(uid));
+        let all = gone.flat_map(|(uid, service)| {
+            // Several Services may list an address beside those of their frontends.
+            self.ledger.opened.get(uid).into_iter().flatten().chain(&service.additional)
+        });
+        all.cloned().collect()
+    }
+
+    /// Those of them that no other Service has had.
+    fn own_addresses(&self) -> BTreeSet<String> {
+        let others = self.ledger.opened.iter().filter(|(uid, _)| !self.is_stripped(uid));
+        let others: BTreeSet<&String> = others.flat_map(|(_, all)| all).collect();
+        self.stripped_addresses().into_iter().filter(|ip| !others.contains(ip)).collect()
+    }
+
+    /// Node ports that only such Services had: with floating IP disabled a security rule leads to
+    /// them on every node, and nothing else in it says whose it is.
+    fn stripped_ports(&self) -> BTreeSet<String> {
+        let of = |stripped: bool| {
+            let all = self.truth.services.iter();
+            let all = all.filter(move |(uid, _)| self.is_stripped(uid) == stripped);
+            all.flat_map(|(_, service)| &service.node_ports)
         };
-        (kind.ends_with("/networksecuritygroups") && self.has_stripped())
-            || (kind.ends_with("/publicipaddresses") && tenant())
+        let others: BTreeSet<&u64> = of(false).collect();
+        of(true).filter(|port| !others.contains(port)).map(ToString::to_string).collect()
     }
 
     /// A resource without the parts of stripped Services; nothing where it is theirs, or stands
@@ -69,13 +149,14 @@ impl Stage {
             let name = name.strip_prefix("kubernetes-").unwrap_or(name);
             self.truth.owner_of(name).is_some_and(|uid| self.is_stripped(uid))
         };
-        if !self.has_stripped() {
+        if self.stripped().next().is_none() {
             return Some(Arc::clone(resource));
         }
         if is_one(name_of(resource)) {
             return None;
         }
         let mut kept = Value::clone(resource);
+        let was = probes_used(&kept);
         let mut gone = 0;
         for collection in ["frontendIPConfigurations", "loadBalancingRules", "probes"] {
             if let Some(items) = kept["properties"][collection].as_array_mut() {
@@ -85,9 +166,31 @@ impl Stage {
             }
         }
         forget_references(&mut kept, &is_one);
+        // The shared probe stands for their rules alone.
+        let idle: BTreeSet<String> = was.difference(&probes_used(&kept)).cloned().collect();
+        if let Some(probes) = kept["properties"]["probes"].as_array_mut() {
+            probes.retain(|probe| !idle.contains(&name_of(probe).to_lowercase()));
+        }
         let left = parts(&kept, "frontendIPConfigurations").len();
         (gone == 0 || left > 0).then(|| Arc::new(kept))
     }
+
+    /// Ids of load balancers, lower case, on which parts of such Services stand: Azure deletes none
+    /// of them, and machines stay in their pools.
+    pub(super) fn held_by_stripped(&self) -> BTreeSet<String> {
+        let all = self.azure.resources_of("Microsoft.Network/loadBalancers").into_iter();
+        let held = all.filter(|balancer| {
+            self.without_stripped(balancer).is_none_or(|kept| kept != *balancer)
+        });
+        held.filter_map(|balancer| Some(balancer["id"].as_str()?.to_lowercase())).collect()
+    }
+}
+
+/// Names of the probes, lower case, that rules of a load balancer ask.
+fn probes_used(balancer: &Value) -> BTreeSet<String> {
+    let rules = parts(balancer, "loadBalancingRules").into_values();
+    let ids = rules.filter_map(|rule| rule["properties"]["probe"]["id"].as_str());
+    ids.filter_map(|id| id.rsplit('/').next()).map(str::to_lowercase).collect()
 }
 
 fn name_of(part: &Value) -> &str {

@@ -1,6 +1,6 @@
 //! S9: what Services have stays as it is, whatever another tenant claims of it.
 
-use super::form::{bare, parts};
+use super::form::{bare, parts, told};
 use super::tables::entries;
 use crate::scene::{self, TENANT};
 use crate::stage::Stage;
@@ -25,8 +25,7 @@ impl Stage {
             }
             uids.insert(text(&meta["uid"]).to_lowercase());
             let status = &service["status"]["loadBalancer"];
-            let told = status["ingress"].as_array().into_iter().flatten();
-            addresses.extend(told.map(|entry| text(&entry["ip"]).to_owned()));
+            addresses.extend(told(&service).map(str::to_owned));
             let name = format!("status of {}/{}", text(&meta["namespace"]), text(&meta["name"]));
             held.insert(name, status.to_string());
         }

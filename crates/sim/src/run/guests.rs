@@ -1,8 +1,8 @@
 //! What others have while one is refused, and while a tenant claims what is theirs.
 
 use super::{HEAL_MS, POISONED_MS, Play};
+use crate::actor::hostile::is_claim;
 use crate::poison::Poison;
-use crate::scene::TENANT;
 use crate::scene::objects::service;
 use crate::tally::count;
 use kube_emulator::ObjectRef;
@@ -26,8 +26,8 @@ impl Play {
                 .into_iter()
                 .chain(unpublished)
                 .filter(|line| !line.starts_with(&format!("{poisoned} ")))
-                // What becomes of a hostile tenant's Service is its own affair.
-                .filter(|line| !line.starts_with(&format!("{TENANT}/")))
+                // A Pod's address stays with the namespace that had it first.
+                .filter(|line| !line.split(' ').next().is_some_and(is_claim))
                 .collect();
             if wrong.is_empty() || self.stage.breach.is_some() {
                 return;

@@ -44,7 +44,7 @@ impl Play {
             }
         }
         let stuck = !self.stage.is_quiet() || !self.company.is_content(&self.stage);
-        if stuck && !self.stage.has_stripped() {
+        if stuck {
             let mut text = self.stage.unsettled();
             if !self.company.is_content(&self.stage) {
                 text.push_str(" the actors have not got what they want;");
