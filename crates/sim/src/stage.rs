@@ -214,7 +214,7 @@ impl Stage {
             };
             process.inbox.is_empty()
                 && process.paused_until <= self.now_ms
-                && (!leads || (process.is_listed() && process.controller.is_settled()))
+                && (!leads || (process.is_listed() && self.is_settled(&process.controller)))
         };
         let led = self.processes.iter().any(|p| p.may_write(self.now_ms));
         self.busy == 0 && led && self.processes.iter().enumerate().all(rests)

@@ -278,7 +278,11 @@ impl Company {
             let object = stage.kubernetes.get(ObjectRef::new(plural, namespace, name));
             object.is_ok_and(|o| o["metadata"]["deletionTimestamp"].is_null())
         };
-        self.services.keys().all(|(namespace, name)| lives("services", namespace, name))
+        // What a Service left that went without its finalizer may keep a later one in deletion.
+        let may_wait =
+            |namespace: &str, name: &str| stage.is_name_stripped(&format!("{namespace}/{name}"));
+        let mut services = self.services.keys();
+        services.all(|(ns, name)| lives("services", ns, name) || may_wait(ns, name))
             && self.pods.keys().all(|name| lives("pods", "default", name))
             && self.theirs.is_empty()
             && self.is_parted()

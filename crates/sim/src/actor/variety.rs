@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::ops::Range;
 
 /// Their numbers: the same kinds as the owners of the storm, who have the first ones.
-const OWNERS: Range<u64> = 20..25;
+pub(super) const OWNERS: Range<u64> = 20..25;
 
 const DENY: &str = "azure-deny-all-except-load-balancer-source-ranges";
 

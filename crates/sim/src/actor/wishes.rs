@@ -3,7 +3,7 @@
 //! the end every Service can be satisfied.
 
 use super::values::{self, OTHER_GROUP, WRONG, key};
-use super::{Company, families};
+use super::{Company, families, variety};
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::{Layout, Scene};
@@ -153,7 +153,7 @@ impl Wish {
             }
         }
         self.settle_group(owner, &mut set);
-        self.settle_address(internal, scene, &mut set);
+        self.settle_address(owner, internal, scene, &mut set);
         self.settle_link(owner, internal, scene, &mut set);
         let is_on = |set: &BTreeMap<&str, String>, key: &str| {
             set.get(key).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
@@ -205,6 +205,7 @@ impl Wish {
     /// A pinned address suits the side and the subnet.
     fn settle_address(
         &self,
+        owner: u64,
         internal: bool,
         scene: &Scene,
         set: &mut BTreeMap<&'static str, String>,
@@ -221,6 +222,12 @@ impl Wish {
         }
         if !internal {
             let brought = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
+            // Who shares an address is on one load balancer, and selectors may want two. A Service
+            // of two families that moves tells one of them on its way: docs/simulation.md.
+            let moves = scene.layout == Layout::Several && variety::OWNERS.contains(&owner);
+            if (scene.has_selectors() || moves) && !is_elsewhere(owner) {
+                brought.iter().for_each(|key| drop(set.remove(key)));
+            }
             // A label stays on a public IP that was brought.
             if brought.iter().any(|key| set.contains_key(key)) {
                 set.remove(key::LABEL);
@@ -228,6 +235,9 @@ impl Wish {
         }
         let pinned = [key::IPV4, key::IPV6, key::PIP, key::PIP_IPV6];
         if scene.layout == Layout::Several && pinned.iter().any(|key| set.contains_key(key)) {
+            set.remove(key::PLACED_ON);
+        }
+        if scene.layout == Layout::Several && is_dual(owner, scene) {
             set.remove(key::PLACED_ON);
         }
         // A load balancer that does not choose the Service is not one that it may be on.
@@ -332,7 +342,7 @@ impl Wish {
             spec["ipFamilies"] = json!(["IPv4", "IPv6"]);
             spec["ipFamilyPolicy"] = json!("PreferDualStack");
         }
-        if let Some(address) = self.address(owner, &set).filter(|_| !containers) {
+        if let Some(address) = self.address(owner, scene, &set).filter(|_| !containers) {
             spec["loadBalancerIP"] = json!(address);
         }
         json!({"apiVersion": "v1", "kind": "Service", "spec": spec, "metadata": {
@@ -340,7 +350,12 @@ impl Wish {
     }
 
     /// `spec.loadBalancerIP`, in a Service of the default subnet that pins nothing by annotation.
-    fn address(&self, owner: u64, set: &BTreeMap<&'static str, String>) -> Option<String> {
+    fn address(
+        &self,
+        owner: u64,
+        scene: &Scene,
+        set: &BTreeMap<&'static str, String>,
+    ) -> Option<String> {
         let rivals = [key::IPV4, key::SUBNET, key::PIP, key::GROUP, key::PLACED_ON, key::LABEL];
         if !self.fields.contains_key("address") || rivals.iter().any(|key| set.contains_key(key)) {
             return None;
@@ -350,6 +365,7 @@ impl Wish {
         match set.contains_key(key::INTERNAL) {
             true if !all_ports => Some(format!("10.224.9.{}", 20 + owner)),
             true => None,
+            false if scene.layout == Layout::Several => None,
             false => Some(public),
         }
     }

@@ -8,6 +8,7 @@ use crate::tally::count;
 use control::KubernetesCall;
 use model::kubernetes::{POD_FINALIZER, SERVICE_FINALIZER};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 
@@ -49,7 +50,7 @@ impl Stage {
             && before["status"]["loadBalancer"] != after["status"]["loadBalancer"]
         {
             self.check_told(sent, before, after);
-            self.check_status(sent, after);
+            self.check_status(sent, before, after);
         }
     }
 
@@ -84,7 +85,10 @@ impl Stage {
 
     /// L4: an address is written into status only when its frontend and a rule stand. A write of
     /// our condition alone promises no address.
-    fn check_status(&mut self, sent: &Sent, service: &Value) {
+    ///
+    /// Entries that were there are not told anew: the API server takes the list as a whole, so that
+    /// who takes one out writes the others again. What stays is judged at the end.
+    fn check_status(&mut self, sent: &Sent, before: &Value, service: &Value) {
         count(&mut self.tally.checks, "L4");
         let lately = sent.at_ms + 5_000 < self.now_ms;
         // What was on its way when its process died was true then; the next one may be further.
@@ -96,7 +100,8 @@ impl Stage {
         }
         let sleep = if asleep { Sleep::Long } else { Sleep::None };
         let mut standing = None;
-        for ip in told(service) {
+        let told_before: BTreeSet<&str> = told(before).collect();
+        for ip in told(service).filter(|ip| !told_before.contains(ip)) {
             let standing = standing.get_or_insert_with(|| self.standing_addresses());
             let uid = service["metadata"]["uid"].as_str().unwrap_or("");
             let known = self.truth.services.get(uid);

@@ -11,6 +11,7 @@ use azure_emulator::Answer;
 use kube_emulator::ObjectRef;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A write, and what it wrote before and after it.
 pub(super) struct Write<'a> {
@@ -210,8 +211,9 @@ impl Stage {
             let Some(service) = self.truth.services.get(&owner) else { continue };
             let known = service.placed_at <= write.sent.services;
             let asked = !service.wants || at != service.placed_at || !known;
-            let spare =
-                self.stands_elsewhere(&balancer, name) && !self.is_told(&service.name, &address);
+            let spare = !self.is_told(&service.name, &address)
+                && (self.stands_elsewhere(&balancer, name)
+                    || self.wants_other_side(&service.name, &balancer));
             // One that people took away comes back with the end of a write of ours that Azure had
             // accepted before, and may stand in two places for a while.
             let touched = self.was_frontend_touched(name);
@@ -231,6 +233,16 @@ impl Stage {
             let other_place = id != balancer && side(&id) == side(balancer);
             other_place && parts(other, "frontendIPConfigurations").contains_key(frontend)
         })
+    }
+
+    /// Whether a Service wants to be inside and the load balancer is not, or the other way round. A
+    /// frontend that others share stays for their sake when its owner moves, and goes with them.
+    fn wants_other_side(&self, service: &str, balancer: &str) -> bool {
+        let (namespace, name) = service.split_once('/').unwrap_or(("", service));
+        let object = self.kubernetes.get(ObjectRef::new("services", namespace, name));
+        let key = "service.beta.kubernetes.io/azure-load-balancer-internal";
+        let inside = |object: Arc<Value>| object["metadata"]["annotations"][key] == "true";
+        object.is_ok_and(|object| inside(object) != balancer.ends_with("-internal"))
     }
 
     /// Whether a Service's status tells an address.

@@ -230,6 +230,11 @@ impl Stage {
             }
             let key = format!("service {}/{}", text(&meta["namespace"]), text(&meta["name"]));
             let ingress = &service["status"]["loadBalancer"]["ingress"];
+            // A Service that another controller has is not written, whether or not we had let it
+            // go before it changed hands.
+            if service["spec"]["loadBalancerClass"] == scene::OTHER_CLASS {
+                finalizers = Value::Null;
+            }
             if self.is_name_stripped(key.trim_start_matches("service ")) {
                 continue;
             }

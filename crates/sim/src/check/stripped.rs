@@ -6,6 +6,8 @@
 use super::form::parts;
 use crate::stage::Stage;
 use crate::truth::ServiceTruth;
+use control::Controller;
+use model::plan::{Change, Object};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -173,6 +175,29 @@ impl Stage {
         }
         let left = parts(&kept, "frontendIPConfigurations").len();
         (gone == 0 || left > 0).then(|| Arc::new(kept))
+    }
+
+    /// Whether a controller wants nothing more, but for what such Services and later ones of their
+    /// names cannot have or get rid of: parts stand in the way whose owner nobody knows.
+    pub(crate) fn is_settled(&self, controller: &Controller) -> bool {
+        let (plan, world) = (controller.plan(), controller.world());
+        let is_theirs = |object: &Object| match object {
+            Object::Service { uid, .. } => self.is_stripped(uid.as_str()),
+            Object::Pod { .. } => false,
+        };
+        let waits = |change: &Arc<Change>| {
+            let mut causes = change.causes.iter();
+            !change.waits.is_empty() && causes.all(|uid| self.is_stripped(uid.as_str()))
+        };
+        controller.is_settled()
+            || (self.stripped().next().is_some()
+                && plan.changes.iter().all(waits)
+                && plan.writes.iter().all(|write| is_theirs(&write.object))
+                && world.in_flight.is_empty()
+                && world.holds.is_empty()
+                && controller.report().needs.is_empty()
+                && controller.readings().next().is_none()
+                && controller.waiting().next().is_none())
     }
 
     /// Ids of load balancers, lower case, on which parts of such Services stand: Azure deletes none
