@@ -119,8 +119,12 @@ pub(crate) fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
             moved = true;
         }
         forecast.writes.extend(plan.writes);
-        if !moved {
+        if !moved && path.world.inherited.is_empty() {
             break;
+        }
+        if !moved {
+            // What waits for lists that are certain goes on once they are.
+            path.world.inherited.clear();
         }
     }
     let mut changes: Vec<(usize, Change)> = merged.into_values().collect();
