@@ -295,6 +295,9 @@ impl Play {
                 let lines: Vec<String> = unkept.iter().take(6).map(ToString::to_string).collect();
                 self.stage.fail("L1", lines.join("; "));
             }
+            if let Some(first) = self.stage.unfinished().first() {
+                self.stage.fail("L1", first.clone());
+            }
             count(&mut self.stage.tally.checks, "L4");
             if let Some(first) = self.stage.untrue().first() {
                 self.stage.fail("L4", first.clone());

@@ -76,7 +76,9 @@ pub fn values(row: &Annotation, owner: u64) -> Vec<String> {
             all(&["5", "10", "30"])
         }
         "azure-load-balancer-health-probe-num-of-probe"
-        | "port_{port}_health-probe_num-of-probe" => all(&["2", "3"]),
+        | "port_{port}_health-probe_num-of-probe" => all(&["2", "3", "5"]),
+        "azure-load-balancer-health-probe-request-path"
+        | "port_{port}_health-probe_request-path" => all(&["/", "/ready", "/live"]),
         key::PROBED => all(&[NAME, "10256"]),
         "azure-allowed-service-tags" => all(&["Storage", "AzureCloud,Storage"]),
         key::RANGES | key::SOURCES => {

@@ -348,9 +348,15 @@ impl Stage {
         self.processes.iter().map(|process| process.epoch).sum()
     }
 
-    /// Resources that Azure has not finished with.
-    fn unfinished(&self) -> Vec<String> {
-        let all: Vec<_> = self.azure.shown().collect();
+    /// Resources that Azure has not finished with, or failed to make: written once more they are
+    /// as they should be.
+    #[must_use]
+    pub(crate) fn unfinished(&self) -> Vec<String> {
+        let is_asked_for = |r: &Arc<Value>| {
+            let id = text(&r["id"]).to_lowercase();
+            id.contains("/microsoft.network/") && self.without_stripped(r).is_some()
+        };
+        let all: Vec<_> = self.azure.shown().filter(is_asked_for).collect();
         let open = all
             .iter()
             .filter(|r| !matches!(text(&r["properties"]["provisioningState"]), "Succeeded" | ""));
