@@ -39,8 +39,12 @@ impl Play {
         let start = self.stage.now_ms;
         while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
             self.tend();
-            if self.stage.settle(60_000) && self.company.is_content(&self.stage) {
-                break;
+            if self.stage.settle(60_000) {
+                if self.company.is_content(&self.stage) {
+                    break;
+                }
+                // All is done, and somebody still has not got what they want: time has to pass.
+                self.stage.advance(self.stage.now_ms + 60_000);
             }
         }
         let stuck = !self.stage.is_quiet() || !self.company.is_content(&self.stage);
