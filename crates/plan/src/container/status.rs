@@ -56,7 +56,7 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
     let balancer = draft.policy.balancer_id(name);
     let busy = draft.is_in_flight(&balancer);
     let stands = registered && !busy && leads(draft, name);
-    let inherited = draft.world.inherited.contains(uid);
+    let unsure = address.is_none() && draft.world.inherited.contains(uid);
     let Some(case) = draft.cases.get_mut(uid) else { return };
     // Host names and addresses of the other family are somebody else's. Until all is done only
     // an address that no longer is ours goes.
@@ -80,7 +80,7 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         // It is told when that write has ended, whatever comes of it.
         case.waits.insert(Wait::Writing(balancer));
     }
-    if inherited && kubernetes::drops(&list, &case.service.ingress) {
+    if unsure && kubernetes::drops(&list, &case.service.ingress) {
         case.waits.insert(Wait::Listing);
     } else if list != case.service.ingress {
         case.waits.insert(Wait::Status);

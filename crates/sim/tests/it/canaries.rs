@@ -20,7 +20,7 @@ const BOUND: u64 = 100;
 const CAUGHT: &[(Canary, Profile, &str, u64)] = &[
     (Canary::ForgetsFinalizer, Profile::All, "S4", 1),
     (Canary::DropsFinalizerEarly, Profile::All, "S4", 1),
-    (Canary::KeepsFinalizer, Profile::All, "L2", 1),
+    (Canary::KeepsFinalizer, Profile::All, "L1", 1),
     (Canary::DropsForeignParts, Profile::All, "S2", 1),
     (Canary::DropsForeignTags, Profile::All, "S2", 5),
     (Canary::IgnoresIfMatch, Profile::All, "S2", 5),

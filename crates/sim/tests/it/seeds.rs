@@ -166,5 +166,5 @@ fn a_failing_seed_is_made_smaller() {
     assert!(small.moves.is_some_and(|moves| moves <= 3), "{:?}", small.moves);
     let users: BTreeSet<_> = ACTORS.iter().map(|(actor, _)| *actor).collect();
     let left: Vec<_> = users.difference(&small.without_actors).collect();
-    assert!(left.is_empty(), "the guests that come to every seed are enough: {left:?}");
+    assert!(left.len() <= 1, "one actor is enough: {left:?}");
 }
