@@ -20,6 +20,9 @@ const ANSWERS: [(u16, &str); 5] = [
 /// An obstacle is told within so long, by the program's own clock.
 const TOLD_MS: i64 = 10_000;
 
+/// All is clear again within so long: the longest time between two attempts.
+const INTERVAL_MS: i64 = 120_000;
+
 /// What fails, with every answer.
 struct Outage {
     /// Methods, and the path as a regular expression.
@@ -171,6 +174,14 @@ fn assert_soon(place: &Place, name: &str, outage: &Outage, code: &str) {
     assert!(told - since <= TOLD_MS, "{code}: told {} ms after the failure", told - since);
 }
 
+/// The program's own time of the Service's last transition, and the clock when Azure was well again.
+fn assert_clear_soon(place: &Place, name: &str, ended: jiff::Timestamp) {
+    let condition = place.condition(name);
+    let at: jiff::Timestamp = condition["lastTransitionTime"].as_str().unwrap().parse().unwrap();
+    let took = at.as_millisecond() - ended.as_millisecond();
+    assert!(took <= INTERVAL_MS, "{name} was told clear {took} ms after Azure was well again");
+}
+
 fn trouble(outage: &Outage, service_before: bool) {
     let place = Place::start();
     for (round, (status, code)) in ANSWERS.into_iter().enumerate() {
@@ -191,8 +202,10 @@ fn trouble(outage: &Outage, service_before: bool) {
         let what = format!("{} answered {status} {code}", outage.operation);
         until(&what, || untold(&place, &name, outage, code));
         assert_soon(&place, &name, outage, code);
+        let ended = jiff::Timestamp::now();
         place.order(&[]);
         until(&format!("{what}, after it"), || unclear(&place, &name));
+        assert_clear_soon(&place, &name, ended);
     }
 }
 
