@@ -164,6 +164,9 @@ impl Controller {
                 continue;
             }
             let change = &changes[at];
+            if self.refers_to_a_write(change) {
+                continue;
+            }
             under_way += 1;
             self.shares.charge(&change.causes, flow, &self.world.kubernetes.services, now_ms);
             self.level_shares(&line);
@@ -171,6 +174,20 @@ impl Controller {
             self.queue.lay(at);
             self.send(Change::clone(change), now_ms);
         }
+    }
+
+    /// Whether a public IP that the body refers to is being written: Azure refuses a reference to
+    /// what is not in Succeeded state (ReferencedResourceNotProvisioned). Its answer comes first.
+    fn refers_to_a_write(&self, change: &Change) -> bool {
+        let Action::Put { after: Resource::LoadBalancer(after), .. } = &change.action else {
+            return false;
+        };
+        after.frontends.iter().any(|frontend| match &frontend.address {
+            FrontendAddress::Public(ip) => {
+                self.lanes.get(ip).is_some_and(|lane| lane.work.is_some())
+            }
+            _ => false,
+        })
     }
 
     fn level_shares(&mut self, line: &Line) {

@@ -19,7 +19,7 @@ pub(super) fn suits(layout: Layout) -> bool {
 
 /// Whether an IPv4 frontend stands beside ours whatever happens: Azure wants one before any of
 /// IPv6.
-fn has_ipv4_beside(scene: &Scene) -> bool {
+pub(super) fn has_ipv4_beside(scene: &Scene) -> bool {
     scene.outbound == Outbound::Theirs && scene.layout != Layout::Several
 }
 

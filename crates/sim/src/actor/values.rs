@@ -64,7 +64,11 @@ pub fn values(row: &Annotation, owner: u64) -> Vec<String> {
             format!("10.224.9.{}", 9 + owner),
             format!("10.225.0.{}", 70 + owner),
         ],
-        key::IPV6 => all(&["2603:1030::10"]),
+        key::IPV6 => vec![
+            "2603:1030::10".to_owned(),
+            format!("fd00::9:{}", 10 + owner),
+            format!("fd00:0:0:1::9:{}", 10 + owner),
+        ],
         "azure-additional-public-ips" => {
             vec![format!("20.9.{owner}.1"), format!("20.9.{owner}.2, 20.9.{owner}.3")]
         }
@@ -73,7 +77,7 @@ pub fn values(row: &Annotation, owner: u64) -> Vec<String> {
             all(&["tcp", "Http", "https"])
         }
         "azure-load-balancer-health-probe-interval" | "port_{port}_health-probe_interval" => {
-            all(&["5", "10", "30"])
+            all(&["5", "10", "20"])
         }
         "azure-load-balancer-health-probe-num-of-probe"
         | "port_{port}_health-probe_num-of-probe" => all(&["2", "3", "5"]),

@@ -105,8 +105,13 @@ impl Company {
     pub(crate) fn show(&mut self, random: &mut Random, stage: &mut Stage) {
         for owner in OWNERS {
             let mut wish = Wish::draw(owner, random);
-            for key in *random.pick(&TOGETHER) {
+            let group = *random.pick(&TOGETHER);
+            for key in group {
                 wish.annotate(key, owner, random);
+            }
+            if group.contains(&key::LINK) {
+                wish.internal = true;
+                wish.fields.insert("local", 0);
             }
             let place = ("default".to_owned(), wishes::name(owner));
             self.services.insert(place, wish.service(owner, &self.scene));
@@ -126,6 +131,12 @@ impl Company {
         let name = format!("pod-{number}");
         let mut pod = objects::pod(&name, &labels(random), node, &format!("10.244.1.{number}"));
         merge(&mut pod["status"], &status(random));
+        if random.permille(500) {
+            // Of two families, and so is its node.
+            let (second, host) = (format!("fd10::{number}"), format!("fd00::{:x}", 4 + node));
+            pod["status"]["podIPs"] = json!([pod["status"]["podIPs"][0], {"ip": second}]);
+            pod["status"]["hostIPs"] = json!([pod["status"]["hostIPs"][0], {"ip": host}]);
+        }
         self.pods.insert(name, pod);
     }
 

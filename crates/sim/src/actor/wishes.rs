@@ -3,10 +3,10 @@
 //! the end every Service can be satisfied.
 
 use super::values::{self, OTHER_GROUP, WRONG, key};
-use super::{Company, families, variety};
+use super::{Company, families, merge, variety};
 use crate::fault::Fault;
 use crate::random::Random;
-use crate::scene::{Layout, Scene};
+use crate::scene::{Layout, Scene, network};
 use crate::stage::Stage;
 use crate::tally::count;
 use plan::annotation::{PORT, PREFIX};
@@ -35,7 +35,11 @@ const PORTS: [Port; 5] = [
 pub(super) const SHIFT: &str = "target ports";
 
 /// Flags of the spec that may be drawn.
-pub(super) const FIELDS: [&str; 5] = ["local", "affinity", "ranges", "no node ports", "address"];
+pub(super) const FIELDS: [&str; 6] =
+    ["local", "affinity", "ranges", "no node ports", "address", ONE_FAMILY];
+
+/// The field of a Service that could have two families and has its first one alone.
+const ONE_FAMILY: &str = "one family";
 
 /// What an owner asks for, before contradictions are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,20 +54,19 @@ pub(crate) struct Wish {
     pub(super) wrong: Option<&'static str>,
     /// Whether it wants no load balancer for now.
     pub(super) off: bool,
+    /// Whether IPv6 is its first family, where it has two.
+    pub(super) ipv6_first: bool,
 }
 
 fn is_dual(owner: u64, scene: &Scene) -> bool {
     // A Private Link Service and an IPv6 frontend exclude each other on one load balancer.
-    owner % KINDS == 1 && families::suits(scene.layout) && scene.layout != Layout::Nics
+    let linked = scene.layout == Layout::Nics && !scene.with.contains(&Fault::Families);
+    owner % KINDS == 1 && families::suits(scene.layout) && !linked
 }
 
-/// Owners whose Service is public whatever they draw. The last one's public IP is in another
-/// resource group for as long as the Service lives: a group that is named no more when a process
-/// starts is not read, and what stands there stays (docs/simulation.md).
-fn is_public(owner: u64, scene: &Scene) -> bool {
-    is_dual(owner, scene) || is_elsewhere(owner)
-}
-
+/// Owners whose Service is public whatever they draw. Their public IP is in another resource group
+/// for as long as the Service lives: a group that is named no more when a process starts is not
+/// read, and what stands there stays (docs/simulation.md).
 fn is_elsewhere(owner: u64) -> bool {
     owner % KINDS == SERVICES - 1
 }
@@ -78,7 +81,11 @@ pub(super) fn ports(random: &mut Random) -> Vec<usize> {
 
 impl Wish {
     pub(super) fn draw(owner: u64, random: &mut Random) -> Self {
-        let mut wish = Self { internal: random.permille(400), ..Self::default() };
+        let mut wish = Self {
+            internal: random.permille(400),
+            ipv6_first: random.permille(400),
+            ..Self::default()
+        };
         wish.ports = ports(random);
         for field in FIELDS {
             if random.permille(200) {
@@ -139,7 +146,7 @@ impl Wish {
     /// The annotations without what contradicts them.
     fn settled(&self, owner: u64, scene: &Scene) -> BTreeMap<&'static str, String> {
         let mut set = self.annotations.clone();
-        let internal = self.internal && !is_public(owner, scene);
+        let internal = self.internal && !is_elsewhere(owner);
         set.remove(key::INTERNAL);
         if internal && scene.layout != Layout::Containers {
             set.insert(key::INTERNAL, "true".to_owned());
@@ -163,7 +170,8 @@ impl Wish {
             set.remove(key::NO_FLOATING_IP);
         }
         // One rule for all ports leaves no room for another Service's rules.
-        if is_on(&set, key::ALL_PORTS) && set.contains_key(key::IPV4) {
+        let is_pinned = set.contains_key(key::IPV4) || set.contains_key(key::IPV6);
+        if is_on(&set, key::ALL_PORTS) && is_pinned {
             set.remove(key::ALL_PORTS);
         }
         if self.fields.contains_key("ranges") {
@@ -220,6 +228,16 @@ impl Wish {
                 set.remove(key::IPV4);
             }
         }
+        if let Some(address) = set.get(key::IPV6) {
+            let suits = match set.get(key::SUBNET).map(String::as_str) {
+                _ if !internal => address.starts_with("2603:"),
+                Some("apps") => address.starts_with("fd00:0:0:1:"),
+                _ => address.starts_with("fd00::"),
+            };
+            if !suits {
+                set.remove(key::IPV6);
+            }
+        }
         if !internal {
             let brought = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
             // Who shares an address is on one load balancer, and selectors may want two. A Service
@@ -227,6 +245,15 @@ impl Wish {
             let moves = scene.layout == Layout::Several && variety::OWNERS.contains(&owner);
             if (scene.has_selectors() || moves) && !is_elsewhere(owner) {
                 brought.iter().for_each(|key| drop(set.remove(key)));
+            }
+            // Who has one family names its public IP without a suffix.
+            if is_dual(owner, scene) && self.is_ipv6_alone(internal, scene) {
+                let prefix = network("publicIPPrefixes/theirs-prefix6");
+                for (key, value) in [(key::PIP, "byo-pip6".to_owned()), (key::PREFIX, prefix)] {
+                    if let Some(named) = set.get_mut(key) {
+                        *named = value;
+                    }
+                }
             }
             // A label stays on a public IP that was brought.
             if brought.iter().any(|key| set.contains_key(key)) {
@@ -297,10 +324,13 @@ impl Wish {
         ports.collect()
     }
 
-    /// Backends without floating IP are reached on node ports.
+    /// Backends without floating IP, among them those of IPv6 inside, are reached on node ports.
     fn has_no_node_ports(&self, owner: u64, scene: &Scene) -> bool {
+        let set = self.settled(owner, scene);
+        let ipv6_inside = is_dual(owner, scene) && set.contains_key(key::INTERNAL);
         self.fields.contains_key("no node ports")
-            && !self.settled(owner, scene).contains_key(key::NO_FLOATING_IP)
+            && !set.contains_key(key::NO_FLOATING_IP)
+            && !ipv6_inside
     }
 
     /// The Service.
@@ -320,7 +350,11 @@ impl Wish {
         }
         let containers = scene.layout == Layout::Containers;
         if self.off {
-            return inside(owner, &ports, &annotations);
+            let mut service = inside(owner, &ports, &annotations);
+            if is_dual(owner, scene) {
+                merge(&mut service["spec"], &self.families(internal, scene));
+            }
+            return service;
         }
         let mut spec = json!({"type": "LoadBalancer",
             "selector": {"app": format!("web-{}", owner % KINDS)}, "ports": ports,
@@ -339,14 +373,29 @@ impl Wish {
             spec["loadBalancerSourceRanges"] = json!(["203.0.113.0/24"]);
         }
         if is_dual(owner, scene) {
-            spec["ipFamilies"] = json!(["IPv4", "IPv6"]);
-            spec["ipFamilyPolicy"] = json!("PreferDualStack");
+            merge(&mut spec, &self.families(internal, scene));
         }
         if let Some(address) = self.address(owner, scene, &set).filter(|_| !containers) {
             spec["loadBalancerIP"] = json!(address);
         }
         json!({"apiVersion": "v1", "kind": "Service", "spec": spec, "metadata": {
             "name": name(owner), "namespace": "default", "annotations": annotations}})
+    }
+
+    /// Whether its only family is IPv6: Azure wants a frontend of IPv4 beside it.
+    fn is_ipv6_alone(&self, internal: bool, scene: &Scene) -> bool {
+        let may = !internal && families::has_ipv4_beside(scene);
+        self.ipv6_first && self.fields.contains_key(ONE_FAMILY) && may
+    }
+
+    /// Fields of a Service that may have two families; the first one stays.
+    fn families(&self, internal: bool, scene: &Scene) -> Value {
+        let (first, second) = if self.ipv6_first { ("IPv6", "IPv4") } else { ("IPv4", "IPv6") };
+        let may = !self.ipv6_first || self.is_ipv6_alone(internal, scene);
+        if self.fields.contains_key(ONE_FAMILY) && may {
+            return json!({"ipFamilies": [first], "ipFamilyPolicy": "SingleStack"});
+        }
+        json!({"ipFamilies": [first, second], "ipFamilyPolicy": "PreferDualStack"})
     }
 
     /// `spec.loadBalancerIP`, in a Service of the default subnet that pins nothing by annotation.
@@ -362,7 +411,11 @@ impl Wish {
         }
         let public = "20.50.0.14".to_owned();
         let all_ports = set.contains_key(key::ALL_PORTS);
-        match set.contains_key(key::INTERNAL) {
+        let internal = set.contains_key(key::INTERNAL);
+        if is_dual(owner, scene) && self.ipv6_first {
+            return None;
+        }
+        match internal {
             true if !all_ports => Some(format!("10.224.9.{}", 20 + owner)),
             true => None,
             false if scene.layout == Layout::Several => None,

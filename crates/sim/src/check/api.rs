@@ -6,11 +6,14 @@ use crate::scene::{CLASS, SECRET};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use control::KubernetesCall;
-use model::kubernetes::{POD_FINALIZER, SERVICE_FINALIZER};
+use model::kubernetes::{GATEWAY_FINALIZER, POD_FINALIZER, SERVICE_FINALIZER};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+
+/// Finalizers that we set and take off: of Services, of container load balancers, of Pods.
+const OURS: [&str; 3] = [SERVICE_FINALIZER, GATEWAY_FINALIZER, POD_FINALIZER];
 
 impl Stage {
     /// S8: what is told or sent holds no secret.
@@ -37,6 +40,7 @@ impl Stage {
         if let Some(after) = after {
             self.check_class(sent, before, after);
         }
+        self.check_finalizers(before, after);
         if released(before, after, SERVICE_FINALIZER) {
             let uid = before["metadata"]["uid"].as_str().unwrap_or("");
             self.truth.released.insert(uid.to_owned());
@@ -51,6 +55,24 @@ impl Stage {
         {
             self.check_told(sent, before, after);
             self.check_status(sent, before, after);
+        }
+    }
+
+    /// S2: finalizers of others stay.
+    fn check_finalizers(&mut self, before: &Value, after: Option<&Value>) {
+        let all = before["metadata"]["finalizers"].as_array().into_iter().flatten();
+        let others: Vec<&str> = all
+            .filter_map(Value::as_str)
+            .filter(|name| !OURS.contains(name))
+            .collect();
+        if others.is_empty() {
+            return;
+        }
+        count(&mut self.tally.checks, "S2");
+        let stays = |name: &str| after.is_some_and(|after| has_finalizer(after, name));
+        if let Some(lost) = others.iter().find(|name| !stays(name)) {
+            let name = before["metadata"]["name"].as_str().unwrap_or("");
+            self.fail("S2", format!("finalizer {lost} of {name} is not ours, and we took it off"));
         }
     }
 

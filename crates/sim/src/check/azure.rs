@@ -49,6 +49,7 @@ impl Stage {
         let body = body.as_deref();
         let write = Write { sent, method: request.method, path, before, after, body };
         self.ledger.attempts += 1;
+        self.ledger.round.note(request.method, path, answer);
         self.check_mark(&write);
         if request.method == Method::Post {
             self.check_unregistering(&write);
@@ -237,7 +238,7 @@ impl Stage {
 
     /// Whether a Service wants to be inside and the load balancer is not, or the other way round. A
     /// frontend that others share stays for their sake when its owner moves, and goes with them.
-    fn wants_other_side(&self, service: &str, balancer: &str) -> bool {
+    pub(super) fn wants_other_side(&self, service: &str, balancer: &str) -> bool {
         let (namespace, name) = service.split_once('/').unwrap_or(("", service));
         let object = self.kubernetes.get(ObjectRef::new("services", namespace, name));
         let key = "service.beta.kubernetes.io/azure-load-balancer-internal";

@@ -101,13 +101,9 @@ fn drop_rules_to_nodes(group: &mut Value) {
     }
 }
 
-/// Takes the DNS label out. Without the annotation it stays as it was: a Service that was asked for
-/// one and is not any more has it, and one that was made later never had it.
-fn drop_label(ip: &mut Value) {
-    for (place, key) in [("/properties", "dnssettings"), ("/tags", "k8s-azure-dns-label-service")] {
-        if let Some(fields) = ip.pointer_mut(place).and_then(Value::as_object_mut) {
-            fields.shift_remove(key);
-        }
+fn drop_field(resource: &mut Value, place: &str, key: &str) {
+    if let Some(fields) = resource.pointer_mut(place).and_then(Value::as_object_mut) {
+        fields.shift_remove(key);
     }
 }
 
@@ -204,8 +200,8 @@ impl Stage {
                 continue;
             }
             if let Some(mut tidied) = renamed(resource) {
-                if id.contains("/publicIPAddresses/") && !self.has_label_asked_for(resource) {
-                    drop_label(&mut tidied);
+                if id.contains("/publicIPAddresses/") {
+                    self.drop_unasked(resource, &mut tidied);
                 }
                 if id.contains("/virtualMachines/") {
                     tidied = pools_of(&tidied, &idle);
@@ -243,14 +239,27 @@ impl Stage {
         form
     }
 
-    /// Whether a Service that has a public IP asks for a DNS label.
-    fn has_label_asked_for(&self, ip: &Value) -> bool {
+    /// What a public IP keeps of an annotation that is gone depends on when it was made: a label
+    /// stays, and IP tags are given when it is made only.
+    fn drop_unasked(&self, resource: &Value, ip: &mut Value) {
+        if !self.has_asked_for(resource, "azure-dns-label-name") {
+            drop_field(ip, "/properties", "dnssettings");
+            drop_field(ip, "/tags", "k8s-azure-dns-label-service");
+        }
+        if !self.has_asked_for(resource, "azure-pip-ip-tags") {
+            drop_field(ip, "/properties", "iptags");
+        }
+    }
+
+    /// Whether a Service that has a public IP has the annotation.
+    fn has_asked_for(&self, ip: &Value, key: &str) -> bool {
         let users = text(&ip["tags"]["k8s-azure-service"]);
+        let key = format!("service.beta.kubernetes.io/{key}");
         self.kubernetes.list("services", None).iter().any(|service| {
             let meta = &service["metadata"];
             let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
-            let asks = &meta["annotations"]["service.beta.kubernetes.io/azure-dns-label-name"];
-            asks.is_string() && users.split(',').any(|user| user == name)
+            let asks = meta["annotations"][&key].is_string();
+            asks && users.split(',').any(|user| user == name)
         })
     }
 

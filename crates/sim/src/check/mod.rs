@@ -6,6 +6,7 @@ pub mod budget;
 pub mod cost;
 pub mod drain;
 pub mod ends;
+pub mod fair;
 pub mod form;
 pub mod hands;
 pub mod promised;
@@ -78,4 +79,6 @@ pub struct Ledger {
     pub writes: u64,
     /// Every write that reached Azure, by what it was.
     pub attempts: u64,
+    /// What Azure has made of writes while nothing goes wrong.
+    pub(crate) round: fair::Round,
 }

@@ -62,6 +62,10 @@ impl Stage {
                     if holder.is_some_and(|holder| holder != uid) {
                         continue;
                     }
+                    let owner = self.truth.services.get(&uid).map(|service| service.name.as_str());
+                    if owner.is_some_and(|name| self.wants_other_side(name, &id)) {
+                        continue;
+                    }
                     if !told.contains_key(&uid) {
                         continue;
                     }

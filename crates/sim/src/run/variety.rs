@@ -1,6 +1,7 @@
 //! L1 over Services of every kind, while nothing goes wrong.
 
 use super::{HEAL_MS, Play};
+use crate::check::fair::Round;
 
 /// A node that goes has drained after so many minutes.
 const DRAIN_MIN: u64 = 8;
@@ -19,6 +20,7 @@ impl Play {
             }
             self.stage.ledger.inputs += 1;
             self.stage.note_settled();
+            self.stage.ledger.round = Round::default();
             match round {
                 0 => self.company.show(&mut random, &mut self.stage),
                 round if round > CHANGES => self.company.dismiss(&mut random, &mut self.stage),
@@ -31,6 +33,7 @@ impl Play {
             }
             self.heal();
             self.judge_end();
+            self.stage.check_round(round == 0);
         }
     }
 

@@ -14,9 +14,9 @@ pub const OTHER_ADDRESS: &str = "20.50.0.12";
 #[must_use]
 pub fn estate() -> Vec<Value> {
     let vnet = network("virtualNetworks/vnet");
-    let subnet = |name: &str, prefix: &str| {
+    let subnet = |name: &str, prefix: &str, ipv6: &str| {
         json!({"id": format!("{vnet}/subnets/{name}"), "properties": {
-            "addressPrefix": prefix, "addressPrefixes": [prefix],
+            "addressPrefix": prefix, "addressPrefixes": [prefix, ipv6],
             "privateLinkServiceNetworkPolicies": "Enabled"}})
     };
     let their_ip = network("publicIPAddresses/theirs-ip");
@@ -24,8 +24,8 @@ pub fn estate() -> Vec<Value> {
     vec![
         json!({"id": vnet, "properties": {"addressSpace": {
             "addressPrefixes": ["10.224.0.0/12", "fd00::/48"]}, "subnets": []}}),
-        subnet("nodes", "10.224.0.0/16"),
-        subnet("apps", "10.225.0.0/16"),
+        subnet("nodes", "10.224.0.0/16", "fd00::/64"),
+        subnet("apps", "10.225.0.0/16", "fd00:0:0:1::/64"),
         json!({"id": super::security_group(), "properties": {"securityRules": [
             their_rule("theirs-ssh", 100), other_clusters_rule()]}}),
         public_ip("byo-pip", "Standard", "20.50.0.10", &json!({})),
