@@ -146,6 +146,16 @@ impl Azure {
         headers
     }
 
+    /// Whether the operation that makes a resource still runs.
+    pub(crate) fn is_being_made(&self, key: &str) -> bool {
+        let id = self.store.get(key).and_then(|entry| entry.operation.as_ref());
+        id.and_then(|id| self.operations.by_id.get(id)).is_some_and(|operation| {
+            operation.previous.is_none()
+                && operation.change == Change::Write
+                && matches!(operation.state, State::Running)
+        })
+    }
+
     fn headers(&self, operation: &Operation, id: &str) -> Vec<(String, String)> {
         let key = &operation.key;
         let mut headers = vec![

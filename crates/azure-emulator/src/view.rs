@@ -146,9 +146,8 @@ impl Azure {
     }
 
     fn show_public_ip(&self, key: &str, value: &mut Value) {
-        let state = text(value, &["properties", "provisioningState"]).to_owned();
         let inside = properties(value);
-        if self.options.late_public_ip_address.is_on() && state == "Updating" {
+        if self.options.late_public_ip_address.is_on() && self.is_being_made(key) {
             inside.shift_remove("ipAddress");
         }
         for user in self.store.users(key) {

@@ -40,6 +40,11 @@ fn a_write_is_updating_until_its_operation_ends() {
     let shown = cloud.get(&pip);
     assert_eq!(shown["properties"]["provisioningState"], "Succeeded");
     assert_eq!(shown["properties"]["ipAddress"], "20.0.0.1");
+    // Only a new one has no address yet.
+    cloud.try_put(&pip, common::pip("IPv4", "Standard"));
+    let shown = cloud.get(&pip);
+    assert_eq!(shown["properties"]["provisioningState"], "Updating");
+    assert_eq!(shown["properties"]["ipAddress"], "20.0.0.1");
 }
 
 #[test]

@@ -176,18 +176,23 @@ impl Controller {
         }
     }
 
-    /// Whether a public IP that the body refers to is being written: Azure refuses a reference to
-    /// what is not in Succeeded state (ReferencedResourceNotProvisioned). Its answer comes first.
+    /// Whether something that the body refers to is being written: Azure refuses a reference to what
+    /// is not in Succeeded state (ReferencedResourceNotProvisioned). Its answer comes first.
     fn refers_to_a_write(&self, change: &Change) -> bool {
-        let Action::Put { after: Resource::LoadBalancer(after), .. } = &change.action else {
-            return false;
-        };
-        after.frontends.iter().any(|frontend| match &frontend.address {
-            FrontendAddress::Public(ip) => {
-                self.lanes.get(ip).is_some_and(|lane| lane.work.is_some())
+        let is_written = |id: &ResourceId| self.lanes.get(id).is_some_and(|l| l.work.is_some());
+        match &change.action {
+            Action::Put { after: Resource::LoadBalancer(after), .. } => {
+                after.frontends.iter().any(|frontend| match &frontend.address {
+                    FrontendAddress::Public(ip) => is_written(ip),
+                    _ => false,
+                })
+            }
+            Action::Put { after: Resource::PrivateLinkService(after), .. } => {
+                let balancers = after.frontends.iter().filter_map(ResourceId::parent);
+                balancers.into_iter().any(|balancer| is_written(&balancer))
             }
             _ => false,
-        })
+        }
     }
 
     fn level_shares(&mut self, line: &Line) {

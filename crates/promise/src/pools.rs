@@ -10,6 +10,8 @@
 //!   the admin state Down. Pools of NICs have none.
 //! - Nothing else is in it: no node that is gone, and no member that never was a node.
 //! - A pool is never emptied: where no node is left it stays as it is.
+//! - Where a pool has machines of a uniform scale set, its model names the pool: a machine that is
+//!   made later is in it from its start.
 
 use crate::Broken;
 use crate::asks::Family;
@@ -69,7 +71,10 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
     let mut found = Vec::new();
     for pool in pools.values() {
         match part(pool.balancer, "backendAddressPools", &pool.name) {
-            Some(standing) => judge_one(case, pool, standing, &mut found),
+            Some(standing) => {
+                judge_one(case, pool, standing, &mut found);
+                judge_models(case, pool, standing, &mut found);
+            }
             None => {
                 let on = last(text(&pool.balancer["id"]));
                 found.push(format!("pool {} of {on} does not exist", pool.name));
@@ -78,6 +83,30 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
     }
     shares::judge(case, &mut found);
     broken.extend(found.into_iter().map(|text| Broken { service: None, promise: PROMISE, text }));
+}
+
+/// Models of the scale sets whose machines are in a pool.
+fn judge_models(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut Vec<String>) {
+    let own = format!("{}/backendaddresspools/{}", id(&pool.balancer["id"]), pool.name);
+    let joined = items(&standing["properties"]["backendIPConfigurations"]);
+    let sets = joined.filter_map(|configuration| {
+        let machine = members::as_network(&members::machine_of(case, text(&configuration["id"]))?);
+        machine.split_once("/virtualmachines/").map(|(set, _)| set.to_owned())
+    });
+    let sets: BTreeSet<String> = sets.collect();
+    for (set, model) in case.estate.of("virtualmachinescalesets") {
+        let profile = &model["properties"]["virtualMachineProfile"];
+        if profile.is_null() || !sets.contains(&members::as_network(set)) {
+            continue;
+        }
+        let nics = items(&profile["networkProfile"]["networkInterfaceConfigurations"]);
+        let mut named = nics
+            .flat_map(|nic| items(&nic["properties"]["ipConfigurations"]))
+            .flat_map(|c| items(&c["properties"]["loadBalancerBackendAddressPools"]));
+        if !named.any(|named| text(&named["id"]).eq_ignore_ascii_case(&own)) {
+            found.push(format!("the model of scale set {} lacks pool {}", last(set), pool.name));
+        }
+    }
 }
 
 /// The members of a pool, each with its admin state: nodes by name, others as they are.

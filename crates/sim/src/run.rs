@@ -344,6 +344,10 @@ impl Play {
                 break;
             }
         }
+        // Who waits for us to let go.
+        self.company.release_others(&mut self.stage);
+        self.stage.follow();
+        self.stage.settle(60_000);
     }
 
     /// L1: once it is right nothing more is written, not even after a restart.

@@ -48,8 +48,9 @@ fn port(
             return Err(refuse("spec.allocateLoadBalancerNodePorts", "false"));
         }
     }
-    let read_probe = has_rule
-        && !no_probe
+    // The one rule of HA ports has the first probe that a port could have, whatever the port's own
+    // rule would have.
+    let read_probe = (has_rule && !no_probe || setting.ha_ports)
         && protocol == Protocol::Tcp
         && (own_probes || (local && own_probe_port));
     let probe = if read_probe { Some(probe(words, entry, number, node_port)?) } else { None };

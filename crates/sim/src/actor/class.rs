@@ -31,8 +31,10 @@ fn service(number: u64, random: &mut Random) -> Value {
 
 impl Company {
     /// The other controller takes the finalizer off its Services that go: all service controllers
-    /// have the same one, so that nobody can tell afterwards who put it there.
+    /// have the same one, so that nobody can tell afterwards who put it there. So does who has a
+    /// finalizer of another name.
     pub fn release_others(&self, stage: &mut Stage) {
+        self.release_backups(stage);
         if !self.scene.with.contains(&Fault::Classes) {
             return;
         }

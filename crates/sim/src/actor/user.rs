@@ -202,7 +202,7 @@ impl Company {
     }
 
     /// Changes a Service, or what it will be once it can be made.
-    pub(super) fn apply(&mut self, stage: &mut Stage, place: &(String, String), patch: &Value) {
+    pub(crate) fn apply(&mut self, stage: &mut Stage, place: &(String, String), patch: &Value) {
         let Some(manifest) = self.services.get_mut(place) else { return };
         merge(manifest, patch);
         let (namespace, name) = place;

@@ -3,13 +3,18 @@
 
 use super::values::{self, key};
 use super::wishes::{self, FIELDS, SHIFT, Wish};
-use super::{Company, merge};
+use super::{Company, merge, neighbour};
+use crate::check::azure::UNKNOWN;
 use crate::random::Random;
+use crate::scene::objects::is_theirs;
+use crate::scene::second::is_second;
 use crate::scene::{Layout, objects};
 use crate::stage::Stage;
+use azure_emulator::{Fault as AzureFault, FaultKind};
 use kube_emulator::{ObjectRef, Part, Patch};
 use plan::annotation::TABLE;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Their numbers: the same kinds as the owners of the storm, who have the first ones.
@@ -36,7 +41,16 @@ const TOGETHER: [&[&str]; 12] = [
     &[key::NO_FLOATING_IP, key::SOURCES],
 ];
 
+/// Its first port and its source range are those of a security rule that another cluster has in
+/// our group, too: both share it.
+const SHARER: u64 = 22;
+
 impl Wish {
+    /// What leads to the security rule of another cluster.
+    fn of_another_clusters_rule() -> Self {
+        Self { ports: vec![0], fields: BTreeMap::from([("ranges", 0)]), ..Self::default() }
+    }
+
     /// Sets an annotation to a value of its row.
     fn annotate(&mut self, key: &'static str, owner: u64, random: &mut Random) {
         if let Some(row) = TABLE.iter().find(|row| row.key == key) {
@@ -100,7 +114,63 @@ fn status(random: &mut Random) -> Value {
     json!({"phase": phase, "conditions": [{"type": "Ready", "status": ready}]})
 }
 
+/// A finalizer of somebody else's, who takes it off last.
+const BACKUP: &str = "example.com/backup";
+
 impl Company {
+    /// Others have a hand in what is ours: a write of theirs fails, so that a resource is Failed,
+    /// and a rule gets a property that nobody asks for by annotation.
+    pub(crate) fn meddle(random: &mut Random, stage: &mut Stage) {
+        let ours = |kind: &str| -> Vec<String> {
+            let all = stage.azure.resources_of(&format!("Microsoft.Network/{kind}"));
+            let ids = all.iter().filter_map(|r| r["id"].as_str().map(str::to_owned));
+            let name = |id: &str| id.rsplit('/').next().unwrap_or("").to_owned();
+            ids.filter(|id| name(id).starts_with("kubernetes") && !is_second(&name(id))).collect()
+        };
+        let balancers = ours("loadBalancers");
+        let mut all = balancers.clone();
+        all.extend(ours("publicIPAddresses"));
+        if let Some(id) = random.choose(&all) {
+            let code = "InternalServerError".to_owned();
+            stage.azure.add_fault(AzureFault::new(FaultKind::OperationFails { code }));
+            neighbour::edit(stage, id, |_| {});
+            stage.azure.clear_faults();
+        }
+        if let Some(id) = random.choose(&balancers) {
+            neighbour::edit(stage, id, |balancer| {
+                let rules = balancer["properties"]["loadBalancingRules"].as_array_mut();
+                let own = |rule: &&mut Value| !is_theirs(rule["name"].as_str().unwrap_or(""));
+                for rule in rules.into_iter().flatten().filter(own) {
+                    rule["properties"][UNKNOWN] = json!(true);
+                }
+            });
+        }
+    }
+
+    /// Somebody else has a finalizer on the Services, too.
+    fn back_up(&self, stage: &mut Stage) {
+        for owner in OWNERS.filter(|owner| owner % 2 == 0) {
+            let name = wishes::name(owner);
+            let object = ObjectRef::new("services", "default", &name);
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": [BACKUP]}}));
+            let _ = stage.kubernetes.patch(object, Part::Main, &patch, stage.now_ms);
+        }
+    }
+
+    /// Who has the finalizer takes it off where nobody else has one.
+    pub(super) fn release_backups(&self, stage: &mut Stage) {
+        for service in stage.kubernetes.list("services", None) {
+            let meta = &service["metadata"];
+            let last = meta["finalizers"] == json!([BACKUP]);
+            if last && !meta["deletionTimestamp"].is_null() {
+                let object =
+                    ObjectRef::new("services", "default", meta["name"].as_str().unwrap_or(""));
+                let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+                let _ = stage.kubernetes.patch(object, Part::Main, &patch, stage.now_ms);
+            }
+        }
+    }
+
     /// All of them come.
     pub(crate) fn show(&mut self, random: &mut Random, stage: &mut Stage) {
         for owner in OWNERS {
@@ -113,6 +183,9 @@ impl Company {
                 wish.internal = true;
                 wish.fields.insert("local", 0);
             }
+            if owner == SHARER && random.permille(500) {
+                wish = Wish::of_another_clusters_rule();
+            }
             let place = ("default".to_owned(), wishes::name(owner));
             self.services.insert(place, wish.service(owner, &self.scene));
             self.wishes.insert(owner, wish);
@@ -123,6 +196,7 @@ impl Company {
             }
         }
         self.tend(stage);
+        self.back_up(stage);
     }
 
     fn add_pod(&mut self, number: u32, random: &mut Random) {

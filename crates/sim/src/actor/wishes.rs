@@ -255,10 +255,6 @@ impl Wish {
                     }
                 }
             }
-            // A label stays on a public IP that was brought.
-            if brought.iter().any(|key| set.contains_key(key)) {
-                set.remove(key::LABEL);
-            }
         }
         let pinned = [key::IPV4, key::IPV6, key::PIP, key::PIP_IPV6];
         if scene.layout == Layout::Several && pinned.iter().any(|key| set.contains_key(key)) {

@@ -61,10 +61,8 @@ impl Stage {
     /// S2: finalizers of others stay.
     fn check_finalizers(&mut self, before: &Value, after: Option<&Value>) {
         let all = before["metadata"]["finalizers"].as_array().into_iter().flatten();
-        let others: Vec<&str> = all
-            .filter_map(Value::as_str)
-            .filter(|name| !OURS.contains(name))
-            .collect();
+        let others: Vec<&str> =
+            all.filter_map(Value::as_str).filter(|name| !OURS.contains(name)).collect();
         if others.is_empty() {
             return;
         }
@@ -121,6 +119,9 @@ impl Stage {
             return;
         }
         let sleep = if asleep { Sleep::Long } else { Sleep::None };
+        if !asleep {
+            self.check_families(sent, before, service);
+        }
         let mut standing = None;
         let told_before: BTreeSet<&str> = told(before).collect();
         for ip in told(service).filter(|ip| !told_before.contains(ip)) {
@@ -135,6 +136,30 @@ impl Stage {
                 self.fail("L4", text);
                 return;
             }
+        }
+    }
+
+    /// L4: a Service of two families that had no address gets both at once. Who reads the first
+    /// status, as those that write DNS do, sees all of it.
+    fn check_families(&mut self, sent: &Sent, before: &Value, service: &Value) {
+        let meta = &service["metadata"];
+        let known = self.truth.services.get(meta["uid"].as_str().unwrap_or(""));
+        let Some(known) = known.filter(|known| known.edited_at <= sent.services) else { return };
+        let asked = service["spec"]["ipFamilies"].as_array().map_or(1, Vec::len);
+        let own = |ip: &&str| !known.additional.contains(*ip);
+        let now: Vec<&str> = told(service).filter(own).collect();
+        if asked < 2 || told(before).next().is_some() || now.is_empty() {
+            return;
+        }
+        let missing =
+            !now.iter().any(|ip| ip.contains(':')) || !now.iter().any(|ip| ip.contains('.'));
+        count(&mut self.tally.checks, "L4");
+        if missing {
+            let name = meta["name"].as_str().unwrap_or("").to_owned();
+            self.fail(
+                "L4",
+                format!("status of {name} tells {now:?}, and two families are asked for"),
+            );
         }
     }
 

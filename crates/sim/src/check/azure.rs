@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A write, and what it wrote before and after it.
+/// A property of rules that people set and that no annotation asks for.
+pub(crate) const UNKNOWN: &str = "enableConnectionTracking";
+
 pub(super) struct Write<'a> {
     pub sent: &'a Sent,
     pub method: Method,
@@ -124,6 +127,7 @@ impl Stage {
     /// S2.
     fn check_foreign(&mut self, write: &Write<'_>) {
         let Some(before) = write.before else { return };
+        self.check_unknown(write, before);
         let kept = foreign(before);
         // A public IP of ours goes with what somebody wrote on it.
         let goes = write.method == Method::Delete
@@ -140,6 +144,20 @@ impl Stage {
             let name = write.path.rsplit('/').next().unwrap_or("");
             let text = format!("{key} of {name}: it was …{was}, now …{is}");
             self.fail("S2", text);
+        }
+    }
+
+    /// S2: what we do not know of a rule of ours stays for as long as the rule does.
+    fn check_unknown(&mut self, write: &Write<'_>, before: &Value) {
+        let Some(after) = write.after else { return };
+        let now = parts(after, "loadBalancingRules");
+        for (name, was) in parts(before, "loadBalancingRules") {
+            let was = &was["properties"][UNKNOWN];
+            let is = now.get(&name).map(|is| &is["properties"][UNKNOWN]);
+            if !was.is_null() && is.is_some_and(|is| is != was) {
+                self.fail("S2", format!("{UNKNOWN} of rule {name} is not ours, and is lost"));
+                return;
+            }
         }
     }
 

@@ -6,6 +6,11 @@ use crate::poison::Poison;
 use crate::scene::objects::service;
 use crate::tally::count;
 use kube_emulator::ObjectRef;
+use serde_json::json;
+
+/// What was mended is tried within so long: far less than the minute between attempts at what is
+/// refused again and again.
+const MENDED_MS: u64 = 15_000;
 
 impl Play {
     /// S7: while one Service is refused, all others come right.
@@ -66,6 +71,28 @@ impl Play {
         }
     }
 
+    /// S7: whoever mends a Service that was refused does not wait for the next attempt at what it was.
+    fn mend_guest(&mut self, (namespace, slot): (&str, u64)) {
+        if self.stage.breach.is_some() || !self.stage.is_refused() {
+            return;
+        }
+        self.stage.poison = None;
+        count(&mut self.stage.tally.checks, "S7");
+        let before = self.stage.ledger.attempts;
+        let name = format!("web-{slot}");
+        let ports = json!([{"name": "http", "port": 7_000, "targetPort": 8080,
+            "protocol": "TCP", "nodePort": 30_080 + slot}]);
+        let place = (namespace.to_owned(), name);
+        self.company.apply(&mut self.stage, &place, &json!({"spec": {"ports": ports}}));
+        self.stage.ledger.inputs += 1;
+        self.stage.follow();
+        self.stage.advance(self.stage.now_ms + MENDED_MS);
+        if self.stage.ledger.attempts == before && self.stage.breach.is_none() {
+            let text = format!("{namespace}/{} was mended, and nothing is tried anew", place.1);
+            self.stage.fail("S7", text);
+        }
+    }
+
     /// S7 and S9: beside Services that want nothing new, one comes that Azure refuses, and one that
     /// it does not. Both go again.
     pub(super) fn receive(&mut self) {
@@ -84,6 +111,7 @@ impl Play {
         self.tend();
         self.stage.advance(self.stage.now_ms + 60_000);
         self.come_right_beside_poison();
+        self.mend_guest(guests[0]);
         self.stage.poison = None;
         for (namespace, slot) in guests {
             let name = format!("web-{slot}");

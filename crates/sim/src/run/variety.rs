@@ -1,6 +1,7 @@
 //! L1 over Services of every kind, while nothing goes wrong.
 
 use super::{HEAL_MS, Play};
+use crate::actor::Company;
 use crate::check::fair::Round;
 
 /// A node that goes has drained after so many minutes.
@@ -27,14 +28,23 @@ impl Play {
                 _ => self.company.change_all(&mut random, &mut self.stage),
             }
             self.stage.follow();
-            for _ in 0..DRAIN_MIN {
-                self.tend();
-                self.stage.advance(self.stage.now_ms + 60_000);
-            }
-            self.heal();
-            self.judge_end();
+            self.come_right();
             self.stage.check_round(round == 0);
+            if round == 0 {
+                Company::meddle(&mut random, &mut self.stage);
+                self.come_right();
+            }
         }
+    }
+
+    /// Everything is as it should be once whoever drains has drained.
+    fn come_right(&mut self) {
+        for _ in 0..DRAIN_MIN {
+            self.tend();
+            self.stage.advance(self.stage.now_ms + 60_000);
+        }
+        self.heal();
+        self.judge_end();
     }
 
     /// Lets all come right.

@@ -4,7 +4,7 @@ use super::{GROUP, THEIRS, network};
 use serde_json::{Map, Value, json};
 
 /// The name of another cluster's rule in our security group: a digest of what it allows.
-pub const OTHER_CLUSTERS: &str = "k8s-azure-lb_allow_IPv4_de623ee17086ee61c150081760484430";
+pub const OTHER_CLUSTERS: &str = "k8s-azure-lb_allow_IPv4_c5f86050edc6fef4cc77f3bc4473ce34";
 
 /// Where that rule leads.
 pub const OTHER_ADDRESS: &str = "20.50.0.12";
@@ -85,8 +85,8 @@ pub fn their_rule(name: &str, priority: u64) -> Value {
 fn other_clusters_rule() -> Value {
     json!({"name": OTHER_CLUSTERS, "properties": {
         "protocol": "Tcp", "access": "Allow", "direction": "Inbound", "priority": 3000,
-        "sourcePortRange": "*", "sourceAddressPrefixes": ["203.0.113.9"],
-        "destinationAddressPrefixes": ["20.50.0.12"], "destinationPortRanges": ["8443"]}})
+        "sourcePortRange": "*", "sourceAddressPrefixes": ["203.0.113.0/24"],
+        "destinationAddressPrefixes": ["20.50.0.12"], "destinationPortRanges": ["24080"]}})
 }
 
 /// A load balancer under our name with somebody else's frontend and outbound rule on it.
