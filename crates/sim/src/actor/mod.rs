@@ -7,6 +7,7 @@ pub mod families;
 pub mod gate;
 pub mod hostile;
 pub mod links;
+mod manifest;
 pub mod neighbour;
 pub mod node;
 pub mod operator;
