@@ -6,13 +6,15 @@
 //! - It is in the resource group that the annotation names, else in the cluster's.
 //! - It has the load balancer's SKU and the family's version. One that is made here is static (on
 //!   Basic IPv6 ones are dynamic) and comes from the prefix that the annotation names.
+//! - One that is made on a Standard load balancer is in all zones of the region, not so in an edge
+//!   zone. Zones never change: one that stood before is left as it is.
 //! - It has an address.
 //! - One that was brought carries no tag of ours, and is never made here.
 
 use crate::Broken;
 use crate::asks::{Asks, Family};
 use crate::case::{Case, Service};
-use crate::estate::{group_of, id, last, same, text};
+use crate::estate::{group_of, id, items, last, same, text};
 use crate::names;
 use crate::site::Sku;
 use crate::tags;
@@ -152,6 +154,12 @@ fn judge_one(
         must("allocation", text(&inside["publicIPAllocationMethod"]), allocation);
         let prefix = asks.public_ip.prefix.get(&family).map_or("", String::as_str);
         must("prefix", &id(&inside["publicIPPrefix"]["id"]), prefix.trim());
+        let stood = case.scene.before.iter().any(|was| same(text(&was["id"]), text(&ip["id"])));
+        let zonal = !basic && !stood && case.site.edge_zone.is_none();
+        let zones: Vec<&str> = items(&ip["zones"]).map(text).collect();
+        if zonal && !case.scene.zones.is_empty() {
+            must("zones", &zones.join(","), &case.scene.zones.join(","));
+        }
     } else if names_nobody(case, name) && tags::tag(ip, tags::SERVICE).is_none() {
         // What carries the tag of Services was made by this cluster, and another Service names it.
         let ours = tags::tag(ip, tags::CLUSTER).is_some() || tags::tag(ip, tags::LABEL).is_some();
