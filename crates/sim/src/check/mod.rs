@@ -37,7 +37,7 @@ pub const RULES: [(&str, &str); 15] = [
     ("S3", "no ready backend is removed, no pool emptied, no address changed unasked"),
     ("S4", "finalizer before the first write and until the last; references in order"),
     ("S5", "only the leader's writes take effect"),
-    ("S6", "Retry-After is honoured and retries are bounded"),
+    ("S6", "Retry-After is honoured, retries are bounded, and without faults nothing is refused"),
     ("S7", "a Service that cannot be satisfied delays no other"),
     ("S8", "no secret is told"),
     ("S9", "no tenant affects another: what a Service has changes for its own sake only"),
