@@ -239,10 +239,8 @@ impl Wish {
         }
         if !internal {
             let brought = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
-            // Who shares an address is on one load balancer, and selectors may want two. A Service
-            // of two families that moves tells one of them on its way: docs/simulation.md.
-            let moves = scene.layout == Layout::Several && variety::OWNERS.contains(&owner);
-            if (scene.has_selectors() || moves) && !is_elsewhere(owner) {
+            // Who shares an address is on one load balancer, and selectors may want two.
+            if scene.has_selectors() && !is_elsewhere(owner) {
                 brought.iter().for_each(|key| drop(set.remove(key)));
             }
             // Who has one family names its public IP without a suffix.
