@@ -101,7 +101,10 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
             return Opening::default();
         }
     };
-    let Some(ledger) = ledger::read(draft) else { return Opening::default() };
+    let Some(ledger) = ledger::read(draft) else {
+        // What may be ours keeps its frontend.
+        return Opening { closing: addresses(&group.rules) };
+    };
     let mut book = Book::open(draft, placement, ledger, &group);
     let wanted = wanted::all(draft, placement, chosen);
     let mut kept = kept(draft, placement);
