@@ -78,6 +78,12 @@ impl Ledger {
         self.revision.is_none()
     }
 
+    /// Whether what leads to an address is not this cluster's.
+    #[must_use]
+    pub fn is_anothers(&self, address: IpAddr) -> bool {
+        !self.is_absent() && !self.has(address)
+    }
+
     /// Whether an address is recorded.
     #[must_use]
     pub fn has(&self, address: IpAddr) -> bool {

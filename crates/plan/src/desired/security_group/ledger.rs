@@ -144,7 +144,9 @@ impl<'d> Book<'d> {
         let written = draft.world.in_flight.contains_key(&before.id);
         let busy = before.provisioning == Provisioning::Busy;
         let late = before.etag.is_some() && before.etag == ledger.planned_on;
-        let may_open = written || busy || late;
+        // What is known of the group may be older than what another process did.
+        let unsure = !draft.world.inherited.is_empty();
+        let may_open = written || busy || late || unsure;
         let services = &draft.world.kubernetes.services;
         let lives = |holder: &Holder| match holder {
             Holder::Service(uid) => services.contains_key(uid),
