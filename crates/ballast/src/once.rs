@@ -39,7 +39,8 @@ impl Reader {
     /// Whether the first plan can be made.
     fn is_begun(&self) -> bool {
         let needs = &self.controller.report().needs;
-        self.controller.world().is_complete(&self.kinds) && needs.is_empty()
+        let listed = self.controller.world().is_complete(&self.kinds);
+        listed && needs.is_empty() && !self.controller.awaits_ledger()
     }
 
     /// Asks for what the plans after the first one need: a forecast ends where it knows no more.

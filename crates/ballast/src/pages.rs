@@ -198,7 +198,9 @@ pub fn unlisted(controller: &Controller) -> Vec<String> {
     let complete = &controller.world().kubernetes.complete;
     let kinds = crate::engine::kinds(controller.policy());
     let missing = kinds.iter().filter(|kind| !complete.contains(kind));
-    missing.map(|kind| format!("{} are not listed yet", plural(*kind))).collect()
+    let missing = missing.map(|kind| format!("{} are not listed yet", plural(*kind)));
+    let ledger = controller.awaits_ledger().then(|| "the ledger is not read yet".to_owned());
+    missing.chain(ledger).collect()
 }
 
 /// What `/readyz` says: no ids are in it, for everybody may read it.
@@ -244,6 +246,7 @@ impl Readiness {
         let report = controller.report();
         let needed = |obstacle: &&Obstacle| match &obstacle.about {
             Subject::Read(need) => is_needed(controller, need, obstacle),
+            Subject::Ledger => controller.awaits_ledger(),
             _ => false,
         };
         let mut reasons: Vec<Line> = unlisted(controller).into_iter().map(Line::plain).collect();

@@ -18,7 +18,6 @@ use model::plan::{Action, Change, Resource};
 use model::report::{Wait, short};
 use model::{Report, ResourceId, World};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// How often the same write may succeed without effect before it is slowed down.
@@ -273,7 +272,6 @@ impl Controller {
         let text = format!("{} {}", request.method.name(), describe(&change));
         self.say(now_ms, NoticeKind::Sent, &change.causes, text, Some(correlation.clone()));
         let operation = Operation::start(&request);
-        self.world.shown.extend(opened(&change.action));
         self.request(Caller::Lane(change.target.clone()), request, now_ms);
         let table = self.world.azure.gateway_locations.known().map(AsRef::as_ref);
         let addresses = match &change.action {
@@ -392,17 +390,4 @@ fn is_used_otherwise(world: &World, ip: &PublicIp) -> bool {
         user.parent().is_some_and(|parent| parent.folded().contains("/loadbalancers/"))
     });
     user.as_ref() != shown
-}
-
-/// Addresses that a write opens in a security group. They are ours from then on: somebody may take
-/// a frontend away before anybody was told of its address.
-fn opened(action: &Action) -> BTreeSet<IpAddr> {
-    let Action::Put { before, after } = action else { return BTreeSet::new() };
-    let destinations = |resource: &Resource| -> BTreeSet<IpAddr> {
-        let Resource::SecurityGroup(group) = resource else { return BTreeSet::new() };
-        let all = group.rules.iter().flat_map(|rule| &rule.destinations);
-        all.filter_map(|d| d.parse().ok()).collect()
-    };
-    let before = before.as_ref().map(destinations).unwrap_or_default();
-    destinations(after).difference(&before).copied().collect()
 }

@@ -281,6 +281,7 @@ impl Controller {
         self.lanes.values().all(|l| l.work.is_none() && l.wait_until_ms.is_none())
             && self.objects.values().all(|o| o.call.is_none())
             && self.plan.is_empty()
+            && (self.ledger.is_idle() || !self.has_ledger())
             && self.world.holds.is_empty()
             && self.report.needs.is_empty()
             && !self.is_reading()

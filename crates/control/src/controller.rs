@@ -6,6 +6,7 @@ use crate::effect::{CallId, Effect};
 use crate::event::{Event, Leadership};
 use crate::kubernetes_writes::ObjectLane;
 use crate::lane::Lane;
+use crate::ledger::{LedgerCall, LedgerLane};
 use crate::obstacles::{Awaited, Complaints, Strike};
 use crate::queue::Queue;
 use crate::said::Said;
@@ -43,6 +44,15 @@ pub struct Options {
     pub leadership: Leadership,
     /// UID of the cluster, where it could be read.
     pub cluster_uid: Option<Arc<str>>,
+    /// The ConfigMap that is the ledger.
+    pub ledger: ServiceName,
+}
+
+/// The ledger of the processes that take turns by a Lease: two that do not share the Lease do not
+/// share the ledger.
+#[must_use]
+pub fn ledger_of(namespace: &str, lease: &str) -> ServiceName {
+    ServiceName::new(namespace, format!("{lease}-ledger"))
 }
 
 impl Default for Options {
@@ -58,6 +68,7 @@ impl Default for Options {
             classes: BTreeSet::new(),
             leadership: Leadership::Held,
             cluster_uid: None,
+            ledger: ledger_of("kube-system", "ballast"),
         }
     }
 }
@@ -71,6 +82,8 @@ pub(crate) enum Caller {
     Read(Need),
     /// A Kubernetes object's lane.
     Object(Object),
+    /// The ledger's lane.
+    Ledger(LedgerCall),
     /// An Event was posted; its answer does not matter.
     Event,
 }
@@ -99,6 +112,7 @@ pub struct Controller {
     pub(crate) lanes: BTreeMap<ResourceId, Lane>,
     pub(crate) reads: BTreeMap<Need, Read>,
     pub(crate) objects: BTreeMap<Object, ObjectLane>,
+    pub(crate) ledger: LedgerLane,
     pub(crate) callers: BTreeMap<CallId, Awaited>,
     pub(crate) searches: BTreeMap<ResourceId, Search>,
     /// UIDs of Pods that could not be given our finalizer.
@@ -183,6 +197,7 @@ impl Controller {
             lanes: BTreeMap::new(),
             reads: BTreeMap::new(),
             objects: BTreeMap::new(),
+            ledger: LedgerLane::default(),
             callers: BTreeMap::new(),
             searches: BTreeMap::new(),
             waived: BTreeSet::new(),
@@ -303,6 +318,7 @@ impl Controller {
             }
             self.follow_busy(now_ms);
             self.read_needs(now_ms);
+            self.go_on_with_ledger(now_ms);
             if self.leadership == Leadership::Held {
                 self.write_azure(now_ms);
                 self.write_kubernetes(now_ms);
@@ -330,12 +346,15 @@ impl Controller {
                 match self.callers.remove(&call).map(|call| call.caller) {
                     Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
                     Some(Caller::Read(need)) => self.advance_read(&need, answer, now_ms),
-                    Some(Caller::Object(_) | Caller::Event) | None => {}
+                    Some(Caller::Object(_) | Caller::Ledger(_) | Caller::Event) | None => {}
                 }
             }
             Event::KubernetesWritten { call, answer } => {
                 match self.callers.remove(&call).map(|call| call.caller) {
                     Some(Caller::Object(object)) => self.written(&object, answer, now_ms),
+                    Some(Caller::Ledger(about)) => {
+                        self.heard_of_ledger(call, &about, answer, now_ms);
+                    }
                     Some(Caller::Event) => self.posted(),
                     Some(Caller::Lane(_) | Caller::Read(_)) | None => {}
                 }
@@ -344,6 +363,7 @@ impl Controller {
                 if leadership == Leadership::Held && self.leadership == Leadership::Lost {
                     // Somebody else may have written meanwhile.
                     self.reread_everything();
+                    self.ledger.doubt();
                     self.take_over_tables();
                     self.inherit_all(now_ms);
                 }
@@ -394,6 +414,7 @@ impl Controller {
             self.queue.wake_ms = None;
             self.look = true;
         }
+        self.look |= self.wake_ledger_ms().is_some_and(|at| at <= now_ms);
         self.pass_gates(now_ms);
         self.go_on_reading(now_ms);
         self.pass_drains(now_ms);
@@ -439,7 +460,7 @@ impl Controller {
         let queue = self.queue.wake_ms.into_iter();
         let ripe = self.ripening.wake_ms().into_iter();
         let late = self.wake_gates_ms().into_iter().chain(self.wake_drains_ms());
-        let late = late.chain(self.wake_obstacles_ms());
+        let late = late.chain(self.wake_obstacles_ms()).chain(self.wake_ledger_ms());
         lanes
             .chain(gathered)
             .chain(ripe)

@@ -33,13 +33,13 @@ pub enum Effect {
 /// A request to the Kubernetes API server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KubernetesCall {
-    /// `PATCH` or `POST`.
+    /// `GET`, `PATCH` or `POST`. Reads are sent by processes that may not write, too.
     pub method: &'static str,
     /// Path below the server's address.
     pub path: String,
     /// Content type of the body.
     pub content_type: &'static str,
-    /// Body.
+    /// Body; null: there is none.
     pub body: Value,
 }
 

@@ -10,7 +10,7 @@ use crate::obstacles::{Failure, Trouble, operation_on, services_of};
 use crate::said::timestamp;
 use model::ServiceUid;
 use model::kubernetes::{
-    Claim, Condition, Custody, EGRESS_MARKS, Ingress, Node, POD_FINALIZER, Pod, SERVICE_CONDITION,
+    Claim, Condition, Custody, EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_CONDITION,
     Service, Wish,
 };
 use model::obstacle::ObstacleKind;
@@ -21,7 +21,6 @@ use observe::KubernetesFact;
 use observe::apply::Applied;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// How often our finalizer may fail to be put on a Pod before the Pod is published without it:
@@ -72,7 +71,6 @@ impl Controller {
             KubernetesFact::Pod(pod) => self.notice_pod(pod, now_ms),
             _ => {}
         }
-        let nodes = self.nodes_of(&fact);
         let begun = self.is_listing() && !matches!(fact, KubernetesFact::ListEnd(_));
         let gated = self.gate_subject(&fact);
         let stir = self.stir(&fact);
@@ -80,7 +78,6 @@ impl Controller {
             == Applied::Changed
         {
             self.dirty |= !begun;
-            self.notice_lost_addresses(&nodes);
             self.follow_gates(gated, now_ms);
             self.time(stir, now_ms);
         }
@@ -98,9 +95,6 @@ impl Controller {
             Some(old) => asks(old) != asks(service),
             None => service.wish == Wish::LoadBalancer,
         };
-        let shown =
-            old.iter().flat_map(|old| &old.ingress).filter(|i| !service.ingress.contains(i));
-        self.world.shown.extend(shown.filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok()));
         let was = old.as_ref().map(|old| old.custody);
         if self.is_inherited(was, service.custody) {
             self.inherit(&service.uid, now_ms);
@@ -146,28 +140,6 @@ impl Controller {
             _ => false,
         };
         self.read_known_again(machines);
-    }
-
-    /// The nodes that a fact may take away or change, as they are known before it.
-    fn nodes_of(&self, fact: &KubernetesFact) -> Vec<Arc<Node>> {
-        let held = &self.world.kubernetes.nodes;
-        match fact {
-            KubernetesFact::Node(node) => held.get(&node.name).cloned().into_iter().collect(),
-            KubernetesFact::NodeGone(name) => held.get(name).cloned().into_iter().collect(),
-            KubernetesFact::ListEnd(Kind::Nodes) => held.values().cloned().collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// An address that a node no longer has may still be open, and a pool that held it may lose it.
-    fn notice_lost_addresses(&mut self, before: &[Arc<Node>]) {
-        let held = &self.world.kubernetes.nodes;
-        for node in before {
-            let now = held.get(&node.name);
-            let lost =
-                node.addresses.iter().filter(|a| now.is_none_or(|n| !n.addresses.contains(a)));
-            self.world.shown.extend(lost);
-        }
     }
 
     /// A Service vanished although its finalizer should have kept it: what it has is nobody's.

@@ -12,6 +12,7 @@ pub mod event;
 pub mod gates;
 pub mod histogram;
 pub mod latency;
+mod ledger;
 pub mod reason;
 pub mod request;
 pub mod search;
@@ -37,7 +38,7 @@ mod said;
 mod shares;
 mod words;
 
-pub use controller::{Controller, Counts, Options};
+pub use controller::{Controller, Counts, Options, ledger_of};
 pub use drift::{DriftOutcome, DriftRecord};
 pub use effect::{CallId, Effect, KubernetesCall, Notice, NoticeKind};
 pub use event::{Event, KubernetesAnswer, Leadership};

@@ -275,6 +275,11 @@ impl Controller {
             let about = Subject::Object(object.clone());
             all.push(trouble.obstacle(about, trouble.causes.clone(), lane.wait_until_ms));
         }
+        let trouble = self.ledger_trouble();
+        if let Some(trouble) = trouble.filter(|t| t.attempt >= KUBERNETES_ATTEMPTS) {
+            let (services, next_ms) = (self.wait_for_ledger(), self.ledger.wait_until_ms);
+            all.push(trouble.obstacle(Subject::Ledger, services, next_ms));
+        }
         for (uid, strike) in &self.strikes {
             if self.is_unfinished(uid) {
                 let next_ms = self.world.holds.get(uid).and_then(|hold| hold.until_ms);
@@ -399,6 +404,9 @@ impl Controller {
                     let Some(work) = work else { continue };
                     let operation = format!("{} {}", awaited(work), short(id));
                     (Subject::Write(id.clone()), operation, work.change.causes.clone())
+                }
+                Caller::Ledger(call) => {
+                    (Subject::Ledger, self.ledger_operation(call), self.wait_for_ledger())
                 }
                 Caller::Object(object) => {
                     let about = Subject::Object(object.clone());

@@ -244,7 +244,7 @@ impl Tally {
         let kind = match caller {
             Caller::Lane(id) => ResourceKind::of_id(id),
             Caller::Read(need) => ResourceKind::of_need(need),
-            Caller::Object(_) | Caller::Event => return,
+            Caller::Object(_) | Caller::Ledger(_) | Caller::Event => return,
         };
         self.reading.insert(call, kind);
     }

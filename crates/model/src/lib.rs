@@ -14,6 +14,7 @@ pub mod family;
 pub mod gateway;
 pub mod id;
 pub mod kubernetes;
+pub mod ledger;
 pub mod obstacle;
 pub mod plan;
 pub mod policy;
@@ -22,6 +23,7 @@ pub mod world;
 
 pub use family::{Exposure, Family, Protocol};
 pub use id::{Etag, Group, NodeName, ResourceId, ServiceName, ServiceUid};
+pub use ledger::{Holder, Ledger};
 pub use obstacle::{Obstacle, ObstacleKind};
 pub use plan::Plan;
 pub use policy::Policy;

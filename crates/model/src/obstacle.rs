@@ -55,6 +55,8 @@ pub enum Subject {
     Write(ResourceId),
     /// A write of a Kubernetes object.
     Object(Object),
+    /// A read or write of the ledger.
+    Ledger,
     /// A Service: what it asks for is refused.
     Service(ServiceUid),
 }

@@ -6,6 +6,7 @@ use crate::azure::{
 use crate::gateway::{LocationsUpdate, ServicesUpdate};
 use crate::id::{Etag, ResourceId, ServiceName, ServiceUid};
 use crate::kubernetes::{Condition, Gate, GateReason, Ingress};
+use crate::ledger::LedgerWrite;
 use crate::report::Wait;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -23,13 +24,15 @@ pub struct Plan {
     pub changes: Vec<Arc<Change>>,
     /// Changes of Kubernetes objects.
     pub writes: Vec<KubernetesWrite>,
+    /// The next write of the ledger.
+    pub ledger: Option<Arc<LedgerWrite>>,
 }
 
 impl Plan {
     /// Whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.writes.is_empty()
+        self.changes.is_empty() && self.writes.is_empty() && self.ledger.is_none()
     }
 }
 

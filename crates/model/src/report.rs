@@ -182,6 +182,8 @@ pub enum Wait {
     Writing(ResourceId),
     /// Its status is being written.
     Status,
+    /// Its addresses have to be in the ledger before they are opened.
+    Ledger,
 }
 
 /// What must become true of a resource that something waits on.
@@ -198,7 +200,7 @@ pub enum Until {
 }
 
 /// Every [`Wait::reason`].
-pub const WAIT_REASONS: [&str; 9] = [
+pub const WAIT_REASONS: [&str; 10] = [
     "reading",
     "listing",
     "finalizer",
@@ -208,6 +210,7 @@ pub const WAIT_REASONS: [&str; 9] = [
     "budget",
     "writing",
     "status",
+    "ledger",
 ];
 
 impl Wait {
@@ -224,6 +227,7 @@ impl Wait {
             Self::Budget { .. } => "budget",
             Self::Writing(_) => "writing",
             Self::Status => "status",
+            Self::Ledger => "ledger",
         }
     }
 }
@@ -240,6 +244,7 @@ impl fmt::Display for Wait {
             Self::Budget { limit, .. } => write!(f, "the budget of {limit}"),
             Self::Writing(id) => write!(f, "the write of {}", short(id)),
             Self::Status => f.write_str("its status to be written"),
+            Self::Ledger => f.write_str("its addresses to be recorded"),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::azure::{
 };
 use crate::gateway::{GatewayServices, Locations};
 use crate::id::{Group, NodeName, ResourceId, ServiceName, ServiceUid};
+use crate::ledger::Ledger;
 use crate::kubernetes::{EndpointSlice, GatedPod, Node, Pod, Service};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -109,6 +110,8 @@ pub struct Kubernetes {
     /// `None` where it is not known: with manifests in place of a cluster, or without the right to
     /// read it.
     pub cluster_uid: Option<Arc<str>>,
+    /// The destinations that are open in the security group on this cluster's account.
+    pub ledger: Fact<Arc<Ledger>>,
 }
 
 /// A watched kind.
@@ -238,9 +241,6 @@ pub struct World {
     /// Frontend names (base names) that were seen without a Service in two complete lists in a
     /// row: their Service is gone without having been waited for.
     pub abandoned: BTreeSet<Arc<str>>,
-    /// Addresses that Services showed in their status, or nodes had, since this process started and
-    /// no longer do, and those that it has opened itself: what is open for them was opened for us.
-    pub shown: BTreeSet<IpAddr>,
     /// Addresses of nodes that have drained for the time allowed.
     pub drained: BTreeSet<IpAddr>,
     /// UIDs of Pods that have waited for our readiness gate for the time allowed.

@@ -206,6 +206,7 @@ fn world(policy: &Policy) -> World {
     // The load balancers are those that planning asks for.
     let (plan, _) = plan::plan(&world, policy);
     let only = Plan {
+        ledger: None,
         changes: plan
             .changes
             .into_iter()

@@ -7,6 +7,7 @@ use crate::own::Own;
 use crate::readings::Readings;
 use model::azure::{LoadBalancer, PublicIp};
 use model::kubernetes::{Service, Wish};
+use model::ledger::LedgerWrite;
 use model::plan::{Change, KubernetesWrite, Plan};
 use model::policy::Layout;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Until, Wait};
@@ -108,6 +109,8 @@ pub(crate) struct Draft<'w> {
     pub changes: BTreeMap<ResourceId, Change>,
     /// Kubernetes writes.
     pub writes: Vec<KubernetesWrite>,
+    /// The next write of the ledger.
+    pub ledger: Option<Arc<LedgerWrite>>,
     /// What has to be read.
     pub needs: BTreeSet<Need>,
     /// What is wrong with the whole.
@@ -154,6 +157,7 @@ impl<'w> Draft<'w> {
             by_name: BTreeMap::new(),
             changes: BTreeMap::new(),
             writes: Vec::new(),
+            ledger: None,
             needs: BTreeSet::new(),
             findings: Vec::new(),
             pods: BTreeMap::new(),
@@ -308,7 +312,7 @@ impl<'w> Draft<'w> {
 
     /// Turns what was drafted into the plan and the report.
     pub fn finish(self) -> (Plan, Report) {
-        let Self { needs, findings, pods, draining, holders, mut writes, .. } = self;
+        let Self { needs, findings, pods, draining, holders, ledger, mut writes, .. } = self;
         // It goes once lists are certain to show all that it has.
         let leaves = |case: &Case<'_>| {
             case.service.wish == Wish::Nothing && case.waits.contains(&Wait::Listing)
@@ -344,7 +348,7 @@ impl<'w> Draft<'w> {
         let changes = self.changes.into_values().map(Arc::new).collect();
         let obstacles = Vec::new();
         let report = Report { services, pods, needs, findings, draining, holders, obstacles };
-        (Plan { changes, writes }, report)
+        (Plan { changes, writes, ledger }, report)
     }
 }
 

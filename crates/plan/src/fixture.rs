@@ -15,7 +15,7 @@ use model::policy::{
     NodeDrain, OutboundSnat, PoolKind, Preconfigured, VmKind,
 };
 use model::world::{Fact, Kind};
-use model::{Etag, Family, Group, NodeName, Policy, Protocol, ServiceName, ServiceUid, World};
+use model::{Etag, Family, Group, Holder, Ledger, NodeName, Policy, Protocol, ServiceName, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -240,5 +240,18 @@ pub(crate) fn world() -> World {
     world.azure.balancers = Fact::Known(all);
     world.azure.security_group = Fact::Known(Some(Arc::new(security_group())));
     world.azure.zones = Fact::Known(Vec::new());
+    record(&mut world);
     world
+}
+
+/// Records what is open, on the Service's account.
+pub(crate) fn record(world: &mut World) {
+    let group = world.azure.security_group.known().cloned().flatten();
+    let rules = group.iter().flat_map(|group| &group.rules);
+    let open = rules.flat_map(|rule| &rule.destinations).filter_map(|d| d.parse().ok());
+    let holder = Holder::Service(service(&[]).uid);
+    let destinations = open.map(|address| (address, BTreeSet::from([holder.clone()]))).collect();
+    let revision = Some("1".into());
+    let ledger = Ledger { revision, planned_on: None, destinations };
+    world.kubernetes.ledger = Fact::Known(Arc::new(ledger));
 }

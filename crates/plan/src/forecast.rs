@@ -13,6 +13,7 @@ use assumption::assume;
 use model::azure::{AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
 use model::gateway::UpdateAction;
 use model::kubernetes::{Custody, Ingress, Service};
+use model::ledger::{Ledger, LedgerWrite};
 use model::plan::{Action, Change, ConditionEdit, Edit, KubernetesWrite, Object, Resource};
 use model::report::Wait;
 use model::world::{Azure, Fact};
@@ -80,6 +81,7 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
 /// The same, and the World that it leads to.
 pub(crate) fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
     let mut path = Path { world: world.clone(), placeholders: 0, network: policy.network() };
+    path.open_ledger();
     let mut merged: BTreeMap<ResourceId, (usize, Change)> = BTreeMap::new();
     let mut forecast = Forecast::default();
     let mut open = reached(world);
@@ -118,6 +120,7 @@ pub(crate) fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
             path.write(write);
             moved = true;
         }
+        moved |= path.record(plan.ledger.as_deref());
         forecast.writes.extend(plan.writes);
         if !moved && path.world.inherited.is_empty() {
             break;
@@ -138,6 +141,7 @@ pub(crate) fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
 pub(crate) fn settle(world: World, policy: &Policy) -> (World, Report) {
     let placeholders = last_placeholder(&world);
     let mut path = Path { world, placeholders, network: policy.network() };
+    path.open_ledger();
     let mut last = Report::default();
     for _ in 0..ROUNDS {
         let (plan, report) = plan(&path.world, policy);
@@ -157,6 +161,7 @@ pub(crate) fn settle(world: World, policy: &Policy) -> (World, Report) {
             path.write(write);
             moved = true;
         }
+        moved |= path.record(plan.ledger.as_deref());
         if !moved {
             break;
         }
@@ -222,6 +227,25 @@ struct Path {
 }
 
 impl Path {
+    /// Without a cluster there is no ledger.
+    fn open_ledger(&mut self) {
+        let ledger = &mut self.world.kubernetes.ledger;
+        if *ledger == Fact::Unknown {
+            *ledger = Fact::Known(Arc::default());
+        }
+    }
+
+    /// Writes the ledger. Whether there was anything to write.
+    fn record(&mut self, write: Option<&LedgerWrite>) -> bool {
+        let Some(write) = write else { return false };
+        self.world.kubernetes.ledger = Fact::Known(Arc::new(Ledger {
+            revision: Some(Arc::from("placeholder")),
+            planned_on: write.planned_on.clone(),
+            destinations: write.destinations.clone(),
+        }));
+        true
+    }
+
     fn placeholder(&mut self, family: Family) -> IpAddr {
         self.placeholders += 1;
         let n = self.placeholders;

@@ -234,7 +234,8 @@ fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let sent = draft.world.in_flight.values().any(|f| f.causes.contains(uid));
     let writing = sent || draft.changes.values().any(|c| c.causes.contains(uid));
     let blind = draft.balancers().is_none() || !draft.needs.is_empty() || is_hidden(draft, uid);
-    if on_balancer || writing || blind || case.traces == Traces::Some {
+    let open = security_group::has_open(draft, uid);
+    if on_balancer || writing || blind || open || case.traces == Traces::Some {
         return;
     }
     let write = let_go(case.service);
@@ -249,6 +250,7 @@ fn is_hidden(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
     let there = groups.iter().flatten().filter(|group| !azure.absent_groups.contains(group));
     let ips = there.filter_map(|group| azure.public_ips.get(group));
     matches!(azure.security_group, Fact::Unreadable(_))
+        || matches!(draft.world.kubernetes.ledger, Fact::Unreadable(_))
         || ips.into_iter().any(|fact| matches!(fact, Fact::Unreadable(_)))
 }
 

@@ -71,7 +71,7 @@ fn late(
 
 /// Drafts everything, or what has to be read first.
 fn plan(draft: &mut Draft<'_>) {
-    if !draft.world.is_complete(&placement::kinds(draft)) {
+    if !draft.world.is_complete(&placement::kinds(draft)) || is_ledger_due(draft) {
         let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
         uids.iter().for_each(|uid| draft.wait(uid, Wait::Listing));
         return;
@@ -131,6 +131,12 @@ fn plan(draft: &mut Draft<'_>) {
     kubernetes::claim(draft);
     kubernetes::conclude(draft, &placement, &chosen);
     draft.needs.extend(members);
+}
+
+/// Whether the ledger has not been read yet. Where there is no security group there is none.
+fn is_ledger_due(draft: &Draft<'_>) -> bool {
+    let grouped = !draft.policy.security_group_name.is_empty();
+    grouped && draft.world.kubernetes.ledger == Fact::Unknown
 }
 
 fn unreadable_balancers(draft: &Draft<'_>) -> Option<Arc<str>> {

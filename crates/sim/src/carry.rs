@@ -44,6 +44,9 @@ fn label(effect: &Effect) -> String {
             // Azure gives ids in whatever letters it likes, and takes them so.
             format!("{} {}", request.method.name(), kind.unwrap_or("").to_lowercase())
         }
+        Effect::Kubernetes { request, .. } if is_ledger(request) => {
+            format!("{} ledger", request.method)
+        }
         Effect::Kubernetes { request, .. } if request.method == "POST" => "POST event".to_owned(),
         Effect::Kubernetes { request, .. } => {
             let what = if request.path.ends_with("/status") { "status" } else { "finalizers" };
@@ -51,6 +54,20 @@ fn label(effect: &Effect) -> String {
             format!("PATCH {kind} {what}")
         }
         Effect::Say(_) => "say".to_owned(),
+    }
+}
+
+/// Whether a call is about the ledger.
+pub(crate) fn is_ledger(request: &KubernetesCall) -> bool {
+    request.path.contains("/configmaps")
+}
+
+/// Whether an effect writes nothing.
+fn reads(effect: &Effect) -> bool {
+    match effect {
+        Effect::Azure { request, .. } => !request.method.is_write(),
+        Effect::Kubernetes { request, .. } => request.method == "GET",
+        Effect::Say(_) => true,
     }
 }
 
@@ -154,7 +171,7 @@ impl Stage {
         self.processes[number].outstanding += 1;
         self.pairs.extend(self.under_way.keys().map(|other| (*other, id)));
         self.under_way.insert(id, ());
-        let reads = matches!(&effect, Effect::Azure { request, .. } if !request.method.is_write());
+        let reads = reads(&effect);
         if matches!(self.weather, Weather::Scripted(_)) {
             self.writes.extend((!reads).then_some(id));
             self.suiting.extend(suiting(&effect).into_iter().map(|fault| (id, fault)));
@@ -190,7 +207,7 @@ impl Stage {
                 self.queue_at(at, Happening::AzureArrives(sent, call, Box::new(request), id));
             }
             Effect::Kubernetes { call, request } => {
-                if !allowed {
+                if !allowed && !reads {
                     let why = "not sent: the lease is not held".to_owned();
                     let answer = Box::new(KubernetesAnswer::Fault(why));
                     let back = Happening::ApiAnswers(number, sent.epoch, call, answer, id);
@@ -352,7 +369,7 @@ impl Stage {
         let before = self.object_at(&request.path);
         let answer = wire::kubernetes_call(&mut self.kubernetes, request, self.now_ms);
         if let KubernetesAnswer::Reply { status, .. } = &answer
-            && request.method != "POST"
+            && (request.method == "PATCH" || is_ledger(request))
         {
             self.trace.say(self.now_ms, || {
                 let what = describe(request.method, &request.path);

@@ -1,6 +1,5 @@
 //! What is really so in the cluster, and since which revision: what checks compare with.
 
-use crate::check::form::told;
 use crate::scene::CLASS;
 use kube_emulator::{EventType, Store};
 use model::ServiceUid;
@@ -33,8 +32,6 @@ pub struct ServiceTruth {
     pub gone_at: Option<u64>,
     /// Addresses that its annotation has ever listed beside those of its frontends.
     pub additional: BTreeSet<String>,
-    /// Addresses that its status has ever told.
-    pub told: BTreeSet<String>,
     /// Node ports that it has ever had.
     pub node_ports: BTreeSet<u64>,
     /// What its owner decides on.
@@ -187,7 +184,6 @@ impl Truth {
             stripped: false,
             gone_at: None,
             additional: BTreeSet::new(),
-            told: BTreeSet::new(),
             node_ports: BTreeSet::new(),
             asks: asks.clone(),
             place: place.clone(),
@@ -196,7 +192,6 @@ impl Truth {
         self.bases.entry(base).or_insert_with(|| uid.clone());
         self.bases.entry(uid.to_lowercase()).or_insert_with(|| uid.clone());
         known.additional.extend(additional(object));
-        known.told.extend(told(object).map(str::to_owned));
         let ports = object["spec"]["ports"].as_array().into_iter().flatten();
         known.node_ports.extend(ports.filter_map(|port| port["nodePort"].as_u64()));
         if claimed && !gone && !known.claimed {

@@ -73,8 +73,11 @@ fn fated(fate: Fate, answer: Answer) -> (Answer, u64) {
 /// Sends a call to the store.
 pub fn kubernetes_call(store: &mut Store, call: &KubernetesCall, now_ms: u64) -> KubernetesAnswer {
     let method = Method::parse(call.method).unwrap_or(Method::Get);
-    let request =
-        KubernetesRequest::new(method, &call.path).with_body(call.content_type, &call.body);
+    let request = KubernetesRequest::new(method, &call.path);
+    let request = match &call.body {
+        serde_json::Value::Null => request,
+        body => request.with_body(call.content_type, body),
+    };
     let response = store.handle(&request, now_ms);
     answer(&response)
 }

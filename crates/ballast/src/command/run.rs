@@ -17,7 +17,7 @@ use edge::lease::LeaseSettings;
 use edge::log::{self, LogFormat};
 use edge::notice::NoticeSink;
 use kube::Client;
-use model::Policy;
+use model::{Policy, ServiceName};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,6 +132,12 @@ fn seconds(text: &str) -> Result<u64, String> {
 }
 
 impl LeaseArgs {
+    /// The ledger beside the Lease.
+    pub(crate) fn ledger(&self) -> ServiceName {
+        let namespace = &self.leader_elect_resource_namespace;
+        control::ledger_of(namespace, &self.leader_elect_resource_name)
+    }
+
     /// The settings of the election; `None` without one.
     pub(crate) fn settings(&self) -> Option<LeaseSettings> {
         self.leader_elect.then(|| LeaseSettings {
@@ -168,6 +174,7 @@ pub async fn run(args: Args) -> Outcome {
     options.gate_timeout_ms = args.readiness_gate_timeout;
     options.limits = args.azure_limits.into();
     options.cluster_uid = started.cluster_uid;
+    options.ledger = args.lease.ledger();
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let notices = NoticeSink::default();
     #[cfg(feature = "otel")]

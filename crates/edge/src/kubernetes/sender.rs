@@ -9,6 +9,7 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
+use serde_json::Value;
 use std::time::{Duration, SystemTime};
 
 /// How long one call may take.
@@ -39,12 +40,16 @@ impl Sender {
 
     /// Sends a call and brings back what became of it.
     pub async fn send(&self, call: &KubernetesCall) -> KubernetesAnswer {
+        let body = match &call.body {
+            Value::Null => Body::empty(),
+            body => Body::from(body.to_string().into_bytes()),
+        };
         let request = Request::builder()
             .method(call.method)
             .uri(&call.path)
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, call.content_type)
-            .body(Body::from(call.body.to_string().into_bytes()));
+            .body(body);
         let shown = crate::origin::without_query(&call.path);
         let fault = |why: String| {
             KubernetesAnswer::Fault(format!("{} {shown} at the API server: {why}", call.method))

@@ -3,12 +3,16 @@
 //! Only the fields that are used are deserialised ([`raw`]); everything else of an object is
 //! skipped while it is parsed and never held.
 
+mod ledger;
 mod node;
 mod pod;
 pub mod raw;
 mod service;
 mod slice;
 
+pub use ledger::{
+    DESTINATIONS as LEDGER_DESTINATIONS, PLANNED_ON as LEDGER_PLANNED_ON, ledger_from_value,
+};
 pub use node::{node, node_from_value};
 pub use pod::{gated_pod, gated_pod_from_value, pod, pod_from_value};
 pub use raw::{RawEndpointSlice, RawNamespace, RawNode, RawPod, RawService};

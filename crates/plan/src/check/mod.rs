@@ -86,6 +86,8 @@ pub enum Breach {
     FinalizerForeign,
     /// A status shows an address that does not stand.
     StatusUntrue,
+    /// An address is opened in the security group that the ledger does not have.
+    Unrecorded,
     /// An address is open in the security group while its frontend goes.
     OpenWithoutFrontend,
     /// Changes wait on each other in a circle.

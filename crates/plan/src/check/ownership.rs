@@ -274,6 +274,7 @@ impl Lint<'_> {
             self.say(Breach::ForeignChanged, &change.target, "rules that are not ours");
         }
         let known = self.known();
+        self.recorded(change, before, after);
         for (b, a) in pairs(&before.rules, &after.rules, |r| &r.name) {
             a.into_iter().for_each(|a| self.kept(change, &b.name, &b.rest, &a.rest));
             let gone =
@@ -288,11 +289,33 @@ impl Lint<'_> {
         }
     }
 
-    /// Addresses that are this cluster's.
+    /// What is opened is in the ledger.
+    fn recorded(&mut self, change: &Change, before: &SecurityGroup, after: &SecurityGroup) {
+        let ledger = self.world.kubernetes.ledger.known().filter(|ledger| !ledger.is_absent());
+        for rule in after.rules.iter().filter(|rule| is_managed(rule)) {
+            let past = before.rules.iter().find(|b| b.name.eq_ignore_ascii_case(&rule.name));
+            let new = |d: &&Arc<str>| past.is_none_or(|past| !past.destinations.contains(*d));
+            for destination in rule.destinations.iter().filter(new) {
+                let Ok(address) = destination.parse() else { continue };
+                if !ledger.is_some_and(|ledger| ledger.has(address)) {
+                    let detail = format!("{destination} of {}", rule.name);
+                    self.say(Breach::Unrecorded, &change.target, detail);
+                }
+            }
+        }
+    }
+
+    /// Addresses that are this cluster's: those in the ledger, and where there is none all that it
+    /// has.
     fn known(&self) -> BTreeSet<std::net::IpAddr> {
+        let recorded = self.world.kubernetes.ledger.known();
+        let all = recorded.into_iter().flat_map(|ledger| ledger.destinations.keys());
+        let mut known: BTreeSet<std::net::IpAddr> = all.copied().collect();
+        if recorded.is_some_and(|ledger| !ledger.is_absent()) {
+            return known;
+        }
         let azure = &self.world.azure;
-        let mut known = self.standing();
-        known.extend(&self.world.shown);
+        known.extend(self.standing());
         let ips = own::public_ips(self.world);
         let ours = ips.filter(|ip| self.own.public_ip(ip) == Whose::Ours);
         known.extend(ours.filter_map(|ip| ip.address));

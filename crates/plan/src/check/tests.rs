@@ -38,7 +38,7 @@ fn delete(before: Resource) -> Change {
 
 fn found(world: &World, changes: Vec<Change>) -> Vec<Breach> {
     let changes = changes.into_iter().map(Arc::new).collect();
-    breaches(world, &Plan { changes, writes: Vec::new() })
+    breaches(world, &Plan { changes, ..Plan::default() })
 }
 
 fn breaches(world: &World, plan: &Plan) -> Vec<Breach> {
@@ -270,7 +270,7 @@ fn twice_in_one_body() {
     });
     assert_eq!(found(&world, vec![mixed]), [Breach::MixedFrontends]);
     let world = grouped(vec![rule("a", 500, "20.0.0.1")]);
-    let priority = edit_group(&world, |g| g.rules.push(rule("k8s-azure-lb_b", 500, "20.0.0.2")));
+    let priority = edit_group(&world, |g| g.rules.push(rule("k8s-azure-lb_b", 500, "20.1.2.3")));
     assert_eq!(found(&world, vec![priority]), [Breach::PriorityTwice]);
 }
 
@@ -313,7 +313,7 @@ fn limits() {
         let many = (0..4_001u32).map(|n| Arc::from(std::net::Ipv4Addr::from(n).to_string()));
         g.rules.push(SecurityRule { destinations: many.collect(), ..one });
     });
-    assert_eq!(found(&world, vec![many]), [Breach::Limit]);
+    assert_eq!(found(&world, vec![many]), [Breach::Limit, Breach::Unrecorded]);
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn kubernetes() {
     let object = Object::Service { name: service.name.clone(), uid: service.uid.clone() };
     let write = |world: &World, edits: Vec<Edit>| {
         let writes = edits.into_iter().map(|edit| KubernetesWrite { object: object.clone(), edit });
-        breaches(world, &Plan { changes: Vec::new(), writes: writes.collect() })
+        breaches(world, &Plan { writes: writes.collect(), ..Plan::default() })
     };
     let list = |text: &str| Edit::Status {
         ingress: Some(vec![Ingress { ip: Some(Arc::from(text)), hostname: None }]),

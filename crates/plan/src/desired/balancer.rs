@@ -460,10 +460,6 @@ fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Bui
             || shell::lays_bare(&before, &after));
     let keeps = pool::is_preconfigured(draft, seats.exposure) || !after.foreign.is_empty();
     if emptied && !keeps && coming.is_empty() {
-        if pool::is_awaited(draft, &before) {
-            let id = draft.policy.security_group_id();
-            waits.push(Wait::Resource { id, until: Until::Released });
-        }
         // Its name outlives it: one that somebody has made anew is not the one to go.
         let guard = before.etag.clone();
         let before = Resource::LoadBalancer(before);

@@ -1,6 +1,6 @@
 //! Backend pools that hold addresses of nodes.
 
-use super::{drain, limit, member, private_link, security_group};
+use super::{drain, limit, member, private_link};
 use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
@@ -253,55 +253,9 @@ pub(crate) fn fill(
     let gone = room.leaving.iter().filter_map(|address| present.get(address));
     let gone = gone.map(|a| PoolAddress { admin: AdminState::Down, ..(*a).clone() });
     wanted.extend(gone.take(room.most.saturating_sub(wanted.len())));
-    wanted.extend(still_open(draft, pool, &wanted));
     wanted.sort();
     pool.addresses = wanted;
     pool.network = Some(draft.policy.network());
-}
-
-/// Addresses of nodes that are gone, going or excluded and that the security group still leads to,
-/// or may lead to by a write under way. They stay until it is closed: once they are in no pool,
-/// nobody knows any more whose they were. An excluded node gets no new connections meanwhile.
-fn still_open(draft: &Draft<'_>, pool: &Pool, wanted: &[PoolAddress]) -> Vec<PoolAddress> {
-    let wanted: BTreeSet<IpAddr> = wanted.iter().map(|a| a.address).collect();
-    let out: Vec<&PoolAddress> =
-        pool.addresses.iter().filter(|a| !wanted.contains(&a.address)).collect();
-    if out.is_empty() {
-        return Vec::new();
-    }
-    let open = security_group::open_addresses(draft);
-    let opening = security_group::is_opening(draft);
-    let owners = owners(draft);
-    let stays = |a: &&PoolAddress| opening || open.contains(&a.address);
-    out.into_iter()
-        .filter(stays)
-        .filter_map(|there| match owners.get(&there.address) {
-            None => Some(there.clone()),
-            Some(Membership::Excluded) => {
-                Some(PoolAddress { admin: AdminState::Down, ..there.clone() })
-            }
-            // It is to be in another load balancer's, which takes in no node that goes: this pool
-            // is the last that knows it.
-            Some(Membership::Draining) => {
-                Some(PoolAddress { admin: drain::state(draft), ..there.clone() })
-            }
-            Some(Membership::Member) => None,
-        })
-        .collect()
-}
-
-/// Whether a load balancer holds the address of a node that is gone and that the security group
-/// still leads to.
-pub(crate) fn is_awaited(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
-    let mut held = balancer.pools.iter().flat_map(|p| &p.addresses).peekable();
-    if held.peek().is_none() || !draft.world.is_complete(&[Kind::Nodes]) {
-        return false;
-    }
-    let open = security_group::open_addresses(draft);
-    let opening = security_group::is_opening(draft);
-    let owners = owners(draft);
-    let leads_to = |a: &PoolAddress| opening || open.contains(&a.address);
-    held.any(|a| leads_to(a) && !owners.contains_key(&a.address))
 }
 
 /// Addresses of all nodes.

@@ -291,9 +291,11 @@ pub(super) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet
 /// whose address that was, and the rule would stay for ever.
 fn still_open(draft: &Draft<'_>, ip: &PublicIp) -> Option<Wait> {
     let group = draft.world.azure.security_group.known()?.as_ref()?;
-    let idle = draft.cases.is_empty() && draft.world.abandoned.is_empty();
-    let planned = !idle && !draft.policy.security_group_name.is_empty();
-    let open = planned && ip.address.is_some_and(|a| security_group::leads_to(group, a));
+    let planned = !security_group::is_idle(draft) && !draft.policy.security_group_name.is_empty();
+    let ledger = draft.world.kubernetes.ledger.known();
+    let closes = |a| ledger.is_none_or(|ledger| !ledger.is_anothers(a));
+    let leads = |a| security_group::leads_to(group, a) && closes(a);
+    let open = planned && ip.address.is_some_and(leads);
     open.then(|| Wait::Resource { id: group.id.clone(), until: Until::Released })
 }
 

@@ -1,10 +1,10 @@
 //! The security group: our rules are a set that follows from the Services' addresses.
 //!
-//! A destination in a rule of ours is *known* when it is an address of this cluster's public IPs,
-//! frontends, nodes or Services. Known destinations are kept exactly as long as a Service wants
-//! them; others (another cluster's, say) stay where they are.
+//! A destination in a rule of ours is this cluster's when the ledger has it. It is kept exactly as
+//! long as a Service wants it; others (another cluster's, say) stay where they are.
 
 mod kept;
+mod ledger;
 mod room;
 mod share;
 mod standing;
@@ -13,16 +13,17 @@ mod tests;
 mod wanted;
 
 use super::public_ip::Chosen;
-use super::{frontend, moving, tags};
+use super::{moving, tags};
 use crate::draft::{Case, Draft};
 use crate::intent::{Intent, SecurityRules};
 use crate::name::{self, SECURITY_RULE};
-use crate::own::{self, Whose};
 use crate::placement::Placement;
 use kept::{Kept, kept};
-use model::azure::{Access, PublicIp, Rest, SecurityGroup, SecurityRule};
+pub(crate) use ledger::has_open;
+use ledger::Book;
+use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
 use model::plan::{Action, Change, Resource};
-use model::report::{Finding, Severity};
+use model::report::{Finding, Severity, Wait};
 use model::world::{Fact, Need};
 use model::{Family, ServiceUid};
 use room::{RULES, free_priority, full, is_crowded, name_taken};
@@ -79,9 +80,7 @@ pub(crate) struct Opening {
 
 /// Drafts the security group.
 pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) -> Opening {
-    // Without a Service there is nothing to open, and nothing of a known one to close.
-    let idle = draft.cases.is_empty() && draft.world.abandoned.is_empty();
-    if draft.policy.security_group_name.is_empty() || idle {
+    if draft.policy.security_group_name.is_empty() || is_idle(draft) {
         return Opening::default();
     }
     let group = match &draft.world.azure.security_group {
@@ -102,8 +101,12 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
             return Opening::default();
         }
     };
+    let Some(ledger) = ledger::read(draft) else {
+        // What may be ours keeps its frontend.
+        return Opening { closing: addresses(&group.rules) };
+    };
+    let mut book = Book::open(draft, placement, ledger, &group);
     let wanted = wanted::all(draft, placement, chosen);
-    let known = known(draft, placement);
     let mut kept = kept(draft, placement);
     kept.destinations.extend(moving(draft, placement, chosen));
     let mut after = SecurityGroup::clone(&group);
@@ -111,19 +114,19 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     if draft.cases.values().any(|c| c.intent().is_some()) {
         after.tags = tags::merged(after.tags.as_ref(), draft.policy, &none, &[]);
     }
-    let mut causes = close(&mut after, &wanted, &known, &kept, draft);
+    let mut causes = close(&mut after, &wanted, &book, &kept, draft);
     let wanted = share::admit(draft, &after, wanted);
+    let wanted = book.admit(draft, wanted, &group);
     causes.extend(open(draft, &group, &mut after, wanted));
-    causes.extend(kept.follow(&group, &mut after));
+    causes.extend(kept.follow(&group, &mut after, &mut book));
     let is_bare = |rule: &SecurityRule| rule.destinations.is_empty();
     let was_bare =
         |rule: &SecurityRule| group.rules.iter().any(|r| r.name == rule.name && is_bare(r));
     after.rules.retain(|rule| !is_bare(rule) || was_bare(rule));
-    let mut closing = closing(&group, &after);
-    // A write under way may open what is no longer wanted: nothing goes before it has ended.
-    if is_opening(draft) {
-        closing.extend(known.iter().filter_map(|d| d.parse::<IpAddr>().ok()));
-    }
+    let closing = closing(&group, &after);
+    // What is being recorded is about to join the same write.
+    let others = usize::from(book.lacks());
+    draft.ledger = book.write(draft, &group, &after).map(Arc::new);
     if *group != after {
         draft.change(Change {
             target: group.id.clone(),
@@ -133,10 +136,19 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
                 after: Resource::SecurityGroup(Arc::new(after)),
             },
             causes,
-            waits: Vec::new(),
+            waits: (others > 0).then_some(Wait::Gathering { others }).into_iter().collect(),
         });
     }
     Opening { closing }
+}
+
+/// Whether there is no Service, so that nothing is to be opened, and nothing of a known one to be
+/// closed.
+pub(crate) fn is_idle(draft: &Draft<'_>) -> bool {
+    let recorded = draft.world.kubernetes.ledger.known();
+    draft.cases.is_empty()
+        && draft.world.abandoned.is_empty()
+        && recorded.is_none_or(|ledger| ledger.destinations.is_empty())
 }
 
 /// Whether a Service has rules of its own.
@@ -186,35 +198,9 @@ pub(crate) fn open_addresses(draft: &Draft<'_>) -> BTreeSet<IpAddr> {
     }
 }
 
-/// Whether a write is under way that may open what is not known to be open.
-pub(crate) fn is_opening(draft: &Draft<'_>) -> bool {
-    let write = draft.world.in_flight.get(&draft.policy.security_group_id());
-    write.is_some_and(|write| !write.causes.is_empty())
-}
-
 fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
     let after = addresses(&after.rules);
     addresses(&before.rules).into_iter().filter(|a| !after.contains(a)).collect()
-}
-
-/// Every destination that we know to be this cluster's.
-fn known(draft: &Draft<'_>, placement: &Placement) -> BTreeSet<Arc<str>> {
-    let mut known: BTreeSet<IpAddr> = draft.world.shown.clone();
-    let ours = |ip: &&Arc<PublicIp>| draft.own.public_ip(ip) == Whose::Ours;
-    known.extend(own::public_ips(draft.world).filter(ours).filter_map(|ip| ip.address));
-    for id in placement.balancers.keys() {
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
-        known.extend(balancer.frontends.iter().filter_map(|f| frontend::address_of(draft, f)));
-        known.extend(balancer.pools.iter().flat_map(|p| &p.addresses).map(|a| a.address));
-    }
-    for node in draft.world.kubernetes.nodes.values() {
-        known.extend(&node.addresses);
-    }
-    for case in draft.cases.values() {
-        let ingress = case.service.ingress.iter().filter_map(|i| i.ip.as_ref());
-        known.extend(ingress.filter_map(|ip| ip.parse::<IpAddr>().ok()));
-    }
-    known.into_iter().map(|a| Arc::from(a.to_string())).collect()
 }
 
 /// Destinations of Services that are between two load balancers: closing them would only make the
@@ -228,12 +214,12 @@ fn moving(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> BTreeSet
     addresses.map(|a| Arc::from(a.to_string())).collect()
 }
 
-/// Takes known destinations that nobody wants out of our rules, and rules that have none left
+/// Takes destinations of ours that nobody wants out of our rules, and rules that have none left
 /// out of the group. Returns the Services on whose account that is.
 fn close(
     after: &mut SecurityGroup,
     wanted: &[WantedRule],
-    known: &BTreeSet<Arc<str>>,
+    book: &Book<'_>,
     kept: &Kept,
     draft: &Draft<'_>,
 ) -> BTreeSet<ServiceUid> {
@@ -247,7 +233,7 @@ fn close(
         let wanted = by_name.get(&rule.name.to_lowercase());
         let before = rule.clone();
         rule.destinations.retain(|d| {
-            let stays = !known.contains(d)
+            let stays = !book.is_ours(d)
                 || kept.has(&before, d)
                 || wanted.is_some_and(|w| w.destinations.contains(d));
             if !stays {

@@ -253,29 +253,6 @@ fn nodes_move_to_their_own_balancer_once_there_is_one() {
     assert_eq!(pool(&world, "kubernetes", "kubernetes").len(), 4);
 }
 
-/// The other load balancer takes in no node that goes. Once it is in no pool and gone, nobody knows
-/// whose address the security group leads to.
-#[test]
-fn a_node_that_goes_does_not_move_while_the_security_group_leads_to_it() {
-    let policy = policy(Layout::Several(two()));
-    let mut world = world(vec![service(1)]);
-    settle(&mut world, &policy);
-    world.azure.security_group = fixture::world().azure.security_group;
-    for group in world.azure.security_group.known_mut().into_iter().flatten() {
-        let destinations = ["10.0.50.1", "10.0.50.2"].map(Arc::from);
-        Arc::make_mut(group).rules[0].destinations = destinations.into();
-    }
-    let goes = world.kubernetes.nodes.get_mut("vmss2-1").expect("it is there");
-    Arc::make_mut(goes).membership = Membership::Draining;
-    change(&mut world, service(2));
-    settle(&mut world, &policy);
-    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2", "vmss2-1"]);
-    assert_eq!(pool(&world, "lb2", "kubernetes"), ["vmss2-2"]);
-    world.azure.security_group = Fact::Known(None);
-    settle(&mut world, &policy);
-    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
-}
-
 #[test]
 fn selectors_choose_services_and_nodes() {
     let mut configs = two();

@@ -63,9 +63,7 @@ impl Company {
                 });
                 "empty a pool of ours"
             }
-            (3, Some(id))
-                if self.scene.outbound == scene::Outbound::None && !is_on_brought(stage, &id) =>
-            {
+            (3, Some(id)) if self.scene.outbound == scene::Outbound::None => {
                 delete(stage, &id);
                 "delete a load balancer of ours"
             }
@@ -122,11 +120,4 @@ impl Company {
         stage.kill(number, "killed");
         "kill a process"
     }
-}
-
-/// Whether a load balancer stands on a public IP that was brought. Of such an address nothing but a
-/// status tells that we opened it: docs/simulation.md.
-pub(super) fn is_on_brought(stage: &Stage, balancer: &str) -> bool {
-    let balancer = stage.azure.shown_by_id(balancer);
-    balancer.is_some_and(|b| b.to_string().contains("/publicIPAddresses/byo-pip"))
 }

@@ -1,9 +1,8 @@
 //! Somebody in the portal who deletes what of ours is in use, and edits what load balancers are
 //! made of beside themselves. Azure refuses to delete what others refer to, so that goes first.
 
-use super::operator::is_on_brought;
 use super::{Company, neighbour};
-use crate::check::form::{parts, told};
+use crate::check::form::parts;
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
@@ -160,8 +159,7 @@ impl Company {
                 "drop all security rules of ours"
             }
             _ => {
-                let mut all = ours(stage, BALANCERS);
-                all.retain(|id| !is_on_brought(stage, id));
+                let all = ours(stage, BALANCERS);
                 if let Some(id) = random.choose(&all) {
                     let kept = |name: &str| is_theirs(name);
                     edit(stage, &id.clone(), |balancer| {
@@ -179,18 +177,10 @@ impl Company {
 
     /// A public IP of ours goes, with what stands on it.
     fn delete_ip(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
-        let mut all = ours(stage, IPS);
-        // Nobody else remembers an address that no status tells, nor the security rule that leads
-        // there, once a process has died: docs/simulation.md.
-        if self.scene.layout != Layout::Containers {
-            all.retain(|id| is_told(stage, id));
-        }
+        let all = ours(stage, IPS);
         let Some(id) = random.choose(&all) else { return "find no public IP" };
-        let ip = stage.azure.resource(id).unwrap_or_default();
-        let address = ip["properties"]["ipAddress"].as_str().unwrap_or("").to_owned();
-        let (status, code) = delete(stage, id);
+        let (_, code) = delete(stage, id);
         if code != "PublicIPAddressCannotBeDeleted" {
-            note_deleted(stage, address, status);
             return "delete a public IP";
         }
         for balancer in ours(stage, BALANCERS) {
@@ -210,7 +200,6 @@ impl Company {
         }
         // One that a NAT gateway has stays refused: docs/simulation.md.
         let (status, _) = delete(stage, id);
-        note_deleted(stage, address, status);
         match status {
             200..300 => "delete a public IP that was in use",
             _ => "fail to delete a public IP that is in use",
@@ -237,22 +226,6 @@ fn keep(resource: &mut Value, collection: &str, passes: impl Fn(&Value) -> bool)
     if let Some(items) = resource["properties"][collection].as_array_mut() {
         items.retain(passes);
     }
-}
-
-/// Remembers an address whose public IP somebody deleted.
-fn note_deleted(stage: &mut Stage, address: String, status: u16) {
-    let lives = stage.lives();
-    if matches!(status, 200..300) {
-        stage.ledger.deleted.insert(address, lives);
-    }
-}
-
-/// Whether a Service's status tells the address of a public IP.
-fn is_told(stage: &Stage, id: &str) -> bool {
-    let ip = stage.azure.resource(id).unwrap_or_default();
-    let Some(address) = ip["properties"]["ipAddress"].as_str() else { return false };
-    let services = stage.kubernetes.list("services", None);
-    services.iter().any(|service| told(service).any(|ip| ip == address))
 }
 
 fn edit_ip(random: &mut Random, stage: &mut Stage) -> &'static str {

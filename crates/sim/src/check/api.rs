@@ -33,7 +33,7 @@ impl Stage {
         after: Option<&Value>,
     ) {
         self.check_secret(&request.body.to_string());
-        if request.method == "POST" {
+        if request.method == "POST" || request.method == "GET" {
             return;
         }
         let Some(before) = before else { return };

@@ -208,10 +208,12 @@ impl Stage {
 
     /// A call to the API server is about to be sent. Events are posted once, whatever comes of it.
     pub(crate) fn check_calling(&mut self, sent: &Sent, id: CallId, request: &KubernetesCall) {
-        if request.method == "POST" {
+        // The ledger is read and written by turns: they are calls on one object.
+        let ledger = request.path.find("/configmaps").map(|at| &request.path[..at]);
+        if request.method == "POST" && ledger.is_none() {
             return;
         }
-        let status = request.path.strip_suffix("/status");
+        let status = ledger.or_else(|| request.path.strip_suffix("/status"));
         let purpose = if status.is_some() { Purpose::Status } else { Purpose::Finalizers };
         let target = status.unwrap_or(&request.path).to_owned();
         let about = target.clone();

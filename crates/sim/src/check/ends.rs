@@ -352,11 +352,6 @@ impl Stage {
         left
     }
 
-    /// How often processes have died.
-    pub(crate) fn lives(&self) -> u64 {
-        self.processes.iter().map(|process| process.epoch).sum()
-    }
-
     /// Resources that Azure has not finished with, or failed to make: written once more they are
     /// as they should be.
     #[must_use]

@@ -153,13 +153,6 @@ impl Stage {
         self.is_near(self.ledger.touched.frontends.get(&name.to_lowercase()), Sleep::Long)
     }
 
-    /// Whether people ever took away what stood at an address: nothing in Azure tells afterwards
-    /// whose a security rule to it was.
-    pub(crate) fn was_ever_taken_away(&self, address: &str) -> bool {
-        self.ledger.touched.addresses.contains_key(address)
-            || self.ledger.deleted.contains_key(address)
-    }
-
     /// Whether people have lately deleted a resource.
     pub(crate) fn was_deleted(&self, id: &str) -> bool {
         self.is_near(self.ledger.touched.resources.get(&id.to_lowercase()), Sleep::None)

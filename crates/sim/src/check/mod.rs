@@ -67,8 +67,6 @@ pub struct Ledger {
     pub(crate) touched: hands::Touched,
     /// What each Service had when all was settled for the last time.
     pub(crate) settled: BTreeMap<String, tenants::Settled>,
-    /// Addresses of public IPs that people deleted, and how often processes had died by then.
-    pub(crate) deleted: BTreeMap<String, u64>,
     /// What answers ask of callers.
     pub(crate) budget: budget::Budget,
     /// What has to be called again.

@@ -93,11 +93,7 @@ impl Stage {
         let Some(addresses) = self.ledger.opened.get(uid) else { return Vec::new() };
         let mut closed: BTreeSet<&str> = addresses.iter().map(String::as_str).collect();
         closed.remove(OTHER_ADDRESS);
-        // Where people take a frontend away by hand, nothing in Azure tells any more whose its
-        // address was: the rule goes all the same, or L2 sees it.
-        closed.retain(|address| {
-            !self.was_ever_taken_away(address) && !self.is_anothers(uid, address)
-        });
+        closed.retain(|address| !self.is_anothers(uid, address));
         let mut left = Vec::new();
         let group = self.azure.shown_by_id(&scene::security_group());
         for (name, rule) in group.iter().flat_map(|group| parts(group, "securityRules")) {

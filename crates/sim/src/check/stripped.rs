@@ -52,33 +52,9 @@ pub(super) fn close(resource: &Arc<Value>, forgotten: &Forgotten) -> Arc<Value> 
 }
 
 impl Stage {
-    /// Addresses of public IPs that somebody deleted while a process that died since was to close
-    /// the security rules that led there.
-    fn deleted_addresses(&self) -> impl Iterator<Item = String> {
-        let lives = self.lives();
-        let deleted = self.ledger.deleted.iter().filter(move |(_, before)| **before < lives);
-        deleted.map(|(address, _)| address.clone())
-    }
-
-    /// Additional addresses of Services that are gone, whose status never told them and that no
-    /// other Service lists: where the process died that had opened them, nothing says whose they
-    /// were.
-    fn untold_addresses(&self) -> BTreeSet<String> {
-        if self.lives() == 0 {
-            return BTreeSet::new();
-        }
-        let (gone, there): (Vec<_>, Vec<_>) =
-            self.truth.services.values().partition(|service| service.gone_at.is_some());
-        let listed: BTreeSet<&String> = there.iter().flat_map(|s| &s.additional).collect();
-        let untold = gone.into_iter().flat_map(|s| s.additional.difference(&s.told));
-        untold.filter(|address| !listed.contains(address)).cloned().collect()
-    }
-
     /// What nothing tells any more whose it was, and is no other Service's.
     pub(super) fn forgotten(&self) -> Forgotten {
-        let addresses = self.deleted_addresses().chain(self.own_addresses());
-        let addresses = addresses.chain(self.untold_addresses()).collect();
-        Forgotten { addresses, ports: self.stripped_ports() }
+        Forgotten { addresses: self.own_addresses(), ports: self.stripped_ports() }
     }
 
     /// Node ports of which nothing tells any more whose they were, and no address.
@@ -89,8 +65,7 @@ impl Stage {
     /// Addresses to which a security rule may lead of which nothing tells whose it was, whoever has
     /// them now.
     pub(super) fn unsure_addresses(&self) -> BTreeSet<String> {
-        let addresses = self.deleted_addresses().chain(self.stripped_addresses());
-        addresses.chain(self.untold_addresses()).collect()
+        self.stripped_addresses()
     }
 
     /// Services that went without our finalizer, because somebody had taken it off by hand.

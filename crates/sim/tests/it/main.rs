@@ -20,6 +20,7 @@ mod gates_of_nodes;
 mod groups;
 mod latency;
 mod layouts;
+mod ledger;
 mod leaders;
 mod migrations;
 mod nic_pools;

@@ -152,6 +152,7 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
     journal.begin(&found.to, found.calls)?;
     let mut options = options(classes.clone());
     options.cluster_uid = cluster::uid(&engine.client).await?;
+    options.ledger = args.lease.ledger();
     let lease = args.lease.settings();
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let done = signal::stop().child_token();

@@ -2,14 +2,14 @@
 //! those about which something has to be read first, and those that do not carry our finalizer yet.
 
 use super::super::{balancer, frontend, pool};
-use super::{is_crowded, is_managed};
+use super::{Book, is_crowded, is_managed};
 use crate::draft::{Case, Draft, Stance};
 use crate::kubernetes::is_claimed;
 use crate::placement::{Backends, Placement, Seats};
 use model::azure::{Frontend, LoadBalancer, Rule, SecurityGroup, SecurityRule};
 use model::kubernetes::{Membership, Node, NodeRole};
 use model::policy::PoolKind;
-use model::{Family, ServiceUid};
+use model::{Family, Holder, ServiceUid};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -55,12 +55,13 @@ impl Kept {
             || self.backends.iter().any(|behind| behind.has(rule) && is_node(behind))
     }
 
-    /// Opens the nodes that have come: what a refused Service had goes on working on every node.
-    /// Returns the Services on whose account rules changed.
+    /// Opens the nodes that have come, once they are recorded: what a refused Service had goes on
+    /// working on every node. Returns the Services on whose account rules changed.
     pub fn follow(
         &self,
         before: &SecurityGroup,
         after: &mut SecurityGroup,
+        book: &mut Book<'_>,
     ) -> BTreeSet<ServiceUid> {
         let mut causes = BTreeSet::new();
         for behind in &self.backends {
@@ -70,6 +71,7 @@ impl Kept {
                 let families: BTreeSet<Family> =
                     led.filter_map(|d| d.parse().ok()).map(Family::of).collect();
                 let coming = behind.nodes.iter().filter(|a| families.contains(&Family::of(**a)));
+                let coming = coming.filter(|a| book.ask(**a, Holder::Node));
                 let coming: BTreeSet<Arc<str>> = coming.map(|a| a.to_string().into()).collect();
                 if coming.is_subset(&past.destinations) {
                     continue;

@@ -1,0 +1,281 @@
+//! The ledger ([`model::ledger`]) is read and written: one call at a time.
+//!
+//! It is read at the start, when the right to write is gained, after every write of it that was
+//! not answered with success, and at the interval of the drift check. Nothing is watched: who leads
+//! is the only one that writes it, and a hand that deletes it is seen at the next read.
+
+use crate::backoff;
+use crate::controller::{Caller, Controller};
+use crate::effect::{CallId, Effect, KubernetesCall, NoticeKind};
+use crate::event::{KubernetesAnswer, Leadership};
+use crate::obstacles::{Failure, Trouble};
+use model::ServiceUid;
+use model::ledger::{Ledger, LedgerWrite, encode};
+use model::obstacle::ObstacleKind;
+use model::policy::Layout;
+use model::report::Wait;
+use model::world::Fact;
+use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON, ledger_from_value};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The wait after a first failure: a conflict is over once the ledger is read.
+const FIRST_MS: u64 = 100;
+
+/// Calls about the ledger.
+#[derive(Debug, Default)]
+pub(crate) struct LedgerLane {
+    /// The call under way.
+    call: Option<CallId>,
+    /// When it was last read, or written with success; `None`: it has to be read.
+    read_ms: Option<u64>,
+    /// Failures in a row.
+    failures: u32,
+    /// Nothing is sent before.
+    pub wait_until_ms: Option<u64>,
+    /// Why the last calls failed.
+    pub trouble: Option<Trouble>,
+}
+
+/// What is done to the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LedgerCall {
+    /// It is read.
+    Read,
+    /// It is written.
+    Write(Arc<LedgerWrite>),
+}
+
+impl LedgerLane {
+    /// Whether nothing is under way and nothing has to be read.
+    pub fn is_idle(&self) -> bool {
+        self.call.is_none() && self.read_ms.is_some()
+    }
+
+    /// What was read is another process's, and what was sent was sent under another lease.
+    pub fn doubt(&mut self) {
+        *self = Self { failures: self.failures, wait_until_ms: self.wait_until_ms, ..Self::default() };
+    }
+
+    /// A call succeeded. How often writes have failed is kept while one is due: a read between two
+    /// of them is no success.
+    fn rest(&mut self, due: bool, now_ms: u64) {
+        let before = std::mem::take(self);
+        self.read_ms = Some(now_ms);
+        if due {
+            (self.failures, self.trouble) = (before.failures, before.trouble);
+        }
+    }
+
+    fn wake_ms(&self, interval_ms: u64) -> Option<u64> {
+        if self.call.is_some() {
+            return None;
+        }
+        self.wait_until_ms.or_else(|| self.read_ms.map(|at| at + interval_ms))
+    }
+
+    fn is_old(&self, interval_ms: u64, now_ms: u64) -> bool {
+        self.read_ms.is_none_or(|at| at + interval_ms <= now_ms)
+    }
+}
+
+impl Controller {
+    /// Whether there is a security group at all in which something is opened.
+    pub(crate) fn has_ledger(&self) -> bool {
+        self.policy.layout != Layout::PerService && !self.policy.security_group_name.is_empty()
+    }
+
+    /// Whether nothing can be planned for want of the ledger.
+    #[must_use]
+    pub fn awaits_ledger(&self) -> bool {
+        self.has_ledger() && self.world.kubernetes.ledger == Fact::Unknown
+    }
+
+    /// When the ledger is looked at again though nothing happens.
+    pub(crate) fn wake_ledger_ms(&self) -> Option<u64> {
+        let interval_ms = self.options.check_interval_ms;
+        self.ledger.wake_ms(interval_ms).filter(|_| self.has_ledger())
+    }
+
+    /// Sends the call that is due.
+    pub(crate) fn go_on_with_ledger(&mut self, now_ms: u64) {
+        let lane = &mut self.ledger;
+        if lane.wait_until_ms.is_some_and(|at| at <= now_ms) {
+            lane.wait_until_ms = None;
+        }
+        if lane.call.is_some() || lane.wait_until_ms.is_some() || !self.has_ledger() {
+            return;
+        }
+        let leads = self.leadership == Leadership::Held;
+        let write = self.plan.ledger.clone().filter(|_| leads);
+        let call = match write {
+            _ if self.ledger.is_old(self.options.check_interval_ms, now_ms) => LedgerCall::Read,
+            Some(write) => LedgerCall::Write(write),
+            None => return,
+        };
+        let request = self.ledger_request(&call);
+        self.counts.kubernetes += u64::from(request.method != "GET");
+        let id = self.call(Caller::Ledger(call));
+        self.ledger.call = Some(id);
+        self.effects.push(Effect::Kubernetes { call: id, request });
+    }
+
+    fn ledger_request(&self, call: &LedgerCall) -> KubernetesCall {
+        let name = &self.options.ledger;
+        let all = format!("/api/v1/namespaces/{}/configmaps", name.namespace);
+        let one = format!("{all}/{}", name.name);
+        let write = match call {
+            LedgerCall::Read => return get(one),
+            LedgerCall::Write(write) => write,
+        };
+        let etag = write.planned_on.as_ref().map_or("", |etag| etag.as_str());
+        let data = json!({ LEDGER_DESTINATIONS: encode(&write.destinations),
+            LEDGER_PLANNED_ON: etag });
+        match &write.revision {
+            Some(revision) => KubernetesCall {
+                method: "PATCH",
+                path: one,
+                content_type: "application/merge-patch+json",
+                body: json!({ "metadata": { "resourceVersion": &**revision }, "data": data }),
+            },
+            None => KubernetesCall {
+                method: "POST",
+                path: all,
+                content_type: "application/json",
+                body: json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+                    "namespace": &*name.namespace, "name": &*name.name,
+                    "labels": { "app.kubernetes.io/name": "ballast" } }, "data": data }),
+            },
+        }
+    }
+
+    /// The answer to a call about the ledger. That to a call before another one is no news.
+    pub(crate) fn heard_of_ledger(
+        &mut self,
+        id: CallId,
+        call: &LedgerCall,
+        answer: KubernetesAnswer,
+        now_ms: u64,
+    ) {
+        if self.ledger.call != Some(id) {
+            return;
+        }
+        self.ledger.call = None;
+        self.dirty = true;
+        match (answer, call) {
+            (KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. }, _) => {
+                let due = *call == LedgerCall::Read && self.plan.ledger.is_some();
+                self.ledger.rest(due, now_ms);
+                self.take_ledger(&body, now_ms);
+                self.tell_adoption(call, now_ms);
+            }
+            (KubernetesAnswer::Reply { status: 404, .. }, LedgerCall::Read) => {
+                self.ledger.rest(self.plan.ledger.is_some(), now_ms);
+                self.note_absence(now_ms);
+            }
+            (KubernetesAnswer::Reply { status: 200..300, .. }, _) => self.ledger.read_ms = None,
+            (KubernetesAnswer::Reply { status, retry_after_ms, body }, _) => {
+                let message = body.as_ref().and_then(|b| b.get("message")).and_then(Value::as_str);
+                let code = status.to_string();
+                let message = message.unwrap_or("no message");
+                self.delay_ledger(call, (&code, message), retry_after_ms, now_ms);
+            }
+            (KubernetesAnswer::Fault(why), _) => {
+                self.delay_ledger(call, ("NoAnswer", &why), None, now_ms);
+            }
+        }
+    }
+
+    fn take_ledger(&mut self, body: &Value, now_ms: u64) {
+        let held = &mut self.world.kubernetes.ledger;
+        let read = match ledger_from_value(body) {
+            Ok(ledger) => Fact::Known(Arc::new(ledger)),
+            Err(why) => Fact::Unreadable(Arc::from(why)),
+        };
+        let news = *held != read;
+        *held = read;
+        if let Fact::Unreadable(why) = &self.world.kubernetes.ledger
+            && news
+        {
+            let text = format!("the ledger {} cannot be read: {why}", self.options.ledger);
+            self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
+        }
+    }
+
+    /// There is no ledger. What this process knows of it stays.
+    fn note_absence(&mut self, now_ms: u64) {
+        let held = self.world.kubernetes.ledger.known();
+        let gone = held.is_some_and(|ledger| !ledger.is_absent());
+        let known = held.map(|ledger| Ledger { revision: None, ..Ledger::clone(ledger) });
+        self.world.kubernetes.ledger = Fact::Known(Arc::new(known.unwrap_or_default()));
+        if gone {
+            let text = format!("the ledger {} is gone; it is made again", self.options.ledger);
+            self.say(now_ms, NoticeKind::Drifted, &BTreeSet::new(), text, None);
+        }
+    }
+
+    fn tell_adoption(&mut self, call: &LedgerCall, now_ms: u64) {
+        let LedgerCall::Write(write) = call else { return };
+        if write.adopted.is_empty() {
+            return;
+        }
+        let text = format!(
+            "there was no ledger {}: {} destinations that are open in the security group and are \
+             addresses of this cluster's frontends, public IPs, Services or nodes are recorded in \
+             it; others count as another cluster's",
+            self.options.ledger,
+            write.adopted.len()
+        );
+        self.say(now_ms, NoticeKind::Planned, &BTreeSet::new(), text, None);
+    }
+
+    fn delay_ledger(
+        &mut self,
+        call: &LedgerCall,
+        (code, message): (&str, &str),
+        asked_ms: Option<u64>,
+        now_ms: u64,
+    ) {
+        let operation = self.ledger_operation(call);
+        let text = format!("{operation} failed: {code}: {message}");
+        let kind = ObstacleKind::Kubernetes;
+        let lane = &mut self.ledger;
+        // Whether it was carried out nobody knows.
+        lane.read_ms = lane.read_ms.filter(|_| *call == LedgerCall::Read);
+        lane.failures += 1;
+        let wait_ms = match lane.failures {
+            1 => asked_ms.unwrap_or(0).max(FIRST_MS),
+            more => backoff::after(more - 1, asked_ms),
+        };
+        lane.wait_until_ms = Some(now_ms + wait_ms);
+        let failure = Failure { kind, operation, code, message };
+        lane.trouble = Some(Trouble::after(lane.trouble.take(), failure, &BTreeSet::new(), now_ms));
+        let text = format!("{text}; next try in {wait_ms} ms");
+        self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
+    }
+
+    /// A call about the ledger as an operation.
+    pub(crate) fn ledger_operation(&self, call: &LedgerCall) -> String {
+        format!("{} ConfigMap {}", self.ledger_request(call).method, self.options.ledger)
+    }
+
+    /// Why calls about the ledger fail, while one is due.
+    pub(crate) fn ledger_trouble(&self) -> Option<&Trouble> {
+        let due = !self.ledger.is_idle() || self.plan.ledger.is_some();
+        self.ledger.trouble.as_ref().filter(|_| due)
+    }
+
+    /// The Services that wait for the ledger.
+    pub(crate) fn wait_for_ledger(&self) -> BTreeSet<ServiceUid> {
+        let unread = self.world.kubernetes.ledger == Fact::Unknown;
+        let waits = |wait: &Wait| *wait == Wait::Ledger || (unread && *wait == Wait::Listing);
+        let services = self.report.services.iter();
+        let held_up = services.filter(|(_, report)| report.waits.iter().any(waits));
+        held_up.map(|(uid, _)| uid.clone()).collect()
+    }
+}
+
+fn get(path: String) -> KubernetesCall {
+    KubernetesCall { method: "GET", path, content_type: "application/json", body: Value::Null }
+}
