@@ -55,7 +55,8 @@ impl LedgerLane {
 
     /// What was read is another process's, and what was sent was sent under another lease.
     pub fn doubt(&mut self) {
-        *self = Self { failures: self.failures, wait_until_ms: self.wait_until_ms, ..Self::default() };
+        *self =
+            Self { failures: self.failures, wait_until_ms: self.wait_until_ms, ..Self::default() };
     }
 
     /// A call succeeded. How often writes have failed is kept while one is due: a read between two

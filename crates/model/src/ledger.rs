@@ -183,12 +183,12 @@ mod tests {
     #[test]
     fn ten_thousand_services_of_two_families_fit_into_a_config_map() {
         let mut all = Destinations::new();
-        for n in 0..10_000_u32 {
+        for n in 0..10_000_u16 {
             let uid = ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"));
-            let [_, _, high, low] = n.to_be_bytes();
+            let [high, low] = n.to_be_bytes();
             let v4 = IpAddr::from([220, 220, 100 + high, low]);
-            let v6 = IpAddr::from([0xfd00, 0x1111, 0x2222, 0x3333, 0x4444, 0x5555, 0x6666, 0x1000]
-                .map(|part| part + u16::from(part == 0x1000) * (n as u16)));
+            let v6 = [0xfd00, 0x1111, 0x2222, 0x3333, 0x4444, 0x5555, 0x6666, 0x1000 + n];
+            let v6 = IpAddr::from(v6);
             for address in [v4, v6] {
                 all.entry(address).or_default().insert(Holder::Service(uid.clone()));
             }

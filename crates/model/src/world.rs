@@ -5,8 +5,8 @@ use crate::azure::{
 };
 use crate::gateway::{GatewayServices, Locations};
 use crate::id::{Group, NodeName, ResourceId, ServiceName, ServiceUid};
-use crate::ledger::Ledger;
 use crate::kubernetes::{EndpointSlice, GatedPod, Node, Pod, Service};
+use crate::ledger::Ledger;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -222,9 +222,8 @@ impl<'w> Draft<'w> {
         case
     }
 
-    /// Whether lists may not show yet what another process made for a Service. Of one that leaves,
-    /// a security rule may just be opening, and once the frontend has gone nobody knows whose
-    /// address it leads to. One that is told an address would be built anew elsewhere, and its
+    /// Whether lists may not show yet what another process made for a Service. Of one that leaves
+    /// it would stay behind. One that is told an address would be built anew elsewhere, and its
     /// address closed.
     fn is_unseen(&self, case: &Case<'_>) -> bool {
         match case.stance {

@@ -15,7 +15,9 @@ use model::policy::{
     NodeDrain, OutboundSnat, PoolKind, Preconfigured, VmKind,
 };
 use model::world::{Fact, Kind};
-use model::{Etag, Family, Group, Holder, Ledger, NodeName, Policy, Protocol, ServiceName, ServiceUid, World};
+use model::{
+    Etag, Family, Group, Holder, Ledger, NodeName, Policy, Protocol, ServiceName, ServiceUid, World,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;

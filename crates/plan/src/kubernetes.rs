@@ -13,10 +13,9 @@ use model::kubernetes::{
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
 use model::policy::Layout;
 use model::report::Wait;
-use model::world::{Fact, Need};
+use model::world::Fact;
 use model::{Group, Policy, ServiceUid};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The finalizers a Service of ours carries.
@@ -93,10 +92,9 @@ pub(crate) fn claim(draft: &mut Draft<'_>) {
 /// nothing is left.
 pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) {
     let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
-    let open = security_group::open_addresses(draft);
     for uid in uids {
         match draft.cases[&uid].stance.clone() {
-            Stance::Wanted(intent) => address(draft, placement, chosen, &open, &intent),
+            Stance::Wanted(intent) => address(draft, placement, chosen, &intent),
             Stance::Leaving => release(draft, placement, &uid),
             Stance::Kept => stay(draft, placement, &uid),
             Stance::Container(_) => {}
@@ -104,13 +102,7 @@ pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement, chosen: &Ch
     }
 }
 
-fn address(
-    draft: &mut Draft<'_>,
-    placement: &Placement,
-    chosen: &Chosen,
-    open: &BTreeSet<IpAddr>,
-    intent: &Intent,
-) {
+fn address(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen, intent: &Intent) {
     let standing = security_group::frontends(draft, placement, intent);
     let moving = moving::addresses(draft, placement, chosen, intent, &standing);
     let moving: BTreeSet<String> = moving.values().map(ToString::to_string).collect();
@@ -118,11 +110,6 @@ fn address(
     let all: Vec<Arc<str>> =
         own.chain(intent.additional.iter().copied()).map(|a| Arc::from(a.to_string())).collect();
     let complete = standing.len() == intent.families.len();
-    // What rules still lead to is in the status until they do not: nothing else would say, after
-    // the frontend has gone, that they are ours.
-    let group = draft.world.azure.security_group.known().and_then(Option::as_ref);
-    let unread = draft.needs.contains(&Need::SecurityGroup)
-        || group.is_some_and(|group| group.provisioning == Provisioning::Busy);
     // What is known of a resource that is being written for it is about to be otherwise, also
     // where nothing is left to change because its owner went back to an earlier wish.
     let sent = draft.world.in_flight.iter().filter(|(_, f)| f.causes.contains(&intent.uid));
@@ -137,8 +124,7 @@ fn address(
     } else {
         // Until all is done only what no longer stands goes; what is on its way to another load
         // balancer comes back, and the status is what remembers it.
-        let is_open = |ip: &str| unread || ip.parse().is_ok_and(|ip| open.contains(&ip));
-        let known = |ip: &Arc<str>| all.contains(ip) || moving.contains(&**ip) || is_open(ip);
+        let known = |ip: &Arc<str>| all.contains(ip) || moving.contains(&**ip);
         let stands = |i: &&Ingress| i.ip.as_ref().is_none_or(known);
         case.service.ingress.iter().filter(stands).cloned().collect()
     };

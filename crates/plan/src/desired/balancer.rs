@@ -3,7 +3,7 @@
 use super::frontend::{self, Place, Wanted};
 use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
-use super::{bridge, contest, limit, pool, rule, security_group, shell, tags};
+use super::{bridge, contest, limit, pool, rule, shell, tags};
 use crate::draft::{Draft, Stance, Traces};
 use crate::intent::{Intent, SHARED_PROBE};
 use crate::name;
@@ -105,7 +105,7 @@ pub(crate) fn plan(
     build.room = limit::Room::of(draft, &build.after);
     let mut seated = Vec::new();
     for uid in build.room.turns(draft, &build.after, &seats.services) {
-        if seat(draft, &mut build, &uid, chosen, before.as_deref(), open) {
+        if seat(draft, &mut build, &uid, chosen, before.as_deref()) {
             seated.push(uid);
         }
     }
@@ -251,7 +251,6 @@ fn seat(
     uid: &ServiceUid,
     chosen: &Chosen,
     before: Option<&LoadBalancer>,
-    open: &BTreeSet<IpAddr>,
 ) -> bool {
     let Some(intent) = draft.cases[uid].shared_intent() else { return false };
     if !crate::kubernetes::is_claimed(draft.policy, draft.cases[uid].service) {
@@ -307,11 +306,6 @@ fn seat(
     if !waiting && let Some(id) = link() {
         // Its parts stay as they are until nothing stands before the frontend that goes.
         draft.wait(uid, Wait::Resource { id, until: Until::Gone });
-        return true;
-    }
-    let owned = ready.iter().filter_map(|(_, own, _)| own.as_ref());
-    if let Some(wait) = security_group::unclosed(draft, &build.after, &intent, owned, open) {
-        draft.wait(uid, wait);
         return true;
     }
     place(draft, build, &intent, ready, waiting);

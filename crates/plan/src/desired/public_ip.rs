@@ -287,8 +287,8 @@ pub(super) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet
     });
 }
 
-/// A security rule that leads to its address goes first: once the public IP is gone nobody knows
-/// whose address that was, and the rule would stay for ever.
+/// A security rule of ours that leads to its address goes first: Azure may give the address to
+/// somebody else.
 fn still_open(draft: &Draft<'_>, ip: &PublicIp) -> Option<Wait> {
     let group = draft.world.azure.security_group.known()?.as_ref()?;
     let planned = !security_group::is_idle(draft) && !draft.policy.security_group_name.is_empty();

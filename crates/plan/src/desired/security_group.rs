@@ -19,15 +19,15 @@ use crate::intent::{Intent, SecurityRules};
 use crate::name::{self, SECURITY_RULE};
 use crate::placement::Placement;
 use kept::{Kept, kept};
-pub(crate) use ledger::has_open;
 use ledger::Book;
+pub(crate) use ledger::has_open;
 use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
 use model::plan::{Action, Change, Resource};
 use model::report::{Finding, Severity, Wait};
 use model::world::{Fact, Need};
 use model::{Family, ServiceUid};
 use room::{RULES, free_priority, full, is_crowded, name_taken};
-pub(crate) use standing::{frontends, unclosed};
+pub(crate) use standing::frontends;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl Shape {
 }
 
 /// A rule that is wanted: who goes where, on whose account.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct WantedRule {
     shape: Shape,
     /// What the shape's rule is called.
@@ -106,7 +106,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
         return Opening { closing: addresses(&group.rules) };
     };
     let mut book = Book::open(draft, placement, ledger, &group);
-    let wanted = wanted::all(draft, placement, chosen);
+    let wanted = wanted::all(draft, placement);
     let mut kept = kept(draft, placement);
     kept.destinations.extend(moving(draft, placement, chosen));
     let mut after = SecurityGroup::clone(&group);
@@ -116,6 +116,10 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     }
     let mut causes = close(&mut after, &wanted, &book, &kept, draft);
     let wanted = share::admit(draft, &after, wanted);
+    if !book.has_all(draft, &wanted) {
+        // What cannot be opened at all is refused before it is recorded.
+        open(draft, &group, &mut after.clone(), wanted.clone());
+    }
     let wanted = book.admit(draft, wanted, &group);
     causes.extend(open(draft, &group, &mut after, wanted));
     causes.extend(kept.follow(&group, &mut after, &mut book));
@@ -188,14 +192,6 @@ fn addresses(rules: &[SecurityRule]) -> BTreeSet<IpAddr> {
 /// Whether a rule of ours leads to an address.
 pub(crate) fn leads_to(group: &SecurityGroup, address: IpAddr) -> bool {
     addresses(&group.rules).contains(&address)
-}
-
-/// Addresses that rules of ours lead to.
-pub(crate) fn open_addresses(draft: &Draft<'_>) -> BTreeSet<IpAddr> {
-    match &draft.world.azure.security_group {
-        Fact::Known(Some(group)) => addresses(&group.rules),
-        Fact::Known(None) | Fact::Unknown | Fact::Unreadable(_) => BTreeSet::new(),
-    }
 }
 
 fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {

@@ -134,8 +134,7 @@ impl Company {
         }
     }
 
-    /// An attack that leaves nothing behind by itself: with pools of NICs a rule to a node's own
-    /// address outlives a node that goes while no process runs (docs/simulation.md).
+    /// An attack. Without floating IP pools of NICs are not drawn (docs/simulation.md).
     fn attack(&self, random: &mut Random) -> (&'static str, Value) {
         let (what, mut patch) = attack(random);
         if self.scene.layout.has_nics()

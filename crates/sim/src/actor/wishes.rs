@@ -164,7 +164,7 @@ impl Wish {
         let is_on = |set: &BTreeMap<&str, String>, key: &str| {
             set.get(key).is_some_and(|value| value.trim().eq_ignore_ascii_case("true"))
         };
-        // With pools of NICs nobody knows the address of a node that is gone: docs/simulation.md.
+        // Not drawn with pools of NICs: docs/simulation.md.
         if scene.layout.has_nics() {
             set.remove(key::NO_FLOATING_IP);
         }

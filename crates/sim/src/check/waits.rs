@@ -133,8 +133,9 @@ impl Stage {
             End::Runs => Purpose::Follow,
             End::Done | End::Failed => call.purpose,
         };
-        // What the answer itself changes is no news.
-        let news = waits.news.get(&life).copied().unwrap_or(0);
+        // What Azure's answer itself changes is no news. The answer of the API server changes none:
+        // what Azure has said since the call was sent may have made it needless by now.
+        let news = if azure { waits.news.get(&life).copied().unwrap_or(0) } else { call.seen.news };
         let seen = Seen { news, ..call.seen.clone() };
         let wait = Wait { purpose, until_ms, since_ms: now_ms, failures, seen };
         waits.open.insert(key, wait);

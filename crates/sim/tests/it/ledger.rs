@@ -135,6 +135,7 @@ fn a_node_that_goes_while_no_process_runs_is_closed() {
     lab.kubernetes.delete(ObjectRef::new("nodes", "", "vmss000000"), now).expect("it goes");
     assert!(lab.settle(DAY_MS));
     assert!(!group(&lab).contains("\"10.224.0.4\""));
+    lab.pass(INTERVAL_MS);
     assert_eq!(lines(&lab), ["node 10.224.0.5 10.224.0.6"]);
 }
 
@@ -214,7 +215,9 @@ fn a_ledger_that_cannot_be_read_is_told_and_nothing_is_opened_or_closed() {
     let (now, right) = (lab.now_ms, lines(&lab).concat());
     let write = |lab: &mut Laboratory, text: &str| {
         let body = json!({"data": {"destinations": text}});
-        lab.kubernetes.patch(ledger(), Part::Main, &Patch::Merge(body), now).expect("it is patched");
+        lab.kubernetes
+            .patch(ledger(), Part::Main, &Patch::Merge(body), now)
+            .expect("it is patched");
     };
     write(&mut lab, "everything");
     lab.restart();

@@ -69,7 +69,7 @@ fn a_condition_costs_no_call_while_all_is_well_and_leaves_those_of_others() {
     let mut lab = laboratory(&json!({}));
     create(&mut lab, service(1));
     assert!(lab.settle(DAY_MS));
-    assert_eq!(lab.controller().counts().kubernetes, 2, "the finalizer; address and condition");
+    assert_eq!(lab.controller().counts().kubernetes, 3, "finalizer; ledger; address and condition");
     let (status, reason, _, since) = condition(&lab);
     assert_eq!((status.as_str(), reason.as_str()), ("True", "Programmed"));
     let theirs = json!({"type": "example.com/theirs", "status": "True", "reason": "Theirs",
@@ -85,11 +85,11 @@ fn a_condition_costs_no_call_while_all_is_well_and_leaves_those_of_others() {
         lab.pass(60_000);
         lab.controller().counts().kubernetes
     };
-    assert_eq!(annotate(&mut lab, "10"), 2, "a good change is none of its business");
-    assert_eq!(annotate(&mut lab, "ten"), 3);
+    assert_eq!(annotate(&mut lab, "10"), 3, "a good change is none of its business");
+    assert_eq!(annotate(&mut lab, "ten"), 4);
     let (_, _, _, failed) = condition(&lab);
     assert_ne!(failed, since);
-    assert_eq!(annotate(&mut lab, "eleven"), 4);
+    assert_eq!(annotate(&mut lab, "eleven"), 5);
     assert_eq!(condition(&lab).3, failed, "it has not held since then");
     let body = json!({"spec": {"type": "ClusterIP"}});
     patch(&mut lab, "services", "default", "web-0001", body);
@@ -97,5 +97,5 @@ fn a_condition_costs_no_call_while_all_is_well_and_leaves_those_of_others() {
     let object = kube_emulator::ObjectRef::new("services", "default", "web-0001");
     let service = lab.kubernetes.get(object).expect("it is there");
     assert_eq!(service["status"]["conditions"], json!([theirs]), "ours went, theirs stands");
-    assert_eq!(lab.controller().counts().kubernetes, 6, "status, then finalizer");
+    assert_eq!(lab.controller().counts().kubernetes, 8, "status, ledger, then finalizer");
 }

@@ -81,10 +81,24 @@ impl<'d> Book<'d> {
         destination.parse().is_ok_and(|address| self.known.contains_key(&address))
     }
 
+    /// Whether an address is recorded on somebody's account.
+    fn has(&self, address: IpAddr, holder: &Holder) -> bool {
+        let recorded = self.ledger.destinations.get(&address).filter(|_| !self.ledger.is_absent());
+        recorded.is_some_and(|holders| holders.contains(holder))
+    }
+
+    /// Whether all that is wanted is recorded.
+    pub fn has_all(&self, draft: &Draft<'_>, wanted: &[WantedRule]) -> bool {
+        let mut causes = wanted.iter().flat_map(|rule| &rule.causes);
+        causes.all(|(uid, destinations)| {
+            let mut addresses = destinations.iter().filter_map(|d| d.parse().ok());
+            addresses.all(|address| self.has(address, &holder(draft, uid, address)))
+        })
+    }
+
     /// Whether an address may be opened on somebody's account; if not it is going to be recorded.
     pub fn ask(&mut self, address: IpAddr, holder: Holder) -> bool {
-        let recorded = self.ledger.destinations.get(&address).filter(|_| !self.ledger.is_absent());
-        let may = recorded.is_some_and(|holders| holders.contains(&holder));
+        let may = self.has(address, &holder);
         self.needed.entry(address).or_default().insert(holder);
         may
     }
@@ -101,6 +115,7 @@ impl<'d> Book<'d> {
         for mut rule in wanted {
             let same = |r: &&model::azure::SecurityRule| r.name.eq_ignore_ascii_case(&rule.name);
             let open = there.rules.iter().find(same).map(|r| &r.destinations);
+            rule.causes.retain(|uid, _| draft.cases[uid].intent().is_some());
             for (uid, destinations) in &mut rule.causes {
                 destinations.retain(|destination| {
                     let Ok(address) = destination.parse() else { return true };

@@ -1,16 +1,14 @@
 //! Frontends that Services have in Azure now, to which rules are to lead.
 
 use super::super::balancer::is_of;
-use super::super::public_ip::Chosen;
 use super::super::{contest, frontend};
 use crate::draft::Draft;
 use crate::intent::Intent;
 use crate::name;
 use crate::placement::Placement;
-use model::azure::{Frontend, FrontendAddress, LoadBalancer};
-use model::report::{Until, Wait};
-use model::{Exposure, Family};
-use std::collections::{BTreeMap, BTreeSet};
+use model::Family;
+use model::azure::{Frontend, LoadBalancer};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Addresses of a Service's frontends as they are in Azure now.
@@ -80,53 +78,4 @@ pub(super) fn of<'d>(
         }
     }
     found
-}
-
-/// Whether a Service is about to leave a frontend's address and nobody was told of it yet. It is
-/// not opened any more, and closed before the frontend goes: once it is gone nothing would say
-/// that the rule to it was ours.
-pub(super) fn is_left_untold(
-    draft: &Draft<'_>,
-    chosen: &Chosen,
-    intent: &Intent,
-    family: Family,
-    (frontend, address): (&Frontend, IpAddr),
-) -> bool {
-    let left = match (intent.exposure, &frontend.address) {
-        (Exposure::Public, FrontendAddress::Public(id)) => {
-            chosen.get(&(intent.uid.clone(), family)).is_some_and(|chosen| chosen != id)
-        }
-        (Exposure::Internal, FrontendAddress::Private { .. }) => {
-            !frontend::is_as_asked(draft, intent, family, frontend)
-        }
-        (Exposure::Internal, FrontendAddress::Public(_))
-        | (Exposure::Public, FrontendAddress::Private { .. }) => true,
-        (_, FrontendAddress::Other) => false,
-    };
-    left && !is_told(draft, intent, address)
-}
-
-/// Whether the status of a Service has an address.
-fn is_told(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> bool {
-    let ingress = draft.cases.get(&intent.uid).into_iter().flat_map(|c| &c.service.ingress);
-    let mut told = ingress.filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok());
-    told.any(|told| told == address)
-}
-
-/// What has to end before a Service's frontends get other addresses: an address that nobody was
-/// told of is open, or a write under way may open it.
-pub(crate) fn unclosed<'f>(
-    draft: &Draft<'_>,
-    balancer: &LoadBalancer,
-    intent: &Intent,
-    wanted: impl Iterator<Item = &'f Frontend>,
-    open: &BTreeSet<IpAddr>,
-) -> Option<Wait> {
-    let mut left = wanted.filter_map(|own| {
-        let there = balancer.frontends.iter().find(|there| there.name == own.name)?;
-        frontend::address_of(draft, there).filter(|_| there.address != own.address)
-    });
-    let waits = left.any(|address| open.contains(&address) && !is_told(draft, intent, address));
-    let id = draft.policy.security_group_id();
-    waits.then_some(Wait::Resource { id, until: Until::Released })
 }

@@ -1,7 +1,6 @@
 //! The rules that Services want.
 
 use super::super::pool;
-use super::super::public_ip::Chosen;
 use super::standing::{self, Standing};
 use super::{Shape, WantedRule};
 use crate::draft::Draft;
@@ -33,9 +32,8 @@ fn node_addresses(
         let let_go = balancer.map(|b| pool::let_go(draft, b)).unwrap_or_default();
         let held = own.flat_map(|p| &p.addresses).map(|a| a.address);
         found.extend(held.filter(|address| !let_go.contains(address)));
-        // Where the pool holds addresses, one is opened once it is in it. A node that comes and
-        // goes between two lives of this process would otherwise leave a rule to an address that
-        // nobody knows. Its probe has to succeed first, which takes longer than the rule.
+        // Where the pool holds addresses, one is opened once it is in it: its probe has to succeed
+        // first, which takes longer than the rule.
         if pool::kind(draft, id) == PoolKind::NodeIp {
             continue;
         }
@@ -52,7 +50,7 @@ fn node_addresses(
 }
 
 /// The rules that Services want, each once, in the order of the Services' names.
-pub(super) fn all(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> Vec<WantedRule> {
+pub(super) fn all(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
     let mut wanted: BTreeMap<String, WantedRule> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for uid in draft.by_name.values() {
@@ -60,7 +58,7 @@ pub(super) fn all(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> 
         let Some(intent) = case.intent().filter(|_| is_claimed(draft.policy, case.service)) else {
             continue;
         };
-        for (shape, destinations) in rules(draft, placement, chosen, intent) {
+        for (shape, destinations) in rules(draft, placement, intent) {
             let name = shape.name();
             let rule = wanted.entry(name.clone()).or_insert_with(|| {
                 order.push(name.clone());
@@ -77,16 +75,10 @@ pub(super) fn all(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> 
 fn rules(
     draft: &Draft<'_>,
     placement: &Placement,
-    chosen: &Chosen,
     intent: &Intent,
 ) -> Vec<(Shape, BTreeSet<Arc<str>>)> {
     let mut rules = Vec::new();
-    let translated = intent.rule_options.floating_ip == FloatingIp::Disabled;
-    let mut standing = standing::of(draft, placement, intent);
-    standing.retain(|family, at| {
-        let at = (at.frontend, at.address);
-        translated || !standing::is_left_untold(draft, chosen, intent, *family, at)
-    });
+    let standing = standing::of(draft, placement, intent);
     if intent.access.rules == SecurityRules::Disabled || standing.is_empty() {
         return rules;
     }

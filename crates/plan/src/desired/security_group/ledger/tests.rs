@@ -180,3 +180,16 @@ fn a_plan_that_opens_what_is_not_recorded_is_found() {
     let found = check(&world, &policy(), &plan);
     assert!(found.iter().any(|violation| violation.breach == Breach::Unrecorded), "{found:?}");
 }
+
+#[test]
+fn what_cannot_be_opened_is_not_recorded_again_and_again() {
+    let mut world = settled(world(vec![closed(1, 80)]));
+    // Somebody else's rule has the name of ours.
+    group_mut(&mut world).rules[0].priority = 100;
+    ledger_mut(&mut world).planned_on = None;
+    let (world, report) = settle(world, &policy());
+    assert_eq!(report.services[&uid(1)].findings[0].rule, "SecurityRuleNameTaken");
+    let (plan, _) = crate::plan(&world, &policy());
+    assert!(plan.is_empty(), "{plan:#?}");
+    assert!(ledger(&world).destinations.is_empty());
+}
