@@ -97,7 +97,7 @@ pub(crate) async fn exchange(
 
 /// The reason in an answer of kind Status, for people.
 pub(crate) fn status_text(status: StatusCode, body: &[u8]) -> String {
-    let json: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let json: Value = serde_json::from_slice(body).unwrap_or_default();
     let message = json.get("message").and_then(|m| m.as_str()).unwrap_or("no explanation");
     let advice = match status.as_u16() {
         401 => "; check the service account token or the kubeconfig",
