@@ -174,7 +174,7 @@ fn assert_soon(place: &Place, name: &str, outage: &Outage, code: &str) {
     assert!(told - since <= TOLD_MS, "{code}: told {} ms after the failure", told - since);
 }
 
-/// The program's own time of the Service's last transition, and the clock when Azure was well again.
+/// The program's own time of the Service's last transition, and when Azure was well again.
 fn assert_clear_soon(place: &Place, name: &str, ended: jiff::Timestamp) {
     let condition = place.condition(name);
     let at: jiff::Timestamp = condition["lastTransitionTime"].as_str().unwrap().parse().unwrap();

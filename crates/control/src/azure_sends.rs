@@ -175,8 +175,8 @@ impl Controller {
         }
     }
 
-    /// Whether something that the body refers to is being written: Azure refuses a reference to what
-    /// is not in Succeeded state (ReferencedResourceNotProvisioned). Its answer comes first.
+    /// Whether something that the body refers to is being written: Azure refuses a reference to
+    /// what is not in Succeeded state (ReferencedResourceNotProvisioned). Its answer comes first.
     fn refers_to_a_write(&self, change: &Change) -> bool {
         let is_written = |id: &ResourceId| self.lanes.get(id).is_some_and(|l| l.work.is_some());
         match &change.action {

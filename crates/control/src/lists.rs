@@ -63,7 +63,7 @@ impl Controller {
             let since = |from: u64| lane.ended_ms.is_some_and(|at| at >= from);
             let belief = if lane.work.is_some() || since(sent_ms) {
                 Belief::Written
-            } else if since(now_ms.saturating_sub(LIST_LAG_MS)) {
+            } else if since(sent_ms.saturating_sub(LIST_LAG_MS)) {
                 Belief::Recent
             } else {
                 return None;

@@ -239,9 +239,15 @@ impl Wish {
         }
         if !internal {
             let brought = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
-            // Who shares an address is on one load balancer, and selectors may want two.
-            if scene.has_selectors() && !is_elsewhere(owner) {
+            // Who shares an address is on one load balancer, and selectors may want two, as may the
+            // order in which Services of the variety come.
+            let moves = scene.layout == Layout::Several && variety::OWNERS.contains(&owner);
+            if (scene.has_selectors() || moves) && !is_elsewhere(owner) {
                 brought.iter().for_each(|key| drop(set.remove(key)));
+            }
+            // A label stays on a public IP that was brought: no other public IP can have it.
+            if brought.iter().any(|key| set.contains_key(key)) {
+                set.remove(key::LABEL);
             }
             // Who has one family names its public IP without a suffix.
             if is_dual(owner, scene) && self.is_ipv6_alone(internal, scene) {

@@ -42,8 +42,8 @@ impl Round {
 
 impl Stage {
     /// S6: where nothing goes wrong, Azure refuses nothing. L5: where Services come together, a
-    /// load balancer is written at most twice: for those whose address is there, and for those whose
-    /// public IP is still being made.
+    /// load balancer is written at most twice: for those whose address is there, and for those
+    /// whose public IP is still being made.
     pub(crate) fn check_round(&mut self, together: bool) {
         let round = std::mem::take(&mut self.ledger.round);
         count(&mut self.tally.checks, "S6");

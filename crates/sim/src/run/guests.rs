@@ -71,7 +71,8 @@ impl Play {
         }
     }
 
-    /// S7: whoever mends a Service that was refused does not wait for the next attempt at what it was.
+    /// S7: whoever mends a Service that was refused does not wait for the next attempt at what it
+    /// was.
     fn mend_guest(&mut self, (namespace, slot): (&str, u64)) {
         if self.stage.breach.is_some() || !self.stage.is_refused() {
             return;

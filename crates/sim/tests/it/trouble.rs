@@ -170,6 +170,30 @@ fn every_read_after_the_service_is_programmed() {
     }
 }
 
+/// A list that comes late was made when it was asked for or before: what was written shortly before
+/// that may be missing in it.
+#[test]
+fn a_slow_list_ends_nothing_that_was_written_before_it() {
+    let mut lab = laboratory(&json!({}));
+    assert!(lab.settle(24 * 3_600_000));
+    lab.azure.options_mut().list_lag_ms = 9_000;
+    let slow = Fault::new(FaultKind::Latency { ms: 9_000 }).always().on_method("GET");
+    let path = "/publicIPAddresses(\\?|$)";
+    lab.azure.add_fault(slow.on_path(path).expect("the path is a regular expression"));
+    // Whenever the list is asked for, one of these was written some seconds before.
+    for number in 1..=40 {
+        create(&mut lab, service(number));
+        lab.pass(4_000);
+    }
+    lab.pass(INTERVAL_MS);
+    let made = lab
+        .azure
+        .calls()
+        .iter()
+        .filter(|call| call.method == "PUT" && call.path.contains("/publicIPAddresses/"));
+    assert_eq!(made.count(), 40, "each is made once");
+}
+
 /// A new process takes from the condition since when a Service is as it is.
 #[test]
 fn since_when_a_service_is_as_it_is_outlasts_the_process() {
