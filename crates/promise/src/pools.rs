@@ -94,7 +94,7 @@ fn judge_models(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut 
         machine.split_once("/virtualmachines/").map(|(set, _)| set.to_owned())
     });
     let sets: BTreeSet<String> = sets.collect();
-    for (set, model) in case.estate.of("virtualmachinescalesets") {
+    for (set, model) in case.estate.of("Microsoft.Compute/virtualMachineScaleSets") {
         let profile = &model["properties"]["virtualMachineProfile"];
         if profile.is_null() || !sets.contains(&members::as_network(set)) {
             continue;

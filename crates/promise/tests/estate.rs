@@ -261,9 +261,17 @@ fn nics_join_by_machine() {
             "networkProfileConfiguration": {"networkInterfaceConfigurations": [
                 {"properties": {"ipConfigurations": [nic("IPv4"), nic("IPv6")]}}]}}})
     };
-    let with = |numbers| {
+    let set = |pools: [&str; 2]| {
+        let pools = pools.map(|pool| below(&format!("backendAddressPools/{pool}")));
+        let named =
+            pools.map(|pool| json!({"properties": {"loadBalancerBackendAddressPools": [pool]}}));
+        json!({"id": SET.trim_end_matches("/virtualMachines"), "properties": {
+            "virtualMachineProfile": {"networkProfile": {"networkInterfaceConfigurations": [
+                {"properties": {"ipConfigurations": named}}]}}}})
+    };
+    let with_model = |numbers, pools| {
         let mut scene = kept();
-        scene[2].extend([machine(1), machine(2)]);
+        scene[2].extend([machine(1), machine(2), set(pools)]);
         for at in 0..2 {
             let inside = json!({ "backendIPConfigurations": nics(numbers) });
             let place = format!("/properties/backendAddressPools/{at}/properties");
@@ -273,10 +281,38 @@ fn nics_join_by_machine() {
         config["loadBalancerBackendPoolConfigurationType"] = json!("nodeIPConfiguration");
         look(scene, config)
     };
-    assert_eq!(with([1, 2]), Vec::new());
-    let broken = with([1, 9]);
-    let named = |word: &str| broken.iter().any(|b| b.promise == "pool" && b.text.contains(word));
-    assert!(named("node n2 is not in pool") && named("is no node"), "{broken:#?}");
+    let both = ["kubernetes", "kubernetes-IPv6"];
+    assert_eq!(with_model([1, 2], both), Vec::new());
+    let named = |broken: &[Broken], word: &str| {
+        broken.iter().any(|b| b.promise == "pool" && b.text.contains(word))
+    };
+    let broken = with_model([1, 9], both);
+    assert!(named(&broken, "node n2 is not in pool"), "{broken:#?}");
+    assert!(named(&broken, "is no node"), "{broken:#?}");
+    let broken = with_model([1, 2], ["kubernetes", "other"]);
+    assert!(named(&broken, "scale set vmss lacks pool kubernetes-IPv6"), "{broken:#?}");
+}
+
+#[test]
+fn zones_of_a_public_ip_that_was_made() {
+    let judged = |before: bool| {
+        let [services, nodes, mut resources] = kept();
+        resources[1]["zones"] = json!(["1", "2"]);
+        let shared = |all: &[Value]| all.iter().cloned().map(Arc::new).collect::<Vec<_>>();
+        judge(&Scene {
+            config: config(),
+            cluster: "kubernetes".to_owned(),
+            services: shared(&services),
+            nodes: shared(&nodes),
+            resources: shared(&resources),
+            before: if before { shared(&resources) } else { Vec::new() },
+            zones: vec!["1".to_owned(), "2".to_owned()],
+            ..Scene::default()
+        })
+    };
+    let zones = |broken: &[Broken]| broken.iter().filter(|b| b.text.contains("zones")).count();
+    assert_eq!(zones(&judged(false)), 1, "that of IPv6 has none");
+    assert_eq!(zones(&judged(true)), 0, "what stood before is left");
 }
 
 #[test]
