@@ -103,7 +103,8 @@ impl<'d> Book<'d> {
         may
     }
 
-    /// The wanted rules, with what may be opened now. Services wait for what is not open of the rest.
+    /// The wanted rules, with what may be opened now. Services wait for the rest, unless that is
+    /// open.
     pub fn admit(
         &mut self,
         draft: &mut Draft<'_>,
