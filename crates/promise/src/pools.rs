@@ -11,7 +11,8 @@
 //! - Nothing else is in it: no node that is gone, and no member that never was a node.
 //! - A pool is never emptied: where no node is left it stays as it is.
 //! - Where a pool has machines of a uniform scale set, its model names the pool: a machine that is
-//!   made later is in it from its start.
+//!   made later is in it from its start. Azure takes one load balancer of a kind: a model that is on
+//!   somebody else's is left.
 
 use crate::Broken;
 use crate::asks::Family;
@@ -100,10 +101,16 @@ fn judge_models(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut 
             continue;
         }
         let nics = items(&profile["networkProfile"]["networkInterfaceConfigurations"]);
-        let mut named = nics
+        let named: Vec<String> = nics
             .flat_map(|nic| items(&nic["properties"]["ipConfigurations"]))
-            .flat_map(|c| items(&c["properties"]["loadBalancerBackendAddressPools"]));
-        if !named.any(|named| text(&named["id"]).eq_ignore_ascii_case(&own)) {
+            .flat_map(|c| items(&c["properties"]["loadBalancerBackendAddressPools"]))
+            .map(|named| id(&named["id"]))
+            .collect();
+        let balancer = |pool: &str| pool.split("/backendaddresspools/").next().map(str::to_owned);
+        let elsewhere = |pool: &String| {
+            balancer(pool).is_none_or(|balancer| !case.is_balancer_of_ours(&balancer))
+        };
+        if !named.contains(&own.to_lowercase()) && !named.iter().any(elsewhere) {
             found.push(format!("the model of scale set {} lacks pool {}", last(set), pool.name));
         }
     }

@@ -61,6 +61,6 @@ pub fn scene(kubernetes: &Store, azure: &Azure, config: &Config, before: &Before
         before: before.resources(),
         refused: BTreeSet::new(),
         forgotten: BTreeSet::new(),
-        zones: azure.options().zones.clone(),
+        zones: Vec::new(),
     }
 }

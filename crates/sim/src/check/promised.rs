@@ -2,7 +2,7 @@
 
 use super::stripped::close;
 use crate::judge;
-use crate::scene::CLASS;
+use crate::scene::{CLASS, Layout};
 use crate::stage::Stage;
 use promise::{Broken, Scene};
 
@@ -16,7 +16,11 @@ impl Stage {
         let scene = judge::scene(&self.kubernetes, &self.azure, &self.config, &self.before);
         let closed = scene.resources.iter().map(|resource| close(resource, &ports));
         let resources = closed.filter_map(|resource| self.without_stripped(&resource)).collect();
+        // A Basic public IP is in no zone, and stays so when it becomes Standard.
+        let zonal = self.scene.layout != Layout::PerSet;
+        let zones = if zonal { self.azure.options().zones.clone() } else { Vec::new() };
         let mut unkept = promise::judge(&Scene {
+            zones,
             class: Some(CLASS.to_owned()),
             forgotten: unsure.iter().filter_map(|address| address.parse().ok()).collect(),
             resources,
