@@ -11,8 +11,8 @@
 //! - Nothing else is in it: no node that is gone, and no member that never was a node.
 //! - A pool is never emptied: where no node is left it stays as it is.
 //! - Where a pool has machines of a uniform scale set, its model names the pool: a machine that is
-//!   made later is in it from its start. Azure takes one load balancer of a kind: a model that is on
-//!   somebody else's is left.
+//!   made later is in it from its start. Azure takes one load balancer of a kind: a model that is
+//!   on somebody else's is left.
 
 use crate::Broken;
 use crate::asks::Family;
