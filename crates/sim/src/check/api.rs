@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 
 /// Finalizers that we set and take off: of Services, of container load balancers, of Pods.
-const OURS: [&str; 3] = [SERVICE_FINALIZER, GATEWAY_FINALIZER, POD_FINALIZER];
+pub(super) const OURS: [&str; 3] = [SERVICE_FINALIZER, GATEWAY_FINALIZER, POD_FINALIZER];
 
 impl Stage {
     /// S8: what is told or sent holds no secret.

@@ -80,3 +80,21 @@ fn an_operation_of_an_earlier_life_is_not_followed() {
     assert!(breach.is_none(), "{breach:?}");
     assert!(trace.iter().any(|line| line.contains("AnotherOperationInProgress")));
 }
+
+/// The lists that a new process reads first lack what was made a second before, and load balancers
+/// are read again before public IPs are: what status tells stays open meanwhile.
+#[test]
+fn what_status_tells_stays_open_until_lists_are_certain() {
+    let place = Place {
+        scenario: Scenario::Config,
+        layout: Layout::Several,
+        conditions: Conditions::Paged,
+    };
+    let script = Script { lose: Some((47, Side::Before)), ..Script::default() };
+    let (breach, trace) = replay(place, script);
+    assert!(breach.is_none(), "{breach:?}");
+    let restarted = |line: &&String| !line.contains("restarted with another cloud config");
+    let mut later = trace.iter().skip_while(restarted);
+    let group = later.find(|line| line.contains("rule k8s-azure-lb_allow")).expect("it is written");
+    assert!(group.contains("at 20.0.0.1") && group.contains("at 20.0.0.2"), "{group}");
+}

@@ -106,6 +106,11 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
         Stance::Wanted(_) => !is_claimed(draft.policy, case.service),
         Stance::Container(_) | Stance::Leaving => false,
     });
+    // Lists of a new term may lack what a frontend stands on: what an inherited Service's status
+    // tells stays open until they are certain.
+    let inherited = draft.cases.values().filter(|c| draft.world.inherited.contains(&c.service.uid));
+    let told = inherited.flat_map(|case| &case.service.ingress).filter_map(|i| i.ip.clone());
+    kept.destinations.extend(told);
     for case in cases {
         let shown = case.service.ingress.iter().filter_map(|i| i.ip.clone());
         kept.destinations.extend(shown.filter(|ip| !draft.is_withheld(&case.service.uid, ip)));
