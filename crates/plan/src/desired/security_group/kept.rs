@@ -6,7 +6,7 @@ use super::{Book, is_crowded, is_managed};
 use crate::draft::{Case, Draft, Stance};
 use crate::kubernetes::is_claimed;
 use crate::placement::{Backends, Placement, Seats};
-use model::azure::{Frontend, LoadBalancer, Rule, SecurityGroup, SecurityRule};
+use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, SecurityGroup, SecurityRule};
 use model::kubernetes::{Membership, Node, NodeRole};
 use model::policy::PoolKind;
 use model::{Family, Holder, ServiceUid};
@@ -106,10 +106,10 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
         Stance::Wanted(_) => !is_claimed(draft.policy, case.service),
         Stance::Container(_) | Stance::Leaving => false,
     });
-    // Lists of a new term may lack what a frontend stands on: what an inherited Service's status
-    // tells stays open until they are certain.
-    let inherited = draft.cases.values().filter(|c| draft.world.inherited.contains(&c.service.uid));
-    let told = inherited.flat_map(|case| &case.service.ingress).filter_map(|i| i.ip.clone());
+    // A frontend on a public IP that lists do not show: they are old, for Azure deletes none that is
+    // referred to. Until they show its address, what status tells stays open.
+    let unseen = draft.cases.values().filter(|case| stands_on_unseen(draft, placement, case));
+    let told = unseen.flat_map(|case| &case.service.ingress).filter_map(|i| i.ip.clone());
     kept.destinations.extend(told);
     for case in cases {
         let shown = case.service.ingress.iter().filter_map(|i| i.ip.clone());
@@ -133,6 +133,18 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
         }
     }
     kept
+}
+
+/// Whether a frontend of a Service refers to a public IP that is not known.
+fn stands_on_unseen(draft: &Draft<'_>, placement: &Placement, case: &Case<'_>) -> bool {
+    let balancers = placement.balancers.keys().filter_map(|id| draft.balancers()?.get(id));
+    let mut own = balancers
+        .flat_map(|balancer| &balancer.frontends)
+        .filter(|frontend| balancer::is_of(&frontend.name, &case.base));
+    own.any(|frontend| match &frontend.address {
+        FrontendAddress::Public(id) => draft.public_ip(id).is_none(),
+        _ => false,
+    })
 }
 
 fn behind(
