@@ -106,8 +106,8 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
         Stance::Wanted(_) => !is_claimed(draft.policy, case.service),
         Stance::Container(_) | Stance::Leaving => false,
     });
-    // A frontend on a public IP that lists do not show: they are old, for Azure deletes none that is
-    // referred to. Until they show its address, what status tells stays open.
+    // A frontend on a public IP that lists do not show: they are old, for Azure deletes none that
+    // is referred to. Until they show its address, what status tells stays open.
     let unseen = draft.cases.values().filter(|case| stands_on_unseen(draft, placement, case));
     let told = unseen.flat_map(|case| &case.service.ingress).filter_map(|i| i.ip.clone());
     kept.destinations.extend(told);
