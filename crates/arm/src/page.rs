@@ -20,6 +20,11 @@ pub struct Pages {
 pub trait JsonItem {
     /// The JSON; null for a text that is none.
     fn json(&self) -> Cow<'_, Value>;
+
+    /// The item of a page, where it is one: it can be compared with others without being parsed.
+    fn item(&self) -> Option<&Item> {
+        None
+    }
 }
 
 impl JsonItem for Value {
@@ -37,6 +42,10 @@ impl JsonItem for Item {
             }
             Self::Parsed(value) => Cow::Borrowed(value),
         }
+    }
+
+    fn item(&self) -> Option<&Item> {
+        Some(self)
     }
 }
 

@@ -17,7 +17,7 @@ use model::obstacle::{Obstacle, Subject};
 use model::world::Need;
 use model::{Group, ResourceId};
 use observe::Applied;
-use observe::azure::Gathering;
+use observe::azure::{Gathering, Memo};
 use std::collections::BTreeSet;
 
 /// Lists may lack what was just made: for this long our own write is believed instead.
@@ -78,6 +78,8 @@ pub(crate) struct Read {
     busy_rounds: u32,
     /// What the last read lacked in its pages although it was held.
     pub left_out: LeftOut,
+    /// What the items of the last read said.
+    memo: Memo,
 }
 
 /// A read under way.
@@ -178,7 +180,8 @@ impl Controller {
             read.wait_until_ms = Some(refusal.ready_ms);
             return;
         }
-        let (pages, gathering) = (Pages::start(&request), Gathering::default());
+        let gathering = Gathering::again(std::mem::take(&mut read.memo));
+        let pages = Pages::start(&request);
         read.under_way = Some(UnderWay { pages, sent_ms: now_ms, gathering });
         read.wait_until_ms = None;
         read.stale = Staleness::Fresh;
@@ -358,6 +361,7 @@ impl Controller {
                 let UnderWay { mut gathering, sent_ms, pages } = under_way;
                 gathering.take(&self.world.azure, &self.policy, need, &items);
                 drop(items);
+                read.memo = gathering.memo();
                 read.read_ms = Some(now_ms);
                 read.failures = 0;
                 read.trouble = None;

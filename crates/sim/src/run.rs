@@ -23,8 +23,8 @@ use std::collections::BTreeSet;
 const HEAL_MS: u64 = 45 * 60_000;
 /// How long Services may take to come right beside one that cannot be satisfied.
 const POISONED_MS: u64 = 20 * 60_000;
-/// How long it must stay right.
-const QUIET_MS: u64 = 90 * 60_000;
+/// How long it must stay right: a night.
+const QUIET_MS: u64 = 8 * 60 * 60_000;
 
 /// What a run is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,15 +4,18 @@
 //! A resource that is as it was keeps its place in memory. An item of a list that cannot be read
 //! is left out and reported; what is held of it already stays.
 
+mod again;
 mod gateway;
 mod member;
 mod resource;
 mod share;
 
+pub use again::Memo;
 pub use gateway::{apply_locations_update, apply_services_update};
 pub use resource::{apply_resource, remove};
 
 use crate::apply::Applied;
+use again::Again;
 use arm::JsonItem;
 use arm::body::{self, BodyError, LocationTable};
 use member::carry_over;
@@ -20,6 +23,7 @@ use model::azure::PoolMember;
 use model::world::{Azure, ById, Fact, Need};
 use model::{Policy, ResourceId};
 use serde_json::Value;
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,58 +53,94 @@ pub fn apply_list<T: JsonItem>(
 /// than one page is held as JSON.
 #[derive(Debug, Default)]
 pub struct Gathering {
+    before: Memo,
+    now: Memo,
     found: Azure,
     table: LocationTable,
     problems: Vec<BodyError>,
 }
 
 impl Gathering {
+    /// A list that was read before; what its items said then is not read again.
+    #[must_use]
+    pub fn again(before: Memo) -> Self {
+        Self { before, ..Self::default() }
+    }
+
+    /// What is remembered of its items for the next time.
+    pub fn memo(&mut self) -> Memo {
+        std::mem::take(&mut self.now)
+    }
+
     /// Takes the items of a page. What is as it is in `held` is not held twice.
     pub fn take<T: JsonItem>(&mut self, held: &Azure, policy: &Policy, need: &Need, items: &[T]) {
-        let Self { found, table, problems: p } = self;
+        let Self { before, now, found, table, problems: p } = self;
+        let again = &mut Again { before, now };
         let values = items.iter().map(JsonItem::json);
         match need {
             Need::Balancers => {
                 let into = &mut found.balancers;
-                list(held.balancers.known(), into, values, p, body::read_load_balancer, |r| &r.id);
+                list(
+                    held.balancers.known(),
+                    into,
+                    items,
+                    p,
+                    again,
+                    body::read_load_balancer,
+                    |r| &r.id,
+                );
             }
             Need::PublicIps(group) => {
                 let into = found.public_ips.entry(group.clone()).or_default();
                 let held = held.public_ips.get(group).and_then(Fact::known);
-                list(held, into, values, p, body::read_public_ip, |r| &r.id);
+                list(held, into, items, p, again, body::read_public_ip, |r| &r.id);
             }
             Need::PrivateLinks(group) => {
                 let into = found.private_links.entry(group.clone()).or_default();
                 let held = held.private_links.get(group).and_then(Fact::known);
-                list(held, into, values, p, body::read_private_link_service, |r| &r.id);
+                list(held, into, items, p, again, body::read_private_link_service, |r| &r.id);
             }
             Need::NatGateways => {
                 let into = &mut found.nat_gateways;
-                list(held.nat_gateways.known(), into, values, p, body::read_nat_gateway, |r| &r.id);
+                list(
+                    held.nat_gateways.known(),
+                    into,
+                    items,
+                    p,
+                    again,
+                    body::read_nat_gateway,
+                    |r| &r.id,
+                );
             }
             Need::VirtualMachines => {
                 let held = held.virtual_machines.known();
                 let into = &mut found.virtual_machines;
-                list(held, into, values, p, body::read_virtual_machine, |r| &r.id);
+                list(held, into, items, p, again, body::read_virtual_machine, |r| &r.id);
             }
             Need::ScaleSets => {
-                members(held.scale_sets.known(), &mut found.scale_sets, values, p);
+                members(held.scale_sets.known(), &mut found.scale_sets, items, p, again);
             }
             Need::ScaleSetVms(set) => {
                 let into = found.scale_set_vms.entry(set.clone()).or_default();
-                members(held.scale_set_vms.get(set).and_then(Fact::known), into, values, p);
+                members(held.scale_set_vms.get(set).and_then(Fact::known), into, items, p, again);
             }
             Need::NetworkInterfaces => {
-                members(held.network_interfaces.known(), &mut found.network_interfaces, values, p);
+                members(
+                    held.network_interfaces.known(),
+                    &mut found.network_interfaces,
+                    items,
+                    p,
+                    again,
+                );
             }
             Need::SecurityGroup => {
                 let (held, into) = (&held.security_group, &mut found.security_group);
-                single(held, into, values, p, body::read_security_group);
+                single(held, into, items, p, again, body::read_security_group, |r| &r.id);
             }
             Need::Subnet(id) => {
                 let into = found.subnets.entry(id.clone()).or_default();
                 let held = held.subnets.get(id).unwrap_or(&Fact::Unknown);
-                single(held, into, values, p, body::read_subnet);
+                single(held, into, items, p, again, body::read_subnet, |r| &r.id);
             }
             Need::Zones => {
                 let items: Vec<Cow<'_, Value>> = values.collect();
@@ -120,7 +160,7 @@ impl Gathering {
 
     /// The list is complete: it takes the place of what is held.
     pub fn finish(self, azure: &mut Azure, need: &Need) -> Read {
-        let Self { found, table, mut problems } = self;
+        let Self { found, table, mut problems, .. } = self;
         let applied = match need {
             Need::Balancers => {
                 let found = found.balancers.map(|found| share::balancers(found, azure));
@@ -287,20 +327,28 @@ fn opened<T: Default>(fact: &mut Fact<T>) -> &mut T {
     fact.known_mut().expect("it has just been made known")
 }
 
-fn list<'v, T: PartialEq>(
+fn list<I: JsonItem, T: PartialEq + Any + Send + Sync>(
     held: Option<&ById<T>>,
     into: &mut Fact<ById<T>>,
-    items: impl Iterator<Item = Cow<'v, Value>>,
+    items: &[I],
     problems: &mut Vec<BodyError>,
+    again: &mut Again<'_>,
     read: impl Fn(&Value) -> Result<T, BodyError>,
     id: impl Fn(&T) -> &ResourceId,
 ) {
     let found = opened(into);
+    let held_as = |id: &ResourceId| held.and_then(|held| held.get(id));
     for item in items {
-        match read(&item) {
+        let is_held = |id: &_, value: &_| held_as(id).is_some_and(|held| Arc::ptr_eq(held, value));
+        if let Some((id, value)) = again.find(item, is_held) {
+            found.insert(id.clone(), value);
+            continue;
+        }
+        match read(&item.json()) {
             Ok(new) => {
                 let key = id(&new).clone();
-                let value = shared(held.and_then(|h| h.get(&key)), new);
+                let value = shared(held_as(&key), new);
+                again.keep(item, &key, &value);
                 found.insert(key, value);
             }
             Err(problem) => {
@@ -315,32 +363,42 @@ fn list<'v, T: PartialEq>(
     }
 }
 
-fn members<'v>(
+fn members<I: JsonItem>(
     held: Option<&ById<PoolMember>>,
     into: &mut Fact<ById<PoolMember>>,
-    items: impl Iterator<Item = Cow<'v, Value>>,
+    items: &[I],
     problems: &mut Vec<BodyError>,
+    again: &mut Again<'_>,
 ) {
     let read = |item: &Value| {
         let new = body::read_pool_member(item)?;
         let old = held.and_then(|held| held.get(&new.id)).map(AsRef::as_ref);
         Ok(carry_over(old, new, item))
     };
-    list(held, into, items, problems, read, |r| &r.id);
+    list(held, into, items, problems, again, read, |r| &r.id);
 }
 
-fn single<'v, T: PartialEq>(
+fn single<I: JsonItem, T: PartialEq + Any + Send + Sync>(
     held: &Fact<Option<Arc<T>>>,
     into: &mut Fact<Option<Arc<T>>>,
-    mut items: impl Iterator<Item = Cow<'v, Value>>,
+    items: &[I],
     problems: &mut Vec<BodyError>,
+    again: &mut Again<'_>,
     read: impl Fn(&Value) -> Result<T, BodyError>,
+    id: impl Fn(&T) -> &ResourceId,
 ) {
-    let Some(item) = items.next() else { return };
-    match read(&item) {
+    let Some(item) = items.first() else { return };
+    let held = held.known().and_then(Option::as_ref);
+    let is_held = |_: &_, value: &_| held.is_some_and(|held| Arc::ptr_eq(held, value));
+    if let Some((_, value)) = again.find(item, is_held) {
+        *into = Fact::Known(Some(value));
+        return;
+    }
+    match read(&item.json()) {
         Ok(new) => {
-            let held = held.known().and_then(Option::as_ref);
-            *into = Fact::Known(Some(shared(held, new)));
+            let value = shared(held, new);
+            again.keep(item, id(&value), &value);
+            *into = Fact::Known(Some(value));
         }
         Err(problem) => {
             *into = Fact::Unreadable(Arc::from(problem.to_string()));

@@ -1,6 +1,7 @@
 //! Bodies from Azure enter the World.
 
 use crate::policy;
+use arm::Item;
 use model::azure::{MemberState, Provisioning};
 use model::gateway::{
     DefaultService, Direction, GatewayService, GatewayServiceUpdate, LocationUpdate,
@@ -10,8 +11,8 @@ use model::world::{Azure, Fact, Need};
 use model::{Group, Policy, ResourceId};
 use observe::Applied;
 use observe::azure::{
-    apply_list, apply_locations_update, apply_missing, apply_resource, apply_services_update,
-    apply_unreadable, remove,
+    Gathering, Memo, apply_list, apply_locations_update, apply_missing, apply_resource,
+    apply_services_update, apply_unreadable, remove,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -45,6 +46,40 @@ fn a_list_replaces_and_what_is_as_it_was_stays_in_place() {
     let held = azure.balancers.known().unwrap();
     assert!(Arc::ptr_eq(&held[&a], &before));
     assert!(!held.contains_key(&b));
+}
+
+/// A page as the wire brings it: its items are texts.
+fn page(items: &[Value]) -> Vec<Item> {
+    let texts = items.iter().map(ToString::to_string).map(Arc::new);
+    texts.map(|text| Item::Text(Arc::clone(&text), 0..text.len())).collect()
+}
+
+/// Reads a list again, with what is remembered of it.
+fn list_again(azure: &mut Azure, need: &Need, items: &[Value], memo: &mut Memo) -> Applied {
+    let mut gathering = Gathering::again(std::mem::take(memo));
+    gathering.take(azure, &rules(), need, &page(items));
+    *memo = gathering.memo();
+    gathering.finish(azure, need).applied
+}
+
+#[test]
+fn an_item_that_says_the_same_again_counts_for_what_it_says() {
+    let (mut azure, mut memo) = (Azure::default(), Memo::default());
+    let need = Need::Balancers;
+    let both = [balancer("a", "1"), balancer("b", "1")];
+    assert_eq!(list_again(&mut azure, &need, &both, &mut memo), Applied::Changed);
+    let first = azure.clone();
+    assert_eq!(list_again(&mut azure, &need, &both, &mut memo), Applied::Unchanged);
+    assert_eq!(list_again(&mut azure, &need, &[balancer("b", "1")], &mut memo), Applied::Changed);
+    assert_eq!(azure.balancers.known().unwrap().len(), 1);
+    assert_eq!(list_again(&mut azure, &need, &both, &mut memo), Applied::Changed);
+    assert_eq!(azure, first);
+    // Something else is held by now, and the list still says what it said.
+    let id = rules().balancer_id("a");
+    apply_resource(&mut azure, &rules(), &id, &balancer("a", "2")).unwrap();
+    assert_ne!(azure, first);
+    assert_eq!(list_again(&mut azure, &need, &both, &mut memo), Applied::Changed);
+    assert_eq!(azure, first);
 }
 
 #[test]
