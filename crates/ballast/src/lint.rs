@@ -5,7 +5,7 @@ use crate::located::{Located, Place, objects};
 use crate::manifest::{self, Manifest};
 use model::report::{Finding, Severity};
 use model::{Policy, ServiceName, World};
-use plan::annotation::PREFIX;
+use plan::ask::annotation::PREFIX;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -9,7 +9,7 @@ use model::Policy;
 use model::report::Severity;
 use observe::config;
 use plan::admission::policies;
-use plan::intent::rules::RULES;
+use plan::ask::rules::RULES;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

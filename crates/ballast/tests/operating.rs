@@ -3,7 +3,7 @@
 
 use control::reason::{POD_RULES, REASONS};
 use model::report::Severity;
-use plan::intent::rules::RULES;
+use plan::ask::rules::RULES;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -67,7 +67,7 @@ impl Controller {
             return;
         }
         let rules = balancers.values().flat_map(|balancer| &balancer.rules);
-        let bases = rules.filter_map(|rule| plan::name::base_of(&rule.name));
+        let bases = rules.filter_map(|rule| plan::own::name::base_of(&rule.name));
         let ruled: BTreeSet<String> = bases.map(str::to_lowercase).collect();
         let held = &self.world.kubernetes.services;
         let is_told = |uid: &ServiceUid| held.get(uid).is_some_and(|s| !s.ingress.is_empty());

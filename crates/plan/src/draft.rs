@@ -1,10 +1,10 @@
 //! What planning builds up: a stance to every Service, changes, waits and findings.
 
-use crate::condition;
-use crate::intent::Intent;
-use crate::intent::container::ContainerIntent;
+use crate::ask::Intent;
+use crate::ask::container::ContainerIntent;
+use crate::ask::readings::Readings;
 use crate::own::Own;
-use crate::readings::Readings;
+use crate::tell::condition;
 use model::azure::{LoadBalancer, PublicIp};
 use model::kubernetes::{Service, Wish};
 use model::ledger::LedgerWrite;
@@ -235,8 +235,8 @@ impl<'w> Draft<'w> {
 
     /// The Service whose base name this part's name begins with.
     pub fn owner_of(&self, part: &str) -> Option<&ServiceUid> {
-        let mut base = [0; crate::name::BASE];
-        base.copy_from_slice(crate::name::base_of(part)?.as_bytes());
+        let mut base = [0; crate::own::name::BASE];
+        base.copy_from_slice(crate::own::name::base_of(part)?.as_bytes());
         base.make_ascii_lowercase();
         self.by_base.get(std::str::from_utf8(&base).ok()?)
     }

@@ -1,6 +1,6 @@
 //! A Policy, a Service and a World for tests: one Service that has all it asks for.
 
-use crate::annotation::PREFIX;
+use crate::ask::annotation::PREFIX;
 use model::azure::{
     Access, AdminState, Allocation, Distribution, Frontend, FrontendAddress, LoadBalancer, Pool,
     PoolAddress, Probe, ProbeProtocol, Provisioning, PublicIp, Rest, Rule, RuleProtocol,
@@ -203,7 +203,7 @@ pub(crate) fn balancer() -> LoadBalancer {
 fn security_group() -> SecurityGroup {
     let set = |text: &str| BTreeSet::from([Arc::from(text)]);
     let ports = BTreeSet::from(["80"]);
-    let name = crate::name::allow_rule(Family::V4, "Tcp", ["Internet"].into_iter(), &ports);
+    let name = crate::own::name::allow_rule(Family::V4, "Tcp", ["Internet"].into_iter(), &ports);
     SecurityGroup {
         id: policy().security_group_id(),
         etag: Some(Etag::new("nsg")),

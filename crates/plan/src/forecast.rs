@@ -364,8 +364,11 @@ impl Path {
         for pool in balancer.pools.iter_mut().filter(|p| pools.contains(&p.name)) {
             pool.network = Some(self.network.clone());
             for nic in std::mem::take(&mut pool.nics) {
-                let family =
-                    if pool.name.ends_with(crate::name::IPV6) { Family::V6 } else { Family::V4 };
+                let family = if pool.name.ends_with(crate::own::name::IPV6) {
+                    Family::V6
+                } else {
+                    Family::V4
+                };
                 let address = self.host_of(&nic, family);
                 let address = address.unwrap_or_else(|| self.placeholder(family));
                 let (name, admin) = (Arc::from(nic.name()), AdminState::None);

@@ -6,39 +6,39 @@
 //! - Planning again after everything was carried out gives an empty Plan.
 //! - What we do not own is in every body as it was read.
 //!
+//! # Rooms
+//! The way of a Service, by folder: `ask` (what it asks for), `own` (what of Azure is ours),
+//! `claim` (what only one can have), `shape` (how each resource is to be), `order` (what has to
+//! wait), `tell` (what Kubernetes is told). `pods` is the container load balancer.
+//!
 //! # Assumptions
 //! Ids in the World are folded once, when they are read. Two Services have different base names.
 
 pub mod admission;
-pub mod annotation;
+pub mod ask;
 pub mod drift;
 pub mod explain;
 pub mod forecast;
-pub mod intent;
-pub mod name;
 pub mod orphans;
+pub mod own;
 pub mod reach;
 
 mod check;
 mod claim;
-mod condition;
-mod container;
-mod desired;
-mod difftracker;
 mod draft;
 #[cfg(test)]
 mod fixture;
-mod gate;
-mod kubernetes;
 mod nodes;
-mod own;
-mod placement;
-mod readings;
+mod order;
+mod pods;
+mod shape;
+mod tell;
 
 pub use check::{Breach, Violation, check};
-pub use condition::{is_held_up, note_obstacles, unchecked};
 pub use own::other_layout::RULE as OTHER_LAYOUT_STANDS;
+pub use tell::condition::{is_held_up, note_obstacles, unchecked};
 
+use ask::readings::Readings;
 use model::policy::Layout;
 use model::{Plan, Policy, Report, World};
 
@@ -58,8 +58,8 @@ pub fn plan(world: &World, policy: &Policy) -> (Plan, Report) {
 /// the same.
 #[derive(Debug, Default)]
 pub struct Planner {
-    containers: container::Memory,
-    readings: readings::Readings,
+    containers: pods::Memory,
+    readings: Readings,
     last: Option<Planned>,
 }
 
@@ -81,10 +81,10 @@ impl Planner {
         }
         readings.sweep(&world.kubernetes.services);
         match policy.layout {
-            Layout::PerService => container::plan(world, policy, containers, readings),
+            Layout::PerService => pods::plan(world, policy, containers, readings),
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
                 let mut draft = nodes::settled(world, policy, readings);
-                gate::open_all(&mut draft);
+                tell::gate::open_all(&mut draft);
                 let (plan, report) = draft.finish();
                 // Events that change nothing, such as a list that is as it was, are many.
                 let last = last.insert(Planned { world: world.clone(), plan, report });

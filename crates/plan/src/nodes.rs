@@ -1,11 +1,16 @@
 //! Plans load balancers whose backends are nodes.
 
-use crate::desired::{balancer, member, private_link, public_ip, security_group, unread, upgrade};
+use crate::ask::reader::is_group_name;
+use crate::ask::readings::Readings;
+use crate::claim;
+use crate::claim::placement;
+use crate::claim::unread;
 use crate::draft::{Draft, Stance, UNREADABLE};
-use crate::intent::reader::is_group_name;
+use crate::order::upgrade;
+use crate::own::name;
 use crate::own::other_layout;
-use crate::readings::Readings;
-use crate::{claim, kubernetes, name, placement};
+use crate::shape::{balancer, member, private_link, public_ip, security_group};
+use crate::tell::kubernetes;
 use model::azure::LoadBalancer;
 use model::kubernetes::SERVICE_FINALIZER;
 use model::policy::Layout;

@@ -12,11 +12,11 @@
 //! # Assumptions
 //! All Services are listed in the World, and were before Azure was read.
 
-use crate::container::names;
-use crate::desired::tags;
 use crate::drift::parts;
 use crate::forecast::forecast;
-use crate::name::base_of;
+use crate::own::name::base_of;
+use crate::own::pod_names;
+use crate::own::tags;
 use crate::own::{self, Own, Whose, other_layout};
 use model::azure::{FrontendAddress, LoadBalancer, PublicIp, Sku};
 use model::drift::Part;
@@ -106,10 +106,12 @@ fn candidates(world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
     let mut names: BTreeSet<String> = BTreeSet::new();
     if policy.layout == Layout::PerService {
         let registered = world.azure.gateway_services.known().into_iter().flatten();
-        names.extend(registered.filter(|(_, s)| !names::is_foreign(s)).map(|(n, _)| n.to_string()));
+        names.extend(
+            registered.filter(|(_, s)| !pod_names::is_foreign(s)).map(|(n, _)| n.to_string()),
+        );
         let balancers = balancers(world).filter(|b| b.sku == Sku::Service);
         names.extend(balancers.map(|b| b.id.name().to_lowercase()));
-        names.retain(|name| names::is_uid(name));
+        names.retain(|name| pod_names::is_uid(name));
         for uid in services.keys() {
             names.remove(&uid.as_str().to_lowercase());
         }

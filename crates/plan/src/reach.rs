@@ -1,6 +1,6 @@
 //! Which Services traffic reaches, as far as load balancers decide it.
 
-use crate::name;
+use crate::own::name;
 use model::azure::{FrontendAddress, LoadBalancer, MemberKind, Pool, PoolMember};
 use model::world::Fact;
 use model::{Family, ResourceId, ServiceUid, World};

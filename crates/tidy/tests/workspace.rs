@@ -36,7 +36,7 @@ fn pure_crates_have_their_own_bans() {
 #[test]
 fn the_annotation_reference_is_the_one_in_the_code() {
     let file = root().join("docs/annotations.md");
-    let made = plan::annotation::reference();
+    let made = plan::ask::annotation::reference();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&file, &made).unwrap();
     }

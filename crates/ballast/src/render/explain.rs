@@ -8,7 +8,7 @@ use crate::render::plan::words::{group_name, kind_name, shown_name};
 use crate::render::table::lay_out;
 use edge::terminal::one_line;
 use model::report::{State, Wait};
-use plan::annotation::PREFIX;
+use plan::ask::annotation::PREFIX;
 use plan::explain::{Absent, ExplainedResource, Explanation, Source, Standing, Target};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

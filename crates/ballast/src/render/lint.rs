@@ -2,7 +2,7 @@
 
 use crate::lint::{Level, Lint, Mistake};
 use crate::output::{Ink, Paint};
-use plan::intent::rules::RULES;
+use plan::ask::rules::RULES;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -90,7 +90,7 @@ pub fn trees(world: &World, shown: &[&ServiceLine]) -> Vec<BalancerTree> {
     let owner = |balancer: &LoadBalancer, name: &str| {
         // Of the container load balancer, everything is one Service's.
         let whole = uids.get(&balancer.id.name().to_lowercase());
-        let part = || plan::name::base_of(name).and_then(|b| bases.get(&b.to_lowercase()));
+        let part = || plan::own::name::base_of(name).and_then(|b| bases.get(&b.to_lowercase()));
         whole.or_else(part).copied()
     };
     let mut placed = vec![false; shown.len()];

@@ -1,6 +1,6 @@
 //! Pieces of expressions.
 
-use crate::annotation::{self, PREFIX, Truth};
+use crate::ask::annotation::{self, PREFIX, Truth};
 use model::Policy;
 use model::policy::{BalancerSku, ClusterProbe};
 

@@ -2,8 +2,8 @@
 
 use super::Validation;
 use super::cel::{is_true, is_whole, present, text};
-use crate::annotation::{INTERNAL, Truth};
-use crate::intent::rules::{
+use crate::ask::annotation::{INTERNAL, Truth};
+use crate::ask::rules::{
     BACKEND_COLLISION, INVALID_BACKEND_PORT, INVALID_FRONTEND_PORT, INVALID_IDLE_TIMEOUT,
     UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL,
     UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,

@@ -1,9 +1,9 @@
-//! The rules of [`crate::intent::rules`] as a `ValidatingAdmissionPolicy`, so that the API server
+//! The rules of [`crate::ask::rules`] as a `ValidatingAdmissionPolicy`, so that the API server
 //! refuses what planning would refuse.
 //!
 //! # Guarantees
 //! For every Service that an API server takes: a validation of the denying policy is false if and
-//! only if [`crate::intent::read`] (or its like for the container load balancer) refuses the
+//! only if [`crate::ask::read`] (or its like for the container load balancer) refuses the
 //! Service. What depends on other objects (limits, names that exist in Azure) is not in it.
 //!
 //! # Assumptions
@@ -15,8 +15,8 @@ mod container;
 mod nodes;
 mod notes;
 
-use crate::annotation::PREFIX;
-use crate::intent::rules::FindingRule;
+use crate::ask::annotation::PREFIX;
+use crate::ask::rules::FindingRule;
 use model::Policy;
 use model::policy::BalancerSku;
 

@@ -5,8 +5,8 @@ use super::cel::{
     GROUP, NAME, NODE_PORT, is_group, is_range, is_set_of_port, is_whole, list, matches, of_port,
     of_port_or_all, present, quote, text, words,
 };
-use crate::annotation::{CONFIGURATIONS, PREFIX};
-use crate::intent::rules::{
+use crate::ask::annotation::{CONFIGURATIONS, PREFIX};
+use crate::ask::rules::{
     CONFLICTING_PLACEMENT, CONFLICTING_SOURCE_RANGES, FORBIDDEN_ADDITIONAL_ADDRESS,
     INVALID_ADDITIONAL_ADDRESS, INVALID_DNS_LABEL, INVALID_IDLE_TIMEOUT, INVALID_NODE_SET,
     INVALID_PINNED_ADDRESS, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,

@@ -2,8 +2,8 @@
 
 use super::Validation;
 use super::cel::{quote, says_true};
-use crate::annotation::{Annotation, CONFIGURATIONS, PORT, PREFIX, TABLE, Truth};
-use crate::intent::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
+use crate::ask::annotation::{Annotation, CONFIGURATIONS, PORT, PREFIX, TABLE, Truth};
+use crate::ask::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
 use model::Policy;
 use model::policy::BalancerSku;
 

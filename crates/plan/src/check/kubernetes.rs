@@ -1,9 +1,8 @@
 //! What is written to Kubernetes.
 
 use super::{Breach, Lint};
-use crate::annotation::PREFIX;
-use crate::desired::tags;
-use crate::own::{self, Whose};
+use crate::ask::annotation::PREFIX;
+use crate::own::{self, Whose, tags};
 use model::azure::{FrontendAddress, LoadBalancer};
 use model::kubernetes::{
     GATEWAY_FINALIZER, Ingress, POD_FINALIZER, SERVICE_FINALIZER, Service, Wish,
@@ -138,9 +137,8 @@ impl Lint<'_> {
 
 /// A part of this base name on a load balancer that no other Service's rules need.
 fn part_of(balancer: &LoadBalancer, base: &str) -> Option<String> {
-    let own = |name: &str| {
-        crate::name::base_of(name).is_some_and(|other| other.eq_ignore_ascii_case(base))
-    };
+    let own =
+        |part: &str| own::name::base_of(part).is_some_and(|other| other.eq_ignore_ascii_case(base));
     let is_shared = |name: &str| {
         let id = balancer.id.child("frontendIPConfigurations", name);
         balancer.rules.iter().any(|r| !own(&r.name) && r.frontend.as_ref() == Some(&id))

@@ -13,8 +13,8 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-use crate::name;
 use crate::own::Own;
+use crate::own::name;
 use model::azure::{LoadBalancer, PrivateLinkService, PublicIp};
 use model::kubernetes::Service;
 use model::plan::{Action, Change, Resource};

@@ -87,7 +87,7 @@ impl Lint<'_> {
         for uid in &change.causes {
             let Some(service) = world.kubernetes.services.get(uid) else { continue };
             let wants = service.wish == model::kubernetes::Wish::LoadBalancer;
-            if wants && !crate::kubernetes::is_claimed(self.policy, service) {
+            if wants && !crate::tell::kubernetes::is_claimed(self.policy, service) {
                 let detail = format!("{} has no finalizer", service.name);
                 self.say(Breach::BeforeFinalizer, &change.target, detail);
             }

@@ -1,9 +1,9 @@
 //! What is ours, by names and tags; what is not goes through as it came.
 
 use super::{Breach, Lint};
-use crate::desired::tags;
-use crate::intent::SHARED_PROBE;
-use crate::name;
+use crate::ask::SHARED_PROBE;
+use crate::own::name;
+use crate::own::tags;
 use crate::own::{self, Whose};
 use model::azure::{
     LoadBalancer, Pool, PoolMember, PrivateLinkService, PublicIp, Rest, SecurityGroup,

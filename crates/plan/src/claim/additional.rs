@@ -1,12 +1,12 @@
 //! Additional addresses: none that others in the cluster depend on.
 
 use super::refusal;
-use crate::annotation::PREFIX;
-use crate::desired::frontend;
-use crate::desired::public_ip;
+use crate::ask::additional::{self, KEY};
+use crate::ask::annotation::PREFIX;
 use crate::draft::{Draft, Stance};
-use crate::intent::additional::{self, KEY};
-use crate::name;
+use crate::own::name;
+use crate::shape::frontend;
+use crate::shape::public_ip;
 use ipnet::IpNet;
 use model::azure::LoadBalancer;
 use model::kubernetes::{Service, Wish};

@@ -1,11 +1,11 @@
 //! Names of backend pools, where Services have pools to themselves: `namespace-name` is the name of
 //! many namespaces and names.
 
+use super::placement;
 use super::refusal;
+use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
-use crate::intent::Intent;
-use crate::name;
-use crate::placement;
+use crate::own::name;
 use model::policy::Layout;
 use model::report::Finding;
 use model::{Family, ResourceId, ServiceName, ServiceUid};

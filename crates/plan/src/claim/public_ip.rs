@@ -1,9 +1,9 @@
 //! The Service that holds a public IP first: its label and tags are that Service's to say.
 
-use crate::desired::public_ip::users;
+use crate::ask::{Intent, PublicIpIntent};
 use crate::draft::Draft;
-use crate::intent::{Intent, PublicIpIntent};
-use crate::name;
+use crate::own::name;
+use crate::shape::public_ip::users;
 use model::azure::{FrontendAddress, PublicIp};
 use model::{Exposure, Family, Group, ResourceId, ServiceUid};
 use std::collections::BTreeMap;

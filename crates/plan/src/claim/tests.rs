@@ -1,9 +1,9 @@
 //! Who is refused what another has.
 
 use crate::check::check;
-use crate::desired::stage::{policy, settled, uid, world};
 use crate::fixture;
 use crate::forecast::settle;
+use crate::shape::stage::{policy, settled, uid, world};
 use ipnet::IpNet;
 use model::azure::PublicIp;
 use model::kubernetes::{Ingress, Node, Service, ServicePort, TrafficPolicy};

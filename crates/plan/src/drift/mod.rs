@@ -27,7 +27,7 @@ pub(crate) use parts::parts;
 
 pub use marks::{restore_marks, unmarked};
 
-use crate::name::base_of;
+use crate::own::name::base_of;
 use model::drift::{Departure, Drift, DriftedField, Part};
 use model::gateway::{GatewayServices, Locations};
 use model::plan::{Action, Change, Resource};

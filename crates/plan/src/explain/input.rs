@@ -2,7 +2,7 @@
 
 use super::Source;
 use super::policy_inputs;
-use crate::annotation::{self, Kind, PREFIX};
+use crate::ask::annotation::{self, Kind, PREFIX};
 use model::kubernetes::{Affinity, Service, ServicePort, TargetPort, TrafficPolicy};
 use model::world::Fact;
 use model::{Family, Policy, Protocol, ServiceName, ServiceUid, World};

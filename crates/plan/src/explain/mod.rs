@@ -142,7 +142,7 @@ pub enum Source {
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let prefix = crate::annotation::PREFIX;
+        let prefix = crate::ask::annotation::PREFIX;
         match self {
             Self::Annotation { key, value } => {
                 write!(f, "annotation {} = {value:?}", key.strip_prefix(prefix).unwrap_or(key))

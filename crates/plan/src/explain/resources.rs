@@ -267,7 +267,7 @@ fn going(sight: &Sight<'_>) -> BTreeMap<Target, Vec<Leaf>> {
                 let gone = |leaf: &Leaf| after.iter().all(|(path, _)| *path != leaf.0);
                 let is_ours = |leaf: &Leaf| {
                     let named = |path: Path| {
-                        let base_of = crate::name::base_of(path.last());
+                        let base_of = crate::own::name::base_of(path.last());
                         base_of.is_some_and(|b| b.eq_ignore_ascii_case(&base))
                     };
                     change.causes.len() == 1 || leaf.0.elements().any(named)

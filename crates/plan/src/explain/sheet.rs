@@ -1,7 +1,7 @@
 //! Bodies of resources as lists of leaves, and what of them is one Service's.
 
 use super::{Target, Wire, lean};
-use crate::container::names;
+use crate::own::pod_names;
 use model::gateway::{GatewayService, LocationUpdate, LocationsUpdate, NameSet, UpdateAction};
 use model::kubernetes::{GATEWAY_FINALIZER, SERVICE_FINALIZER};
 use model::plan::Resource;
@@ -309,11 +309,11 @@ fn resources(world: &World) -> Vec<(Target, Resource)> {
 
 /// The Service's entries in the tables of a Service Gateway.
 fn tables(world: &World, stage: &Stage<'_>) -> Vec<(Target, Value)> {
-    let name = names::of_service(stage.uid);
+    let name = pod_names::of_service(stage.uid);
     let mut found = Vec::new();
     let services = world.azure.gateway_services.known();
     if let Some(service) = services.and_then(|all| all.get(&name)) {
-        let table = names::services_table(stage.policy);
+        let table = pod_names::services_table(stage.policy);
         let id = model::ResourceId::new(format!("{table}/{name}"));
         found.push((Target::Azure(id), registration(service, stage)));
     }
@@ -331,7 +331,7 @@ fn tables(world: &World, stage: &Stage<'_>) -> Vec<(Target, Value)> {
     }
     if !locations.is_empty() {
         let update = LocationsUpdate { action: UpdateAction::PartialUpdate, locations };
-        let id = names::locations_table(stage.policy);
+        let id = pod_names::locations_table(stage.policy);
         found.push((Target::Azure(id), (stage.wire.locations)(&update)));
     }
     found

@@ -5,7 +5,7 @@ use super::input::{Input, Nature, Scope, Setting, Way};
 use super::sheet::{Own, Stage, own};
 use super::{Source, Wire};
 use crate::forecast::settle;
-use crate::name;
+use crate::own::name;
 use model::azure::FrontendAddress;
 use model::policy::Layout;
 use model::report::{Finding, Severity, State};

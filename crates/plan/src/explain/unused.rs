@@ -2,7 +2,7 @@
 
 use super::Source;
 use super::trial::Bench;
-use crate::annotation::{self, PREFIX};
+use crate::ask::annotation::{self, PREFIX};
 use model::kubernetes::Service;
 use model::report::{Finding, Severity};
 use serde::Serialize;

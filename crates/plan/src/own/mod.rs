@@ -1,4 +1,6 @@
-//! Whose a resource is. Planning, `orphans`, `explain`, drift and the check of plans all ask here.
+//! Whose a resource is, by its name, its tags and the cluster's UID. Planning, `orphans`,
+//! `explain`, drift and the check of plans all ask here. This room never decides what becomes of a
+//! resource.
 //!
 //! # Guarantees
 //! - A resource that carries another cluster's UID is never this cluster's, whatever its name and
@@ -15,13 +17,15 @@
 //! # Assumptions
 //! Two clusters that share a resource group in their cloud configs have different cluster names.
 
+pub mod name;
 pub(crate) mod other_layout;
+pub(crate) mod pod_names;
+pub(crate) mod tags;
 
-use crate::desired::tags;
-use crate::name::base_of;
 use model::azure::{FrontendAddress, PrivateLinkService, PublicIp, Tags};
 use model::world::Fact;
 use model::{Group, Policy, ResourceId, ServiceUid, World};
+use name::base_of;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;

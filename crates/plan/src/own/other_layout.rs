@@ -11,11 +11,11 @@
 //! Public IPs in a resource group that only a Service names are found by the frontends that stand
 //! on them.
 
+use super::name;
+use super::pod_names;
+use super::tags;
 use super::{Own, Whose};
-use crate::container::names;
-use crate::desired::tags;
 use crate::draft::Draft;
-use crate::name;
 use model::azure::{FrontendAddress, LoadBalancer, PublicIp, Sku};
 use model::gateway::Direction;
 use model::kubernetes::{GATEWAY_FINALIZER, SERVICE_FINALIZER, Service};
@@ -225,8 +225,8 @@ fn over_pods(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
     let mut names: BTreeSet<String> = BTreeSet::new();
     let made = balancers(world).filter(|b| b.sku == Sku::Service);
     for balancer in made.filter(|b| !own.is_another_clusters(b.tags.as_ref())) {
-        let name = names::of_balancer(&balancer.id);
-        if names::is_uid(&name) {
+        let name = pod_names::of_balancer(&balancer.id);
+        if pod_names::is_uid(&name) {
             let resource = balancer.id.clone();
             let (text, service) = (Arc::from(&*name), service(&name));
             left.push(Leftover { kind: "load balancer", name: text, resource, service });
@@ -245,13 +245,13 @@ fn over_pods(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
         let Some(of) = of_ip(&ip.id) else { continue };
         let known = service(&of);
         let is_ours = names.contains(&of) || known.is_some() || is_egress_ip(policy, ip, &of);
-        if is_ours && !own.is_another_clusters(ip.tags.as_ref()) && !names::is_reserved(&of) {
+        if is_ours && !own.is_another_clusters(ip.tags.as_ref()) && !pod_names::is_reserved(&of) {
             let (name, resource) = (Arc::from(ip.id.name()), ip.id.clone());
             left.push(Leftover { kind: "public IP", name, resource, service: known });
         }
     }
     for name in registered {
-        let resource = names::services_table(policy);
+        let resource = pod_names::services_table(policy);
         let service = service(&name);
         left.push(Leftover { kind: "gateway registration", name, resource, service });
     }
@@ -261,14 +261,14 @@ fn over_pods(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
 /// The load balancer or egress gateway that a public IP is named after.
 fn of_ip(id: &ResourceId) -> Option<String> {
     let name = id.name().to_lowercase();
-    let of = name.strip_suffix("-pip-v6").or_else(|| name.strip_suffix(names::PUBLIC_IP))?;
+    let of = name.strip_suffix("-pip-v6").or_else(|| name.strip_suffix(pod_names::PUBLIC_IP))?;
     Some(of.to_owned())
 }
 
 /// Whether a NAT gateway of its name stands on a public IP.
 fn is_egress_ip(policy: &Policy, ip: &PublicIp, of: &str) -> bool {
     let nat = policy.network_id(&policy.group, "natGateways", of);
-    names::is_egress(of) && ip.user.as_ref() == Some(&nat)
+    pod_names::is_egress(of) && ip.user.as_ref() == Some(&nat)
 }
 
 /// NAT gateways of the cluster's Service Gateway, by their names in lower case.
@@ -279,7 +279,9 @@ fn nat_gateways(world: &World, policy: &Policy, own: &Own<'_>) -> BTreeMap<Arc<s
     let ours = ours.filter(|nat| !own.is_another_clusters(nat.tags.as_ref()));
     let named = ours.map(|nat| (Arc::from(nat.id.name().to_lowercase()), nat.id.clone()));
     named
-        .filter(|(name, _): &(Arc<str>, _)| names::is_egress(name) && !names::is_reserved(name))
+        .filter(|(name, _): &(Arc<str>, _)| {
+            pod_names::is_egress(name) && !pod_names::is_reserved(name)
+        })
         .collect()
 }
 
@@ -298,7 +300,7 @@ fn registered(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Arc<str>> {
                 azure.nat_gateways.known().and_then(|all| all.get(&nat)?.tags.as_ref())
             }
         };
-        !names::is_foreign(service) && !own.is_another_clusters(tags)
+        !pod_names::is_foreign(service) && !own.is_another_clusters(tags)
     });
     ours.map(|(name, _)| Arc::clone(name)).collect()
 }

@@ -1,5 +1,5 @@
+use super::tags;
 use super::{Own, UID, Whose};
-use crate::desired::tags;
 use crate::fixture;
 use model::azure::{PrivateLinkService, Provisioning, PublicIp, Rest, Tags};
 use model::{Group, Policy, ServiceUid, World};

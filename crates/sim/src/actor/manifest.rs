@@ -4,7 +4,7 @@ use super::values::{self, WRONG, key};
 use super::wishes::{KINDS, ONE_FAMILY, PORTS, Port, SHIFT, Wish, is_dual, name};
 use super::{families, merge};
 use crate::scene::{Layout, Scene};
-use plan::annotation::{PORT, PREFIX};
+use plan::ask::annotation::{PORT, PREFIX};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 
 use crate::random::Random;
 use crate::scene::{self, SUBSCRIPTION};
-use plan::annotation::{Annotation, Kind, TABLE, Truth};
+use plan::ask::annotation::{Annotation, Kind, TABLE, Truth};
 
 /// A value that no annotation takes which refuses anything.
 pub const WRONG: &str = "<wrong>";

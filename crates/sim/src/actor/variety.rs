@@ -12,7 +12,7 @@ use crate::scene::{Layout, objects};
 use crate::stage::Stage;
 use azure_emulator::{Fault as AzureFault, FaultKind};
 use kube_emulator::{ObjectRef, Part, Patch};
-use plan::annotation::TABLE;
+use plan::ask::annotation::TABLE;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Range;

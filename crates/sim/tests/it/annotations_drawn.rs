@@ -1,7 +1,7 @@
 //! Every row of the annotation reference has a value that owners may draw, and takes it.
 
 use crate::support::*;
-use plan::annotation::{PORT, PREFIX, TABLE};
+use plan::ask::annotation::{PORT, PREFIX, TABLE};
 use serde_json::json;
 use sim::actor::values::{NAME, WRONG, values};
 

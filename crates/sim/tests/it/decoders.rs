@@ -55,7 +55,7 @@ fn annotations_with_strange_values() {
     let service: Value = serde_json::from_slice(&bytes).unwrap();
     let texts = ["", " ", ",", "=", "true", "-1", "0", "99999999999999999999", "a=b,a=c", "é\u{0}"];
     let mut count = 0;
-    for line in plan::annotation::reference().lines() {
+    for line in plan::ask::annotation::reference().lines() {
         // A row of the reference begins with its key.
         let Some(key) = line.strip_prefix("| `").and_then(|l| l.split('`').next()) else {
             continue;

@@ -171,8 +171,8 @@ proptest! {
 
 #[test]
 fn every_annotation_is_drawn() {
-    for entry in plan::annotation::TABLE {
-        let is_flag = matches!(entry.kind, plan::annotation::Kind::Flag(_));
+    for entry in plan::ask::annotation::TABLE {
+        let is_flag = matches!(entry.kind, plan::ask::annotation::Kind::Flag(_));
         let has_flag = values(entry.key) == ["true", "false"];
         assert_eq!(is_flag, has_flag, "{}: give it values in wishes/mod.rs", entry.key);
     }

@@ -2,7 +2,7 @@
 //! something.
 
 use super::stage::{self, annotated, explained, node_world, policy, port};
-use crate::annotation::{PORT, PREFIX, TABLE};
+use crate::ask::annotation::{PORT, PREFIX, TABLE};
 use crate::explain::{Explanation, Source};
 use model::kubernetes::Service;
 use model::policy::{Layout, LoadBalancerConfig, Placement, PoolKind};

@@ -73,7 +73,7 @@ pub(super) fn service() -> Service {
 
 pub(super) fn annotated(annotations: &[(&str, &str)]) -> Service {
     let all = annotations.iter().map(|(key, value)| {
-        (Arc::from(format!("{}{key}", crate::annotation::PREFIX)), Arc::from(*value))
+        (Arc::from(format!("{}{key}", crate::ask::annotation::PREFIX)), Arc::from(*value))
     });
     Service { annotations: Arc::new(all.collect()), ..service() }
 }

@@ -3,7 +3,7 @@
 
 use crate::support::{GROUP, create, laboratory, network, node, patch, scale_set};
 use kube_emulator::ObjectRef;
-use plan::annotation::{PORT, PREFIX, TABLE};
+use plan::ask::annotation::{PORT, PREFIX, TABLE};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};

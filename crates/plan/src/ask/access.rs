@@ -1,0 +1,147 @@
+//! Who may connect.
+
+use super::reader::Reader;
+use super::rules::{
+    CONFLICTING_SOURCE_RANGES, DENY_ALL_WITHOUT_RANGES, EMPTY_SERVICE_TAGS, INVALID_SERVICE_TAG,
+    INVALID_SOURCE_RANGE, SOURCE_RANGES_LIMIT_TAGS,
+};
+use super::{AccessIntent, AccessPort, DenyAll, RuleIntent, RuleKind, SecurityRules};
+use crate::ask::annotation::PREFIX;
+use crate::ask::annotation::{INTERNAL, Truth};
+use ipnet::IpNet;
+use model::kubernetes::ServicePort;
+use model::{Family, Protocol};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub(super) const TAGS: &str = "azure-allowed-service-tags";
+pub(super) const RANGES: &str = "azure-allowed-ip-ranges";
+pub(super) const CORE_RANGES: &str = "load-balancer-source-ranges";
+pub(super) const FIELD: &str = "spec.loadBalancerSourceRanges";
+
+/// Reads who may connect. Without tags and ranges a public Service is open to the Internet, and
+/// an internal one needs no rule. Here the Go controller compares the annotation in any letter
+/// case: a Service that says `True` is public and not open.
+pub(super) fn read(r: &mut Reader<'_>, rules: &[RuleIntent]) -> AccessIntent {
+    let mut tags = service_tags(r);
+    let mut ranges = annotated_ranges(r);
+    let conflict = !ranges.is_empty();
+    let of_field = field_ranges(r);
+    if conflict && !of_field.is_empty() {
+        let key = if r.list(RANGES).is_empty() { CORE_RANGES } else { RANGES };
+        let value = r.raw(key).unwrap_or("");
+        r.find(&CONFLICTING_SOURCE_RANGES, key, value);
+    }
+    let proxied = !of_field.is_empty() || !r.list(CORE_RANGES).is_empty();
+    if !tags.is_empty() && proxied {
+        let value = r.raw(TAGS).unwrap_or("");
+        r.find(&SOURCE_RANGES_LIMIT_TAGS, TAGS, value);
+    }
+    ranges.extend(of_field);
+    let deny_all = deny_all(r, &ranges);
+    let says_internal = r.is_true(INTERNAL, Truth::AnyCase);
+    if !says_internal && tags.is_empty() && ranges.is_empty() {
+        tags.push(Arc::from("Internet"));
+    }
+    AccessIntent {
+        rules: if r.is_set("azure-disable-load-balancer-nsg-rule") {
+            SecurityRules::Disabled
+        } else {
+            SecurityRules::Written
+        },
+        tags,
+        ranges: by_family(&ranges),
+        deny_all,
+        ports: ports(r, rules),
+    }
+}
+
+fn service_tags(r: &mut Reader<'_>) -> Vec<Arc<str>> {
+    let mut tags: Vec<Arc<str>> = Vec::new();
+    let mut known = BTreeSet::new();
+    let Some(value) = r.raw(TAGS) else { return tags };
+    if value.split(',').any(|entry| entry.trim().is_empty()) {
+        r.find(&EMPTY_SERVICE_TAGS, TAGS, value);
+    }
+    for tag in r.list(TAGS) {
+        let named = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        if tag != "*" && !tag.bytes().all(named) {
+            r.find(&INVALID_SERVICE_TAG, TAGS, tag);
+        } else if known.insert(tag) {
+            tags.push(Arc::from(tag));
+        }
+    }
+    tags
+}
+
+fn annotated_ranges(r: &mut Reader<'_>) -> Vec<IpNet> {
+    let mut ranges = Vec::new();
+    for key in [RANGES, CORE_RANGES] {
+        let whole = format!("{PREFIX}{key}");
+        ranges.extend(r.list(key).into_iter().filter_map(|text| range(r, &whole, text)));
+    }
+    ranges
+}
+
+fn field_ranges(r: &mut Reader<'_>) -> Vec<IpNet> {
+    let service = r.service;
+    let texts = service.source_ranges.iter().map(|text| text.trim());
+    texts.filter_map(|text| range(r, FIELD, text)).collect()
+}
+
+fn range(r: &mut Reader<'_>, key: &str, text: &str) -> Option<IpNet> {
+    match text.parse::<IpNet>() {
+        Ok(range) if range.trunc() == range => Some(range),
+        Ok(range) => {
+            let message =
+                format!("{{value}} has host bits that are not zero; use {}", range.trunc());
+            r.find_with(&INVALID_SOURCE_RANGE, key, text, &message);
+            None
+        }
+        Err(_) => {
+            r.find_field(&INVALID_SOURCE_RANGE, key, text);
+            None
+        }
+    }
+}
+
+fn deny_all(r: &mut Reader<'_>, ranges: &[IpNet]) -> DenyAll {
+    let key = "azure-deny-all-except-load-balancer-source-ranges";
+    if !r.is_set(key) {
+        return DenyAll::No;
+    }
+    if ranges.is_empty() {
+        r.find(&DENY_ALL_WITHOUT_RANGES, key, "true");
+        return DenyAll::No;
+    }
+    DenyAll::Yes
+}
+
+fn by_family(ranges: &[IpNet]) -> BTreeMap<Family, Vec<IpNet>> {
+    let mut families: BTreeMap<Family, Vec<IpNet>> = BTreeMap::new();
+    for range in IpNet::aggregate(&ranges.to_vec()) {
+        families.entry(Family::of(range.addr())).or_default().push(range);
+    }
+    for ranges in families.values_mut() {
+        ranges.sort();
+    }
+    families
+}
+
+/// The ports to which a rule leads.
+fn ports(r: &Reader<'_>, rules: &[RuleIntent]) -> Vec<AccessPort> {
+    let led: BTreeSet<Option<(Protocol, u16)>> = rules
+        .iter()
+        .map(|rule| match rule.kind {
+            RuleKind::Port { protocol, port, .. } => Some((protocol, port)),
+            RuleKind::AllPorts { .. } => None,
+        })
+        .collect();
+    let is_led_to = |port: &&ServicePort| {
+        led.contains(&None) || led.contains(&Some((port.protocol, port.port)))
+    };
+    let ports = r.service.ports.iter().filter(is_led_to);
+    ports
+        .map(|p| AccessPort { protocol: p.protocol, port: p.port, node_port: p.node_port })
+        .collect()
+}

@@ -1,0 +1,132 @@
+//! What a Service asks of the container load balancer.
+
+use super::audit;
+use super::read::{Reading, idle_timeout};
+use super::reader::Reader;
+use super::rules::{
+    BACKEND_COLLISION, FindingRule, IGNORED_BY_CONTAINER, INVALID_BACKEND_PORT,
+    INVALID_FRONTEND_PORT, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK,
+    UNSUPPORTED_INTERNAL, UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,
+};
+use crate::ask::annotation::{self, INTERNAL, Truth};
+use model::kubernetes::{Affinity, Service, ServicePort, TargetPort};
+use model::policy::BalancerSku;
+use model::{Family, Policy, Protocol, ServiceName, ServiceUid};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+const IDLE_TIMEOUT: &str = "must be a whole number of minutes from 4 to 30";
+
+/// What a Service asks of its container load balancer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ContainerIntent {
+    /// UID: the name of its load balancer.
+    pub uid: ServiceUid,
+    /// Namespace and name.
+    pub name: ServiceName,
+    /// Family of its address.
+    pub family: Family,
+    /// Ports.
+    pub ports: Vec<ContainerPort>,
+    /// Idle timeout in minutes.
+    pub idle_timeout_min: u16,
+}
+
+/// A port of a container load balancer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ContainerPort {
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// The port clients connect to.
+    pub port: u16,
+    /// The port on the pods.
+    pub backend_port: u16,
+}
+
+/// Reads a Service on the container load balancer.
+///
+/// # Guarantees
+/// There is an intent if and only if no finding is a refusal. Never panics.
+#[must_use]
+pub fn read(service: &Service, policy: &Policy) -> Reading<ContainerIntent> {
+    let mut r = Reader::new(service, policy);
+    if r.is_true(INTERNAL, Truth::AnyCase) {
+        r.find(&UNSUPPORTED_INTERNAL, INTERNAL, r.raw(INTERNAL).unwrap_or_default());
+    }
+    if service.affinity == Affinity::ClientIp {
+        r.find_field(&UNSUPPORTED_AFFINITY, "spec.sessionAffinity", "ClientIP");
+    }
+    if let Some(address) = service.load_balancer_ip.as_deref().filter(|text| !text.is_empty()) {
+        r.find_field(&UNSUPPORTED_ADDRESS, "spec.loadBalancerIP", address);
+    }
+    if service.families.len() > 1 {
+        let names: Vec<&str> = service.families.iter().map(|f| f.name()).collect();
+        r.find_field(&UNSUPPORTED_DUAL_STACK, "spec.ipFamilies", &names.join(","));
+    }
+    let idle_timeout_min = idle_timeout(&mut r, 4..=30, IDLE_TIMEOUT);
+    let ports = ports(&mut r);
+    note_ignored(&mut r);
+    let intent = ContainerIntent {
+        uid: service.uid.clone(),
+        name: service.name.clone(),
+        family: service.families.first().copied().unwrap_or(Family::V4),
+        ports,
+        idle_timeout_min,
+    };
+    r.finish(intent)
+}
+
+fn ports(r: &mut Reader<'_>) -> Vec<ContainerPort> {
+    let service = r.service;
+    let mut taken = BTreeSet::new();
+    let mut ports = Vec::new();
+    for entry in &service.ports {
+        let backend_port = match &entry.target_port {
+            TargetPort::Number(0) => entry.port,
+            TargetPort::Number(number) => *number,
+            TargetPort::Name(name) => {
+                let value = format!("targetPort {name}");
+                r.find_field(&UNSUPPORTED_NAMED_TARGET, "spec.ports", &value);
+                continue;
+            }
+        };
+        if entry.protocol == Protocol::Sctp {
+            refuse_port(r, &UNSUPPORTED_PROTOCOL, entry, entry.port);
+        }
+        if !taken.insert((entry.protocol, backend_port)) {
+            refuse_port(r, &BACKEND_COLLISION, entry, backend_port);
+        }
+        if !(1..=65534).contains(&entry.port) {
+            refuse_port(r, &INVALID_FRONTEND_PORT, entry, entry.port);
+        }
+        if backend_port == 0 {
+            refuse_port(r, &INVALID_BACKEND_PORT, entry, backend_port);
+        }
+        let ServicePort { protocol, port, .. } = *entry;
+        ports.push(ContainerPort { protocol, port, backend_port });
+    }
+    ports
+}
+
+fn refuse_port(r: &mut Reader<'_>, rule: &FindingRule, port: &ServicePort, number: u16) {
+    let value = format!("{}/{number}", port.protocol.name());
+    r.find_field(rule, "spec.ports", &value);
+}
+
+/// One note for each annotation that does nothing here.
+fn note_ignored(r: &mut Reader<'_>) {
+    let all: Vec<(&str, &str)> = r.annotations.iter().map(|(k, v)| (*k, *v)).collect();
+    for (key, value) in all {
+        match annotation::find(key) {
+            Some(found) if found.annotation.works_on(BalancerSku::Service) => {
+                audit::flag(r, found.annotation, key);
+            }
+            Some(_) => r.find(&IGNORED_BY_CONTAINER, key, value),
+            None => audit::unknown(r, key),
+        }
+    }
+    if !r.service.source_ranges.is_empty() {
+        let ranges = r.service.source_ranges.join(",");
+        r.find_field(&IGNORED_BY_CONTAINER, "spec.loadBalancerSourceRanges", &ranges);
+    }
+}

@@ -1,0 +1,84 @@
+//! What no security group and no load balancer has room for, even if it held this Service alone.
+//!
+//! Said while a Service is read, so that such a one costs nothing when others change.
+
+use super::access::{CORE_RANGES, FIELD, RANGES, TAGS};
+use super::reader::Reader;
+use super::rules::{LOAD_BALANCER_RULE_LIMIT, SECURITY_RULE_LIMIT};
+use super::{AccessIntent, RuleIntent, SecurityRules};
+use crate::ask::annotation::PREFIX;
+use model::policy::BalancerSku;
+use model::{Family, Protocol};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// Rules of a security group (Azure subscription and service limits, "Networking limits").
+pub(crate) const SECURITY_RULES: usize = 1_000;
+/// Source prefixes, and destination prefixes, of all rules of a security group (as above).
+pub(crate) const PREFIXES: usize = 4_000;
+/// Bytes of a request that Azure Resource Manager takes ("RequestContentTooLarge").
+const REQUEST: usize = 4 << 20;
+
+/// Refuses what has no room anywhere.
+pub(super) fn check(
+    r: &mut Reader<'_>,
+    families: &[Family],
+    rules: &[RuleIntent],
+    additional: &[IpAddr],
+    access: &AccessIntent,
+) {
+    let most = if r.policy.sku == BalancerSku::Basic { 250 } else { 1_500 };
+    let count = rules.len() * families.len();
+    if count > most {
+        let message = format!("{{value}} do not fit on a load balancer; it has at most {most}");
+        let value = format!("{count} rules");
+        r.find_with(&LOAD_BALANCER_RULE_LIMIT, "spec.ports", &value, &message);
+    }
+    // What is not written has no limit.
+    if access.rules == SecurityRules::Written && !r.policy.security_group_name.is_empty() {
+        security(r, families, additional, access);
+    }
+}
+
+fn security(r: &mut Reader<'_>, families: &[Family], additional: &[IpAddr], access: &AccessIntent) {
+    let protocols: BTreeSet<Protocol> = access.ports.iter().map(|port| port.protocol).collect();
+    let ranges = |family: &Family| access.ranges.get(family).map_or(0, Vec::len);
+    let limit = |r: &mut Reader<'_>, key: &str, value: String, most: String| {
+        let message = format!("{{value}} do not fit in a security group; it has at most {most}");
+        r.find_with(&SECURITY_RULE_LIMIT, key, &value, &message);
+    };
+    let rules = access.tags.len() * protocols.len() * families.len();
+    if rules > SECURITY_RULES {
+        let value = format!("{} service tags, which make {rules} rules", access.tags.len());
+        limit(r, &whole(TAGS), value, format!("{SECURITY_RULES} rules"));
+    }
+    let prefixes = families.iter().map(ranges).sum::<usize>() * protocols.len();
+    if prefixes > PREFIXES {
+        let key = [RANGES, CORE_RANGES].into_iter().find(|key| !r.list(key).is_empty());
+        let key = key.map_or_else(|| FIELD.to_owned(), whole);
+        let value = format!("ranges that make {prefixes} source prefixes");
+        limit(r, &key, value, format!("{PREFIXES} source prefixes"));
+    }
+    let sources = |family: &Family| access.tags.len() + usize::from(ranges(family) > 0);
+    let opened = |family: &Family| {
+        let own = additional.iter().filter(|address| Family::of(**address) == *family).count();
+        own * sources(family) * protocols.len()
+    };
+    let opened: usize = Family::ALL.iter().map(opened).sum();
+    if opened > PREFIXES {
+        let value = format!("{} addresses, {opened} times in rules", additional.len());
+        let most = format!("{PREFIXES} destination prefixes");
+        limit(r, &whole("azure-additional-public-ips"), value, most);
+    }
+    // As in `"12345",`.
+    let ports: usize = access.ports.iter().map(|port| port.port.to_string().len() + 3).sum();
+    let bytes = ports * families.iter().map(sources).sum::<usize>();
+    if bytes > REQUEST {
+        let value = format!("{} ports, {bytes} bytes of rules", access.ports.len());
+        limit(r, "spec.ports", value, format!("{REQUEST} bytes"));
+    }
+}
+
+fn whole(key: &str) -> String {
+    format!("{PREFIX}{key}")
+}

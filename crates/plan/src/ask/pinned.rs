@@ -1,0 +1,100 @@
+//! Addresses that a Service insists on.
+
+use super::reader::Reader;
+use super::rules::{INVALID_PINNED_ADDRESS, PRIVATE_PINNED_ADDRESS, UNUSED_PINNED_ADDRESS};
+use crate::ask::annotation::PREFIX;
+use model::{Exposure, Family};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Azure's own address within every virtual network.
+const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+
+/// Reads the pinned address of each family: the annotation's, else `spec.loadBalancerIP`.
+pub(super) fn read(
+    r: &mut Reader<'_>,
+    exposure: Exposure,
+    families: &[Family],
+) -> BTreeMap<Family, IpAddr> {
+    let mut pinned = BTreeMap::new();
+    let mut annotated = Vec::new();
+    for (family, key) in
+        [(Family::V4, "azure-load-balancer-ipv4"), (Family::V6, "azure-load-balancer-ipv6")]
+    {
+        let Some(text) = r.text(key) else { continue };
+        annotated.push(family);
+        if !families.contains(&family) {
+            r.find(&UNUSED_PINNED_ADDRESS, key, text);
+            continue;
+        }
+        let key = format!("{PREFIX}{key}");
+        if let Some(address) = address(r, exposure, &key, text)
+            && accept(r, family, &key, address)
+        {
+            pinned.insert(family, address);
+        }
+    }
+    field(r, exposure, families, &annotated, &mut pinned);
+    pinned
+}
+
+fn field(
+    r: &mut Reader<'_>,
+    exposure: Exposure,
+    families: &[Family],
+    annotated: &[Family],
+    pinned: &mut BTreeMap<Family, IpAddr>,
+) {
+    let field = "spec.loadBalancerIP";
+    let Some(text) = r.service.load_balancer_ip.as_deref().map(str::trim) else { return };
+    if text.is_empty() || families.iter().all(|f| annotated.contains(f)) {
+        return;
+    }
+    let Some(address) = address(r, exposure, field, text) else { return };
+    let family = Family::of(address);
+    if !families.contains(&family) {
+        r.find_field(&UNUSED_PINNED_ADDRESS, field, text);
+    } else if !annotated.contains(&family) {
+        pinned.insert(family, address);
+    }
+}
+
+fn address(r: &mut Reader<'_>, exposure: Exposure, key: &str, text: &str) -> Option<IpAddr> {
+    let Ok(address) = text.parse::<IpAddr>() else {
+        r.find_field(&INVALID_PINNED_ADDRESS, key, text);
+        return None;
+    };
+    let address = address.to_canonical();
+    if exposure == Exposure::Public && !is_public(address) {
+        r.find_field(&PRIVATE_PINNED_ADDRESS, key, text);
+        return None;
+    }
+    Some(address)
+}
+
+fn accept(r: &mut Reader<'_>, family: Family, key: &str, address: IpAddr) -> bool {
+    let fits = Family::of(address) == family;
+    if !fits {
+        let message = format!("must be an {family} address");
+        r.find_with(&INVALID_PINNED_ADDRESS, key, &address.to_string(), &message);
+    }
+    fits
+}
+
+/// Whether a public IP can have this address.
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(a) => {
+            let [first, second, ..] = a.octets();
+            let carrier = first == 100 && (64..128).contains(&second);
+            let unicast = !(a.is_unspecified() || a.is_multicast() || a.is_broadcast());
+            let routed = !(a.is_private() || a.is_loopback() || a.is_link_local());
+            unicast && routed && !carrier && a != AZURE
+        }
+        IpAddr::V6(a) => {
+            let unicast = !(a.is_unspecified() || a.is_multicast());
+            let local = a.is_loopback() || a.is_unicast_link_local() || a.is_unique_local();
+            unicast && !local
+        }
+    }
+}

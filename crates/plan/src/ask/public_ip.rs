@@ -1,0 +1,167 @@
+//! Where public IPs come from, and what is on them.
+
+use super::reader::{Reader, is_group_name, is_resource_name};
+use super::rules::{
+    INVALID_DNS_LABEL, INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX, INVALID_RESOURCE_GROUP,
+    INVALID_TAG, MALFORMED_TAG, OVERRIDDEN_TAG, RESERVED_TAG, TOO_MANY_TAGS,
+};
+use super::{DnsLabel, PublicIpIntent, PublicIpOptions};
+use crate::own::tags;
+use model::policy::BalancerSku;
+use model::{Exposure, Family, Group, ResourceId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Tags that Azure takes on a resource (Azure Resource Manager, "Use tags to organize your Azure
+/// resources"); their keys have no letter case.
+const TAGS: usize = 50;
+
+/// Reads where the public IP of each family comes from: a name goes before a prefix, and a prefix
+/// before a pinned address.
+pub(super) fn sources(
+    r: &mut Reader<'_>,
+    exposure: Exposure,
+    families: &[Family],
+    pinned: &BTreeMap<Family, IpAddr>,
+) -> BTreeMap<Family, PublicIpIntent> {
+    let mut sources = BTreeMap::new();
+    if exposure == Exposure::Internal {
+        return sources;
+    }
+    for &family in families {
+        let source = if let Some(name) = name(r, families, family) {
+            PublicIpIntent::Named(name)
+        } else if let Some(prefix) = prefix(r, families, family) {
+            PublicIpIntent::Managed { prefix: Some(prefix) }
+        } else if pinned.contains_key(&family) {
+            PublicIpIntent::Pinned
+        } else {
+            PublicIpIntent::Managed { prefix: None }
+        };
+        sources.insert(family, source);
+    }
+    sources
+}
+
+/// The annotation that counts for a family. A Service that only has IPv6 may use the plain key.
+fn of_family<'a>(
+    r: &Reader<'a>,
+    keys: [&'static str; 2],
+    families: &[Family],
+    family: Family,
+) -> Option<(&'static str, &'a str)> {
+    let [plain, ipv6] = keys;
+    let value = |key| r.text(key).map(|text| (key, text));
+    match family {
+        Family::V4 => value(plain),
+        Family::V6 if families.len() > 1 => value(ipv6),
+        Family::V6 => value(ipv6).or_else(|| value(plain)),
+    }
+}
+
+fn name(r: &mut Reader<'_>, families: &[Family], family: Family) -> Option<Arc<str>> {
+    let keys = ["azure-pip-name", "azure-pip-name-ipv6"];
+    let (key, name) = of_family(r, keys, families, family)?;
+    if !is_resource_name(name) {
+        r.find(&INVALID_PUBLIC_IP_NAME, key, name);
+    }
+    Some(Arc::from(name))
+}
+
+fn prefix(r: &mut Reader<'_>, families: &[Family], family: Family) -> Option<ResourceId> {
+    if r.policy.sku == BalancerSku::Basic {
+        return None;
+    }
+    let keys = ["azure-pip-prefix-id", "azure-pip-prefix-id-ipv6"];
+    let (key, text) = of_family(r, keys, families, family)?;
+    let id = ResourceId::new(text);
+    if !is_prefix(&id) {
+        r.find(&INVALID_PUBLIC_IP_PREFIX, key, text);
+    }
+    Some(id)
+}
+
+fn is_prefix(id: &ResourceId) -> bool {
+    let folded = id.folded();
+    let parts: Vec<&str> = folded.split('/').collect();
+    matches!(
+        parts[..],
+        ["", "subscriptions", subscription, "resourcegroups", group, "providers",
+            "microsoft.network", "publicipprefixes", name]
+            if !subscription.is_empty() && is_group_name(group) && is_resource_name(name)
+    )
+}
+
+/// Reads the resource group of the public IPs.
+pub(super) fn group(r: &mut Reader<'_>, exposure: Exposure) -> Group {
+    let key = "azure-load-balancer-resource-group";
+    let Some(name) = r.text(key).filter(|_| exposure == Exposure::Public) else {
+        return r.policy.group.clone();
+    };
+    if !is_group_name(name) {
+        r.find(&INVALID_RESOURCE_GROUP, key, name);
+    }
+    Group::new(name)
+}
+
+/// Reads label and tags.
+pub(super) fn options(r: &mut Reader<'_>, exposure: Exposure) -> PublicIpOptions {
+    if exposure == Exposure::Internal {
+        return PublicIpOptions::default();
+    }
+    let mut tags = pairs(r, "azure-pip-tags");
+    tags.retain(|key, value| {
+        if tags::is_reserved(key) {
+            r.find(&RESERVED_TAG, "azure-pip-tags", key);
+            return false;
+        }
+        let long = key.chars().count() > 512 || value.chars().count() > 256;
+        if long || key.contains(['<', '>', '%', '&', '\\', '?', '/']) {
+            r.find(&INVALID_TAG, "azure-pip-tags", key);
+        }
+        let set = model::azure::tag(&r.policy.tags, key);
+        if set.is_some_and(|set| *set != **value) {
+            r.find(&OVERRIDDEN_TAG, "azure-pip-tags", key);
+        }
+        set.is_none()
+    });
+    let distinct = tags.keys().map(|key| key.to_lowercase()).collect::<BTreeSet<_>>().len();
+    if distinct > TAGS {
+        r.find(&TOO_MANY_TAGS, "azure-pip-tags", &format!("{distinct} tags"));
+    }
+    let annotated = r.raw("azure-pip-ip-tags").is_some();
+    let ip_tags = annotated.then(|| pairs(r, "azure-pip-ip-tags"));
+    PublicIpOptions { dns_label: dns_label(r), tags, ip_tags }
+}
+
+/// The pairs of `a=b,c=d`; the last of a key counts.
+fn pairs(r: &mut Reader<'_>, annotation: &str) -> BTreeMap<Arc<str>, Arc<str>> {
+    let mut pairs = BTreeMap::new();
+    for entry in r.list(annotation) {
+        match entry.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+            Some((key, value)) if !key.is_empty() && !value.contains('=') => {
+                pairs.insert(Arc::from(key), Arc::from(value));
+            }
+            Some(_) | None => r.find(&MALFORMED_TAG, annotation, entry),
+        }
+    }
+    pairs
+}
+
+fn dns_label(r: &mut Reader<'_>) -> DnsLabel {
+    let key = "azure-dns-label-name";
+    let Some(label) = r.raw(key) else { return DnsLabel::Untouched };
+    if label.is_empty() {
+        return DnsLabel::Removed;
+    }
+    let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let valid = (3..=63).contains(&label.len())
+        && label.bytes().all(allowed)
+        && label.starts_with(|c: char| c.is_ascii_lowercase())
+        && !label.ends_with('-');
+    if !valid {
+        r.find(&INVALID_DNS_LABEL, key, label);
+    }
+    DnsLabel::Set(Arc::from(label))
+}

@@ -1,0 +1,84 @@
+//! Admission to the container load balancer.
+
+use super::super::container::{self, ContainerIntent, ContainerPort};
+use super::*;
+use crate::ask::annotation;
+
+fn read(service: &Service) -> Reading<ContainerIntent> {
+    let policy = Policy { sku: BalancerSku::Service, layout: Layout::PerService, ..policy() };
+    container::read(service, &policy)
+}
+
+fn plain(annotations: &[(&str, &str)]) -> Service {
+    let mut service = service(annotations);
+    service.ports[1].target_port = TargetPort::Number(0);
+    service
+}
+
+#[test]
+fn a_plain_service_is_admitted() {
+    let reading = read(&plain(&[("azure-load-balancer-tcp-idle-timeout", " 10 ")]));
+    assert_eq!(reading.findings, []);
+    let intent = reading.intent.expect("nothing is wrong");
+    assert_eq!((intent.family, intent.idle_timeout_min), (Family::V4, 10));
+    let port = |port, backend_port| ContainerPort { protocol: Protocol::Tcp, port, backend_port };
+    assert_eq!(intent.ports, [port(80, 8080), port(443, 443)]);
+    let mut both = plain(&[]);
+    both.ports[1] = ServicePort { protocol: Protocol::Udp, ..both.ports[0].clone() };
+    assert!(read(&both).intent.is_some());
+}
+
+#[test]
+fn each_check_refuses_under_its_own_name() {
+    type Spoil = fn(&mut Service);
+    let checks: [(Spoil, &str); 11] = [
+        (|s| s.annotations = service(&[INTERNAL]).annotations, "UnsupportedInternalLoadBalancer"),
+        (|s| s.affinity = Affinity::ClientIp, "UnsupportedSessionAffinity"),
+        (|s| s.load_balancer_ip = Some("20.1.2.3".into()), "UnsupportedLoadBalancerIP"),
+        (|s| s.families = vec![Family::V4, Family::V6], "UnsupportedDualStack"),
+        (
+            |s| {
+                let timeout = [("azure-load-balancer-tcp-idle-timeout", "31")];
+                s.annotations = service(&timeout).annotations;
+            },
+            "InvalidIdleTimeout",
+        ),
+        (
+            |s| s.ports[0].target_port = TargetPort::Name("http".into()),
+            "UnsupportedNamedTargetPort",
+        ),
+        (|s| s.ports[0].protocol = Protocol::Sctp, "UnsupportedProtocol"),
+        (|s| s.ports[1].target_port = TargetPort::Number(8080), "UnsupportedBackendPortCollision"),
+        (|s| s.ports[0].port = 65535, "InvalidFrontendPort"),
+        (|s| s.ports[0].port = 0, "InvalidFrontendPort"),
+        (
+            |s| {
+                s.ports[1].port = 0;
+                s.ports[1].target_port = TargetPort::Number(0);
+            },
+            "InvalidBackendPort",
+        ),
+    ];
+    for (spoil, rule) in checks {
+        let mut service = plain(&[]);
+        spoil(&mut service);
+        let reading = read(&service);
+        assert_eq!(reading.intent, None, "{rule}");
+        assert!(names(&reading.findings).contains(&rule), "{rule}: {:?}", reading.findings);
+    }
+}
+
+#[test]
+fn every_key_that_does_nothing_here_is_noted_once() {
+    for entry in annotation::TABLE {
+        let key = entry.key.replace(annotation::PORT, "80");
+        let reading = read(&plain(&[(key.as_str(), "true")]));
+        let ignored = names(&reading.findings) == ["IgnoredByContainerLoadBalancer"];
+        assert_eq!(ignored, !entry.works_on(BalancerSku::Service), "{key}");
+    }
+    let mut ranged = plain(&[]);
+    ranged.source_ranges = vec!["10.0.0.0/8".into()];
+    let reading = read(&ranged);
+    assert_eq!(names(&reading.findings), ["IgnoredByContainerLoadBalancer"]);
+    assert!(reading.intent.is_some());
+}

@@ -1,0 +1,80 @@
+//! Whether a subnet has a given address to give.
+
+use crate::draft::Draft;
+use crate::shape::frontend;
+use ipnet::IpNet;
+use model::azure::{FrontendAddress, Subnet};
+use model::plan::{Action, Resource};
+use model::world::Fact;
+use model::{Family, ResourceId};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Why a resource cannot have an address of a subnet: the rest of "an address …".
+pub(crate) fn obstacle(
+    draft: &Draft<'_>,
+    subnet: &Subnet,
+    address: IpAddr,
+    asker: &ResourceId,
+) -> Option<String> {
+    let family = Family::of(address);
+    let own = |range: &&IpNet| Family::of(range.addr()) == family;
+    let mut ranges = subnet.prefixes.iter().filter(own).peekable();
+    // Of a subnet without a range of the family, the network's own ranges decide.
+    ranges.peek()?;
+    let name = subnet.id.name();
+    let Some(range) = ranges.find(|range| range.contains(&address)) else {
+        return Some(format!("in subnet {name}"));
+    };
+    if is_reserved(range, address) {
+        let what = "that Azure does not reserve; it reserves the first four and the last";
+        return Some(format!("in subnet {name} {what}"));
+    }
+    let user = user(draft, &subnet.id, address, asker)?;
+    Some(format!("in subnet {name} that is free; {user} has it"))
+}
+
+/// Azure keeps the first four addresses of a range, and the last IPv4 one.
+fn is_reserved(range: &IpNet, address: IpAddr) -> bool {
+    let distance = match (range.network(), address) {
+        (IpAddr::V4(first), IpAddr::V4(a)) => u128::from(u32::from(a) - u32::from(first)),
+        (IpAddr::V6(first), IpAddr::V6(a)) => u128::from(a) - u128::from(first),
+        _ => return false,
+    };
+    distance < 4 || (address.is_ipv4() && range.broadcast() == address)
+}
+
+/// Who has an address of a subnet already, as far as we can see.
+fn user(
+    draft: &Draft<'_>,
+    subnet: &ResourceId,
+    address: IpAddr,
+    asker: &ResourceId,
+) -> Option<String> {
+    let mut nodes = draft.world.kubernetes.nodes.values();
+    if let Some(node) = nodes.find(|node| node.addresses.contains(&address)) {
+        return Some(format!("node {}", node.name));
+    }
+    let facts = draft.world.azure.private_links.values().filter_map(Fact::known);
+    let known = facts.flat_map(BTreeMap::values);
+    let planned = draft.changes.values().filter_map(|change| match &change.action {
+        Action::Put { after: Resource::PrivateLinkService(link), .. } => Some(link),
+        _ => None,
+    });
+    let mut links = known.chain(planned).filter(|link| link.id != *asker);
+    let link = links
+        .find(|l| l.addresses.iter().any(|a| a.subnet == *subnet && a.address == Some(address)));
+    if let Some(link) = link {
+        return Some(format!("Private Link Service {}", link.id.name()));
+    }
+    let balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
+    let mut frontends =
+        balancers.filter(|b| b.id != *asker).flat_map(|b| b.frontends.iter().map(move |f| (b, f)));
+    let holds = |f: &model::azure::Frontend| {
+        let within = |of: &ResourceId| of == subnet;
+        frontend::private(f) == Some(address)
+            && matches!(&f.address, FrontendAddress::Private { subnet, .. } if within(subnet))
+    };
+    let (balancer, _) = frontends.find(|(_, f)| holds(f))?;
+    Some(format!("a frontend of load balancer {}", balancer.id.name()))
+}

@@ -1,0 +1,316 @@
+//! Which public IP a Service stands on, and why it cannot stand on one.
+
+use crate::ask::{DnsLabel, Intent, PublicIpIntent};
+use crate::draft::Draft;
+use crate::order::upgrade;
+use crate::own::Whose;
+use crate::own::name;
+use crate::own::tags;
+use crate::shape::public_ip::{Edited, delete, users};
+use model::azure::{PublicIp, Sku};
+use model::policy::{BalancerSku, IpTagChange};
+use model::report::{Finding, Severity, Until, Wait};
+use model::world::{Fact, Need};
+use model::{Family, ResourceId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Why no public IP can be chosen.
+pub(crate) enum Choice {
+    Wait(Wait),
+    Refuse(Box<Finding>),
+}
+
+/// The public IPs of a Service, by family.
+pub(crate) fn choose(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    edited: &BTreeMap<ResourceId, Edited>,
+) -> Result<Vec<(Family, ResourceId)>, Choice> {
+    let group = &intent.public_ip_group;
+    let known = match draft.world.azure.public_ips.get(group) {
+        Some(Fact::Known(known)) => known,
+        Some(Fact::Unreadable(why)) => {
+            return Err(refuse(
+                "PublicIpGroupUnreadable",
+                "service.beta.kubernetes.io/azure-load-balancer-resource-group",
+                group.as_str(),
+                &format!(
+                    "public IPs of resource group {{value}} cannot be read ({why}); use a \
+                     resource group that exists and that the controller's identity can read"
+                ),
+            ));
+        }
+        Some(Fact::Unknown) | None => {
+            let need = Need::PublicIps(group.clone());
+            draft.needs.insert(need.clone());
+            return Err(Choice::Wait(Wait::Reading(need)));
+        }
+    };
+    let mut ids = Vec::new();
+    for (&family, wish) in &intent.public_ips {
+        let id = match wish {
+            PublicIpIntent::Managed { prefix } => {
+                let name = name::public_ip(draft.policy, intent, prefix.as_ref(), family);
+                draft.policy.public_ip_id(group, &name)
+            }
+            PublicIpIntent::Named(name) => {
+                let id = draft.policy.public_ip_id(group, name);
+                let Some((id, _)) = known.get_key_value(&id) else {
+                    let key = match family {
+                        Family::V4 => "service.beta.kubernetes.io/azure-pip-name",
+                        Family::V6 => "service.beta.kubernetes.io/azure-pip-name-ipv6",
+                    };
+                    let message =
+                        format!("must be the name of a public IP in resource group {group}");
+                    return Err(refuse("PublicIpNotFound", key, name, &message));
+                };
+                id.clone()
+            }
+            PublicIpIntent::Pinned => pinned(intent, family, known)?,
+        };
+        if let Some(ip) = known.get(&id) {
+            is_usable(draft, intent, family, ip)?;
+            refamilied(draft, intent, family, ip)?;
+            fits(draft, intent, family, ip)?;
+            basic_in_use(draft, ip)?;
+            retagged(draft, intent, ip)?;
+        }
+        dns_conflict(intent, known.get(&id), edited.get(&id))?;
+        label_conflict(draft, intent, (family, &id), edited)?;
+        ids.push((family, id));
+    }
+    Ok(ids)
+}
+
+fn pinned(
+    intent: &Intent,
+    family: Family,
+    known: &BTreeMap<ResourceId, Arc<PublicIp>>,
+) -> Result<ResourceId, Choice> {
+    let wanted = intent.pinned.get(&family).copied();
+    let found = known.values().find(|ip| wanted.is_some() && ip.address == wanted);
+    found.map(|ip| ip.id.clone()).ok_or_else(|| {
+        let value = wanted.map(|a| a.to_string()).unwrap_or_default();
+        let group = &intent.public_ip_group;
+        let message = format!("must be the address of a public IP in resource group {group}");
+        let key = match family {
+            Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
+            Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
+        };
+        refuse("PinnedAddressNotFound", key, &value, &message)
+    })
+}
+
+fn refuse(rule: &'static str, key: &str, value: &str, message: &str) -> Choice {
+    Choice::Refuse(Box::new(refusal(rule, key, value, message)))
+}
+
+fn refusal(rule: &'static str, key: &str, value: &str, message: &str) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from(key),
+        value: Arc::from(value),
+        message: Arc::from(message),
+    }
+}
+
+/// Key and value by which a Service names the public IP of a family.
+fn named_by(intent: &Intent, family: Family) -> (String, String) {
+    let (plain, six) = match intent.public_ips.get(&family) {
+        Some(PublicIpIntent::Pinned) => ("azure-load-balancer-ipv4", "azure-load-balancer-ipv6"),
+        _ => ("azure-pip-name", "azure-pip-name-ipv6"),
+    };
+    let key = if family == Family::V6 { six } else { plain };
+    let value = match intent.public_ips.get(&family) {
+        Some(PublicIpIntent::Named(name)) => name.to_string(),
+        _ => intent.pinned.get(&family).map(ToString::to_string).unwrap_or_default(),
+    };
+    (format!("service.beta.kubernetes.io/{key}"), value)
+}
+
+/// Another cluster's public IP is not written, so nothing is put on it.
+fn is_usable(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    ip: &PublicIp,
+) -> Result<(), Choice> {
+    if draft.own.public_ip(ip) != Whose::Foreign || draft.own.is_on_our_frontend(ip) {
+        return Ok(());
+    }
+    let (key, value) = named_by(intent, family);
+    let name = ip.id.name();
+    let message =
+        format!("must be a public IP of this cluster or a BYO one; {name} is another cluster's");
+    Err(refuse("PublicIpForeign", &key, &value, &message))
+}
+
+/// A public IP is of the family that it is to serve, of a SKU that the load balancer takes, and
+/// nobody else's: Azure changes none of that.
+fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Result<(), Choice> {
+    let (key, value) = named_by(intent, family);
+    let name = ip.id.name();
+    if ip.family != family {
+        let message = format!("must be a public IP of {family}; {name} is of {}", ip.family);
+        return Err(refuse("PublicIpFamilyMismatch", &key, &value, &message));
+    }
+    if draft.policy.sku == BalancerSku::Basic && ip.sku != Sku::Basic {
+        let message = format!("must be a Basic public IP; {name} is {}", ip.sku.name());
+        return Err(refuse("PublicIpSkuMismatch", &key, &value, &message));
+    }
+    let Some(user) = &ip.user else { return Ok(()) };
+    let balancer = user.parent();
+    let listed = draft.balancers().is_some_and(|all| {
+        balancer
+            .as_ref()
+            .is_some_and(|id| all.contains_key(id) || id.is_in(&draft.policy.balancer_group))
+    });
+    let user_id = user.folded();
+    let collection = user_id.rsplit('/').nth(1).unwrap_or("");
+    if listed && collection == "frontendipconfigurations" {
+        return Ok(());
+    }
+    let message = format!("must be a public IP that nothing else uses; {name} is used by {user}");
+    Err(refuse("PublicIpInUse", &key, &value, &message))
+}
+
+/// A public IP is on one load balancer at a time, and others stay on it where it is.
+pub(crate) fn on_another(
+    intent: &Intent,
+    family: Family,
+    ip: &ResourceId,
+    balancer: &ResourceId,
+) -> Finding {
+    let (key, value) = named_by(intent, family);
+    let (name, balancer) = (ip.name(), balancer.name());
+    let message =
+        format!("must be a public IP that is free; {name} is on load balancer {balancer}");
+    refusal("PublicIpInUse", &key, &value, &message)
+}
+
+/// A DNS label that another Service has set is not taken over.
+fn dns_conflict(
+    intent: &Intent,
+    present: Option<&Arc<PublicIp>>,
+    edited: Option<&Edited>,
+) -> Result<(), Choice> {
+    let Some(ip) = edited.map(|e| &e.after).or_else(|| present.map(AsRef::as_ref)) else {
+        return Ok(());
+    };
+    let owner = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::DNS)).unwrap_or("");
+    let mine = owner.is_empty() || owner.eq_ignore_ascii_case(&intent.name.to_string());
+    if mine || intent.public_ip_options.dns_label == DnsLabel::Untouched {
+        return Ok(());
+    }
+    let value = match &intent.public_ip_options.dns_label {
+        DnsLabel::Set(label) => label.to_string(),
+        DnsLabel::Untouched | DnsLabel::Removed => String::new(),
+    };
+    let message = format!(
+        "cannot be set, because {owner} has set the label of public IP {}; only one Service can",
+        ip.id.name()
+    );
+    Err(refuse(
+        "DnsLabelTaken",
+        "service.beta.kubernetes.io/azure-dns-label-name",
+        &value,
+        &message,
+    ))
+}
+
+/// A DNS label is a region's: each stands for one public IP of a family.
+fn label_conflict(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    (family, id): (Family, &ResourceId),
+    edited: &BTreeMap<ResourceId, Edited>,
+) -> Result<(), Choice> {
+    let DnsLabel::Set(label) = &intent.public_ip_options.dns_label else { return Ok(()) };
+    let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);
+    let known = facts.flat_map(BTreeMap::values).map(AsRef::as_ref);
+    let mut others = known.chain(edited.values().map(|edit| &edit.after));
+    let other = others.find(|ip| {
+        ip.id != *id
+            && ip.family == family
+            && ip.location == draft.policy.location
+            && ip.dns_label.as_ref().is_some_and(|have| have.eq_ignore_ascii_case(label))
+    });
+    let Some(other) = other else { return Ok(()) };
+    let message =
+        format!("label {{value}} is used by public IP {}; use another one", other.id.name());
+    let key = "service.beta.kubernetes.io/azure-dns-label-name";
+    Err(refuse("DnsLabelTaken", key, label, &message))
+}
+
+/// A Basic address that something else uses cannot be raised to Standard.
+fn basic_in_use(draft: &Draft<'_>, ip: &PublicIp) -> Result<(), Choice> {
+    let standard = draft.policy.sku == BalancerSku::Standard;
+    let user = ip.user.as_ref().filter(|_| standard && ip.sku == Sku::Basic);
+    let Some(user) = user.filter(|user| upgrade::is_taken(draft, user)) else { return Ok(()) };
+    let message = format!(
+        "Basic public IP {{value}} cannot be upgraded, because {user} uses it; use a Standard one"
+    );
+    Err(refuse("BasicPublicIpInUse", "loadBalancerSku", ip.id.name(), &message))
+}
+
+/// The names of a Service's public IPs follow its families: one that was made for IPv6 alone has
+/// IPv4's name once the Service has both. Azure changes no family, so it is let go first.
+fn refamilied(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    ip: &Arc<PublicIp>,
+) -> Result<(), Choice> {
+    let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
+    let key = intent.name.to_string();
+    let own = draft.own.public_ip(ip) == Whose::Ours
+        && users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key));
+    if ip.family == family || !made || !own {
+        return Ok(());
+    }
+    Err(Choice::Wait(remake(draft, intent, ip)))
+}
+
+/// Lets a Service's public IP go, so that another is made in its place.
+fn remake(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Wait {
+    draft.recreated.insert(intent.uid.clone());
+    delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
+    Wait::Resource { id: ip.id.clone(), until: Until::Gone }
+}
+
+/// IP tags are a property for life where the config does not say that they may be written: the
+/// address is let go and another made in its place.
+fn retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Result<(), Choice> {
+    let Some(wanted) = &intent.public_ip_options.ip_tags else { return Ok(()) };
+    let in_place = draft.policy.ip_tag_change == IpTagChange::InPlace;
+    let fold = |tags: &BTreeMap<Arc<str>, Arc<str>>| -> BTreeSet<(String, String)> {
+        tags.iter().map(|(k, v)| (k.to_lowercase(), v.to_lowercase())).collect()
+    };
+    let ours = draft.own.public_ip(ip) == Whose::Ours;
+    if in_place || !ours || fold(wanted) == fold(&ip.ip_tags) {
+        return Ok(());
+    }
+    let key = intent.name.to_string();
+    if !users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key)) {
+        let tags: Vec<String> = wanted.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let finding = Finding {
+            severity: Severity::Note,
+            rule: "IpTagsOfSharedPublicIp",
+            key: Arc::from("service.beta.kubernetes.io/azure-pip-ip-tags"),
+            value: Arc::from(tags.join(",")),
+            message: format!(
+                "{{value}} is not applied, because other Services use public IP {}, too; use the \
+                 IP tags that it has",
+                ip.id.name()
+            )
+            .into(),
+        };
+        if let Some(case) = draft.cases.get_mut(&intent.uid) {
+            case.findings.push(finding);
+        }
+        return Ok(());
+    }
+    Err(Choice::Wait(remake(draft, intent, ip)))
+}

@@ -1,0 +1,248 @@
+//! Addresses and backend ports of one load balancer that two Services claim at the same time.
+//!
+//! What one Service lets go of the other takes in the same write. Where the one cannot let go yet,
+//! the other keeps what it has and waits.
+
+use super::holder;
+use crate::ask::{FloatingIp, Intent, RuleKind};
+use crate::draft::{Draft, Stance};
+use crate::own::name;
+use crate::own::name::is_of;
+use crate::shape::frontend::{self, Place};
+use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, rule_protocol};
+use model::report::{Until, Wait};
+use model::{Exposure, Family, ResourceId};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What the frontend that has an address is to another Service that wants it.
+pub(crate) enum Tenancy {
+    /// It can stand on it as well.
+    Shared,
+    /// The address is free with the same write.
+    LetGo,
+    /// The address is free when the frontend has gone.
+    Ending,
+}
+
+/// What becomes of a frontend whose address another Service wants.
+pub(crate) fn tenancy(
+    draft: &Draft<'_>,
+    place: &Place<'_>,
+    asker: &Intent,
+    other: &Frontend,
+) -> Tenancy {
+    let id = place.balancer.id.child("frontendIPConfigurations", &other.name);
+    let mut own = place.balancer.rules.iter().filter(|r| is_of(&r.name, &asker.base));
+    let is_on = own.any(|r| r.frontend.as_ref() == Some(&id));
+    let Some(uid) = draft.owner_of(&other.name) else { return Tenancy::Shared };
+    if *uid == asker.uid {
+        // It has another name by now: the old one goes, unless others are on it.
+        let mut rules = place.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+        let shared = rules.any(|r| !is_of(&r.name, &asker.base))
+            || place.balancer.foreign.iter().any(|f| f.frontends.contains(&id));
+        return if shared { Tenancy::Shared } else { Tenancy::LetGo };
+    }
+    // Whoever else is on it keeps it where it is, though its owner goes.
+    let mut on = place.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+    let is_kept = on.any(|r| {
+        let by = draft.owner_of(&r.name).filter(|by| *by != uid);
+        by.is_some_and(|by| place.seats.services.contains(by))
+    });
+    let ending = if is_on || is_kept { Tenancy::Shared } else { Tenancy::Ending };
+    match &draft.cases[uid].stance {
+        Stance::Kept | Stance::Container(_) => Tenancy::Shared,
+        Stance::Leaving => ending,
+        Stance::Wanted(_) if !place.seats.services.contains(uid) => ending,
+        Stance::Wanted(intent) => {
+            let of = |f: &&Family| name::frontend(intent, **f).eq_ignore_ascii_case(&other.name);
+            match intent.families.iter().find(of) {
+                Some(family) if holder::wants(draft, place.chosen, intent, *family, other) => {
+                    Tenancy::Shared
+                }
+                // It stays for the sake of those who are on it.
+                None if is_on => Tenancy::Shared,
+                Some(_) | None => Tenancy::LetGo,
+            }
+        }
+    }
+}
+
+/// Gives back what two Services have at once in the edited body: who had it keeps it, and the
+/// other's parts are as they were, with what they stood on.
+pub(crate) fn settle(draft: &mut Draft<'_>, before: &LoadBalancer, after: &mut LoadBalancer) {
+    let mut undone: BTreeSet<String> = BTreeSet::new();
+    let next = |after: &LoadBalancer, undone: &BTreeSet<String>| {
+        let mut all = intruders(before, after, undone).into_iter();
+        all.find(|base| !undone.contains(base))
+    };
+    while let Some(base) = next(after, &undone) {
+        give_back(&base, &before.rules, &mut after.rules, |r| &r.name);
+        give_back(&base, &before.probes, &mut after.probes, |p| &p.name);
+        give_back(&base, &before.frontends, &mut after.frontends, |f| &f.name);
+        if let Some(uid) = draft.by_base.get(&base).cloned() {
+            draft.wait(&uid, Wait::Resource { id: after.id.clone(), until: Until::Released });
+        }
+        undone.insert(base);
+    }
+}
+
+/// Puts the parts of one Service back as they were, each in its place.
+fn give_back<T: Clone>(base: &str, before: &[T], after: &mut Vec<T>, name: fn(&T) -> &Arc<str>) {
+    let own = |part: &&T| is_of(name(part), base);
+    after.retain(|part| !own(&part));
+    after.extend(before.iter().filter(own).cloned());
+    after.sort_by_key(|part| {
+        let is_it = |b: &T| name(b).eq_ignore_ascii_case(name(part));
+        before.iter().position(is_it).unwrap_or(before.len())
+    });
+}
+
+/// Services whose new frontend has what another frontend has, whose rule has lost the frontend
+/// that it leads to, or whose frontend is no longer what rules that were given back lead to. Each
+/// is followed by the Service at the other end, should the first have been given back already.
+fn intruders(
+    before: &LoadBalancer,
+    after: &LoadBalancer,
+    undone: &BTreeSet<String>,
+) -> Vec<String> {
+    let base = |part: &str| name::base_of(part).map(str::to_lowercase);
+    let had = |f: &Frontend| {
+        let mut all = before.frontends.iter();
+        all.any(|b| b.name.eq_ignore_ascii_case(&f.name) && claim(b) == claim(f))
+    };
+    let mut found = Vec::new();
+    for (at, one) in after.frontends.iter().enumerate() {
+        let Some(claimed) = claim(one) else { continue };
+        let others = &after.frontends[at + 1..];
+        if let Some(other) = others.iter().find(|other| claim(other).as_ref() == Some(&claimed)) {
+            let (new, old) = if had(other) { (one, other) } else { (other, one) };
+            found.extend([base(&new.name), base(&old.name)].into_iter().flatten());
+        }
+    }
+    for rule in &after.rules {
+        let Some(id) = &rule.frontend else { continue };
+        let is_it = |f: &&Frontend| f.name.eq_ignore_ascii_case(id.name());
+        match (after.frontends.iter().find(is_it), before.frontends.iter().find(is_it)) {
+            (None, _) => found.extend([base(&rule.name), base(id.name())].into_iter().flatten()),
+            (Some(now), Some(then)) if claim(now) != claim(then) => {
+                let given_back = base(&rule.name).is_some_and(|base| undone.contains(&base));
+                found.extend(base(id.name()).filter(|_| given_back));
+            }
+            (Some(_), _) => {}
+        }
+    }
+    found
+}
+
+/// What only one frontend can have.
+#[derive(PartialEq, Eq)]
+enum Claim {
+    Public(ResourceId),
+    Private(IpAddr),
+}
+
+fn claim(frontend: &Frontend) -> Option<Claim> {
+    match &frontend.address {
+        FrontendAddress::Public(id) => Some(Claim::Public(id.clone())),
+        _ => frontend::private(frontend).map(Claim::Private),
+    }
+}
+
+/// Takes out rules that lead to a node port which is another Service's by now. Azure lets one rule
+/// of a pool have it, and the old rule would lead to the wrong Service.
+pub(crate) fn drop_lost_ports(draft: &Draft<'_>, balancer: &mut LoadBalancer) {
+    let taken: BTreeSet<(ResourceId, String, u16, String)> = balancer
+        .rules
+        .iter()
+        .filter(|rule| rule.floating_ip != Some(true) && is_rightful(draft, rule))
+        .filter_map(|rule| {
+            let base = name::base_of(&rule.name)?.to_lowercase();
+            Some((rule.pool.clone()?, format!("{:?}", rule.protocol), rule.backend_port, base))
+        })
+        .collect();
+    balancer.rules.retain(|rule| {
+        let Some(base) = name::base_of(&rule.name).map(str::to_lowercase) else { return true };
+        let ours = draft.owner_of(&rule.name).is_some() || draft.is_abandoned(&base);
+        let Some(pool) = rule.pool.as_ref().filter(|_| rule.floating_ip != Some(true)) else {
+            return true;
+        };
+        let protocol = format!("{:?}", rule.protocol);
+        let lost = taken.iter().any(|(to, of, port, owner)| {
+            to == pool && *of == protocol && *port == rule.backend_port && *owner != base
+        });
+        !(ours && lost && !is_rightful(draft, rule))
+    });
+}
+
+/// Whether a rule leads to a node port that its Service has and wants led to.
+fn is_rightful(draft: &Draft<'_>, rule: &Rule) -> bool {
+    let case = draft.owner_of(&rule.name).and_then(|uid| draft.cases.get(uid));
+    let Some(intent) = case.and_then(|case| case.intent()) else { return false };
+    intent.rules.iter().any(|wish| match wish.kind {
+        RuleKind::Port { protocol, node_port, .. } => {
+            rule_protocol(protocol) == rule.protocol && node_port == Some(rule.backend_port)
+        }
+        RuleKind::AllPorts { .. } => false,
+    })
+}
+
+/// The rule of somebody else's in our pool that has the backend port of a wanted rule.
+pub(crate) fn foreign_port<'b>(
+    draft: &Draft<'_>,
+    balancer: &'b LoadBalancer,
+    intent: &Intent,
+    family: Family,
+    pool: &ResourceId,
+) -> Option<&'b Rule> {
+    let translated = intent.rule_options.floating_ip == FloatingIp::Disabled
+        || (intent.exposure == Exposure::Internal && family == Family::V6);
+    let wanted: Vec<_> = intent
+        .rules
+        .iter()
+        .filter_map(|wish| match wish.kind {
+            RuleKind::Port { protocol, node_port, .. } => {
+                Some((rule_protocol(protocol), node_port?))
+            }
+            RuleKind::AllPorts { .. } => None,
+        })
+        .collect();
+    let foreign = |rule: &&Rule| {
+        draft.owner_of(&rule.name).is_none()
+            && !name::base_of(&rule.name).is_some_and(|base| draft.is_abandoned(base))
+            && rule.floating_ip != Some(true)
+            && rule.pool.as_ref() == Some(pool)
+            && wanted.contains(&(rule.protocol, rule.backend_port))
+    };
+    balancer.rules.iter().find(foreign).filter(|_| translated)
+}
+
+/// Frontends with nobody's name on which only Services of ours stood: the Service that made such a
+/// frontend has gone before those that shared it, and it goes with the last of these.
+pub(crate) fn drop_inherited(draft: &Draft<'_>, before: &LoadBalancer, after: &mut LoadBalancer) {
+    let mut gone: BTreeSet<String> = BTreeSet::new();
+    for frontend in &before.frontends {
+        let id = before.id.child("frontendIPConfigurations", &frontend.name);
+        let left = after.rules.iter().any(|r| r.frontend.as_ref() == Some(&id))
+            || after.foreign.iter().any(|f| f.frontends.contains(&id));
+        let mut rules = before.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id)).peekable();
+        let ours = |r: &Rule| {
+            draft.owner_of(&r.name).is_some()
+                || name::base_of(&r.name).is_some_and(|base| draft.is_abandoned(base))
+        };
+        if is_inherited(draft, &frontend.name) && !left && rules.peek().is_some() && rules.all(ours)
+        {
+            gone.insert(frontend.name.to_lowercase());
+        }
+    }
+    after.frontends.retain(|f| !gone.contains(&f.name.to_lowercase()));
+}
+
+/// Whether a frontend has the name of a Service that is no more.
+pub(crate) fn is_inherited(draft: &Draft<'_>, frontend: &str) -> bool {
+    name::base_of(frontend).is_some() && draft.owner_of(frontend).is_none()
+}
+
+#[cfg(test)]
+mod tests;

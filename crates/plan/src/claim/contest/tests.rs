@@ -1,0 +1,108 @@
+//! Services that want each other's addresses while one of them cannot let go yet.
+
+use crate::check::check;
+use crate::shape::stage::{ADDRESS, PINNED, SUBNET, change, internal, parts, policy, report};
+use crate::shape::stage::{settled, uid, world};
+use model::azure::LoadBalancer;
+use model::kubernetes::{Service, Wish};
+use model::report::{Until, Wait};
+use model::{Family, World};
+use std::sync::Arc;
+
+fn balancers(world: &World) -> impl Iterator<Item = &Arc<LoadBalancer>> {
+    world.azure.balancers.known().expect("read").values()
+}
+
+const ANOTHER: &str = "10.224.9.10";
+const THIRD: &str = "10.224.9.11";
+
+fn pinned(n: u16, address: &str) -> Service {
+    internal(n, 80 + n, &[(PINNED, address)])
+}
+
+/// With a Private Link Service, which has to go before its frontend does.
+fn linked(n: u16, address: &str) -> Service {
+    internal(n, 80 + n, &[(PINNED, address), ("azure-pls-create", "true")])
+}
+
+/// Service 3 is to leave its frontend, and cannot yet.
+fn leave(world: &mut World) {
+    change(world, internal(3, 83, &[(PINNED, "10.225.0.77"), (SUBNET, "apps")]));
+}
+
+/// The load balancer is not written now, and these wait for the address.
+fn assert_waiting(world: &World, waiting: &[u16]) {
+    let (plan, _) = crate::plan(world, &policy());
+    assert_eq!(check(world, &policy(), &plan), []);
+    let targets: Vec<&str> = plan.changes.iter().map(|c| c.target.name()).collect();
+    assert_eq!(targets, ["pls-a000000031111422283330123456789a"]);
+    let id = policy().balancer_id("kubernetes-internal");
+    let wait = Wait::Resource { id, until: Until::Released };
+    for n in waiting {
+        let report = report(world, *n);
+        assert!(report.waits.contains(&wait), "{}: {:?}", uid(*n), report.waits);
+    }
+}
+
+/// The Service that made it has gone, and its Private Link Service stands before it.
+#[test]
+fn an_inherited_frontend_waits_for_what_stands_before_it() {
+    let gone = |service: Service| Service { wish: Wish::Nothing, ..service };
+    let mut world = settled(world(vec![pinned(1, ADDRESS), linked(2, ADDRESS)]));
+    change(&mut world, gone(pinned(1, ADDRESS)));
+    let mut world = settled(world);
+    world.kubernetes.services.remove(&uid(1));
+    let inherited = settled(world);
+    assert_eq!(parts(&inherited), ["1 10.224.9.9", "2-TCP-82 -> 1"]);
+    for edit in [pinned(2, ANOTHER), gone(linked(2, ADDRESS))] {
+        let mut world = inherited.clone();
+        change(&mut world, edit);
+        let world = settled(world);
+        let left = balancers(&world).flat_map(|b| &b.frontends);
+        assert!(left.into_iter().all(|f| !f.name.starts_with("a00000001")), "it goes");
+    }
+}
+
+#[test]
+fn an_address_is_taken_only_when_the_one_who_has_it_can_let_go() {
+    let mut world = settled(world(vec![internal(1, 81, &[]), linked(3, ADDRESS)]));
+    leave(&mut world);
+    change(&mut world, pinned(1, ADDRESS));
+    assert_waiting(&world, &[1]);
+    assert_eq!(
+        parts(&settled(world)),
+        ["1 10.224.9.9", "1-TCP-81 -> 1", "3-apps 10.225.0.77", "3-apps-TCP-83 -> 3-apps"]
+    );
+}
+
+/// Service 2 cannot leave the frontend of Service 4, which is to have another address, by the same
+/// name or by another.
+#[test]
+fn who_cannot_take_an_address_keeps_the_frontend_of_another_that_it_stands_on() {
+    // With a frontend of its own, it is looked at before Service 4. Azure has no IPv6 frontend
+    // beside a Private Link Service: it is put there by hand.
+    let both = |address| Service { families: Family::ALL.into(), ..pinned(2, address) };
+    let mut before = settled(world(vec![pinned(3, ANOTHER), pinned(4, ADDRESS)]));
+    change(&mut before, both(ADDRESS));
+    let mut before = settled(before);
+    before.azure.private_links = settled(world(vec![linked(3, ANOTHER)])).azure.private_links;
+    let named = internal(4, 84, &[(PINNED, THIRD), (SUBNET, "nodes")]);
+    for (edit, own) in [(pinned(4, THIRD), "4"), (named, "4-nodes")] {
+        let mut world = before.clone();
+        leave(&mut world);
+        change(&mut world, edit);
+        change(&mut world, both(ANOTHER));
+        assert_waiting(&world, &[2, 4]);
+        let mut parts = parts(&settled(world));
+        parts.retain(|part| !part.contains("IPv6"));
+        let expected = [
+            "2 10.224.9.10".to_owned(),
+            "2-TCP-82 -> 2".to_owned(),
+            "3-apps 10.225.0.77".to_owned(),
+            "3-apps-TCP-83 -> 3-apps".to_owned(),
+            format!("{own} 10.224.9.11"),
+            format!("{own}-TCP-84 -> {own}"),
+        ];
+        assert_eq!(parts, expected);
+    }
+}

@@ -1,0 +1,68 @@
+//! Listeners on one frontend.
+
+use crate::shape::rule;
+use model::azure::RuleProtocol;
+use std::collections::BTreeMap;
+
+/// Listeners on one frontend, found by port: of several that a listener overlaps the one that was
+/// added first, but one of all ports before others.
+pub(crate) struct Listeners<T> {
+    first: Option<T>,
+    all_ports: Option<T>,
+    ports: BTreeMap<u16, Vec<(RuleProtocol, T)>>,
+}
+
+impl<T> Default for Listeners<T> {
+    fn default() -> Self {
+        Self { first: None, all_ports: None, ports: BTreeMap::new() }
+    }
+}
+
+impl<T: Copy> Listeners<T> {
+    /// Adds one.
+    pub fn add(&mut self, listener: (RuleProtocol, u16), of: T) {
+        self.first.get_or_insert(of);
+        if rule::is_whole(listener) {
+            self.all_ports.get_or_insert(of);
+            return;
+        }
+        let there = self.ports.entry(listener.1).or_default();
+        // At most one of each protocol.
+        if there.iter().all(|(known, _)| *known != listener.0) {
+            there.push((listener.0, of));
+        }
+    }
+
+    /// One that gets in this one's way.
+    pub fn find(&self, listener: (RuleProtocol, u16)) -> Option<T> {
+        if rule::is_whole(listener) {
+            return self.first;
+        }
+        let there = self.ports.get(&listener.1).into_iter().flatten();
+        let mut overlapping =
+            there.filter(|(known, _)| rule::overlaps((*known, listener.1), listener));
+        self.all_ports.or_else(|| overlapping.next().map(|(_, of)| *of))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use RuleProtocol::{All, Tcp, Udp};
+
+    #[test]
+    fn what_is_found_overlaps_and_nothing_else_does() {
+        let some = [(Tcp, 80), (Udp, 80), (Tcp, 443), (All, 53), (All, 0), (Tcp, 53), (Udp, 0)];
+        for of in 0..1_u32 << some.len() {
+            let chosen: Vec<_> = (0..some.len()).filter(|at| of & (1 << at) != 0).collect();
+            let mut listeners = Listeners::default();
+            chosen.iter().for_each(|at| listeners.add(some[*at], *at));
+            for asked in some.into_iter().chain([(Udp, 53), (Tcp, 0), (All, 443)]) {
+                let found = listeners.find(asked);
+                let overlaps = |at: &&usize| rule::overlaps(some[**at], asked);
+                assert_eq!(found.is_some(), chosen.iter().any(|at| overlaps(&at)), "{asked:?}");
+                assert!(found.as_ref().is_none_or(|at| overlaps(&at)), "{asked:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Which nodes are behind which load balancer, where they are divided.
+
+use super::several::id;
+use super::{Backends, Placement, has_own_pool};
+use crate::draft::{Draft, Stance};
+use crate::order::bridge;
+use crate::own::name;
+use crate::shape::pool;
+use model::azure::{LoadBalancer, Pool};
+use model::kubernetes::{Membership, Node, Target};
+use model::policy::{LoadBalancerConfig, Preconfigured};
+use model::{Exposure, Family, NodeName, ResourceId, ServiceName, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const SCALE_SETS: &str = "/virtualmachinescalesets/";
+const SCHEME: &str = "azure://";
+
+/// The Azure id in a node's provider id.
+fn machine(node: &Node) -> Option<ResourceId> {
+    let id = node.provider_id.as_deref()?;
+    Some(ResourceId::new(id.get(SCHEME.len()..).filter(|_| {
+        id.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
+    })?))
+}
+
+/// Whether a node's id does not say which set it belongs to.
+pub(super) fn is_machine(node: &Node) -> bool {
+    machine(node).is_some_and(|id| !id.folded().contains(SCALE_SETS))
+}
+
+/// The scale set or availability set of a node, where it is known.
+pub(super) fn set_of(draft: &Draft<'_>, node: &Node) -> Option<Arc<str>> {
+    let id = machine(node)?;
+    if let Some((_, rest)) = id.folded().split_once(SCALE_SETS) {
+        return rest.split('/').next().map(Arc::from);
+    }
+    let machine = draft.world.azure.virtual_machines.known()?.get(&id)?;
+    Some(Arc::from(machine.set.as_ref()?.name().to_lowercase()))
+}
+
+/// Whether a node runs on a VM that was not there when VMs were last read.
+pub(super) fn is_unseen(draft: &Draft<'_>, node: &Node) -> bool {
+    let seen = draft.world.azure.virtual_machines.known();
+    is_machine(node)
+        && seen.is_some_and(|all| machine(node).is_some_and(|id| !all.contains_key(&id)))
+}
+
+/// Nodes that are, or for now stay, behind a load balancer.
+pub(super) fn eligible(draft: &Draft<'_>) -> Vec<Arc<Node>> {
+    let mut nodes = pool::candidates(draft);
+    nodes.retain(|n| n.membership != Membership::Excluded);
+    nodes
+}
+
+/// Divides the nodes among configurations: the public and the internal load balancer of one have
+/// the same.
+pub(super) fn divide(draft: &Draft<'_>, configs: &[LoadBalancerConfig], placement: &mut Placement) {
+    let policy = draft.policy;
+    let ids = |config| [Exposure::Public, Exposure::Internal].map(|e| id(policy, config, e));
+    let alive: Vec<bool> = configs
+        .iter()
+        .map(|config| ids(config).iter().any(|id| is_alive(draft, placement, id)))
+        .collect();
+    let present: Vec<BTreeSet<IpAddr>> = configs
+        .iter()
+        .map(|config| ids(config).iter().flat_map(|id| addresses(draft, id)).collect())
+        .collect();
+    let mut shares: Vec<Vec<Arc<Node>>> = vec![Vec::new(); configs.len()];
+    let mut rest = Vec::new();
+    for node in eligible(draft) {
+        let set = set_of(draft, &node);
+        let home = configs.iter().enumerate().position(|(at, config)| {
+            alive[at] && set.as_ref().is_some_and(|s| config.primary_set.eq_ignore_ascii_case(s))
+        });
+        match home {
+            Some(at) => shares[at].push(node),
+            None => rest.push((fitting(configs, &alive, &node), node)),
+        }
+    }
+    let mut homeless = Vec::new();
+    for (fitting, node) in rest {
+        let is_in = |at: &&usize| node.addresses.iter().any(|a| present[**at].contains(a));
+        match fitting.iter().find(is_in) {
+            Some(&at) => shares[at].push(node),
+            None => homeless.push((fitting, node)),
+        }
+    }
+    for (fitting, node) in homeless {
+        if let Some(&at) = fitting.iter().min_by_key(|at| shares[**at].len()) {
+            shares[at].push(node);
+        }
+    }
+    for (config, share) in configs.iter().zip(shares) {
+        let share: Arc<[Arc<Node>]> = share.into();
+        for id in ids(config) {
+            if let Some(seats) = placement.balancers.get_mut(&id) {
+                seats.backends = Backends::Nodes(Arc::clone(&share));
+            }
+        }
+    }
+    guard(draft, placement);
+}
+
+/// The configurations that a node of no primary set may go to.
+fn fitting(configs: &[LoadBalancerConfig], alive: &[bool], node: &Node) -> Vec<usize> {
+    let all = || configs.iter().enumerate().filter(|(at, _)| alive[*at]);
+    let selects = |c: &LoadBalancerConfig| c.nodes.as_ref().map(|s| s.matches(&node.labels));
+    let selected: Vec<usize> =
+        all().filter(|(_, c)| selects(c) == Some(true)).map(|(at, _)| at).collect();
+    if selected.is_empty() {
+        return all().filter(|(_, c)| c.nodes.is_none()).map(|(at, _)| at).collect();
+    }
+    selected
+}
+
+/// Whether a load balancer is there to stay, or is about to be made.
+fn is_alive(draft: &Draft<'_>, placement: &Placement, id: &ResourceId) -> bool {
+    let decided = |uid: &ServiceUid| !draft.undecided.contains(uid);
+    let seated = placement.balancers.get(id).is_some_and(|s| s.services.iter().any(decided));
+    seated || draft.balancers().and_then(|all| all.get(id)).is_some_and(|b| stays(draft, b))
+}
+
+/// Whether a load balancer stays although no Service is to be on it.
+fn stays(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
+    !balancer.foreign.is_empty()
+        || draft.policy.preconfigured != Preconfigured::None
+        || balancer.frontends.iter().any(|f| match draft.owner_of(&f.name) {
+            Some(uid) => is_kept(draft, uid),
+            None => !draft.is_abandoned(name::base_of(&f.name).unwrap_or(&f.name)),
+        })
+}
+
+fn is_kept(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
+    matches!(draft.cases[uid].stance, Stance::Kept | Stance::Container(_))
+}
+
+/// The cluster's pools of a load balancer, and those that a switch of their kind goes over.
+fn pools<'a>(draft: &'a Draft<'_>, id: &ResourceId) -> impl Iterator<Item = &'a Pool> {
+    let policy = draft.policy;
+    let names = Family::ALL.map(|f| [name::pool(&policy.cluster, f), bridge::name(policy, f)]);
+    let names: Vec<String> = names.into_iter().flatten().collect();
+    let balancer = draft.balancers().and_then(|all| all.get(id));
+    let pools = balancer.into_iter().flat_map(|b| &b.pools);
+    pools.filter(move |p| names.iter().any(|name| p.name.eq_ignore_ascii_case(name)))
+}
+
+fn addresses(draft: &Draft<'_>, id: &ResourceId) -> BTreeSet<IpAddr> {
+    let mut found: BTreeSet<IpAddr> =
+        pools(draft, id).flat_map(|p| &p.addresses).map(|a| a.address).collect();
+    for nic in pools(draft, id).flat_map(|p| &p.nics) {
+        let nodes = draft.world.kubernetes.nodes.values();
+        found.extend(nodes.filter(|n| is_on(n, nic)).flat_map(|n| n.addresses.clone()));
+    }
+    found
+}
+
+/// Whether a NIC is that of a node's machine, where its id says so.
+fn is_on(node: &Node, nic: &ResourceId) -> bool {
+    let Some(machine) = machine(node) else { return false };
+    let nic = nic.folded();
+    nic.strip_prefix(&machine.folded()).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Leaves the pools of load balancers that are about to go as they are, and keeps nodes apart.
+pub(super) fn guard(draft: &Draft<'_>, placement: &mut Placement) {
+    for (id, seats) in &mut placement.balancers {
+        let there = draft.balancers().and_then(|all| all.get(id));
+        if seats.services.is_empty() {
+            let kept = there.is_some_and(|b| {
+                let owners = b.frontends.iter().filter_map(|f| draft.owner_of(&f.name));
+                owners.into_iter().any(|uid| is_kept(draft, uid))
+            });
+            let goes = there.is_some_and(|b| !stays(draft, b));
+            let named = matches!(&seats.backends, Backends::Nodes(nodes) if !nodes.is_empty());
+            seats.backends = match &seats.backends {
+                backends if kept && named => backends.clone(),
+                _ if kept || goes => Backends::AsTheyAre,
+                Backends::AsTheyAre => Backends::Nodes(Arc::from([])),
+                backends @ Backends::Nodes(_) => backends.clone(),
+            };
+        }
+        if !seats.services.is_empty() && seats.backends == Backends::AsTheyAre {
+            // Its set has no nodes (yet), but its rules need a pool.
+            seats.backends = Backends::Nodes(Arc::from([]));
+        }
+    }
+    keep_apart(draft, placement);
+}
+
+/// Keeps a node out of a pool until the load balancer that it comes from has let it go: Azure
+/// takes a node on one public and one internal load balancer only.
+pub(super) fn keep_apart(draft: &Draft<'_>, placement: &mut Placement) {
+    let held: BTreeMap<ResourceId, (Exposure, BTreeSet<IpAddr>)> = placement
+        .balancers
+        .iter()
+        .map(|(id, seats)| (id.clone(), (seats.exposure, addresses(draft, id))))
+        .filter(|(_, (_, held))| !held.is_empty())
+        .collect();
+    for (id, seats) in &mut placement.balancers {
+        let Backends::Nodes(nodes) = &seats.backends else { continue };
+        let own = held.get(id).map(|(_, held)| held);
+        let elsewhere = |address: &IpAddr| {
+            if own.is_some_and(|own| own.contains(address)) {
+                return None;
+            }
+            let mut others = held.iter().filter(|(other, _)| *other != id);
+            let holds = |(exposure, held): &(Exposure, BTreeSet<IpAddr>)| {
+                *exposure == seats.exposure && held.contains(address)
+            };
+            others.find(|(_, share)| holds(share)).map(|(other, _)| other.clone())
+        };
+        let holder = |node: &Arc<Node>| node.addresses.iter().find_map(elsewhere);
+        let Some(first) = nodes.iter().find_map(holder) else { continue };
+        let free: Vec<Arc<Node>> = nodes.iter().filter(|n| holder(n).is_none()).cloned().collect();
+        seats.awaited = free.is_empty().then_some(first);
+        seats.backends = Backends::Nodes(free.into());
+    }
+}
+
+/// Finds the nodes of the Services that have a pool to themselves: those with endpoints, all of
+/// them while no slice is known.
+pub(super) fn localize(draft: &Draft<'_>, placement: &mut Placement) {
+    let mut hosts: BTreeMap<ServiceUid, BTreeSet<NodeName>> = BTreeMap::new();
+    let local = |uid: &ServiceUid| {
+        let intent = draft.cases.get(uid)?.intent()?;
+        has_own_pool(draft.policy, intent).then(|| intent.uid.clone())
+    };
+    let named = |name: &ServiceName| draft.by_name.get(name).and_then(local);
+    for slice in draft.world.kubernetes.slices.values() {
+        let uid = match &slice.owner {
+            Some(owner) => local(owner),
+            None => slice.service.as_ref().and_then(named),
+        };
+        // A slice of another namespace says nothing about where a Service has its Pods.
+        let uid = uid.filter(|uid| slice.is_of(draft.cases[uid].service));
+        let Some(uid) = uid else { continue };
+        let own = slice.endpoints.iter().filter(|e| e.target == Target::Own);
+        let nodes = own.filter_map(|e| e.node.clone());
+        hosts.entry(uid).or_default().extend(nodes);
+    }
+    let nodes: Arc<[Arc<Node>]> = eligible(draft).into();
+    for seats in placement.balancers.values_mut() {
+        for uid in seats.services.iter().filter_map(local) {
+            let share = match hosts.get(&uid) {
+                Some(hosts) => nodes.iter().filter(|n| hosts.contains(&n.name)).cloned().collect(),
+                None => Arc::clone(&nodes),
+            };
+            seats.local.insert(uid, share);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! How full each load balancer is, and where each Service already is.
+
+use crate::ask::Intent;
+use crate::draft::Draft;
+use model::{ResourceId, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Rules by load balancer, and load balancers by Service.
+pub(super) struct Crowd {
+    rules: BTreeMap<ResourceId, usize>,
+    homes: BTreeMap<ServiceUid, Vec<ResourceId>>,
+}
+
+impl Crowd {
+    /// Counts what is in Azure, and what is on its way there.
+    pub(super) fn of(draft: &Draft<'_>) -> Self {
+        let mut crowd = Self { rules: BTreeMap::new(), homes: BTreeMap::new() };
+        let balancers = || draft.balancers().into_iter().flat_map(BTreeMap::values);
+        // A Service's own frontend says more than a rule on another's.
+        for balancer in balancers() {
+            crowd.rules.insert(balancer.id.clone(), balancer.rules.len());
+            crowd.settle(draft, &balancer.id, balancer.frontends.iter().map(|f| &*f.name));
+        }
+        for balancer in balancers() {
+            crowd.settle(draft, &balancer.id, balancer.rules.iter().map(|r| &*r.name));
+        }
+        for (id, write) in &draft.world.in_flight {
+            for uid in &write.causes {
+                crowd.add_home(uid, id);
+            }
+        }
+        crowd
+    }
+
+    fn settle<'a>(
+        &mut self,
+        draft: &Draft<'_>,
+        id: &ResourceId,
+        parts: impl Iterator<Item = &'a str>,
+    ) {
+        let owners: BTreeSet<&ServiceUid> = parts.filter_map(|p| draft.owner_of(p)).collect();
+        for uid in owners {
+            self.add_home(uid, id);
+        }
+    }
+
+    fn add_home(&mut self, uid: &ServiceUid, id: &ResourceId) {
+        let homes = self.homes.entry(uid.clone()).or_default();
+        if !homes.contains(id) {
+            homes.push(id.clone());
+        }
+    }
+
+    /// The load balancers that a Service is on, or is being written to.
+    pub(super) fn homes(&self, uid: &ServiceUid) -> &[ResourceId] {
+        self.homes.get(uid).map_or(&[], Vec::as_slice)
+    }
+
+    /// Rules of a load balancer; `None` where there is none and no Service was placed on it.
+    pub(super) fn rules(&self, id: &ResourceId) -> Option<usize> {
+        self.rules.get(id).copied()
+    }
+
+    /// Counts a Service that was placed.
+    pub(super) fn seat(&mut self, id: &ResourceId, intent: &Intent) {
+        let there = self.homes(&intent.uid).contains(id);
+        let rules = self.rules.entry(id.clone()).or_default();
+        if !there {
+            *rules += intent.rules.len() * intent.families.len();
+        }
+    }
+}

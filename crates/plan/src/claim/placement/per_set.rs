@@ -1,0 +1,177 @@
+//! A load balancer for each scale set or availability set.
+
+use super::crowd::Crowd;
+use super::{Backends, Placement, Seats, add_others, backends, seat};
+use crate::ask::{Intent, PlacementMode};
+use crate::draft::Draft;
+use crate::own::name;
+use model::policy::BalancerSku;
+use model::report::{Finding, Severity};
+use model::{Exposure, Policy, ResourceId, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The load balancers of a node set; all sets without one of their own are the primary.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Home {
+    Primary,
+    Set(Arc<str>),
+}
+
+struct Sets<'a> {
+    policy: &'a Policy,
+    without_own: &'a [Arc<str>],
+    /// Homes of all sets that have nodes, the primary first.
+    homes: BTreeSet<Home>,
+    /// Whether the set of every node is known.
+    complete: Completeness,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Completeness {
+    All,
+    Some,
+}
+
+/// Places Services, then nodes.
+pub(super) fn place(draft: &mut Draft<'_>, without_own: &[Arc<str>]) -> Placement {
+    let policy = draft.policy;
+    let mut sets =
+        Sets { policy, without_own, homes: BTreeSet::new(), complete: Completeness::All };
+    let mut members: BTreeMap<Home, Vec<_>> = BTreeMap::new();
+    sets.homes.insert(Home::Primary);
+    for node in backends::eligible(draft) {
+        let set = backends::set_of(draft, &node);
+        if set.is_none() {
+            sets.complete = Completeness::Some;
+        }
+        // It is nobody's until its set is known: Azure refuses a node of another set.
+        if backends::is_unseen(draft, &node) {
+            continue;
+        }
+        let home = set.map_or(Home::Primary, |set| sets.home(&set));
+        sets.homes.insert(home.clone());
+        members.entry(home).or_default().push(node);
+    }
+    let mut placement = Placement::default();
+    for home in &sets.homes {
+        for exposure in [Exposure::Public, Exposure::Internal] {
+            placement.balancers.insert(sets.id(home, exposure), Seats::empty(exposure));
+        }
+    }
+    add_others(draft, &mut placement);
+    let mut crowd = Crowd::of(draft);
+    let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
+        draft.cases.keys().cloned().partition(|uid| !crowd.homes(uid).is_empty());
+    for uid in there.into_iter().chain(new) {
+        let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
+        match sets.choose(draft, &intent, &crowd) {
+            Ok(home) => {
+                let id = sets.id(&home, intent.exposure);
+                crowd.seat(&id, &intent);
+                seat(draft, &mut placement, &id, &uid);
+            }
+            Err(finding) => draft.refuse(&uid, finding),
+        }
+    }
+    for (home, nodes) in members {
+        let nodes: Arc<[_]> = nodes.into();
+        for exposure in [Exposure::Public, Exposure::Internal] {
+            if let Some(seats) = placement.balancers.get_mut(&sets.id(&home, exposure)) {
+                seats.backends = Backends::Nodes(Arc::clone(&nodes));
+            }
+        }
+    }
+    backends::guard(draft, &mut placement);
+    placement
+}
+
+impl Sets<'_> {
+    fn home(&self, set: &str) -> Home {
+        let primary = &self.policy.primary_set;
+        let shares = self.without_own.iter().any(|s| s.eq_ignore_ascii_case(set));
+        if shares || primary.is_empty() || primary.eq_ignore_ascii_case(set) {
+            Home::Primary
+        } else {
+            Home::Set(Arc::from(set.to_lowercase()))
+        }
+    }
+
+    fn id(&self, home: &Home, exposure: Exposure) -> ResourceId {
+        let name = match home {
+            Home::Primary => name::balancer(self.policy, exposure),
+            Home::Set(set) => name::balancer_of(set, exposure),
+        };
+        self.policy.balancer_id(&name)
+    }
+
+    fn choose(&self, draft: &Draft<'_>, intent: &Intent, crowd: &Crowd) -> Result<Home, Finding> {
+        let exposure = intent.exposure;
+        match &intent.placement.mode {
+            PlacementMode::Primary => Ok(Home::Primary),
+            PlacementMode::Set(set) => {
+                let home = self.home(set);
+                let exists = || {
+                    let id = self.id(&home, exposure);
+                    draft.balancers().is_some_and(|all| all.contains_key(&id))
+                };
+                let known = self.homes.contains(&home) || exists();
+                if known || self.complete == Completeness::Some {
+                    Ok(home)
+                } else {
+                    Err(self.unknown(set))
+                }
+            }
+            PlacementMode::Auto => {
+                let there = crowd.homes(&intent.uid);
+                let current = self.homes.iter().find(|h| there.contains(&self.id(h, exposure)));
+                if let Some(current) = current {
+                    return Ok(current.clone());
+                }
+                let rules = |h: &&Home| crowd.rules(&self.id(h, exposure)).unwrap_or(0);
+                let limit = match (self.policy.sku, self.policy.maximum_rules) {
+                    (BalancerSku::Basic, limit @ 1..) => limit as usize,
+                    _ => usize::MAX,
+                };
+                let open = self.homes.iter().filter(|h| rules(h) < limit);
+                open.min_by_key(rules).cloned().ok_or_else(|| full(limit))
+            }
+        }
+    }
+
+    fn unknown(&self, set: &str) -> Finding {
+        let sets = self.homes.iter().map(|home| match home {
+            Home::Primary => &*self.policy.primary_set,
+            Home::Set(set) => set,
+        });
+        refusal(
+            "UnknownNodeSet",
+            set,
+            &format!(
+                "must be __auto__ or a set that has nodes: {}",
+                sets.collect::<Vec<_>>().join(", ")
+            ),
+        )
+    }
+}
+
+fn full(limit: usize) -> Finding {
+    refusal(
+        "LoadBalancersFull",
+        "__auto__",
+        &format!(
+            "{{value}} finds no load balancer with fewer than {limit} rules; name a set or remove \
+             rules"
+        ),
+    )
+}
+
+fn refusal(rule: &'static str, value: &str, message: &str) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from("service.beta.kubernetes.io/azure-load-balancer-mode"),
+        value: Arc::from(value),
+        message: Arc::from(message),
+    }
+}

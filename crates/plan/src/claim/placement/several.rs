@@ -1,0 +1,292 @@
+//! Several load balancers, each with its share of the nodes.
+
+use super::crowd::Crowd;
+use super::{Placement, Seats, add_others, backends, seat};
+use crate::ask::{Intent, PublicIpIntent};
+use crate::claim::holder;
+use crate::draft::Draft;
+use crate::own::name;
+use crate::shape::frontend;
+use crate::shape::public_ip::Chosen;
+use model::azure::FrontendAddress;
+use model::kubernetes::Service;
+use model::policy::{LoadBalancerConfig, Placement as Admission};
+use model::report::{Finding, Severity};
+use model::{Exposure, Policy, ResourceId, ServiceUid};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Rules from which on a load balancer takes no new Service.
+const FULL: usize = 301;
+
+/// An address that a Service shares with others: all of them are where the address is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Anchor {
+    Public(ResourceId),
+    Private(IpAddr),
+}
+
+/// Who has a shared address, or is to have it.
+enum Holder {
+    Frontend(Arc<str>),
+    Service(ServiceUid),
+}
+
+/// Which of the configurations, by its place in the list.
+type Index = usize;
+
+struct Choice<'a> {
+    configs: &'a [LoadBalancerConfig],
+    crowd: Crowd,
+    /// The load balancers of each configuration, public and internal.
+    ids: Vec<[ResourceId; 2]>,
+    /// Where shared addresses are, or are to be.
+    anchors: BTreeMap<(Exposure, Anchor), (Index, Holder)>,
+}
+
+/// Places Services, then nodes.
+pub(super) fn place(
+    draft: &mut Draft<'_>,
+    configs: &[LoadBalancerConfig],
+    chosen: &Chosen,
+) -> Placement {
+    let policy = draft.policy;
+    let mut placement = Placement::default();
+    for config in configs {
+        for exposure in [Exposure::Public, Exposure::Internal] {
+            placement.balancers.insert(id(policy, config, exposure), Seats::empty(exposure));
+        }
+    }
+    add_others(draft, &mut placement);
+    let crowd = Crowd::of(draft);
+    let ids = configs.iter();
+    let ids =
+        ids.map(|c| [Exposure::Public, Exposure::Internal].map(|e| id(policy, c, e))).collect();
+    let mut choice = Choice { configs, crowd, ids, anchors: BTreeMap::new() };
+    choice.find_anchors(draft);
+    let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
+        draft.cases.keys().cloned().partition(|uid| !choice.crowd.homes(uid).is_empty());
+    for uid in there.into_iter().chain(new) {
+        let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
+        match choice.of(draft, &intent, chosen) {
+            Ok(at) => {
+                let id = choice.id(at, intent.exposure).clone();
+                choice.crowd.seat(&id, &intent);
+                for anchor in anchors(&intent, chosen) {
+                    let fresh = || (at, Holder::Service(uid.clone()));
+                    choice.anchors.entry((intent.exposure, anchor)).or_insert_with(fresh);
+                }
+                seat(draft, &mut placement, &id, &uid);
+            }
+            Err(finding) => draft.refuse(&uid, finding),
+        }
+    }
+    backends::divide(draft, configs, &mut placement);
+    backends::localize(draft, &mut placement);
+    placement
+}
+
+pub(super) fn id(policy: &Policy, config: &LoadBalancerConfig, exposure: Exposure) -> ResourceId {
+    policy.balancer_id(&name::balancer_of(&config.name, exposure))
+}
+
+/// Addresses that a Service brings along, and that others may have brought along, too.
+fn anchors(intent: &Intent, chosen: &Chosen) -> Vec<Anchor> {
+    let mut anchors = Vec::new();
+    for &family in &intent.families {
+        match intent.exposure {
+            Exposure::Internal => {
+                anchors.extend(intent.pinned.get(&family).copied().map(Anchor::Private));
+            }
+            Exposure::Public => {
+                let managed = matches!(
+                    intent.public_ips.get(&family),
+                    None | Some(PublicIpIntent::Managed { .. })
+                );
+                let id = chosen.get(&(intent.uid.clone(), family));
+                anchors.extend(id.filter(|_| !managed).cloned().map(Anchor::Public));
+            }
+        }
+    }
+    anchors
+}
+
+impl Choice<'_> {
+    fn id(&self, at: Index, exposure: Exposure) -> &ResourceId {
+        let [public, internal] = &self.ids[at];
+        match exposure {
+            Exposure::Public => public,
+            Exposure::Internal => internal,
+        }
+    }
+
+    fn find_anchors(&mut self, draft: &Draft<'_>) {
+        for at in 0..self.configs.len() {
+            for exposure in [Exposure::Public, Exposure::Internal] {
+                let balancer = draft.balancers().and_then(|all| all.get(self.id(at, exposure)));
+                for frontend in balancer.into_iter().flat_map(|b| &b.frontends) {
+                    let anchor = match &frontend.address {
+                        FrontendAddress::Public(id) => Some(Anchor::Public(id.clone())),
+                        _ => frontend::private(frontend).map(Anchor::Private),
+                    };
+                    if let Some(anchor) = anchor {
+                        let found = || (at, Holder::Frontend(Arc::clone(&frontend.name)));
+                        self.anchors.entry((exposure, anchor)).or_insert_with(found);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The configuration that a Service is to be on.
+    fn of(&self, draft: &Draft<'_>, intent: &Intent, chosen: &Chosen) -> Result<Index, Finding> {
+        let homes = self.crowd.homes(&intent.uid);
+        let is_on = |at: &Index, exposure: Exposure| homes.contains(self.id(*at, exposure));
+        let other = match intent.exposure {
+            Exposure::Public => Exposure::Internal,
+            Exposure::Internal => Exposure::Public,
+        };
+        let all = 0..self.configs.len();
+        let mut active: Vec<Index> = all.clone().filter(|at| is_on(at, intent.exposure)).collect();
+        // It may be on two: a dead process's write came after its successor had placed it anew.
+        active.sort_by_key(|at| !self.is_told(draft, intent, *at));
+        active.extend(all.filter(|at| is_on(at, other)));
+        let eligible = self.eligible(draft, intent, &active)?;
+        let shared = anchors(intent, chosen);
+        let held = shared.into_iter().find_map(|a| self.anchors.get(&(intent.exposure, a)));
+        // On a load balancer of its own the address may move with the Service.
+        let held = held.filter(|(at, _)| !is_on(at, intent.exposure));
+        let firm = held.is_some_and(|(at, by)| self.is_kept(draft, intent, chosen, (*at, by)));
+        if let Some(current) = active.into_iter().find(|at| !firm && eligible.contains(at)) {
+            return Ok(current);
+        }
+        if let Some(&(at, _)) = held {
+            let name = &self.configs[at].name;
+            return if eligible.contains(&at) {
+                Ok(at)
+            } else {
+                Err(refusal(
+                    "PinnedLoadBalancerNotEligible",
+                    &format!(
+                        "the pinned address is on load balancer {name}, where the Service must \
+                         not be; use one that is free or on one of: {}",
+                        self.names(eligible.iter())
+                    ),
+                ))
+            };
+        }
+        self.choose(&eligible, intent.exposure)
+    }
+
+    /// Whether a Service's status tells the address of a frontend that it has on a load balancer.
+    fn is_told(&self, draft: &Draft<'_>, intent: &Intent, at: Index) -> bool {
+        let balancer = draft.balancers().and_then(|all| all.get(self.id(at, intent.exposure)));
+        let own = balancer.into_iter().flat_map(|b| &b.frontends);
+        let mut own = own.filter(|f| draft.owner_of(&f.name) == Some(&intent.uid));
+        own.any(|f| frontend::is_told(draft, intent, f))
+    }
+
+    /// Whether somebody else wants to keep an address where it is.
+    fn is_kept(
+        &self,
+        draft: &Draft<'_>,
+        asker: &Intent,
+        chosen: &Chosen,
+        (at, by): (Index, &Holder),
+    ) -> bool {
+        let name = match by {
+            Holder::Service(uid) => return *uid != asker.uid,
+            Holder::Frontend(name) => name,
+        };
+        let balancer = draft.balancers().and_then(|all| all.get(self.id(at, asker.exposure)));
+        let Some(balancer) = balancer else { return false };
+        let mut all = balancer.frontends.iter().filter(|f| f.name == *name);
+        let keepers = all.next().map(|f| holder::keepers(draft, chosen, balancer, f));
+        keepers.is_some_and(|keepers| keepers.iter().any(|uid| *uid != asker.uid))
+    }
+
+    fn names<'i>(&self, all: impl Iterator<Item = &'i Index>) -> String {
+        all.map(|at| &*self.configs[*at].name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The configurations that a Service may be on.
+    fn eligible(
+        &self,
+        draft: &Draft<'_>,
+        intent: &Intent,
+        active: &[Index],
+    ) -> Result<Vec<Index>, Finding> {
+        let service = draft.cases[&intent.uid].service;
+        let named = &intent.placement.configurations;
+        let mut left: Vec<Index> = (0..self.configs.len()).collect();
+        let mut counts = vec![format!("{} configured", left.len())];
+        left.retain(|at| {
+            let name = &self.configs[*at].name;
+            named.is_empty() || named.iter().any(|n| n.eq_ignore_ascii_case(name))
+        });
+        counts.push(format!("{} of them named by the annotation or all", left.len()));
+        left.retain(|at| self.configs[*at].placement == Admission::Allowed || active.contains(at));
+        counts.push(format!("{} of them open to new Services", left.len()));
+        left.retain(|at| {
+            let selector = self.configs[*at].services.as_ref();
+            selector.is_none_or(|s| s.matches(&service.labels))
+        });
+        counts.push(format!("{} of them for the Service's labels", left.len()));
+        left.retain(|at| takes_namespace(draft, &self.configs[*at], service));
+        counts.push(format!("{} of them for its namespace's labels", left.len()));
+        if left.is_empty() {
+            return Err(refusal(
+                "NoEligibleLoadBalancer",
+                &format!(
+                    "no load balancer configuration takes the Service ({}); at least one must",
+                    counts.join(", ")
+                ),
+            ));
+        }
+        let picks = |at: &Index| {
+            self.configs[*at].services.is_some() || self.configs[*at].namespaces.is_some()
+        };
+        if left.iter().any(picks) {
+            left.retain(picks);
+        }
+        Ok(left)
+    }
+
+    /// An empty load balancer, else a new one, else the one with the fewest rules.
+    fn choose(&self, eligible: &[Index], exposure: Exposure) -> Result<Index, Finding> {
+        let rules = |at: &&Index| self.crowd.rules(self.id(**at, exposure));
+        let empty = eligible.iter().find(|at| rules(at) == Some(0));
+        let new = || eligible.iter().find(|at| rules(at).is_none());
+        let fewest = || {
+            let open = eligible.iter().filter(|at| rules(at).is_some_and(|n| n < FULL));
+            open.min_by_key(rules)
+        };
+        empty.or_else(new).or_else(fewest).copied().ok_or_else(|| {
+            refusal(
+                "LoadBalancersFull",
+                &format!(
+                    "load balancers {} have {FULL} rules or more each; one that the Service may be \
+                     on must have fewer",
+                    self.names(eligible.iter())
+                ),
+            )
+        })
+    }
+}
+
+fn takes_namespace(draft: &Draft<'_>, config: &LoadBalancerConfig, service: &Service) -> bool {
+    let Some(selector) = &config.namespaces else { return true };
+    let labels = draft.world.kubernetes.namespaces.get(&service.name.namespace);
+    labels.map_or_else(|| selector.matches(&BTreeMap::new()), |labels| selector.matches(labels))
+}
+
+fn refusal(rule: &'static str, message: &str) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from("multipleStandardLoadBalancerConfigurations"),
+        value: Arc::from(""),
+        message: Arc::from(message),
+    }
+}

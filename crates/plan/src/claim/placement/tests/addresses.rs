@@ -1,0 +1,216 @@
+//! Addresses that Services on several load balancers insist on, and what is not read yet.
+
+use super::{change, on, policy, pool, service, settle, two, uid};
+use crate::ask::annotation::PREFIX;
+use crate::fixture;
+use model::azure::{FrontendAddress, LoadBalancer, PrivateLinkPolicy, Rest, Subnet};
+use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, TrafficPolicy};
+use model::policy::Layout;
+use model::report::{ServiceReport, State};
+use model::world::{Fact, Need};
+use model::{Group, Policy, World};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const INTERNAL: (&str, &str) = ("azure-load-balancer-internal", "true");
+const PINNED: (&str, &str) = ("azure-load-balancer-ipv4", "10.0.200.9");
+const ANOTHER: (&str, &str) = ("azure-load-balancer-ipv4", "10.0.200.10");
+const SET: (&str, &str) = ("azure-load-balancer-mode", "vmss2");
+const SECOND: (&str, &str) = ("azure-load-balancer-configurations", "lb2");
+
+fn claimed(n: u8, annotations: &[(&str, &str)]) -> Service {
+    let annotations =
+        annotations.iter().map(|(k, v)| (Arc::from(format!("{PREFIX}{k}")), Arc::from(*v)));
+    let finalizers = vec![SERVICE_FINALIZER.into()];
+    Service { annotations: Arc::new(annotations.collect()), finalizers, ..service(n) }
+}
+
+/// On another port than the others are.
+fn beside(service: Service) -> Service {
+    let mut ports = service.ports.clone();
+    (ports[0].port, ports[0].node_port) = (443, Some(30443));
+    Service { ports, ..service }
+}
+
+fn world(services: Vec<Service>) -> World {
+    let mut world = super::world(services);
+    let subnet = Subnet {
+        id: policy(Layout::Single).subnet_id("nodes"),
+        etag: None,
+        prefixes: vec!["10.0.0.0/16".parse().expect("a range")],
+        private_link: PrivateLinkPolicy::Enabled,
+        rest: Rest::default(),
+    };
+    world.azure.private_links.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
+    world.azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
+    world
+}
+
+fn per_set() -> Policy {
+    policy(Layout::PerNodeSet { without_own: Vec::new() })
+}
+
+/// The Service's report; nothing is written to Azure.
+fn idle(world: &World, policy: &Policy, n: u8) -> Arc<ServiceReport> {
+    let (plan, report) = crate::plan(world, policy);
+    assert_eq!(plan.changes, []);
+    Arc::clone(&report.services[&uid(n)])
+}
+
+fn assert_refused(report: &ServiceReport, rule: &str, message: &str) {
+    assert_eq!(report.state, State::Refused, "{report:#?}");
+    let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
+    assert_eq!((finding.rule, &*finding.message), (rule, message));
+}
+
+/// Nodes would move to its load balancer, and back once it is refused.
+#[test]
+fn nodes_stay_until_it_is_known_whether_a_new_service_is_refused() {
+    let policy = policy(Layout::Several(two()));
+    let group = ("azure-load-balancer-resource-group", "other");
+    let subnet = ("azure-load-balancer-internal-subnet", "unread");
+    let other = Need::PublicIps(Group::new("other"));
+    let unread = Need::Subnet(policy.subnet_id("unread"));
+    for (wishes, need) in [(&[group, SECOND][..], other), (&[INTERNAL, subnet, SECOND], unread)] {
+        let mut world = world(vec![service(1)]);
+        settle(&mut world, &policy);
+        assert_eq!(pool(&world, "kubernetes", "kubernetes").len(), 4);
+        change(&mut world, claimed(2, wishes));
+        let (plan, report) = crate::plan(&world, &policy);
+        assert_eq!(plan.changes, []);
+        assert!(report.needs.contains(&need), "{:?}", report.needs);
+    }
+}
+
+/// Its load balancer would have taken nodes from the others.
+#[test]
+fn nodes_stay_where_they_are_when_a_new_service_is_refused() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![claimed(1, &[INTERNAL])]);
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes-internal", "kubernetes").len(), 4);
+    let outside = ("azure-load-balancer-ipv4", "10.9.9.9");
+    change(&mut world, claimed(2, &[INTERNAL, outside]));
+    assert_refused(
+        &idle(&world, &policy, 2),
+        "PinnedAddressUnusable",
+        "must be an address in subnet nodes",
+    );
+}
+
+#[test]
+fn a_local_service_without_rules_has_no_pool() {
+    let policy = policy(Layout::Several(two()));
+    let ruleless = claimed(1, &[("port_80_no_lb_rule", "true")]);
+    let local = Service { traffic_policy: TrafficPolicy::Local, ..ruleless };
+    let mut world = world(vec![local]);
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "kubernetes"), [1]);
+    let pools = &super::balancer(&world, "kubernetes").expect("there").pools;
+    assert!(pools.iter().all(|pool| &*pool.name == "kubernetes"), "{pools:#?}");
+}
+
+#[test]
+fn an_address_that_others_keep_on_another_balancer_is_refused_and_taken_when_it_is_free() {
+    let policy = per_set();
+    let mut world = world(vec![claimed(1, &[INTERNAL, SET, PINNED]), claimed(2, &[INTERNAL])]);
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "kubernetes-internal"), [2]);
+    change(&mut world, claimed(2, &[INTERNAL, PINNED]));
+    let message =
+        "must be an address in subnet nodes that is free; load balancer vmss2-internal has it";
+    assert_refused(&idle(&world, &policy, 2), "PinnedAddressUnusable", message);
+    change(&mut world, claimed(1, &[INTERNAL, SET, ANOTHER]));
+    settle(&mut world, &policy);
+    let report = idle(&world, &policy, 2);
+    assert_eq!(report.addresses, [Arc::from(PINNED.1)]);
+}
+
+#[test]
+fn two_balancers_that_are_made_at_once_do_not_both_get_an_address() {
+    let policy = per_set();
+    let mut world =
+        world(vec![claimed(1, &[INTERNAL, SET, PINNED]), claimed(2, &[INTERNAL, PINNED])]);
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "kubernetes-internal"), [2]);
+    assert!(on(&world, "vmss2-internal").is_empty());
+    let message =
+        "must be an address in subnet nodes that is free; load balancer kubernetes-internal has it";
+    assert_refused(&idle(&world, &policy, 1), "PinnedAddressUnusable", message);
+}
+
+#[test]
+fn a_public_ip_that_others_keep_on_another_balancer_is_refused() {
+    let policy = per_set();
+    let brought = ("azure-pip-name", "brought");
+    let mut world = world(vec![claimed(1, &[SET, brought])]);
+    let ip = fixture::public_ip("brought", Some([20, 9, 9, 9].into()));
+    let ip = model::azure::PublicIp { tags: None, ..ip };
+    let all = BTreeMap::from([(ip.id.clone(), Arc::new(ip))]);
+    world.azure.public_ips.insert(Group::new("rg"), Fact::Known(all));
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "vmss2"), [1]);
+    change(&mut world, claimed(2, &[brought]));
+    let message = "must be a public IP that is free; brought is on load balancer vmss2";
+    assert_refused(&idle(&world, &policy, 2), "PublicIpInUse", message);
+}
+
+/// It would have left the load balancer it is on for one that cannot have the address.
+#[test]
+fn a_service_goes_to_the_balancer_that_has_the_address_it_is_to_share() {
+    let policy = policy(Layout::Several(two()));
+    let first = vec![claimed(1, &[INTERNAL, PINNED]), claimed(2, &[SECOND])];
+    let mut world = world(first);
+    settle(&mut world, &policy);
+    assert_eq!((on(&world, "kubernetes-internal"), on(&world, "lb2")), (vec![1], vec![2]));
+    change(&mut world, claimed(2, &[INTERNAL, PINNED]));
+    let report = idle(&world, &policy, 2);
+    assert_eq!((report.state, report.findings[0].rule), (State::RefusedServing, "PortTaken"));
+    change(&mut world, beside(claimed(2, &[INTERNAL, PINNED])));
+    settle(&mut world, &policy);
+    assert_eq!((on(&world, "kubernetes-internal"), on(&world, "lb2")), (vec![1], vec![]));
+    let report = idle(&world, &policy, 2);
+    assert_eq!(report.addresses, [Arc::from(PINNED.1)]);
+    assert_eq!(report.state, State::Waiting, "its status is to be written");
+}
+
+/// A process died with a write under way, its successor placed the Service elsewhere, and then the
+/// write came after all: the address that people were told of stays, wherever it is.
+#[test]
+fn a_service_on_two_balancers_keeps_the_one_that_its_status_tells_of() {
+    let policy = policy(Layout::Several(two()));
+    let places = [("kubernetes-internal", [10, 0, 200, 1]), ("lb2-internal", [10, 0, 200, 2])];
+    for (name, address) in places {
+        let mut world = world(vec![claimed(1, &[INTERNAL])]);
+        settle(&mut world, &policy);
+        let one = super::balancer(&world, places[0].0).expect("there");
+        let stand = |(name, address): (&str, [u8; 4])| {
+            let mut copy = LoadBalancer::clone(one);
+            copy.id = policy.balancer_id(name);
+            for rule in &mut copy.rules {
+                for id in [&mut rule.frontend, &mut rule.pool, &mut rule.probe] {
+                    let Some(of_one) = id.take() else { continue };
+                    let parts: Vec<&str> = of_one.as_str().rsplit('/').take(2).collect();
+                    let [part, collection] = parts[..] else { panic!("{of_one} is no part") };
+                    *id = Some(copy.id.child(collection, part));
+                }
+            }
+            for frontend in &mut copy.frontends {
+                if let FrontendAddress::Private { address: at, .. } = &mut frontend.address {
+                    *at = Some(address.into());
+                }
+            }
+            (copy.id.clone(), Arc::new(copy))
+        };
+        let both: BTreeMap<_, _> = places.into_iter().map(stand).collect();
+        world.azure.balancers = Fact::Known(both);
+        let told: IpAddr = address.into();
+        let ingress = vec![Ingress { ip: Some(told.to_string().into()), hostname: None }];
+        change(&mut world, Service { ingress, ..claimed(1, &[INTERNAL]) });
+        settle(&mut world, &policy);
+        assert_eq!(on(&world, name), [1]);
+        let report = idle(&world, &policy, 1);
+        assert_eq!(report.addresses, [Arc::from(told.to_string())]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Services whose wishes cannot be judged before something has been read.
+//!
+//! What is read may refuse a Service, which then keeps all that it has. So one that stands keeps it
+//! until that is known: half an edit, or a move to another load balancer, is not begun.
+
+use crate::ask::Intent;
+use crate::draft::{Draft, Stance};
+use crate::own::name;
+use crate::own::name::is_of;
+use crate::shape::frontend;
+use model::azure::Frontend;
+use model::report::Wait;
+use model::world::{Fact, Need};
+use model::{Exposure, ServiceUid};
+use std::collections::BTreeMap;
+
+/// Lets Services that stand stay as they are until what decides about them has been read, and notes
+/// the others.
+pub(crate) fn hold(draft: &mut Draft<'_>) {
+    let intents = draft.cases.values().filter_map(|case| case.intent());
+    let unread: Vec<(ServiceUid, Need, bool)> = intents
+        .filter_map(|intent| {
+            let need = need(draft, intent)?;
+            Some((intent.uid.clone(), need, is_there(draft, intent)))
+        })
+        .collect();
+    for (uid, need, there) in unread {
+        if !there {
+            draft.undecided.insert(uid);
+            continue;
+        }
+        if let Some(case) = draft.cases.get_mut(&uid) {
+            case.stance = Stance::Kept;
+        }
+        draft.needs.insert(need.clone());
+        draft.wait(&uid, Wait::Reading(need));
+    }
+}
+
+/// Whether anything of a Service is on a load balancer; one that shares an address has rules only.
+fn is_there(draft: &Draft<'_>, intent: &Intent) -> bool {
+    let mut rules = draft.balancers().into_iter().flat_map(BTreeMap::values).flat_map(|b| &b.rules);
+    rules.any(|r| is_of(&r.name, &intent.base))
+        || frontends(draft).any(|f| is_of(&f.name, &intent.base))
+}
+
+fn frontends<'d>(draft: &'d Draft<'_>) -> impl Iterator<Item = &'d Frontend> {
+    draft.balancers().into_iter().flat_map(BTreeMap::values).flat_map(|b| &b.frontends)
+}
+
+/// What has to be read before a Service can be refused or not.
+fn need(draft: &Draft<'_>, intent: &Intent) -> Option<Need> {
+    let azure = &draft.world.azure;
+    if let Some(link) = &intent.private_link {
+        let subnet = draft.policy.subnet_id(&link.subnet);
+        if matches!(azure.subnets.get(&subnet), None | Some(Fact::Unknown)) {
+            return Some(Need::Subnet(subnet));
+        }
+    }
+    match intent.exposure {
+        Exposure::Public => {
+            let group = &intent.public_ip_group;
+            let unread = matches!(azure.public_ips.get(group), None | Some(Fact::Unknown));
+            unread.then(|| Need::PublicIps(group.clone()))
+        }
+        Exposure::Internal => {
+            let named = intent.subnet.as_ref().unwrap_or(&draft.policy.subnet_name);
+            let subnet = draft.policy.subnet_id(named);
+            let unread = matches!(azure.subnets.get(&subnet), None | Some(Fact::Unknown));
+            (unread && !stands(draft, intent)).then_some(Need::Subnet(subnet))
+        }
+    }
+}
+
+/// Whether an internal Service has all the frontends that it asks for.
+fn stands(draft: &Draft<'_>, intent: &Intent) -> bool {
+    intent.families.iter().all(|family| {
+        let name = name::frontend(intent, *family);
+        let mut own = frontends(draft).filter(|f| f.name.eq_ignore_ascii_case(&name));
+        own.any(|f| frontend::is_as_asked(draft, intent, *family, f))
+    })
+}

@@ -1,0 +1,143 @@
+//! The pool that rules lead to while the cluster's pool changes its kind.
+//!
+//! Azure takes no NICs and addresses in one pool, but pools of both kinds on one load balancer
+//! (learn.microsoft.com/azure/load-balancer/backend-pool-management, "Limitations"). So the rules
+//! go over a pool of addresses of the same nodes until the cluster's pool is of the new kind, and
+//! no rule leads to an empty pool meanwhile.
+
+use crate::claim::limit;
+use crate::claim::placement::{Backends, Seats};
+use crate::draft::Draft;
+use crate::own::name as names;
+use crate::shape::{member, pool};
+use model::azure::{LoadBalancer, Pool, Sku};
+use model::policy::{MigrateApi, PoolKind};
+use model::report::{Finding, Severity};
+use model::{Family, Policy, ResourceId};
+use std::sync::Arc;
+
+/// Name of the pool that a switch goes over; no Service's own pool has an underscore in it.
+pub(crate) fn name(policy: &Policy, family: Family) -> String {
+    names::pool(&format!("{}_switch", policy.cluster), family)
+}
+
+/// The pools that a switch goes over now, each as it is to be.
+pub(crate) type Ways = Vec<(Family, Pool)>;
+
+fn find<'b>(balancer: &'b LoadBalancer, name: &str) -> Option<&'b Pool> {
+    balancer.pools.iter().find(|p| p.name.eq_ignore_ascii_case(name))
+}
+
+/// Whether a rule of one of our Services leads to a pool.
+pub(crate) fn is_led_to(draft: &Draft<'_>, balancer: &LoadBalancer, pool: &ResourceId) -> bool {
+    let mut rules = balancer.rules.iter().filter(|r| r.pool.as_ref() == Some(pool));
+    rules.any(|r| draft.owner_of(&r.name).is_some())
+}
+
+/// Finds the families whose rules go over another pool now.
+pub(crate) fn ways(draft: &Draft<'_>, balancer: &LoadBalancer, seats: &Seats) -> Ways {
+    let Backends::Nodes(nodes) = &seats.backends else { return Vec::new() };
+    if balancer.sku == Sku::Basic || pool::is_preconfigured(draft, seats.exposure) {
+        return Vec::new();
+    }
+    let mut ways = Vec::new();
+    for family in Family::ALL {
+        let Some(main) = find(balancer, &names::pool(&draft.policy.cluster, family)) else {
+            continue;
+        };
+        let name = name(draft.policy, family);
+        let there = find(balancer, &name);
+        let over = match pool::kind(draft, &balancer.id) {
+            PoolKind::NodeIp => {
+                draft.policy.migrate_api == MigrateApi::Unused
+                    && member::is_held(draft, &balancer.id, main)
+            }
+            PoolKind::NodeNic if !main.addresses.is_empty() => true,
+            PoolKind::NodeNic => {
+                there.is_some() && !member::has_joined(draft, &balancer.id, main, family)
+            }
+            PoolKind::PodIp => false,
+        };
+        if !over {
+            continue;
+        }
+        let mut bridge = there.cloned().unwrap_or_else(|| Pool {
+            addresses: main.addresses.clone(),
+            network: main.network.clone(),
+            ..pool::empty(&name)
+        });
+        let most = limit::pool_members(balancer.sku);
+        pool::fill(draft, &mut bridge, family, nodes, pool::Room { most, leaving: &[] });
+        // Better the old kind than no backend.
+        if !bridge.addresses.is_empty() {
+            ways.push((family, bridge));
+        }
+    }
+    ways
+}
+
+/// Leads the rules of our Services over the pools of these families, and those of the others to
+/// the cluster's own.
+pub(crate) fn lead(draft: &mut Draft<'_>, balancer: &mut LoadBalancer, seats: &Seats, ways: Ways) {
+    if pool::is_preconfigured(draft, seats.exposure) {
+        return;
+    }
+    for family in Family::ALL {
+        let (main, over) = (names::pool(&draft.policy.cluster, family), name(draft.policy, family));
+        let bridge = ways.iter().find(|(of, _)| *of == family).map(|(_, pool)| pool);
+        let child = |name: &str| balancer.id.child("backendAddressPools", name);
+        let (from, to) = match bridge {
+            Some(_) => (child(&main), child(&over)),
+            None => (child(&over), child(&main)),
+        };
+        for rule in &mut balancer.rules {
+            if rule.pool.as_ref() == Some(&from) && draft.owner_of(&rule.name).is_some() {
+                rule.pool = Some(to.clone());
+            }
+        }
+        let at = balancer.pools.iter().position(|p| p.name.eq_ignore_ascii_case(&over));
+        match (bridge, at) {
+            (Some(bridge), Some(at)) => balancer.pools[at] = bridge.clone(),
+            (Some(bridge), None) => balancer.pools.push(bridge.clone()),
+            (None, Some(at)) if !balancer.rules.iter().any(|r| r.pool.as_ref() == Some(&from)) => {
+                balancer.pools.remove(at);
+            }
+            (None, _) => {}
+        }
+        if bridge.is_some() {
+            let finding = under_way(draft, balancer, &main, &over);
+            draft.findings.push(finding);
+        }
+    }
+}
+
+/// Says that a switch is under way, and who else is touched by it.
+fn under_way(draft: &Draft<'_>, balancer: &LoadBalancer, main: &str, over: &str) -> Finding {
+    let id = balancer.id.child("backendAddressPools", main);
+    let others = balancer.rules.iter().filter(|r| r.pool.as_ref() == Some(&id));
+    let mut others: Vec<&str> = others.map(|r| &*r.name).collect();
+    let foreign = balancer.foreign.iter();
+    if foreign.into_iter().any(|f| f.body.to_string().to_lowercase().contains(&id.folded())) {
+        others.push("an outbound or NAT rule");
+    }
+    let name = balancer.id.name();
+    let mut message = format!(
+        "during the switch of load balancer {name} to {{value}}, rules use temporary pool {over}; \
+         they return when {main} is complete"
+    );
+    if !others.is_empty() {
+        let others = others.join(", ");
+        message = format!("{message}; without backends until then, because foreign: {others}");
+    }
+    let value = match draft.policy.pools {
+        PoolKind::NodeNic => "nodeIPConfiguration",
+        PoolKind::NodeIp | PoolKind::PodIp => "nodeIP",
+    };
+    Finding {
+        severity: Severity::Note,
+        rule: "PoolKindSwitching",
+        key: Arc::from("loadBalancerBackendPoolConfigurationType"),
+        value: Arc::from(value),
+        message: Arc::from(message),
+    }
+}

@@ -1,0 +1,23 @@
+//! Load balancers of ours that nobody stands on any more.
+
+use super::bridge;
+use crate::draft::Draft;
+use crate::own::name;
+use model::Family;
+use model::azure::LoadBalancer;
+
+/// Whether nothing but our own pools is left on a load balancer: a write that was cut short.
+pub(crate) fn is_shell(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
+    let policy = draft.policy;
+    let ours = Family::ALL.map(|f| [name::pool(&policy.cluster, f), bridge::name(policy, f)]);
+    let ours = ours.as_flattened();
+    !balancer.pools.is_empty()
+        && balancer.pools.iter().all(|p| ours.iter().any(|name| name.eq_ignore_ascii_case(&p.name)))
+        && balancer.foreign.is_empty()
+}
+
+/// Whether the last parts of ours go, after somebody has taken the frontends away.
+pub(crate) fn lays_bare(before: &LoadBalancer, after: &LoadBalancer) -> bool {
+    let parts = |b: &LoadBalancer| b.pools.len() + b.rules.len() + b.probes.len();
+    parts(before) > 0 && parts(after) == 0 && after.foreign.is_empty()
+}

@@ -1,0 +1,219 @@
+//! Names of everything a Service has in Azure. They decide what is whose, so they never change.
+
+use crate::ask::{Intent, ProbeIntent, ProbeName, RuleKind, SHARED_PROBE};
+use md5::{Digest, Md5};
+use model::{Exposure, Family, Policy, Protocol, ResourceId, ServiceName};
+use std::collections::BTreeSet;
+
+/// Azure allows 80 characters; five are kept for a family's suffix.
+const LENGTH: usize = 75;
+/// Length of a base name.
+pub(crate) const BASE: usize = 32;
+/// Suffix of internal load balancers.
+pub const INTERNAL: &str = "-internal";
+/// Suffix of IPv6 parts.
+pub const IPV6: &str = "-IPv6";
+
+/// The load balancer of the single layout.
+#[must_use]
+pub fn balancer(policy: &Policy, exposure: Exposure) -> String {
+    let base = policy.balancer_name.as_ref().unwrap_or(&policy.cluster);
+    balancer_of(base, exposure)
+}
+
+/// The load balancer of a configuration or node set.
+#[must_use]
+pub fn balancer_of(base: &str, exposure: Exposure) -> String {
+    match exposure {
+        Exposure::Public => base.to_owned(),
+        Exposure::Internal => format!("{base}{INTERNAL}"),
+    }
+}
+
+/// The cluster's pool of a family; IPv6 has its suffix on single-stack Services, too.
+#[must_use]
+pub fn pool(cluster: &str, family: Family) -> String {
+    match family {
+        Family::V4 => cluster.to_owned(),
+        Family::V6 => format!("{cluster}{IPV6}"),
+    }
+}
+
+/// The pool that a local Service has to itself where there are several load balancers.
+#[must_use]
+pub fn local_pool(service: &ServiceName, family: Family) -> String {
+    let name = format!("{}-{}", service.namespace, service.name).to_lowercase();
+    match family {
+        Family::V4 => name,
+        Family::V6 => format!("{name}-ipv6"),
+    }
+}
+
+/// The suffix of a Service's IPv6 parts: only dual-stack Services need one.
+fn suffix(intent: &Intent, family: Family) -> &'static str {
+    if intent.is_dual_stack() && family == Family::V6 { IPV6 } else { "" }
+}
+
+/// Cuts to a length; a last character that Azure does not allow there becomes `_`.
+fn cut(mut name: String, length: usize) -> String {
+    if name.len() > length {
+        let end = (0..=length).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0);
+        name.truncate(end);
+        if !name.ends_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            name.pop();
+            name.push('_');
+        }
+    }
+    name
+}
+
+/// A Service's frontend.
+#[must_use]
+pub fn frontend(intent: &Intent, family: Family) -> String {
+    let name = match &intent.subnet {
+        Some(subnet) => cut(format!("{}-{subnet}", intent.base), LENGTH),
+        None => intent.base.to_string(),
+    };
+    name + suffix(intent, family)
+}
+
+fn rule_of(intent: &Intent, protocol: Protocol, port: u16, family: Family) -> String {
+    let tail = format!("-{}-{port}", protocol.name());
+    let head = match &intent.subnet {
+        Some(subnet) => {
+            let mut head = format!("{}-{subnet}", intent.base);
+            let room = LENGTH.saturating_sub(tail.len());
+            if head.len() > room {
+                let end = (0..=room).rev().find(|at| head.is_char_boundary(*at)).unwrap_or(0);
+                head.truncate(end);
+            }
+            head
+        }
+        None => intent.base.to_string(),
+    };
+    head + &tail + suffix(intent, family)
+}
+
+/// A load-balancing rule.
+#[must_use]
+pub fn rule(intent: &Intent, kind: &RuleKind, family: Family) -> String {
+    let (RuleKind::Port { protocol, port, .. } | RuleKind::AllPorts { protocol, port }) = kind;
+    rule_of(intent, *protocol, *port, family)
+}
+
+/// The probe of a rule.
+#[must_use]
+pub fn probe(intent: &Intent, kind: &RuleKind, probe: &ProbeIntent, family: Family) -> String {
+    match probe.name {
+        ProbeName::Rule => rule(intent, kind, family),
+        ProbeName::HealthCheck(port) => rule_of(intent, Protocol::Tcp, port, family),
+        ProbeName::Shared => SHARED_PROBE.to_owned(),
+    }
+}
+
+/// A public IP that we make.
+#[must_use]
+pub fn public_ip(
+    policy: &Policy,
+    intent: &Intent,
+    prefix: Option<&ResourceId>,
+    family: Family,
+) -> String {
+    let mut name = format!("{}-{}", policy.cluster, intent.base);
+    if let Some(prefix) = prefix {
+        name = format!("{name}-{}", prefix.name());
+    }
+    name.truncate(
+        (0..=LENGTH.min(name.len())).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0),
+    );
+    name + suffix(intent, family)
+}
+
+/// Prefix of the names of all security rules that are ours.
+pub const SECURITY_RULE: &str = "k8s-azure-lb";
+
+/// An allow rule: its name is a digest of what it allows, so that equal rules are one rule.
+#[must_use]
+pub fn allow_rule<'a>(
+    family: Family,
+    protocol: &str,
+    sources: impl Iterator<Item = &'a str>,
+    ports: &BTreeSet<impl AsRef<str> + Ord>,
+) -> String {
+    let sources: Vec<&str> = sources.collect();
+    let ports: Vec<&str> = ports.iter().map(AsRef::as_ref).collect();
+    let text = format!("{protocol}_{}_{}", sources.join(","), ports.join(","));
+    let mut name = format!("{SECURITY_RULE}_allow_{family}_");
+    for byte in Md5::digest(text.as_bytes()) {
+        for digit in [byte >> 4, byte & 15] {
+            name.extend(char::from_digit(digit.into(), 16));
+        }
+    }
+    name
+}
+
+/// The deny-all rule of a family.
+#[must_use]
+pub fn deny_rule(family: Family) -> String {
+    format!("{SECURITY_RULE}_deny-all_{family}")
+}
+
+/// The rule of a family that denies a protocol on some ports: its name is a digest of both.
+#[must_use]
+pub fn deny_ports_rule(
+    family: Family,
+    protocol: &str,
+    ports: &BTreeSet<impl AsRef<str> + Ord>,
+) -> String {
+    let allow = allow_rule(family, protocol, ["*"].into_iter(), ports);
+    allow.replacen("_allow_", "_deny_", 1)
+}
+
+/// The base name at the start of a part's name, if it has the form of one: `a` and 31 hexadecimal
+/// digits, then the end or a dash.
+#[must_use]
+pub fn base_of(name: &str) -> Option<&str> {
+    let base = name.get(..BASE)?;
+    let digits = base.strip_prefix(['a', 'A'])?;
+    let next = name.as_bytes().get(BASE);
+    (digits.bytes().all(|b| b.is_ascii_hexdigit()) && matches!(next, None | Some(b'-')))
+        .then_some(base)
+}
+
+/// Whether a part's name is a Service's, by the folded base name.
+pub(crate) fn is_of(part: &str, base: &str) -> bool {
+    // The comparison is the cheaper half, and it is asked of all parts for all Services.
+    let begins = part.get(..base.len()).is_some_and(|b| b.eq_ignore_ascii_case(base));
+    begins && base_of(part).is_some_and(|b| b.len() == base.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allow_rules_are_named_by_a_digest_of_their_content() {
+        let ports = BTreeSet::from(["80"]);
+        assert_eq!(
+            allow_rule(Family::V4, "Tcp", ["Internet"].into_iter(), &ports),
+            "k8s-azure-lb_allow_IPv4_d39272f7f57ed937951650d93992ad77"
+        );
+    }
+
+    #[test]
+    fn base_names_are_recognised_by_their_form() {
+        let base = "a000000011111422283330123456789a";
+        assert_eq!(base_of(base), Some(base));
+        assert_eq!(base_of(&format!("{base}-TCP-80")), Some(base));
+        assert_eq!(base_of(&format!("{base}x")), None);
+        assert_eq!(base_of("aksOutboundRule"), None);
+        assert_eq!(base_of("cluster-service-shared-health-probe"), None);
+    }
+
+    #[test]
+    fn a_cut_name_ends_in_a_letter_or_an_underscore() {
+        assert_eq!(cut("abc1".into(), 4), "abc1");
+        assert_eq!(cut("abc12".into(), 4), "abc_");
+        assert_eq!(cut("abcd2".into(), 4), "abcd");
+    }
+}

@@ -1,0 +1,156 @@
+//! The load balancer of one Service: a frontend, an empty pool, and a rule for each port.
+
+use crate::ask::container::{ContainerIntent, ContainerPort};
+use crate::draft::Draft;
+use crate::own::pod_names::FRONTEND;
+use model::azure::{
+    Distribution, Frontend, FrontendAddress, LoadBalancer, Pool, Provisioning, Rest, Rule, Sku,
+    rule_protocol,
+};
+use model::{Protocol, ResourceId};
+use std::sync::Arc;
+
+/// The load balancer as it is to be, made from the one that is there.
+pub(super) fn wanted(
+    draft: &Draft<'_>,
+    name: &str,
+    intent: &ContainerIntent,
+    before: Option<&LoadBalancer>,
+) -> LoadBalancer {
+    let id = draft.policy.balancer_id(name);
+    let mut balancer = before.cloned().unwrap_or_else(|| LoadBalancer {
+        id: id.clone(),
+        etag: None,
+        location: Arc::clone(&draft.policy.location),
+        edge_zone: None,
+        tags: None,
+        sku: Sku::Service,
+        scope: None,
+        frontends: Vec::new(),
+        pools: Vec::new(),
+        rules: Vec::new(),
+        probes: Vec::new(),
+        foreign: Vec::new(),
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    });
+    balancer.sku = Sku::Service;
+    balancer.provisioning = Provisioning::Succeeded;
+    if !balancer.scope.as_deref().is_some_and(|scope| scope.eq_ignore_ascii_case("Public")) {
+        balancer.scope = Some(Arc::from("Public"));
+    }
+    ensure_frontend(&mut balancer.frontends, draft.container_ip_id(name));
+    ensure_pool(&mut balancer.pools, name);
+    let frontend = balancer.id.child("frontendIPConfigurations", FRONTEND);
+    let pool = balancer.id.child("backendAddressPools", name);
+    let old = std::mem::take(&mut balancer.rules);
+    balancer.rules = ensure_rules(old, intent, &frontend, &pool);
+    balancer.probes.clear();
+    balancer.foreign.clear();
+    balancer
+}
+
+fn ensure_frontend(frontends: &mut Vec<Frontend>, ip: ResourceId) {
+    frontends.retain(|f| f.name.eq_ignore_ascii_case(FRONTEND));
+    let address = FrontendAddress::Public(ip);
+    match frontends.first_mut() {
+        Some(frontend) => frontend.address = address,
+        None => frontends.push(Frontend {
+            name: Arc::from(FRONTEND),
+            zones: Vec::new(),
+            address,
+            rest: Rest::default(),
+        }),
+    }
+}
+
+fn ensure_pool(pools: &mut Vec<Pool>, name: &str) {
+    pools.retain(|p| p.name.eq_ignore_ascii_case(name));
+    if pools.is_empty() {
+        pools.push(Pool {
+            name: Arc::from(name),
+            network: None,
+            addresses: Vec::new(),
+            nics: std::collections::BTreeSet::new(),
+            rest: Rest::default(),
+        });
+    }
+}
+
+/// One rule a port; those that are right already stay in their places.
+fn ensure_rules(
+    mut old: Vec<Rule>,
+    intent: &ContainerIntent,
+    frontend: &ResourceId,
+    pool: &ResourceId,
+) -> Vec<Rule> {
+    let mut coming: Vec<Rule> =
+        intent.ports.iter().map(|port| rule(port, intent, frontend, pool)).collect();
+    old.retain_mut(|there| {
+        let at = coming.iter().position(|rule| rule.name.eq_ignore_ascii_case(&there.name));
+        let Some(at) = at else { return false };
+        let wanted = coming.remove(at);
+        if !is_same(there, &wanted) {
+            *there = Rule { rest: there.rest.clone(), ..wanted };
+        }
+        true
+    });
+    old.append(&mut coming);
+    old
+}
+
+fn rule(
+    port: &ContainerPort,
+    intent: &ContainerIntent,
+    frontend: &ResourceId,
+    pool: &ResourceId,
+) -> Rule {
+    let protocol = port.protocol.name().to_lowercase();
+    Rule {
+        name: Arc::from(format!("rule-{protocol}-{}", port.port)),
+        protocol: rule_protocol(port.protocol),
+        frontend_port: port.port,
+        backend_port: port.backend_port,
+        frontend: Some(frontend.clone()),
+        pool: Some(pool.clone()),
+        probe: None,
+        floating_ip: Some(false),
+        idle_timeout_min: Some(intent.idle_timeout_min),
+        distribution: None,
+        disable_outbound_snat: None,
+        tcp_reset: (port.protocol == Protocol::Tcp).then_some(true),
+        rest: Rest::default(),
+    }
+}
+
+/// Whether a rule in Azure already is the wanted one; an absent field is its default.
+fn is_same(there: &Rule, wanted: &Rule) -> bool {
+    let Rule {
+        name,
+        protocol,
+        frontend_port,
+        backend_port,
+        frontend,
+        pool,
+        probe,
+        floating_ip,
+        idle_timeout_min,
+        distribution,
+        disable_outbound_snat,
+        tcp_reset,
+        rest: _,
+    } = wanted;
+    let spread = |d: &Option<Distribution>| d.unwrap_or(Distribution::Default);
+    there.name.eq_ignore_ascii_case(name)
+        && there.protocol == *protocol
+        && there.frontend_port == *frontend_port
+        && there.backend_port == *backend_port
+        && there.frontend == *frontend
+        && there.pool == *pool
+        && there.probe == *probe
+        && there.floating_ip.unwrap_or(false) == floating_ip.unwrap_or(false)
+        && there.idle_timeout_min.unwrap_or(4) == idle_timeout_min.unwrap_or(4)
+        && spread(&there.distribution) == spread(distribution)
+        && there.disable_outbound_snat.unwrap_or(false) == disable_outbound_snat.unwrap_or(false)
+        && there.tcp_reset.unwrap_or(false) == tcp_reset.unwrap_or(false)
+}

@@ -1,0 +1,375 @@
+//! Pods that leave through a NAT gateway of their own: one gateway for each value of their label,
+//! in all namespaces together.
+
+use super::registry::Registry;
+use super::{obstacles, public_ip, until};
+use crate::draft::Draft;
+use crate::own::pod_names;
+use crate::pods::table::{DiffTracker, hosted, is_alive};
+use model::azure::{NatGateway, Provisioning, PublicIp, Rest, Sku};
+use model::gateway::{DefaultService, Direction, GatewayService};
+use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod};
+use model::plan::{Action, Change, Resource};
+use model::report::{Until, Wait};
+use model::{Family, ResourceId, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Egress gateways that have, or are to have, anything in Azure.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// Gateways that no Pod wants and of which something is left.
+    pub leaving: BTreeSet<Arc<str>>,
+    /// Gateways that only Pods which do not want them any more are marked for: whoever wants them
+    /// has yet to be.
+    pub bequeathed: BTreeSet<Arc<str>>,
+    /// Gateways of which nothing stands, and whose Pods another process may have let go: our
+    /// finalizer is put on them again before anything is made.
+    pub unconfirmed: BTreeSet<Arc<str>>,
+    /// Gateways whose name stands for something else in Azure.
+    pub taken: BTreeSet<Arc<str>>,
+}
+
+/// Pods with one label value.
+#[derive(Debug, Default)]
+struct Members {
+    /// One of them has an address that can be published.
+    addressed: bool,
+    /// One of them has our finalizer, and may be published.
+    claimed: bool,
+    /// One of them has our finalizer and is alive, with or without an address.
+    alive: bool,
+    /// One of them is certain to have it still.
+    certain: bool,
+    /// Something may be in Azure on account of a Pod with our finalizer, alive or not, whatever
+    /// its label says by now.
+    marked: bool,
+}
+
+/// Whether a label's value can name a gateway, and none of ours for something else.
+pub(super) fn is_valid(name: &str, uids: &BTreeMap<Arc<str>, ServiceUid>) -> bool {
+    pod_names::is_egress(name) && !pod_names::is_reserved(name) && !uids.contains_key(name)
+}
+
+pub(super) fn plan(
+    draft: &mut Draft<'_>,
+    registry: &mut Registry,
+    tracker: &DiffTracker,
+    uids: &BTreeMap<Arc<str>, ServiceUid>,
+) -> Groups {
+    let mut groups = Groups::default();
+    let members = members(draft, uids);
+    for name in candidates(draft, &members) {
+        let gateway = Gateway::find(draft, &name);
+        if gateway.is_taken(draft) {
+            groups.taken.insert(name);
+            continue;
+        }
+        let wish = members.get(&name);
+        let exists = gateway.nat.is_some() || gateway.entry.is_some();
+        let wanted = wish.is_some_and(|m| m.addressed || (m.alive && exists));
+        if wanted {
+            if wish.is_some_and(|m| m.marked && !m.alive) {
+                groups.bequeathed.insert(Arc::clone(&name));
+            }
+            let claimed = wish.is_some_and(|m| m.claimed || m.alive);
+            let certain = wish.is_some_and(|m| m.certain);
+            if claimed && !certain && gateway.nat.is_none() {
+                groups.unconfirmed.insert(Arc::clone(&name));
+            }
+            arrive(draft, registry, &gateway, claimed && certain);
+        } else if (exists || wish.is_some_and(|m| m.marked))
+            && leave(draft, registry, &gateway, tracker)
+        {
+            groups.leaving.insert(name);
+        }
+    }
+    groups
+}
+
+fn members(
+    draft: &Draft<'_>,
+    uids: &BTreeMap<Arc<str>, ServiceUid>,
+) -> BTreeMap<Arc<str>, Members> {
+    let mut members: BTreeMap<Arc<str>, Members> = BTreeMap::new();
+    for pod in draft.world.kubernetes.pods.values() {
+        for name in marks(pod).filter(|name| is_valid(name, uids)) {
+            members.entry(Arc::clone(name)).or_default().marked = true;
+        }
+        let Some(name) = pod.egress.as_ref().filter(|name| is_valid(name, uids)) else { continue };
+        let of = members.entry(Arc::clone(name)).or_default();
+        let claimed = pod.is_claimed_for(name);
+        if is_alive(pod) {
+            let addressed = is_addressed(pod);
+            of.addressed |= addressed;
+            of.claimed |= addressed && claimed;
+            of.alive |= claimed;
+            of.certain |= claimed && (pod.custody == Custody::Own || pod.claim == Claim::Waived);
+        }
+    }
+    members
+}
+
+/// Gateways that may have something in Azure on account of a Pod with our finalizer.
+pub(super) fn marks(pod: &Pod) -> impl Iterator<Item = &Arc<str>> {
+    let claimed = pod.finalizers.contains(POD_FINALIZER);
+    let label = pod.egress.iter().filter(|_| pod.marks.is_empty());
+    pod.marks.iter().chain(label).filter(move |name| claimed && !name.is_empty())
+}
+
+/// Whether a Pod has an address that can be published.
+pub(super) fn is_addressed(pod: &Pod) -> bool {
+    hosted(pod).next().is_some()
+}
+
+/// Names that Pods ask for, that are registered, or that a NAT gateway of ours has.
+fn candidates(draft: &Draft<'_>, members: &BTreeMap<Arc<str>, Members>) -> BTreeSet<Arc<str>> {
+    let services = draft.world.azure.gateway_services.known();
+    let registered = services.into_iter().flatten().filter(|(_, service)| {
+        service.direction == Direction::Outbound && !pod_names::is_foreign(service)
+    });
+    let others: BTreeSet<&ResourceId> = services
+        .into_iter()
+        .flat_map(BTreeMap::values)
+        .filter(|service| service.nat_gateway.is_some() && pod_names::is_foreign(service))
+        .filter_map(|service| service.nat_gateway.as_ref())
+        .collect();
+    let gateway = draft.policy.gateway_id();
+    let nats = draft.world.azure.nat_gateways.known().into_iter().flatten();
+    let ours =
+        nats.filter(|(id, nat)| nat.gateway.as_ref() == Some(&gateway) && !others.contains(id));
+    let named = ours.map(|(id, _)| Arc::from(id.name().to_lowercase()));
+    members
+        .keys()
+        .cloned()
+        .chain(registered.map(|(name, _)| Arc::clone(name)))
+        .chain(
+            named.filter(|name: &Arc<str>| {
+                pod_names::is_egress(name) && !pod_names::is_reserved(name)
+            }),
+        )
+        .collect()
+}
+
+/// One egress gateway and what there is of it.
+struct Gateway {
+    name: Arc<str>,
+    cause: ServiceUid,
+    id: ResourceId,
+    nat: Option<Arc<NatGateway>>,
+    entry: Option<Arc<GatewayService>>,
+    ips: [(ResourceId, Family); 2],
+}
+
+impl Groups {
+    /// Whether a Pod's mark for a gateway is all that says whose it is.
+    pub fn needs_mark(&self, name: &str) -> bool {
+        self.leaving.contains(name) || self.bequeathed.contains(name)
+    }
+}
+
+impl Gateway {
+    fn find(draft: &Draft<'_>, name: &Arc<str>) -> Self {
+        let group = &draft.policy.group;
+        let ip = |name: String| draft.policy.public_ip_id(group, &name);
+        Self {
+            name: Arc::clone(name),
+            cause: ServiceUid::new(name),
+            id: draft.nat_id(name),
+            nat: draft.nat(name).cloned(),
+            entry: draft.registered(name).filter(|e| !pod_names::is_foreign(e)).cloned(),
+            ips: [
+                (ip(pod_names::public_ip(name)), Family::V4),
+                (ip(pod_names::public_ip_v6(name)), Family::V6),
+            ],
+        }
+    }
+
+    /// Whether something that is not ours has the name.
+    fn is_taken(&self, draft: &Draft<'_>) -> bool {
+        let foreign_nat = self.nat.as_ref().is_some_and(|nat| {
+            nat.gateway.as_ref() != Some(&draft.policy.gateway_id()) && self.entry.is_none()
+        });
+        // A list from before the NAT gateway was deleted shows it as the user still.
+        let used = |ip: &PublicIp| ip.user.as_ref().is_some_and(|user| *user != self.id);
+        let foreign_ip = self.nat.is_none()
+            && !self.is_in_flight(draft)
+            && self.ips.iter().any(|(id, family)| {
+                draft
+                    .public_ip(id)
+                    .is_some_and(|ip| ip.sku != Sku::StandardV2 || ip.family != *family || used(ip))
+            });
+        let nat_tags = self.nat.as_ref().and_then(|nat| nat.tags.as_ref());
+        if draft.own.is_another_clusters(nat_tags) {
+            return true;
+        }
+        let inbound = self.entry.as_ref().is_some_and(|e| e.direction != Direction::Outbound);
+        inbound || foreign_nat || (foreign_ip && self.entry.is_none())
+    }
+
+    fn is_in_flight(&self, draft: &Draft<'_>) -> bool {
+        draft.is_in_flight(&self.id) || self.ips.iter().any(|(id, _)| draft.is_in_flight(id))
+    }
+
+    fn is_late(&self, draft: &Draft<'_>) -> bool {
+        draft.is_late(&self.id) || self.ips.iter().any(|(id, _)| draft.is_late(id))
+    }
+
+    fn entry(&self, nat_gateway: Option<ResourceId>) -> GatewayService {
+        GatewayService {
+            name: self
+                .entry
+                .as_ref()
+                .map_or_else(|| Arc::clone(&self.name), |e| Arc::clone(&e.name)),
+            direction: Direction::Outbound,
+            default: DefaultService::No,
+            pools: BTreeSet::new(),
+            nat_gateway,
+        }
+    }
+
+    fn put_nat(&self, draft: &mut Draft<'_>, after: NatGateway, waits: Vec<Wait>) {
+        draft.change(Change {
+            target: self.id.clone(),
+            guard: self.nat.as_ref().and_then(|nat| nat.etag.clone()),
+            action: Action::Put {
+                before: self.nat.clone().map(Resource::NatGateway),
+                after: Resource::NatGateway(Arc::new(after)),
+            },
+            causes: BTreeSet::from([self.cause.clone()]),
+            waits,
+        });
+    }
+}
+
+/// A cluster whose nodes have IPv6 addresses.
+fn has_ipv6(draft: &Draft<'_>) -> bool {
+    let nodes = draft.world.kubernetes.nodes.values();
+    nodes.flat_map(|node| &node.addresses).any(|address| match address {
+        std::net::IpAddr::V4(_) => false,
+        std::net::IpAddr::V6(v6) => v6.to_ipv4_mapped().is_none(),
+    })
+}
+
+fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, claimed: bool) {
+    let held = draft.hold(&gateway.cause);
+    if held.is_some_and(|hold| hold.target != pod_names::locations_table(draft.policy)) {
+        return;
+    }
+    let gateway_id = draft.policy.gateway_id();
+    match &gateway.nat {
+        None => {
+            let mut waits = Vec::new();
+            if !claimed {
+                waits.push(Wait::Finalizer);
+            }
+            make(draft, gateway, waits);
+        }
+        Some(nat) if nat.gateway.is_none() || nat.provisioning == Provisioning::Failed => {
+            let after = NatGateway {
+                gateway: Some(gateway_id),
+                provisioning: Provisioning::Succeeded,
+                ..NatGateway::clone(nat)
+            };
+            gateway.put_nat(draft, after, Vec::new());
+        }
+        Some(_) => {}
+    }
+    let wanted = gateway.entry(Some(gateway.id.clone()));
+    if gateway.entry.as_deref() == Some(&wanted) {
+        return;
+    }
+    let attached = gateway.nat.as_ref().is_some_and(|nat| nat.gateway.is_some());
+    if attached && !gateway.is_in_flight(draft) {
+        if held.is_none() {
+            registry.put(&gateway.cause, wanted, None);
+        }
+    } else if !gateway.is_late(draft) {
+        registry.expect(&gateway.cause);
+    }
+}
+
+/// Makes the NAT gateway. What it has then stays: IPv6 does not come later.
+fn make(draft: &mut Draft<'_>, gateway: &Gateway, mut waits: Vec<Wait>) {
+    let both = has_ipv6(draft);
+    let mut ids: BTreeMap<Family, Vec<ResourceId>> = BTreeMap::new();
+    // One after the other, IPv4 first: the addresses come in a known order.
+    let mut before = waits.clone();
+    for (id, family) in &gateway.ips {
+        if *family == Family::V6 && !both {
+            continue;
+        }
+        public_ip::ensure(draft, &gateway.cause, id, *family, before.clone());
+        if !public_ip::is_ready(draft, id) {
+            waits.push(until(id, Until::Ready));
+            before.push(until(id, Until::Ready));
+        }
+        ids.entry(*family).or_default().push(id.clone());
+    }
+    let nat = NatGateway {
+        id: gateway.id.clone(),
+        etag: None,
+        location: Arc::clone(&draft.policy.location),
+        tags: None,
+        sku: Sku::StandardV2,
+        gateway: Some(draft.policy.gateway_id()),
+        public_ips: ids.remove(&Family::V4).unwrap_or_default(),
+        public_ips_v6: ids.remove(&Family::V6).unwrap_or_default(),
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    };
+    gateway.put_nat(draft, nat, waits);
+}
+
+/// Takes a gateway down; says whether anything is left of it.
+fn leave(
+    draft: &mut Draft<'_>,
+    registry: &mut Registry,
+    gateway: &Gateway,
+    tracker: &DiffTracker,
+) -> bool {
+    let table = pod_names::services_table(draft.policy);
+    let mut waits = obstacles(draft, tracker, &gateway.name, &gateway.cause);
+    let attached = gateway.entry.as_ref().is_some_and(|e| e.nat_gateway.is_some());
+    let unmarked = gateway.entry.is_none() && gateway.nat.is_some();
+    if attached || unmarked {
+        // Without a registration nothing would say, once it is detached, that it is ours.
+        if waits.is_empty() && !(unmarked && draft.is_in_flight(&gateway.id)) {
+            registry.put(&gateway.cause, gateway.entry(None), None);
+        }
+        waits.push(until(&table, Until::Released));
+    }
+    if let Some(nat) = &gateway.nat {
+        if nat.gateway.is_some() {
+            let after = NatGateway { gateway: None, ..NatGateway::clone(nat) };
+            gateway.put_nat(draft, after, waits.clone());
+        } else {
+            draft.change(Change {
+                target: gateway.id.clone(),
+                action: Action::Delete { before: Resource::NatGateway(Arc::clone(nat)) },
+                guard: None,
+                causes: BTreeSet::from([gateway.cause.clone()]),
+                waits: waits.clone(),
+            });
+        }
+        waits.push(until(&gateway.id, Until::Gone));
+    } else if draft.is_in_flight(&gateway.id) {
+        waits.push(Wait::Writing(gateway.id.clone()));
+    }
+    let mut left = !waits.is_empty();
+    for (id, _) in &gateway.ips {
+        left |= draft.is_in_flight(id);
+        left |= public_ip::release(draft, &gateway.cause, id, waits.clone());
+    }
+    // What the lists do not show may be there all the same.
+    left |= draft.world.inherited.contains(&gateway.cause);
+    if let Some(entry) = &gateway.entry {
+        if !left {
+            registry.delete(&gateway.cause, &entry.name, Direction::Outbound);
+        } else if !gateway.is_late(draft) {
+            registry.expect(&gateway.cause);
+        }
+        left = true;
+    }
+    left
+}

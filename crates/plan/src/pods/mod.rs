@@ -1,0 +1,256 @@
+//! Plans container load balancers: one a Service, backends are Pods, all led through the two
+//! tables of a Service Gateway.
+//!
+//! # Guarantees
+//! - Finalizer, public IP, load balancer or NAT gateway, registration, addresses: each exists
+//!   before the next refers to it, and goes after it.
+//! - An address is never at two locations on our account, and never gets to a new location while
+//!   it is at another: whoever takes an address over does not get its former owner's traffic.
+//! - A registration is the mark of what is ours. It is made after and goes after everything else,
+//!   so that what a lost Service left behind is found without it.
+
+pub(crate) mod table;
+
+mod addresses;
+mod arrival;
+mod balancer;
+mod departure;
+mod egress;
+mod egress_pods;
+mod gates;
+mod memory;
+mod public_ip;
+mod registry;
+mod selectors;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+pub(crate) use memory::Memory;
+
+use crate::ask::readings::Readings;
+use crate::draft::{Draft, Stance, UNREADABLE};
+use crate::own::{other_layout, pod_names};
+use crate::pods::table::DiffTracker;
+use crate::tell::container;
+use crate::tell::kubernetes;
+use model::azure::{LoadBalancer, NatGateway, PublicIp};
+use model::gateway::GatewayService;
+use model::report::{Finding, Severity, Until, Wait};
+use model::world::{Fact, Hold, Kind, Need};
+use model::{Plan, Policy, Report, ResourceId, ServiceUid, World};
+use registry::{Registrations, Registry};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Plans everything, or says what has to be read first.
+pub(crate) fn plan(
+    world: &World,
+    policy: &Policy,
+    memory: &mut Memory,
+    readings: &mut Readings,
+) -> (Plan, Report) {
+    let mut draft = Draft::bare(world, policy);
+    if !world.is_complete(&Kind::CONTAINER) {
+        draft.admit_all(readings);
+        wait_all(&mut draft, &Wait::Listing);
+        return draft.finish();
+    }
+    let left = other_layout::find(world, policy, &draft.own);
+    if !is_known(&draft) || !left.is_empty() {
+        draft.admit_all(readings);
+        note_unread(&mut draft);
+        if !left.is_empty() {
+            other_layout::freeze(&mut draft, &left);
+        } else if !other_layout::is_suspected(world, policy) {
+            kubernetes::claim(&mut draft);
+        }
+        gates::conclude_blind(&mut draft);
+        return draft.finish();
+    }
+    let names = memory.update(world, policy);
+    for uid in names.iter().filter_map(|name| memory.uids.get(name)) {
+        draft.admit(&world.kubernetes.services[uid], readings);
+    }
+    complain(&mut draft, memory, &names);
+    draft.holders = memory.tracker.holders();
+    let registrations = draw(&mut draft, memory, &names);
+    gates::conclude(&mut draft, memory);
+    let closing = memory.close(&draft, &registrations);
+    closing.done.iter().for_each(|uid| readings.forget(uid));
+    let (mut plan, mut report) = draft.finish();
+    memory.complete(&mut plan, &mut report, closing);
+    (plan, report)
+}
+
+/// Drafts what is to be done about these names, about egress gateways and about addresses.
+fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) -> Registrations {
+    let Memory { uids, tracker, .. } = memory;
+    let mut registry = Registry::default();
+    for name in names {
+        let Some(uid) = uids.get(name) else {
+            if memory.is_orphan(draft, name) {
+                departure::plan(draft, &mut registry, tracker, name, None);
+            }
+            continue;
+        };
+        match &draft.cases[uid].stance {
+            Stance::Container(intent) => {
+                let intent = intent.clone();
+                arrival::plan(draft, &mut registry, name, &intent);
+            }
+            Stance::Leaving => departure::plan(draft, &mut registry, tracker, name, Some(uid)),
+            Stance::Wanted(_) | Stance::Kept => {}
+        }
+        container::show(draft, name, uid);
+    }
+    let groups = egress::plan(draft, &mut registry, tracker, uids);
+    addresses::plan(draft, tracker, uids);
+    let registrations = registry.conclude(draft, memory.awaited());
+    kubernetes::claim(draft);
+    for name in names {
+        if let Some(uid) = uids.get(name) {
+            container::conclude(draft, name, uid);
+        }
+    }
+    egress_pods::conclude(draft, tracker, &groups, uids);
+    registrations
+}
+
+/// Says what is wrong with endpoints of Services that want a load balancer.
+fn complain(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) {
+    for name in names {
+        let case = memory.uids.get(name).and_then(|uid| draft.cases.get_mut(uid));
+        if let Some(case) = case.filter(|case| !matches!(case.stance, Stance::Leaving)) {
+            case.findings.extend(memory.tracker.complaints(name));
+        }
+    }
+}
+
+fn wait_all(draft: &mut Draft<'_>, wait: &Wait) {
+    for case in draft.cases.values_mut() {
+        case.waits.insert(wait.clone());
+    }
+}
+
+fn facts(draft: &Draft<'_>) -> [(Need, Option<Missing>); 5] {
+    let azure = &draft.world.azure;
+    let group = &draft.policy.group;
+    let ips = azure.public_ips.get(group).unwrap_or(&Fact::Unknown);
+    [
+        (Need::Balancers, missing(&azure.balancers)),
+        (Need::PublicIps(group.clone()), missing(ips)),
+        (Need::NatGateways, missing(&azure.nat_gateways)),
+        (Need::GatewayServices, missing(&azure.gateway_services)),
+        (Need::GatewayLocations, missing(&azure.gateway_locations)),
+    ]
+}
+
+fn is_known(draft: &Draft<'_>) -> bool {
+    facts(draft).iter().all(|(_, missing)| missing.is_none())
+}
+
+/// What is not known becomes a need, or a finding where reading does not help.
+fn note_unread(draft: &mut Draft<'_>) {
+    for (need, missing) in facts(draft) {
+        if missing.is_some() {
+            wait_all(draft, &Wait::Reading(need.clone()));
+        }
+        match missing {
+            None => {}
+            Some(Missing::Unknown) => {
+                draft.needs.insert(need);
+            }
+            Some(Missing::Unreadable(why)) => draft.findings.push(Finding {
+                severity: Severity::Refusal,
+                rule: "ServiceGatewayUnreadable",
+                key: Arc::from(need.to_string()),
+                value: why,
+                message: Arc::from(UNREADABLE),
+            }),
+        }
+    }
+}
+
+enum Missing {
+    Unknown,
+    Unreadable(Arc<str>),
+}
+
+fn missing<T>(fact: &Fact<T>) -> Option<Missing> {
+    match fact {
+        Fact::Known(_) => None,
+        Fact::Unknown => Some(Missing::Unknown),
+        Fact::Unreadable(why) => Some(Missing::Unreadable(Arc::clone(why))),
+    }
+}
+
+impl<'w> Draft<'w> {
+    /// A Service's container load balancer.
+    pub(crate) fn container(&self, name: &str) -> Option<&'w Arc<LoadBalancer>> {
+        self.balancers()?.get(&self.policy.balancer_id(name))
+    }
+
+    /// A Service's public IP.
+    pub(crate) fn container_ip(&self, name: &str) -> Option<&'w Arc<PublicIp>> {
+        self.public_ip(&self.container_ip_id(name))
+    }
+
+    pub(crate) fn container_ip_id(&self, name: &str) -> ResourceId {
+        self.policy.public_ip_id(&self.policy.group, &pod_names::public_ip(name))
+    }
+
+    fn nat_id(&self, name: &str) -> ResourceId {
+        self.policy.network_id(&self.policy.group, "natGateways", name)
+    }
+
+    fn nat(&self, name: &str) -> Option<&'w Arc<NatGateway>> {
+        self.world.azure.nat_gateways.known()?.get(&self.nat_id(name))
+    }
+
+    /// A gateway service by its name in lower case.
+    pub(crate) fn registered(&self, name: &str) -> Option<&'w Arc<GatewayService>> {
+        self.world.azure.gateway_services.known()?.get(name)
+    }
+
+    /// Why a Service or egress gateway is set aside.
+    fn hold(&self, uid: &ServiceUid) -> Option<&'w Hold> {
+        self.world.holds.get(uid)
+    }
+
+    pub(crate) fn is_in_flight(&self, id: &ResourceId) -> bool {
+        self.world.in_flight.contains_key(id)
+    }
+
+    /// Whether a resource is being written on account of a Service or egress gateway.
+    fn is_written_for(&self, id: &ResourceId, uid: &ServiceUid) -> bool {
+        self.world.in_flight.get(id).is_some_and(|call| call.causes.contains(uid))
+    }
+
+    /// Whether a resource's write has failed before: nobody gathers for it any more.
+    fn is_late(&self, id: &ResourceId) -> bool {
+        self.world.in_flight.get(id).is_some_and(|call| call.attempt > 1)
+    }
+}
+
+/// What has to be over before anything of a Service or egress gateway is taken away.
+fn obstacles(draft: &Draft<'_>, tracker: &DiffTracker, name: &str, uid: &ServiceUid) -> Vec<Wait> {
+    let mut waits = Vec::new();
+    let addresses = pod_names::locations_table(draft.policy);
+    if tracker.is_receding(name) || draft.is_written_for(&addresses, uid) {
+        waits.push(until(&addresses, Until::Released));
+    }
+    let services = pod_names::services_table(draft.policy);
+    if draft.is_written_for(&services, uid) {
+        waits.push(Wait::Writing(services));
+    }
+    if let Some(hold) = draft.hold(uid) {
+        let (reason, until_ms) = (Arc::clone(&hold.reason), hold.until_ms);
+        waits.push(Wait::SetAside { reason, until_ms });
+    }
+    waits
+}
+
+fn until(id: &ResourceId, until: Until) -> Wait {
+    Wait::Resource { id: id.clone(), until }
+}

@@ -1,0 +1,221 @@
+//! What EndpointSlices want of the address table.
+//!
+//! A slice comes whole, whatever has changed in it. Only addresses that it did not list before, or
+//! that are elsewhere now, are looked at again.
+
+use super::claims::{Claim, Kind};
+use super::number::Number;
+use super::{DiffTracker, Held, Moved, Standing, changed, tenancy};
+use crate::own::pod_names;
+use model::kubernetes::{Endpoint, EndpointSlice, GatedPod, Others, Readiness};
+use model::{Family, ServiceName, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+impl DiffTracker {
+    /// Takes in slices that changed, or whose Services' registrations or Pods' gates did.
+    pub(super) fn take_slices(&mut self, world: &World, moved: &Moved, gated: &[ServiceName]) {
+        let slices = &world.kubernetes.slices;
+        let mut names: BTreeSet<ServiceName> =
+            changed(&self.slices, slices, |a, b| Arc::ptr_eq(&a.fact, b)).into_iter().collect();
+        for owner in &moved.names {
+            names.extend(self.slices_of.of(owner).cloned());
+        }
+        for title in &moved.titles {
+            names.extend(self.by_hand.of(title).cloned());
+        }
+        for pod in gated {
+            names.extend(self.unready.of(pod).cloned());
+        }
+        for name in names {
+            let held = self.slices.remove(&name);
+            match slices.get(&name) {
+                Some(slice) => self.take_slice(name, slice, held, &world.kubernetes.gated_pods),
+                None => held.into_iter().for_each(|held| self.drop_slice(&name, &held)),
+            }
+        }
+    }
+
+    fn drop_slice(&mut self, name: &ServiceName, held: &Held<EndpointSlice>) {
+        self.withdraw(held.source, held.fact.endpoints.iter().map(|e| e.address));
+        let owner = Arc::clone(self.sources.owner(held.source));
+        self.tenancy.note(&owner, name, None);
+        match (&held.fact.owner, &held.fact.service) {
+            (None, Some(title)) => self.by_hand.remove(title.clone(), name),
+            _ => self.slices_of.remove(owner, name),
+        }
+        for pod in pods_behind(&held.fact) {
+            self.unready.remove(pod, name);
+        }
+    }
+
+    /// The gateway service whose addresses a slice brings: empty for a slice of no Service.
+    fn owner(&self, slice: &EndpointSlice) -> Arc<str> {
+        match (&slice.owner, &slice.service) {
+            (Some(uid), _) => pod_names::of_service(uid),
+            (None, Some(title)) => self.titles.get(title).cloned().unwrap_or_default(),
+            (None, None) => Arc::default(),
+        }
+    }
+
+    /// Takes a slice in, in place of what was held of it.
+    fn take_slice(
+        &mut self,
+        name: ServiceName,
+        slice: &Arc<EndpointSlice>,
+        held: Option<Held<EndpointSlice>>,
+        gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
+    ) {
+        let owner = self.owner(slice);
+        let held = held.filter(|held| {
+            let of = |slice: &EndpointSlice| (slice.owner.clone(), slice.service.clone());
+            let kept = *self.sources.owner(held.source) == owner && of(&held.fact) == of(slice);
+            if !kept {
+                self.drop_slice(&name, held);
+            }
+            kept
+        });
+        let source = match &held {
+            Some(held) => self.sources.renew(held.source, &slice.revision),
+            None => {
+                let namespace = &slice.name.namespace;
+                self.sources.open(Arc::clone(&owner), Kind::Slice, namespace, &slice.revision)
+            }
+        };
+        let Wanted { places: wanted, vouched } = self.wanted(slice, &owner, gated);
+        let before = held.iter().flat_map(|held| &held.fact.endpoints).map(|e| e.address);
+        let mut addresses: Vec<IpAddr> =
+            before.chain(wanted.iter().map(|(address, _)| *address)).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let mut rest = wanted.as_slice();
+        for address in addresses {
+            let count = rest.iter().take_while(|(of, _)| *of == address).count();
+            let (homes, others) = rest.split_at(count);
+            rest = others;
+            self.claim_all(address, source, homes);
+            self.vouch(address, source, vouched.contains(&address));
+        }
+        match held {
+            None => match (&slice.owner, &slice.service) {
+                (None, Some(title)) => self.by_hand.add(title.clone(), &name),
+                _ => self.slices_of.add(owner, &name),
+            },
+            Some(held) => {
+                pods_behind(&held.fact).for_each(|pod| self.unready.remove(pod, &name));
+            }
+        }
+        for pod in pods_behind(slice) {
+            self.unready.add(pod, &name);
+        }
+        self.slices.insert(name, Held { fact: Arc::clone(slice), source });
+    }
+
+    /// The addresses that a slice lists for its Service, and where they are to be published if they
+    /// are, in order and each once.
+    fn wanted(
+        &mut self,
+        slice: &EndpointSlice,
+        owner: &Arc<str>,
+        gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
+    ) -> Wanted {
+        let publication = self.published.get(owner);
+        let own = publication.and_then(|p| Some((p.standing, p.title.as_ref()?)));
+        let Some((standing, _)) = own.filter(|(_, title)| slice.suits(title)) else {
+            self.tenancy.note(owner, &slice.name, None);
+            return Wanted::default();
+        };
+        self.tenancy.note(owner, &slice.name, Some(slice));
+        let Waiting { vouched, holds } = waiting(slice, gated);
+        let takes = |e: &Endpoint| e.readiness == Readiness::Ready || holds.contains(&e.address);
+        let place = |e: &Endpoint| {
+            let home = self.homes.of_node(e.node.as_ref()?, Family::of(e.address))?;
+            let published = standing == Standing::Inbound && takes(e);
+            Some((e.address, published.then_some(home)))
+        };
+        let counted = slice.endpoints.iter().filter(|e| tenancy::counts(e));
+        let mut places: Vec<_> = counted.filter_map(place).collect();
+        // What is published somewhere is listed, too.
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        places.dedup();
+        places.dedup_by(|later, kept| later.0 == kept.0 && later.1.is_none());
+        places.reverse();
+        Wanted { places, vouched }
+    }
+
+    /// Notes whether a Pod that is watched says that an address which a source lists is its own.
+    fn vouch(&mut self, address: IpAddr, source: Number, is_so: bool) {
+        let changed = match is_so {
+            true => self.vouched.insert((address, source)),
+            false => self.vouched.remove(&(address, source)),
+        };
+        if changed {
+            self.dirty.insert(address);
+        }
+    }
+
+    /// A source wants an address at these places and no other.
+    fn claim_all(&mut self, address: IpAddr, source: Number, homes: &[(IpAddr, Option<Number>)]) {
+        let claims = self.sides.claims(address);
+        let own = claims.iter().filter(|claim| claim.source == source).map(|claim| claim.home);
+        let same = match homes {
+            [] | [_] => own.eq(homes.iter().map(|(_, home)| *home)),
+            _ => own.collect::<BTreeSet<_>>().iter().eq(homes.iter().map(|(_, home)| home)),
+        };
+        if same {
+            // Which of several sources is right depends on how old they are.
+            if claims.len() > 1 {
+                self.dirty.insert(address);
+            }
+            return;
+        }
+        let had_any = claims.iter().any(|claim| claim.source == source);
+        if had_any && self.sides.withdraw(address, source) {
+            self.dirty.insert(address);
+        }
+        for (_, home) in homes {
+            self.claim(address, Claim { source, home: *home });
+        }
+    }
+}
+
+/// The Pods that a slice lists as not ready.
+fn pods_behind(slice: &EndpointSlice) -> impl Iterator<Item = ServiceName> + '_ {
+    let namespace = &slice.name.namespace;
+    slice
+        .unready
+        .iter()
+        .map(|(_, pod)| ServiceName { namespace: Arc::clone(namespace), name: Arc::clone(pod) })
+}
+
+/// What a slice lists.
+#[derive(Default)]
+struct Wanted {
+    places: Vec<(IpAddr, Option<Number>)>,
+    vouched: BTreeSet<IpAddr>,
+}
+
+/// Addresses of Pods that are not ready.
+struct Waiting {
+    /// Those that Pods which are watched say are theirs.
+    vouched: BTreeSet<IpAddr>,
+    /// Those of them that are not ready only because they wait for their place in the gateway.
+    holds: BTreeSet<IpAddr>,
+}
+
+fn waiting(slice: &EndpointSlice, gated: &BTreeMap<ServiceName, Arc<GatedPod>>) -> Waiting {
+    let mut waiting = Waiting { vouched: BTreeSet::new(), holds: BTreeSet::new() };
+    for (pod, (address, _)) in pods_behind(slice).zip(&slice.unready) {
+        let Some(pod) = gated.get(&pod).filter(|pod| pod.addresses.contains(address)) else {
+            continue;
+        };
+        if pod.others != Others::Over {
+            waiting.vouched.insert(*address);
+        }
+        if pod.others == Others::Hold {
+            waiting.holds.insert(*address);
+        }
+    }
+    waiting
+}

@@ -1,0 +1,684 @@
+use super::stage::{Stage, ip, node_ip, pod, pod_ip, port, service, uid};
+use model::azure::{PublicIp, Sku};
+use model::gateway::UpdateAction;
+use model::kubernetes::{
+    Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, POD_FINALIZER, PodPhase,
+    SERVICE_FINALIZER, Wish,
+};
+use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
+use model::report::{State, Wait};
+use model::world::{Fact, Hold};
+use model::{Protocol, ResourceId, ServiceName, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const WEB: &str = "00000001-1111-4222-8333-0123456789ab";
+
+fn leave(stage: &mut Stage, n: u8) {
+    stage.edit(n, |s| {
+        s.wish = Wish::Nothing;
+        s.deletion = Deletion::Requested;
+    });
+}
+
+/// Changes the public IP of Service 1 behind our back.
+fn edit_ip(stage: &mut Stage, edit: impl FnOnce(&mut PublicIp)) -> ResourceId {
+    let id = stage.policy.public_ip_id(&stage.policy.group, &format!("{WEB}-pip"));
+    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
+    let ip = all.and_then(Fact::known_mut).and_then(|all| all.get_mut(&id)).expect("known");
+    edit(Arc::make_mut(ip));
+    id
+}
+
+#[test]
+fn a_service_with_pods_takes_four_calls() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("web-a", 1, &[(10, 1), (11, 1), (20, 2)]);
+    stage.settle();
+    let pip = format!("PUT {WEB}-pip");
+    let balancer = format!("PUT {WEB}");
+    assert_eq!(stage.calls, [&*pip, &*balancer, "POST services", "POST addressLocations"]);
+    assert_eq!(
+        stage.table(),
+        [
+            "10.224.0.1 10.244.0.10 00000001",
+            "10.224.0.1 10.244.0.11 00000001",
+            "10.224.0.2 10.244.0.20 00000001",
+        ]
+    );
+    let service = &stage.world.kubernetes.services[&uid(1)];
+    assert_eq!(service.ingress[0].ip.as_deref(), Some("20.0.0.1"));
+    assert!(service.has_finalizer(SERVICE_FINALIZER) && service.has_finalizer(GATEWAY_FINALIZER));
+    let (_, report) = stage.plan();
+    assert_eq!(report.services[&uid(1)].state, State::Programmed);
+}
+
+#[test]
+fn the_load_balancer_has_the_recorded_shape() {
+    let mut stage = Stage::new();
+    let mut web = service(1);
+    web.ports.push(model::kubernetes::ServicePort { protocol: Protocol::Udp, ..port(53, 5353) });
+    stage.put(web);
+    stage.settle();
+    let balancer = stage.balancers().values().next().expect("it was made");
+    assert_eq!(balancer.sku, Sku::Service);
+    assert_eq!(balancer.scope.as_deref(), Some("Public"));
+    assert_eq!(&*balancer.frontends[0].name, "frontend");
+    assert_eq!(&*balancer.pools[0].name, WEB);
+    assert!(balancer.pools[0].addresses.is_empty() && balancer.probes.is_empty());
+    let rules: Vec<_> = balancer
+        .rules
+        .iter()
+        .map(|r| (&*r.name, r.frontend_port, r.backend_port, r.tcp_reset, r.distribution))
+        .collect();
+    assert_eq!(
+        rules,
+        [("rule-tcp-80", 80, 8080, Some(true), None), ("rule-udp-53", 53, 5353, None, None)]
+    );
+    let ip = stage.ips().values().next().expect("it was made");
+    assert_eq!(ip.sku, Sku::StandardV2);
+}
+
+#[test]
+fn defaults_that_azure_fills_in_are_no_difference() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    let all = stage.world.azure.balancers.known_mut().expect("known");
+    for balancer in all.values_mut() {
+        let balancer = Arc::make_mut(balancer);
+        balancer.rules[0].distribution = Some(model::azure::Distribution::Default);
+        balancer.rules[0].disable_outbound_snat = Some(false);
+        balancer.rules[0].floating_ip = None;
+        balancer.provisioning = model::azure::Provisioning::Busy;
+    }
+    assert!(stage.plan().0.is_empty());
+}
+
+#[test]
+fn fifty_services_made_together_share_a_registration_and_an_address_call() {
+    let mut stage = Stage::new();
+    for n in 1..=50 {
+        stage.put(service(n));
+        stage.slice(&format!("s{n}"), n, &[(n, 1 + n % 3)]);
+    }
+    stage.settle();
+    let count = |verb: &str| stage.calls.iter().filter(|c| c.starts_with(verb)).count();
+    assert_eq!((count("PUT"), count("POST services"), count("POST address")), (100, 1, 1));
+    for n in 1..=50 {
+        leave(&mut stage, n);
+    }
+    stage.calls.clear();
+    stage.settle();
+    let count = |verb: &str| stage.calls.iter().filter(|c| c.starts_with(verb)).count();
+    assert_eq!((count("DELETE"), count("POST services"), count("POST address")), (100, 2, 1));
+    assert!(stage.world.kubernetes.services.is_empty());
+}
+
+#[test]
+fn a_registration_waits_for_services_that_are_on_their_way() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    for _ in 0..3 {
+        stage.round();
+    }
+    stage.put(service(2));
+    let (plan, _) = stage.plan();
+    let table = plan.changes.iter().find(|c| matches!(c.action, Action::UpdateServices(_)));
+    let waits = &table.expect("the first one is ready").waits;
+    assert_eq!(*waits, [Wait::Gathering { others: 1 }]);
+}
+
+#[test]
+fn a_deleted_service_is_drained_before_anything_goes() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("web-a", 1, &[(10, 1)]);
+    stage.settle();
+    stage.calls.clear();
+    leave(&mut stage, 1);
+    stage.settle();
+    let pip = format!("DELETE {WEB}-pip");
+    let balancer = format!("DELETE {WEB}");
+    let wanted = ["POST addressLocations", "POST services", &*balancer, &*pip, "POST services"];
+    assert_eq!(stage.calls, wanted);
+    assert!(stage.world.kubernetes.services.is_empty());
+}
+
+#[test]
+fn a_retyped_service_loses_its_address_and_comes_back() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("web-a", 1, &[(10, 1)]);
+    stage.settle();
+    stage.edit(1, |s| {
+        s.wish = Wish::Nothing;
+        s.load_balancer_type = LoadBalancerType::Other;
+    });
+    // Half way through its owner changes his mind.
+    for _ in 0..3 {
+        stage.round();
+    }
+    stage.edit(1, |s| {
+        s.wish = Wish::LoadBalancer;
+        s.load_balancer_type = LoadBalancerType::Ours;
+    });
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.10 00000001"]);
+    let ingress = &stage.world.kubernetes.services[&uid(1)].ingress;
+    assert_eq!(ingress.len(), 1);
+}
+
+#[test]
+fn an_edit_that_is_refused_keeps_the_load_balancer_and_its_endpoints_moving() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("web-a", 1, &[(10, 1)]);
+    stage.settle();
+    stage.calls.clear();
+    stage.edit(1, |s| s.affinity = Affinity::ClientIp);
+    stage.slice("web-a", 1, &[(11, 2)]);
+    stage.settle();
+    assert_eq!(stage.calls, ["POST addressLocations"]);
+    assert_eq!(stage.table(), ["10.224.0.2 10.244.0.11 00000001"]);
+    let (_, report) = stage.plan();
+    assert_eq!(report.services[&uid(1)].state, State::RefusedServing);
+}
+
+#[test]
+fn a_port_edit_is_one_call() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    stage.calls.clear();
+    stage.edit(1, |s| s.ports = vec![port(443, 8443)]);
+    stage.settle();
+    assert_eq!(stage.calls, [format!("PUT {WEB}")]);
+}
+
+#[test]
+fn an_address_that_moves_is_taken_away_before_it_is_added() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.put(service(2));
+    stage.slice("a", 1, &[(10, 1), (11, 1)]);
+    stage.settle();
+    // The address of Service 1's Pod is now that of a Pod of Service 2 on another node.
+    stage.slice("a", 1, &[(11, 1)]);
+    stage.slice("b", 2, &[(10, 2)]);
+    stage.round();
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.11 00000001"]);
+    stage.round();
+    assert_eq!(
+        stage.table(),
+        ["10.224.0.1 10.244.0.11 00000001", "10.224.0.2 10.244.0.10 00000002"]
+    );
+}
+
+#[test]
+fn of_two_slices_with_one_address_the_newer_is_right() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.put(service(2));
+    stage.slice("a", 1, &[(10, 1)]);
+    stage.settle();
+    stage.slice("b", 2, &[(10, 2)]);
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.2 10.244.0.10 00000002"]);
+    // And back again: it is the time that decides, and not where the Pod is.
+    stage.slice("a", 1, &[(10, 1)]);
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.10 00000001"]);
+}
+
+#[test]
+fn two_slices_of_a_service_may_share_an_address() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("a", 1, &[(10, 1)]);
+    stage.slice("b", 1, &[(10, 1)]);
+    stage.settle();
+    stage.slice("a", 1, &[]);
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.10 00000001"]);
+}
+
+#[test]
+fn the_two_level_difference_is_as_small_as_it_can_be() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("a", 1, &[(10, 1), (11, 1), (20, 2)]);
+    stage.settle();
+    stage.slice("a", 1, &[(11, 1), (12, 1), (30, 3)]);
+    let (plan, _) = stage.plan();
+    let [change] = &plan.changes[..] else { panic!("one change: {plan:#?}") };
+    let Action::UpdateLocations(update) = &change.action else { panic!("addresses change") };
+    assert_eq!(update.action, UpdateAction::PartialUpdate);
+    let lines: Vec<_> = update
+        .locations
+        .iter()
+        .map(|l| {
+            let addresses: Vec<(IpAddr, usize)> =
+                l.addresses.iter().map(|(a, s)| (*a, s.len())).collect();
+            (l.location, l.action, addresses)
+        })
+        .collect();
+    let partial = UpdateAction::PartialUpdate;
+    assert_eq!(
+        lines,
+        [
+            (node_ip(1), partial, vec![(pod_ip(10), 0), (pod_ip(12), 1)]),
+            (node_ip(2), partial, vec![]),
+            (node_ip(3), UpdateAction::FullUpdate, vec![(pod_ip(30), 1)]),
+        ]
+    );
+}
+
+#[test]
+fn a_node_that_is_gone_takes_its_addresses_along() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("a", 1, &[(10, 1), (20, 2)]);
+    stage.settle();
+    stage.world.kubernetes.nodes.remove(&model::NodeName::new("node-1"));
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.2 10.244.0.20 00000001"]);
+    stage.node(1, vec![ip("10.224.0.9")]);
+    stage.settle();
+    assert_eq!(stage.table().len(), 2);
+}
+
+#[test]
+fn refused_addresses_hold_back_additions_and_nothing_else() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.put(service(2));
+    stage.slice("a", 1, &[(10, 1)]);
+    stage.settle();
+    let hold = Hold {
+        target: crate::own::pod_names::locations_table(&stage.policy),
+        reason: "refused".into(),
+        code: "BadRequest".into(),
+        until_ms: Some(1),
+        attempt: 1,
+    };
+    stage.world.holds.insert(uid(1), hold);
+    stage.slice("a", 1, &[(11, 2)]);
+    stage.slice("b", 2, &[(12, 2)]);
+    stage.edit(1, |s| s.ports = vec![port(443, 8443)]);
+    stage.round();
+    stage.round();
+    assert_eq!(stage.table(), ["10.224.0.2 10.244.0.12 00000002"]);
+    assert!(
+        stage.calls.ends_with(&[])
+            && stage.balancers().values().next().expect("it is there").rules[0].frontend_port
+                == 443
+    );
+}
+
+#[test]
+fn what_a_lost_service_left_is_found_by_its_registration() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("a", 1, &[(10, 1)]);
+    stage.settle();
+    stage.world.kubernetes.services.clear();
+    stage.settle();
+    assert!(stage.balancers().is_empty() && stage.ips().is_empty());
+    assert_eq!(stage.services().len(), 1);
+    assert!(stage.table().is_empty());
+}
+
+#[test]
+fn what_others_have_stays() {
+    let mut stage = Stage::new();
+    let id = stage.policy.public_ip_id(&stage.policy.group, "byo-pip");
+    stage.put(service(1));
+    stage.settle();
+    let ours = stage.ips().values().next().expect("it was made");
+    let byo = PublicIp { id: id.clone(), ..PublicIp::clone(ours) };
+    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
+    all.and_then(Fact::known_mut).expect("known").insert(id, Arc::new(byo));
+    leave(&mut stage, 1);
+    stage.settle();
+    assert_eq!(stage.ips().len(), 1);
+    assert!(stage.services().contains_key("default-natgw"));
+}
+
+#[test]
+fn what_others_list_in_the_table_stays() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("a", 1, &[(10, 1), (11, 1)]);
+    stage.settle();
+    let theirs: Arc<str> = Arc::from("default-natgw");
+    let table = stage.world.azure.gateway_locations.known_mut().expect("known");
+    let listed = Arc::make_mut(Arc::make_mut(table).get_mut(&node_ip(1)).expect("it is there"));
+    for (n, ours) in [(10, Some(Arc::from(WEB))), (12, None)] {
+        let services = ours.into_iter().chain([Arc::clone(&theirs)]).collect();
+        listed.insert(pod_ip(n), Arc::new(services));
+    }
+    stage.slice("a", 1, &[]);
+    stage.settle();
+    assert_eq!(
+        stage.table(),
+        ["10.224.0.1 10.244.0.10 default-", "10.224.0.1 10.244.0.12 default-"]
+    );
+}
+
+#[test]
+fn a_public_ip_of_another_sku_is_left_whatever_its_name() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    stage.world.azure.balancers = Fact::Known(BTreeMap::new());
+    let id = edit_ip(&mut stage, |ip| ip.sku = Sku::Standard);
+    leave(&mut stage, 1);
+    stage.calls.clear();
+    stage.settle();
+    assert_eq!(stage.calls, ["POST services"; 2], "detached, and taken off the register");
+    assert!(stage.ips().contains_key(&id));
+}
+
+#[test]
+fn a_public_ip_that_has_no_address_yet_is_waited_for_by_whoever_finds_it() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    while stage.ips().is_empty() {
+        stage.round();
+    }
+    edit_ip(&mut stage, |ip| ip.address = None);
+    let (ready, _) = stage.ready();
+    assert_eq!(ready, [], "the load balancer is not made on an IP without an address");
+}
+
+#[test]
+fn an_egress_gateway_comes_with_its_first_pod_and_goes_with_its_last() {
+    let mut stage = Stage::new();
+    stage.node(9, vec![node_ip(9), ip("fd00::9")]);
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.put_pod(pod(2, "team-a", 2));
+    stage.settle();
+    assert_eq!(
+        stage.calls,
+        [
+            "PUT team-a-pip",
+            "PUT team-a-pip-v6",
+            "PUT team-a",
+            "POST services",
+            "POST addressLocations"
+        ]
+    );
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.1 team-a", "10.224.0.2 10.244.0.2 team-a"]);
+    stage.calls.clear();
+    stage.edit_pod(1, |p| p.deletion = Deletion::Requested);
+    stage.settle();
+    assert_eq!(stage.calls, ["POST addressLocations"]);
+    assert_eq!(stage.world.kubernetes.pods.len(), 1);
+    stage.calls.clear();
+    stage.edit_pod(2, |p| p.deletion = Deletion::Requested);
+    stage.settle();
+    assert_eq!(
+        stage.calls,
+        [
+            "POST addressLocations",
+            "POST services",
+            "PUT team-a",
+            "DELETE team-a",
+            "DELETE team-a-pip",
+            "DELETE team-a-pip-v6",
+            "POST services"
+        ]
+    );
+    assert!(stage.world.kubernetes.pods.is_empty() && stage.nats().is_empty());
+}
+
+#[test]
+fn a_pod_is_not_published_before_it_has_the_finalizer() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    let (plan, _) = stage.plan();
+    assert!(plan.changes.iter().all(|c| c.waits.contains(&Wait::Finalizer)));
+    stage.settle();
+    stage.put_pod(pod(2, "team-a", 1));
+    let (plan, _) = stage.plan();
+    assert!(plan.changes.is_empty());
+    assert_eq!(plan.writes.len(), 1);
+}
+
+#[test]
+fn a_pod_that_a_call_under_way_may_list_is_not_let_go() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.settle();
+    stage.put_pod(pod(2, "team-a", 1));
+    stage.round();
+    let (calls, _) = stage.ready();
+    assert!(matches!(&calls[..], [Change { action: Action::UpdateLocations(_), .. }]));
+    stage.flying = calls;
+    stage.edit_pod(2, |p| p.deletion = Deletion::Requested);
+    let (plan, _) = stage.plan();
+    assert_eq!(plan.writes, [], "the call may yet list its address");
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.1 team-a"]);
+    assert_eq!(stage.world.kubernetes.pods.len(), 1);
+}
+
+#[test]
+fn a_pod_that_changes_its_gateway_is_marked_whatever_is_under_way() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.put_pod(pod(2, "team-b", 1));
+    stage.settle();
+    stage.put_pod(pod(3, "team-b", 1));
+    stage.round();
+    stage.flying = stage.ready().0;
+    assert!(!stage.flying.is_empty());
+    // With marks of another gateway only, as they are told apart from a label.
+    stage.edit_pod(1, |p| p.marks = BTreeSet::from([Arc::from("team-a")]));
+    stage.edit_pod(1, |p| p.egress = Some("team-b".into()));
+    let (plan, _) = stage.plan();
+    let [write] = &plan.writes[..] else { panic!("one write: {:?}", plan.writes) };
+    let Edit::Finalizers { marks: Some(marks), .. } = &write.edit else { panic!("{write:?}") };
+    assert!(marks.contains("team-b"), "{marks:?}");
+}
+
+#[test]
+fn the_last_pod_is_let_go_after_the_gateway() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.settle();
+    stage.edit_pod(1, |p| p.phase = PodPhase::Ended);
+    while !stage.nats().is_empty() || !stage.ips().is_empty() {
+        let pod = stage.world.kubernetes.pods.values().next().expect("it is there");
+        assert!(pod.finalizers.contains(POD_FINALIZER));
+        assert!(!stage.round().is_empty());
+    }
+    stage.settle();
+    let pod = stage.world.kubernetes.pods.values().next().expect("it is there");
+    assert!(pod.finalizers.is_empty());
+}
+
+/// A process may die between two writes to Pods: until another one is marked, the last mark stays.
+#[test]
+fn a_gateway_passes_from_one_pod_to_another_without_a_moment_that_nobody_is_marked() {
+    for relabelled in [false, true] {
+        let mut stage = Stage::new();
+        stage.put_pod(pod(1, "team-a", 1));
+        while stage.ips().is_empty() {
+            stage.round();
+        }
+        // It was not published yet: nothing but the mark keeps it.
+        stage.edit_pod(1, |p| {
+            if relabelled {
+                p.egress = Some("team-b".into());
+            } else {
+                p.phase = PodPhase::Ended;
+            }
+        });
+        stage.put_pod(pod(2, "team-a", 2));
+        for _ in 0..20 {
+            let (plan, _) = stage.plan();
+            let pods = stage.world.kubernetes.pods.values();
+            let marked = pods.filter(|p| p.marks.contains("team-a")).count();
+            let drops = |w: &&KubernetesWrite| match &w.edit {
+                Edit::Finalizers { marks: Some(marks), .. } => {
+                    let Object::Pod { name, .. } = &w.object else { return false };
+                    let marked = &stage.world.kubernetes.pods[name].marks;
+                    marked.contains("team-a") && !marks.contains("team-a")
+                }
+                _ => false,
+            };
+            let dropped = plan.writes.iter().filter(drops).count();
+            assert!(marked > dropped, "{marked} are marked, {dropped} of them not for long");
+            stage.round();
+        }
+        stage.settle();
+        let pods = stage.world.kubernetes.pods.values();
+        let marked: Vec<&str> =
+            pods.filter(|p| p.marks.contains("team-a")).map(|p| &*p.name.name).collect();
+        assert_eq!(marked, ["pod-2"]);
+    }
+}
+
+#[test]
+fn a_pod_that_changes_its_address_keeps_its_gateway() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.settle();
+    stage.calls.clear();
+    stage.edit_pod(1, |p| p.addresses.clear());
+    stage.settle();
+    stage.edit_pod(1, |p| p.addresses = vec![pod_ip(77)]);
+    stage.settle();
+    assert_eq!(stage.calls, ["POST addressLocations", "POST addressLocations"]);
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.77 team-a"]);
+}
+
+#[test]
+fn a_pod_may_be_reached_and_leave_at_the_same_address() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("a", 1, &[(1, 1)]);
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.1 00000001,team-a"]);
+    stage.edit_pod(1, |p| p.egress = None);
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.1 00000001"]);
+    let pod = stage.world.kubernetes.pods.values().next().expect("it is there");
+    assert!(pod.finalizers.is_empty());
+}
+
+#[test]
+fn labels_that_cannot_be_names_are_said_and_do_nothing() {
+    let mut stage = Stage::new();
+    stage.put(service(5));
+    for (n, label) in [(1, "default-natgw"), (2, "a/b"), (3, "-x"), (4, uid(5).as_str())] {
+        stage.put_pod(pod(n, label, 1));
+    }
+    stage.settle();
+    assert!(stage.nats().is_empty());
+    let (_, report) = stage.plan();
+    let rule = |n: u8| report.pods[&ServiceName::new("default", format!("pod-{n}"))][0].rule;
+    assert_eq!(rule(1), "ServiceGatewayReservedEgressLabel");
+    for n in [2, 3, 4] {
+        assert_eq!(rule(n), "ServiceGatewayInvalidEgressLabel");
+    }
+}
+
+#[test]
+fn a_nat_gateway_that_is_not_ours_is_not_taken() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.settle();
+    let (id, nat) = stage.nats().iter().next().expect("it was made");
+    let foreign = model::azure::NatGateway {
+        id: stage.policy.network_id(&stage.policy.group, "natGateways", "shared"),
+        gateway: None,
+        ..model::azure::NatGateway::clone(nat)
+    };
+    assert_eq!(id.name(), "team-a");
+    let all = stage.world.azure.nat_gateways.known_mut().expect("known");
+    all.insert(foreign.id.clone(), Arc::new(foreign));
+    stage.put_pod(pod(2, "shared", 1));
+    stage.calls.clear();
+    stage.settle();
+    assert!(stage.calls.is_empty());
+    let (_, report) = stage.plan();
+    assert_eq!(report.pods.values().next().expect("said")[0].rule, "ServiceGatewayEgressNameTaken");
+}
+
+#[test]
+fn a_gateway_set_aside_leaves_others_alone() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.put_pod(pod(2, "team-b", 1));
+    let hold = Hold {
+        target: stage.policy.network_id(&stage.policy.group, "natGateways", "team-a"),
+        reason: "refused".into(),
+        code: "QuotaExceeded".into(),
+        until_ms: Some(1),
+        attempt: 1,
+    };
+    stage.world.holds.insert(ServiceUid::new("team-a"), hold);
+    for _ in 0..8 {
+        stage.round();
+    }
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.2 team-b"]);
+}
+
+#[test]
+fn a_table_larger_than_a_call_is_written_in_several() {
+    use super::super::addresses::ENTRIES_PER_CALL;
+    let mut stage = Stage::new();
+    let owners = 1 + u8::try_from(ENTRIES_PER_CALL / 2 / 250).expect("it is small");
+    for n in 1..=owners {
+        stage.put(service(n));
+    }
+    stage.settle();
+    let mut slices = Vec::new();
+    for n in 1..=owners {
+        for m in 0..250_u8 {
+            slices.push((n, IpAddr::from([10, 245, n, m])));
+        }
+    }
+    for (n, address) in slices {
+        let name = ServiceName::new("default", format!("big-{n}"));
+        stage.slice(&format!("one-{n}"), n, &[(1, 1)]);
+        let one = &stage.world.kubernetes.slices[&ServiceName::new("default", format!("one-{n}"))];
+        let mut slice = model::kubernetes::EndpointSlice::clone(one);
+        let endpoint = model::kubernetes::Endpoint { address, ..slice.endpoints[0].clone() };
+        if let Some(old) = stage.world.kubernetes.slices.get(&name) {
+            slice.endpoints.clone_from(&old.endpoints);
+        } else {
+            slice.endpoints.clear();
+        }
+        slice.endpoints.push(endpoint);
+        slice.name = name.clone();
+        stage.world.kubernetes.slices.insert(name, Arc::new(slice));
+    }
+    stage.calls.clear();
+    stage.settle();
+    assert_eq!(stage.calls, ["POST addressLocations"; 2]);
+    let all: BTreeSet<IpAddr> =
+        stage.locations().values().flat_map(|a| a.keys().copied()).collect();
+    assert_eq!(all.len(), usize::from(owners) * 250 + 1);
+}
+
+#[test]
+fn public_ip_bodies_have_the_recorded_shape() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    let (plan, _) = stage.plan();
+    let puts = plan.changes.iter().filter_map(|c| match &c.action {
+        Action::Put { before: None, after: Resource::PublicIp(ip) } => Some(ip),
+        _ => None,
+    });
+    let ip = puts.into_iter().next().expect("a public IP is planned");
+    assert_eq!(ip.id.name(), format!("{WEB}-pip"));
+    assert_eq!(ip.allocation, model::azure::Allocation::Static);
+    assert!(ip.tags.is_none() && ip.zones.is_empty());
+}

@@ -1,0 +1,304 @@
+//! Frontend IP configurations.
+
+use super::public_ip::{self, Chosen};
+use crate::ask::{Intent, PublicIpIntent};
+use crate::claim::address;
+use crate::claim::choice;
+use crate::claim::contest::{self, Tenancy};
+use crate::claim::holder::{self, Held};
+use crate::claim::placement::Seats;
+use crate::draft::Draft;
+use crate::own::name;
+use model::azure::{Allocation, Frontend, FrontendAddress, LoadBalancer, Rest};
+use model::policy::BalancerSku;
+use model::report::{Finding, Severity, Until, Wait};
+use model::world::{Fact, Need};
+use model::{Exposure, Family, ResourceId};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What a Service's frontend of one family is to be.
+pub(crate) enum Wanted {
+    /// This one, of the Service's own.
+    Own(Frontend),
+    /// The one of this name, which another Service or somebody else has made.
+    Shared(Arc<str>),
+    /// Not yet known.
+    Wait(Wait),
+    /// Impossible.
+    Refuse(Box<Finding>),
+}
+
+/// A load balancer that is edited, and what decides about its frontends.
+pub(crate) struct Place<'a> {
+    /// Who is on it.
+    pub seats: &'a Seats,
+    /// Public IPs of the Services.
+    pub chosen: &'a Chosen,
+    /// The body as far as it is edited.
+    pub balancer: &'a LoadBalancer,
+}
+
+/// Works out the frontend of one family on a load balancer.
+pub(crate) fn wanted(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    place: &Place<'_>,
+) -> Wanted {
+    match intent.exposure {
+        Exposure::Public => public(draft, intent, family, place),
+        Exposure::Internal => internal(draft, intent, family, place),
+    }
+}
+
+/// What another Service's frontend with the wanted address means; `None`: nothing, the address is
+/// free for a frontend of one's own.
+fn tenancy(
+    draft: &Draft<'_>,
+    place: &Place<'_>,
+    intent: &Intent,
+    other: &Frontend,
+) -> Option<Wanted> {
+    match contest::tenancy(draft, place, intent, other) {
+        Tenancy::Shared => Some(Wanted::Shared(Arc::clone(&other.name))),
+        Tenancy::Ending => {
+            let id = place.balancer.id.clone();
+            Some(Wanted::Wait(Wait::Resource { id, until: Until::Released }))
+        }
+        Tenancy::LetGo => None,
+    }
+}
+
+fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>) -> Wanted {
+    let &Place { chosen, balancer, .. } = place;
+    let name = name::frontend(intent, family);
+    let Some(id) = chosen.get(&(intent.uid.clone(), family)) else {
+        return Wanted::Wait(Wait::Reading(Need::PublicIps(intent.public_ip_group.clone())));
+    };
+    if public_ip::ready(draft, id).is_none() {
+        return Wanted::Wait(Wait::Resource { id: id.clone(), until: Until::Ready });
+    }
+    let address = FrontendAddress::Public(id.clone());
+    let own = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&name));
+    if own.is_none_or(|f| f.address != address)
+        && let Some(other) = balancer
+            .frontends
+            .iter()
+            .find(|f| f.address == address && !f.name.eq_ignore_ascii_case(&name))
+        && let Some(wanted) = tenancy(draft, place, intent, other)
+    {
+        return wanted;
+    }
+    match holder::elsewhere(draft, chosen, intent, &balancer.id, |f| f.address == address) {
+        Some(Held::Ending(id)) => {
+            return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+        }
+        Some(Held::Staying(other)) => {
+            return Wanted::Refuse(Box::new(choice::on_another(intent, family, id, &other)));
+        }
+        None => {}
+    }
+    Wanted::Own(Frontend {
+        name: own.map_or_else(|| Arc::from(name), |f| Arc::clone(&f.name)),
+        zones: own.map(|f| f.zones.clone()).unwrap_or_default(),
+        address,
+        rest: own.map(|f| f.rest.clone()).unwrap_or_default(),
+    })
+}
+
+fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>) -> Wanted {
+    let balancer = place.balancer;
+    let name = name::frontend(intent, family);
+    let pinned = intent.pinned.get(&family).copied();
+    let is_own = |f: &Frontend| f.name.eq_ignore_ascii_case(&name);
+    let own = balancer.frontends.iter().find(|f| is_own(f));
+    let with = |address| balancer.frontends.iter().find(move |f| private(f) == Some(address));
+    let subnet_name = intent.subnet.clone().unwrap_or_else(|| draft.policy.subnet_name.clone());
+    let subnet = draft.policy.subnet_id(&subnet_name);
+    // Its own one of another subnet is left: whether the subnet has the address is looked at below.
+    let left =
+        |f: &Frontend| draft.owner_of(&f.name) == Some(&intent.uid) && !is_within(f, &subnet);
+    if let Some(other) = pinned.and_then(with).filter(|other| !is_own(other) && !left(other))
+        && let Some(wanted) = tenancy(draft, place, intent, other)
+    {
+        return wanted;
+    }
+    if let Some(own) = own
+        && is_as_asked(draft, intent, family, own)
+    {
+        return Wanted::Own(own.clone());
+    }
+    let pinned_held = pinned.and_then(|pinned| held(draft, intent, place, pinned));
+    if let (Some(pinned), Some(Held::Staying(other))) = (pinned, &pinned_held) {
+        let (subnet, other) = (subnet.name(), other.name());
+        let what = format!("in subnet {subnet} that is free; load balancer {other} has it");
+        return Wanted::Refuse(Box::new(unusable(draft, intent, pinned, &what)));
+    }
+    let prefixes = match draft.world.azure.subnets.get(&subnet) {
+        Some(Fact::Known(Some(known))) => {
+            if let Some(pinned) = pinned
+                && pinned_held.is_none()
+                && let Some(what) = address::obstacle(draft, known, pinned, &balancer.id)
+            {
+                return Wanted::Refuse(Box::new(unusable(draft, intent, pinned, &what)));
+            }
+            known.prefixes.clone()
+        }
+        Some(Fact::Known(None)) => {
+            return Wanted::Refuse(Box::new(no_subnet(draft, intent, &subnet_name)));
+        }
+        Some(Fact::Unreadable(_)) => Vec::new(),
+        Some(Fact::Unknown) | None => {
+            let need = Need::Subnet(subnet);
+            draft.needs.insert(need.clone());
+            return Wanted::Wait(Wait::Reading(need));
+        }
+    };
+    let mut address = pinned.or_else(|| {
+        let had = own.and_then(private).or_else(|| status(draft, intent, family));
+        let had = had.filter(|a| prefixes.iter().any(|p| p.contains(a)));
+        // It stood on another Service's frontend, which stays where it is.
+        had.filter(|a| !is_anothers(draft, intent, *a))
+    });
+    match address.and_then(|address| held(draft, intent, place, address)) {
+        Some(Held::Ending(id)) => {
+            return Wanted::Wait(Wait::Resource { id, until: Until::Released });
+        }
+        // It does not insist on it.
+        Some(Held::Staying(_)) => address = None,
+        None => {}
+    }
+    let allocation = if address.is_some() { Allocation::Static } else { Allocation::Dynamic };
+    Wanted::Own(Frontend {
+        name: own.map_or_else(|| Arc::from(name), |f| Arc::clone(&f.name)),
+        zones: own.map_or_else(|| zones(draft), |f| f.zones.clone()),
+        address: FrontendAddress::Private { subnet, family, allocation, address },
+        rest: own.map(|f| f.rest.clone()).unwrap_or_else(Rest::default),
+    })
+}
+
+/// Another load balancer with a private address.
+fn held(draft: &Draft<'_>, intent: &Intent, place: &Place<'_>, address: IpAddr) -> Option<Held> {
+    let is_it = |f: &Frontend| private(f) == Some(address);
+    holder::elsewhere(draft, place.chosen, intent, &place.balancer.id, is_it)
+}
+
+/// The zones of a private frontend that is made now.
+fn zones(draft: &Draft<'_>) -> Vec<Arc<str>> {
+    let zoned = draft.policy.sku != BalancerSku::Basic && draft.policy.edge_zone.is_none();
+    let all = draft.world.azure.zones.known().filter(|_| zoned);
+    all.cloned().unwrap_or_default()
+}
+
+/// Whether a frontend is a private one in the subnet and with the address that a Service asks for.
+/// One that is needs no look at the subnet.
+pub(crate) fn is_as_asked(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    frontend: &Frontend,
+) -> bool {
+    let FrontendAddress::Private { subnet, address, .. } = &frontend.address else { return false };
+    let named = intent.subnet.as_ref().map(|name| draft.policy.subnet_id(name));
+    let pinned = intent.pinned.get(&family);
+    named.is_none_or(|named| named == *subnet)
+        && pinned.is_none_or(|pinned| Some(*pinned) == *address)
+}
+
+fn unusable(draft: &Draft<'_>, intent: &Intent, pinned: IpAddr, what: &str) -> Finding {
+    let key = match Family::of(pinned) {
+        Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
+        Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
+    };
+    let case = draft.cases.get(&intent.uid);
+    let annotated = case.is_some_and(|case| case.service.annotations.contains_key(key));
+    Finding {
+        severity: Severity::Refusal,
+        rule: "PinnedAddressUnusable",
+        key: Arc::from(if annotated { key } else { "spec.loadBalancerIP" }),
+        value: Arc::from(pinned.to_string()),
+        message: format!("must be an address {what}").into(),
+    }
+}
+
+fn no_subnet(draft: &Draft<'_>, intent: &Intent, subnet: &str) -> Finding {
+    let key = match intent.subnet {
+        Some(_) => "service.beta.kubernetes.io/azure-load-balancer-internal-subnet",
+        None => "subnetName",
+    };
+    Finding {
+        severity: Severity::Refusal,
+        rule: "SubnetNotFound",
+        key: Arc::from(key),
+        value: Arc::from(subnet),
+        message: format!("must be a subnet of virtual network {}", draft.policy.network_name)
+            .into(),
+    }
+}
+
+/// Whether a frontend has the address, or the public IP, that a Service names.
+pub(crate) fn is_asked_for(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    frontend: &Frontend,
+) -> bool {
+    let pinned = || {
+        let pinned = intent.pinned.get(&family);
+        pinned.is_some() && address_of(draft, frontend).as_ref() == pinned
+    };
+    match (intent.public_ips.get(&family), &frontend.address) {
+        (Some(PublicIpIntent::Named(name)), FrontendAddress::Public(id)) => {
+            *id == draft.policy.public_ip_id(&intent.public_ip_group, name)
+        }
+        (Some(PublicIpIntent::Pinned), FrontendAddress::Public(_)) => pinned(),
+        (None, FrontendAddress::Private { .. }) => pinned(),
+        _ => false,
+    }
+}
+
+/// Whether a frontend is a private one of a subnet.
+fn is_within(frontend: &Frontend, subnet: &ResourceId) -> bool {
+    matches!(&frontend.address, FrontendAddress::Private { subnet: of, .. } if of == subnet)
+}
+
+/// The private address of a frontend.
+pub(crate) fn private(frontend: &Frontend) -> Option<IpAddr> {
+    match frontend.address {
+        FrontendAddress::Private { address, .. } => address,
+        FrontendAddress::Public(_) | FrontendAddress::Other => None,
+    }
+}
+
+/// Whether a private address is that of a frontend which has another name than this Service's.
+fn is_anothers(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> bool {
+    let all = draft.balancers().into_iter().flat_map(|all| all.values());
+    let mut frontends = all.flat_map(|b| &b.frontends).filter(|f| private(f) == Some(address));
+    frontends.any(|f| !name::is_of(&f.name, &intent.base))
+}
+
+/// The address of a family in a Service's status.
+pub(crate) fn status(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
+    let ingress = &draft.cases.get(&intent.uid)?.service.ingress;
+    let addresses = ingress.iter().filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok());
+    addresses.into_iter().find(|a| Family::of(*a) == family)
+}
+
+/// Whether a Service's status tells a frontend's address.
+pub(crate) fn is_told(draft: &Draft<'_>, intent: &Intent, frontend: &Frontend) -> bool {
+    let address = address_of(draft, frontend);
+    address.is_some_and(|a| status(draft, intent, Family::of(a)) == Some(a))
+}
+
+/// The address that clients of a frontend use, where Azure has allocated it.
+pub(crate) fn address_of(draft: &Draft<'_>, frontend: &Frontend) -> Option<IpAddr> {
+    match &frontend.address {
+        FrontendAddress::Public(id) => draft.public_ip(id)?.address,
+        FrontendAddress::Private { address, .. } => *address,
+        FrontendAddress::Other => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Edits of the subnet of an internal Service with an address that it insists on.
+
+use crate::shape::stage::{ADDRESS, PINNED, SUBNET, change, internal, parts, report};
+use crate::shape::stage::{policy, settled, world};
+use model::kubernetes::Service;
+use model::report::State;
+use std::sync::Arc;
+
+fn pinned(n: u16, port: u16, subnet: &str) -> Service {
+    internal(n, port, &[(PINNED, ADDRESS), (SUBNET, subnet)])
+}
+
+#[test]
+fn an_edit_to_a_subnet_that_does_not_have_the_address_leaves_all_as_it_was() {
+    let before = settled(world(vec![pinned(1, 80, "nodes")]));
+    assert_eq!(parts(&before), ["1-nodes 10.224.9.9", "1-nodes-TCP-80 -> 1-nodes"]);
+    for (subnet, rule, key, message) in [
+        ("apps", "PinnedAddressUnusable", PINNED, "must be an address in subnet apps"),
+        ("nowhere", "SubnetNotFound", SUBNET, "must be a subnet of virtual network vnet"),
+    ] {
+        let mut world = before.clone();
+        change(&mut world, pinned(1, 443, subnet));
+        let report = report(&world, 1);
+        let [finding] = &report.findings[..] else { panic!("{:#?}", report.findings) };
+        assert_eq!((finding.rule, &*finding.message), (rule, message));
+        assert!(finding.key.ends_with(key), "{}", finding.key);
+        assert_eq!(report.state, State::RefusedServing);
+        assert_eq!(parts(&settled(world)), parts(&before));
+    }
+}
+
+#[test]
+fn an_edit_to_another_subnet_with_an_address_of_it_is_carried_out_whole() {
+    let mut world = settled(world(vec![pinned(1, 80, "nodes")]));
+    change(&mut world, internal(1, 443, &[(PINNED, "10.225.0.77"), (SUBNET, "apps")]));
+    let world = settled(world);
+    assert_eq!(parts(&world), ["1-apps 10.225.0.77", "1-apps-TCP-443 -> 1-apps"]);
+}
+
+/// A frontend is named after the subnet that the annotation says.
+#[test]
+fn a_subnet_that_is_now_said_by_name_keeps_the_address_on_a_frontend_of_the_new_name() {
+    let mut world = settled(world(vec![internal(1, 80, &[(PINNED, ADDRESS)])]));
+    assert_eq!(parts(&world), ["1 10.224.9.9", "1-TCP-80 -> 1"]);
+    change(&mut world, pinned(1, 443, "nodes"));
+    let world = settled(world);
+    assert_eq!(parts(&world), ["1-nodes 10.224.9.9", "1-nodes-TCP-443 -> 1-nodes"]);
+}
+
+#[test]
+fn a_frontend_that_others_stand_on_keeps_its_name() {
+    let services =
+        vec![internal(1, 80, &[(PINNED, ADDRESS)]), internal(2, 81, &[(PINNED, ADDRESS)])];
+    let mut world = settled(world(services));
+    change(&mut world, pinned(1, 443, "nodes"));
+    let mut world = settled(world);
+    assert_eq!(parts(&world), ["1 10.224.9.9", "1-nodes-TCP-443 -> 1", "2-TCP-81 -> 1"]);
+    change(&mut world, pinned(1, 8443, "apps"));
+    assert_eq!(report(&world, 1).state, State::RefusedServing);
+    let world = settled(world);
+    assert_eq!(parts(&world), ["1 10.224.9.9", "1-nodes-TCP-443 -> 1", "2-TCP-81 -> 1"]);
+}
+
+/// As another controller may have written them.
+#[test]
+fn addresses_of_a_status_keep_the_order_that_is_found() {
+    let more = ("azure-additional-public-ips", "20.1.2.3,20.1.2.4");
+    let mut world = settled(world(vec![internal(1, 80, &[(PINNED, ADDRESS), more])]));
+    let service = world.kubernetes.services.values_mut().next().expect("one");
+    assert_eq!(service.ingress.len(), 3);
+    Arc::make_mut(service).ingress.reverse();
+    let (plan, _) = crate::plan(&world, &policy());
+    assert!(plan.is_empty(), "{plan:#?}");
+}

@@ -1,0 +1,491 @@
+//! Nodes that are in pools through their NICs: models of scale sets, their instances, and NICs.
+
+mod crowd;
+mod sources;
+
+use super::pool;
+use crate::claim::placement::{Placement, Seats};
+use crate::draft::{Draft, Stance};
+use crate::order::bridge;
+use crate::own::name;
+use model::azure::{
+    Ipv6Service, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool, PoolMember,
+    PrivateLinkRank, Sku,
+};
+use model::kubernetes::{Membership, Node, NodeRole};
+use model::plan::{Action, Change, Resource};
+use model::policy::{BalancerSku, ControlPlane, Layout, MigrateApi, PoolKind};
+use model::report::{Until, Wait};
+use model::world::{ById, Fact, Need};
+use model::{Family, ResourceId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sources::{Sources, say_unreadable, sources, unread};
+
+const SCALE_SETS: &str = "/virtualmachinescalesets/";
+
+/// What is to happen to a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Aim {
+    /// Nodes join it through their NICs.
+    Join,
+    /// Whoever is in it leaves it: its load balancer goes, or it is to hold addresses.
+    Leave,
+    /// Whoever is in it will leave it, once no rule leads to it: for now they are looked for.
+    Stay,
+}
+
+#[derive(Debug)]
+struct Target {
+    balancer: ResourceId,
+    pool: ResourceId,
+    family: Family,
+    aim: Aim,
+    nics: BTreeSet<ResourceId>,
+}
+
+/// Whether what runs a node is to be in pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Joins,
+    /// It stays as it is: its node is about to go.
+    Stays,
+    Leaves,
+}
+
+/// An instance or a NIC.
+struct Card {
+    member: Arc<PoolMember>,
+    verdict: Verdict,
+    /// Its scale set or availability set.
+    set: Option<ResourceId>,
+}
+
+/// Whether NICs are still in a pool that is to hold addresses: Azure takes no address before they
+/// have left.
+pub(crate) fn is_held(draft: &Draft<'_>, balancer: &ResourceId, pool: &Pool) -> bool {
+    if pool.nics.is_empty() || !pool.addresses.is_empty() {
+        return false;
+    }
+    let id = balancer.child("backendAddressPools", &pool.name);
+    let target = Target {
+        balancer: balancer.clone(),
+        pool: id.clone(),
+        family: Family::V4,
+        aim: Aim::Leave,
+        nics: pool.nics.clone(),
+    };
+    let targets = [target];
+    let sources = sources(draft, &targets);
+    // The load balancer was read before they left, so what they say themselves counts.
+    !unread(draft, &sources).is_empty()
+        || models(draft).any(|m| is_in(m, &id))
+        || cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
+}
+
+/// Tries after which a member that cannot join no longer holds up a switch.
+const PATIENCE: u32 = 3;
+
+/// Whether everybody who is to join a pool through a NIC is in it, but for those that fail again
+/// and again.
+pub(crate) fn has_joined(
+    draft: &Draft<'_>,
+    balancer: &ResourceId,
+    pool: &Pool,
+    family: Family,
+) -> bool {
+    let id = balancer.child("backendAddressPools", &pool.name);
+    let targets = [Target {
+        balancer: balancer.clone(),
+        pool: id.clone(),
+        family,
+        aim: Aim::Join,
+        nics: pool.nics.clone(),
+    }];
+    let sources = sources(draft, &targets);
+    let needs = unread(draft, &sources);
+    let fails = |id| draft.world.in_flight.get(id).is_some_and(|f| f.attempt >= PATIENCE);
+    needs.is_empty()
+        && cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
+        && changes(draft, &targets, &sources, &needs).iter().all(|c| fails(&c.target))
+}
+
+/// What has to be read of the nodes that will join, before any load balancer is known.
+pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
+    unread(draft, &sources(draft, &[]))
+}
+
+/// Drafts the changes of pool members. Returns what has to be read for it; no Service waits for
+/// that, except one whose load balancer goes.
+pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<Need> {
+    let targets = targets(draft, placement);
+    migrate(draft, placement);
+    let sources = sources(draft, &targets);
+    let needs = unread(draft, &sources);
+    if !targets.is_empty() {
+        say_unreadable(draft, &sources);
+        let left_out = crowd::left_out(&targets, &cards(draft, &sources));
+        draft.findings.extend(crowd::finding(&left_out));
+        let changes = changes(draft, &targets, &sources, &needs);
+        hold_deletions(draft, &targets, &changes, &needs);
+        changes.into_iter().for_each(|change| draft.change(change));
+    }
+    needs
+}
+
+/// Pools of load balancers as they were last read: one that is not there yet cannot be joined.
+fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
+    let mut targets = Vec::new();
+    for (id, seats) in &placement.balancers {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        if pool::is_preconfigured(draft, seats.exposure) {
+            continue;
+        }
+        let goes = is_deleted(draft, id);
+        // On a Basic load balancer that cannot be replaced yet everything stays.
+        let standard = draft.policy.sku != BalancerSku::Basic;
+        if balancer.sku == Sku::Basic && standard && !goes {
+            continue;
+        }
+        let used = is_used(draft, id, seats);
+        let kind = pool::kind(draft, id);
+        for pool in &balancer.pools {
+            let own = Family::ALL.into_iter().find(|family| {
+                pool.name.eq_ignore_ascii_case(&name::pool(&draft.policy.cluster, *family))
+            });
+            let aim = match (kind, own) {
+                (PoolKind::NodeNic, _) if goes => Aim::Leave,
+                (PoolKind::NodeNic, Some(_)) if used && pool.addresses.is_empty() => Aim::Join,
+                (PoolKind::NodeIp, Some(_)) if may_leave(draft, balancer, pool, goes) => Aim::Leave,
+                (PoolKind::NodeIp, Some(_)) if !pool.nics.is_empty() => Aim::Stay,
+                (PoolKind::NodeIp, None) if goes && !pool.nics.is_empty() => Aim::Leave,
+                _ => continue,
+            };
+            targets.push(Target {
+                balancer: id.clone(),
+                pool: id.child("backendAddressPools", &pool.name),
+                family: own.unwrap_or(Family::V4),
+                aim,
+                nics: pool.nics.clone(),
+            });
+        }
+    }
+    targets
+}
+
+/// Whether NICs may leave a pool that is to hold addresses: nobody's rules lead to it any more, or
+/// addresses are there already.
+fn may_leave(draft: &Draft<'_>, balancer: &LoadBalancer, pool: &Pool, goes: bool) -> bool {
+    let id = balancer.id.child("backendAddressPools", &pool.name);
+    let free = || !pool.addresses.is_empty() || !bridge::is_led_to(draft, balancer, &id);
+    !pool.nics.is_empty() && (goes || free())
+}
+
+fn is_deleted(draft: &Draft<'_>, id: &ResourceId) -> bool {
+    draft.changes.get(id).is_some_and(|c| matches!(c.action, Action::Delete { .. }))
+}
+
+/// Whether a Service is, or stays, on a load balancer.
+fn is_used(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> bool {
+    let balancer = draft.balancers().and_then(|all| all.get(id));
+    let mut owners = balancer.into_iter().flat_map(|b| &b.frontends).filter_map(|f| {
+        let uid = draft.owner_of(&f.name)?;
+        Some(&draft.cases[uid].stance)
+    });
+    !seats.services.is_empty() || owners.any(|stance| matches!(stance, Stance::Kept))
+}
+
+/// Lets Azure turn pools of NICs into pools of addresses, where the config asks for it.
+fn migrate(draft: &mut Draft<'_>, placement: &Placement) {
+    if draft.policy.pools != PoolKind::NodeIp || draft.policy.migrate_api != MigrateApi::Used {
+        return;
+    }
+    let mut found: BTreeMap<ResourceId, Vec<Arc<str>>> = BTreeMap::new();
+    for (id, seats) in &placement.balancers {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        let fixed = pool::is_preconfigured(draft, seats.exposure) || balancer.sku == Sku::Basic;
+        if fixed || is_deleted(draft, id) || pool::kind(draft, id) != PoolKind::NodeIp {
+            continue;
+        }
+        let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+        let own = |p: &&Pool| names.iter().any(|name| p.name.eq_ignore_ascii_case(name));
+        let held = balancer.pools.iter().filter(own).filter(|p| is_held(draft, id, p));
+        let pools: Vec<Arc<str>> = held.map(|p| Arc::clone(&p.name)).collect();
+        if !pools.is_empty() {
+            found.insert(id.clone(), pools);
+        }
+    }
+    for (target, pools) in found {
+        // Whatever else changes on the load balancer follows once it has been read again.
+        let causes = draft.changes.remove(&target).map(|c| c.causes).unwrap_or_default();
+        let action = Action::MigratePools { pools };
+        draft.change(Change { target, action, guard: None, causes, waits: Vec::new() });
+    }
+}
+
+/// The uniform scale set that an instance, or anything below it, is part of.
+fn set_of(id: &ResourceId) -> Option<ResourceId> {
+    let text = id.as_str();
+    let folded = text.to_ascii_lowercase();
+    let from = folded.find(SCALE_SETS)? + SCALE_SETS.len();
+    let end = from + folded[from..].find('/')?;
+    folded[end..].starts_with("/virtualmachines/").then(|| ResourceId::new(&text[..end]))
+}
+
+/// The VM that a node says it runs on.
+fn machine(node: &Node) -> Option<ResourceId> {
+    let id = node.provider_id.as_deref()?;
+    Some(ResourceId::new(id.strip_prefix("azure://").unwrap_or(id)))
+}
+
+fn verdict(draft: &Draft<'_>, node: &Node) -> Verdict {
+    let kept_out = node.role == NodeRole::ControlPlane
+        && draft.policy.exclude_control_plane == ControlPlane::Excluded;
+    match node.membership {
+        _ if kept_out => Verdict::Leaves,
+        Membership::Member => Verdict::Joins,
+        Membership::Draining => Verdict::Stays,
+        Membership::Excluded => Verdict::Leaves,
+    }
+}
+
+fn all(fact: Option<&Fact<ById<PoolMember>>>) -> impl Iterator<Item = &Arc<PoolMember>> {
+    fact.and_then(Fact::known).into_iter().flat_map(BTreeMap::values)
+}
+
+fn models<'a>(draft: &'a Draft<'_>) -> impl Iterator<Item = &'a Arc<PoolMember>> {
+    all(Some(&draft.world.azure.scale_sets))
+}
+
+/// The instances and NICs that may be in pools.
+fn cards(draft: &Draft<'_>, sources: &Sources) -> Vec<Card> {
+    let azure = &draft.world.azure;
+    let nodes = draft.world.kubernetes.nodes.values();
+    let by_id: BTreeMap<ResourceId, &Arc<Node>> =
+        nodes.clone().filter_map(|n| Some((machine(n)?, n))).collect();
+    let unnamed = nodes.filter(|n| n.provider_id.is_none());
+    let by_host: BTreeMap<String, &Arc<Node>> =
+        unnamed.map(|n| (n.name.as_str().to_lowercase(), n)).collect();
+    let judge = |id: &ResourceId, host: Option<&Arc<str>>| {
+        let named = || by_host.get(&host?.to_lowercase());
+        let node = by_id.get(id).or_else(named);
+        node.map_or(Verdict::Leaves, |node| verdict(draft, node))
+    };
+    let mut cards = Vec::new();
+    for set in &sources.sets {
+        cards.extend(all(azure.scale_set_vms.get(set)).map(|member| Card {
+            member: Arc::clone(member),
+            verdict: judge(&member.id, member.host.as_ref()),
+            set: Some(set.clone()),
+        }));
+    }
+    let Some(machines) = azure.virtual_machines.known().filter(|_| sources.loose) else {
+        return cards;
+    };
+    for member in all(Some(&azure.network_interfaces)) {
+        let vm = member.owner.as_ref().and_then(|owner| machines.get(owner));
+        // A VM's other NICs, and those of no VM, are not ours to change.
+        if let Some(vm) = vm.filter(|vm| vm.nic.as_ref() == Some(&member.id)) {
+            let verdict = judge(&vm.id, vm.host.as_ref());
+            cards.push(Card { member: Arc::clone(member), verdict, set: vm.set.clone() });
+        }
+    }
+    cards
+}
+
+fn is_in(member: &PoolMember, pool: &ResourceId) -> bool {
+    member.configurations.iter().any(|c| c.pools.contains(pool))
+}
+
+/// Changes of models first; instances and NICs wait for the model of their scale set, and for no
+/// other: one that cannot be written holds up nobody else.
+fn changes(
+    draft: &Draft<'_>,
+    targets: &[Target],
+    sources: &Sources,
+    needs: &BTreeSet<Need>,
+) -> Vec<Change> {
+    let cards = cards(draft, sources);
+    let left_out = crowd::left_out(targets, &cards);
+    let unseated = crowd::unseated(draft, targets, &cards);
+    let joining: BTreeSet<&ResourceId> = cards
+        .iter()
+        .filter(|c| c.verdict == Verdict::Joins && !crowd::is_left_out(c, &left_out))
+        .filter_map(|c| c.set.as_ref())
+        .collect();
+    let mut changes: BTreeMap<ResourceId, Change> = BTreeMap::new();
+    for model in models(draft) {
+        let verdict = if joining.contains(&model.id) { Verdict::Joins } else { Verdict::Stays };
+        let after = edit(draft, model, verdict, Some(&model.id), targets, &BTreeSet::new());
+        if let Some(after) = after {
+            changes.insert(model.id.clone(), put(model, after, Vec::new()));
+        }
+    }
+    let mut thinned = BTreeSet::new();
+    for target in targets.iter().filter(|t| t.aim == Aim::Join && needs.is_empty()) {
+        // The last ones stay until others are there: an empty pool serves nobody.
+        let stays = |c: &Card| c.verdict != Verdict::Leaves && is_in(&c.member, &target.pool);
+        if cards.iter().any(stays) {
+            thinned.insert(&target.pool);
+        }
+    }
+    for card in &cards {
+        let Card { member, verdict, set } = card;
+        let full = crowd::is_left_out(card, &left_out) || unseated.contains(&member.id);
+        let verdict = if full { Verdict::Stays } else { *verdict };
+        let after = edit(draft, member, verdict, set.as_ref(), targets, &thinned);
+        let Some(after) = after else { continue };
+        let model = set.as_ref().filter(|set| changes.contains_key(set));
+        let wait = model.map(|id| Wait::Resource { id: id.clone(), until: Until::Written });
+        changes.insert(member.id.clone(), put(member, after, wait.into_iter().collect()));
+    }
+    if let Some(id) = arriving(draft) {
+        let joins = |change: &&mut Change| match &change.action {
+            Action::Put {
+                before: Some(Resource::PoolMember(before)),
+                after: Resource::PoolMember(after),
+            } => after.configurations.iter().flat_map(|c| &c.pools).any(|p| !is_in(before, p)),
+            _ => false,
+        };
+        for change in changes.values_mut().filter(joins) {
+            change.waits.push(Wait::Resource { id: id.clone(), until: Until::Written });
+        }
+    }
+    changes.into_values().collect()
+}
+
+/// A load balancer that is being made, and has not failed to be: NICs join it and others in one
+/// write each, once it is there.
+fn arriving(draft: &Draft<'_>) -> Option<ResourceId> {
+    let is_made = |change: &&Change| {
+        let made = matches!(
+            &change.action,
+            Action::Put { before: None, after: Resource::LoadBalancer(_) }
+        );
+        let tried = draft.world.in_flight.get(&change.target).is_some_and(|f| f.attempt > 1);
+        made && change.waits.is_empty() && !tried
+    };
+    draft.changes.values().find(is_made).map(|change| change.target.clone())
+}
+
+fn put(before: &Arc<PoolMember>, after: PoolMember, waits: Vec<Wait>) -> Change {
+    // Azure checks no ETag where a flexible scale set's model is written.
+    let checked = before.kind != MemberKind::FlexibleScaleSet;
+    Change {
+        target: before.id.clone(),
+        guard: before.etag.clone().filter(|_| checked),
+        action: Action::Put {
+            before: Some(Resource::PoolMember(Arc::clone(before))),
+            after: Resource::PoolMember(Arc::new(after)),
+        },
+        causes: BTreeSet::new(),
+        waits,
+    }
+}
+
+/// The member as it is to be, where that differs from what it is.
+fn edit(
+    draft: &Draft<'_>,
+    before: &PoolMember,
+    verdict: Verdict,
+    set: Option<&ResourceId>,
+    targets: &[Target],
+    thinned: &BTreeSet<&ResourceId>,
+) -> Option<PoolMember> {
+    if before.state == MemberState::Unusable {
+        return None;
+    }
+    let mut after = before.clone();
+    for target in targets {
+        let excluded = verdict == Verdict::Leaves && thinned.contains(&target.pool);
+        if target.aim == Aim::Leave || excluded {
+            for configuration in &mut after.configurations {
+                configuration.pools.remove(&target.pool);
+            }
+        }
+    }
+    for target in targets {
+        let joins = target.aim == Aim::Join && verdict == Verdict::Joins;
+        if joins && serves(draft, target, set) && speaks(draft, target, set) {
+            join(&mut after.configurations, target);
+        }
+    }
+    (after != *before).then_some(after)
+}
+
+/// Puts the IP configuration of a family into a pool, unless it is in one of another load
+/// balancer: a NIC takes only one public and one internal load balancer.
+fn join(configurations: &mut [MemberConfiguration], target: &Target) {
+    let found = match target.family {
+        Family::V4 => configurations.iter_mut().find(|c| c.rank == PrivateLinkRank::Primary),
+        Family::V6 => configurations.iter_mut().find(|c| c.family == Family::V6),
+    };
+    let Some(configuration) = found else { return };
+    let own = base(&target.balancer);
+    let same = |pool: &ResourceId| pool.parent().is_some_and(|balancer| base(&balancer) == own);
+    if configuration.pools.iter().all(same) {
+        configuration.pools.insert(target.pool.clone());
+    }
+}
+
+/// The name that a public and an internal load balancer have in common, folded.
+fn base(balancer: &ResourceId) -> String {
+    let name = balancer.name().to_lowercase();
+    name.strip_suffix(name::INTERNAL).map_or_else(|| name.clone(), str::to_owned)
+}
+
+/// Whether the machines of a set can be in a pool of this family.
+fn speaks(draft: &Draft<'_>, target: &Target, set: Option<&ResourceId>) -> bool {
+    let model = set.and_then(|set| draft.world.azure.scale_sets.known()?.get(set));
+    target.family == Family::V4 || model.is_none_or(|m| m.ipv6 == Ipv6Service::Served)
+}
+
+/// Whether a load balancer is for the nodes of a set.
+fn serves(draft: &Draft<'_>, target: &Target, set: Option<&ResourceId>) -> bool {
+    let policy = draft.policy;
+    let Layout::PerNodeSet { without_own } = &policy.layout else { return true };
+    let own = base(&target.balancer);
+    let shared = policy.balancer_name.as_ref().unwrap_or(&policy.cluster);
+    let Some(set) = set.map(ResourceId::name) else { return own.eq_ignore_ascii_case(shared) };
+    let primary = policy.primary_set.is_empty()
+        || policy.primary_set.eq_ignore_ascii_case(set)
+        || without_own.iter().any(|name| name.eq_ignore_ascii_case(set));
+    if primary { own.eq_ignore_ascii_case(shared) } else { own.eq_ignore_ascii_case(set) }
+}
+
+/// Azure deletes no load balancer while anybody is in its pools.
+fn hold_deletions(
+    draft: &mut Draft<'_>,
+    targets: &[Target],
+    changes: &[Change],
+    needs: &BTreeSet<Need>,
+) {
+    let mut waits: BTreeMap<ResourceId, BTreeSet<Wait>> = BTreeMap::new();
+    for target in targets.iter().filter(|t| t.aim == Aim::Leave) {
+        let held = waits.entry(target.balancer.clone()).or_default();
+        held.extend(needs.iter().cloned().map(Wait::Reading));
+        for change in changes {
+            if let Action::Put { before: Some(Resource::PoolMember(before)), .. } = &change.action
+                && is_in(before, &target.pool)
+            {
+                let id = change.target.clone();
+                held.insert(Wait::Resource { id, until: Until::Released });
+            }
+        }
+    }
+    for (id, waits) in waits {
+        if !is_deleted(draft, &id) {
+            continue;
+        }
+        let Some(change) = draft.changes.get_mut(&id) else { continue };
+        change.waits.extend(waits.iter().cloned());
+        let causes = change.causes.clone();
+        for uid in &causes {
+            waits.iter().for_each(|wait| draft.wait(uid, wait.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

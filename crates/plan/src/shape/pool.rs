@@ -1,0 +1,296 @@
+//! Backend pools that hold addresses of nodes.
+
+use super::{member, private_link};
+use crate::ask::Intent;
+use crate::claim::limit;
+use crate::claim::placement::{self, Backends, Seats};
+use crate::draft::Draft;
+use crate::order::drain;
+use crate::own::name;
+use model::azure::{AdminState, LoadBalancer, Pool, PoolAddress, Rest};
+use model::kubernetes::{Membership, Node, NodeRole};
+use model::policy::{Layout, PoolKind};
+use model::world::Kind;
+use model::{Exposure, Family, Policy, ResourceId, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Whether somebody else fills the pools of such a load balancer.
+pub(crate) fn is_preconfigured(draft: &Draft<'_>, exposure: Exposure) -> bool {
+    draft.policy.preconfigured.covers(exposure)
+}
+
+/// The kind of pools that a load balancer is to have: the policy's. Where a Private Link Service
+/// stands before it, Azure turns no pool of NICs into one of addresses, and nodes go on joining.
+pub(crate) fn kind(draft: &Draft<'_>, balancer: &ResourceId) -> PoolKind {
+    let on_nics = || {
+        let there = draft.balancers().and_then(|all| all.get(balancer));
+        there.is_some_and(|b| b.pools.iter().all(|pool| pool.addresses.is_empty()))
+    };
+    match draft.policy.pools {
+        PoolKind::NodeIp if private_link::before(draft, balancer).is_some() && on_nics() => {
+            PoolKind::NodeNic
+        }
+        kind => kind,
+    }
+}
+
+/// The pool that a Service's rules of a family lead to.
+pub(crate) fn of(policy: &Policy, intent: &Intent, family: Family) -> String {
+    if placement::has_own_pool(policy, intent) {
+        name::local_pool(&intent.name, family)
+    } else {
+        name::pool(&policy.cluster, family)
+    }
+}
+
+/// Makes sure that a load balancer has the pools that its Services' rules lead to, and that pools
+/// of addresses hold the nodes. Returns the addresses in them whose nodes are going or gone.
+pub(crate) fn ensure(
+    draft: &Draft<'_>,
+    balancer: &mut LoadBalancer,
+    seats: &Seats,
+    seated: &[ServiceUid],
+) -> BTreeSet<IpAddr> {
+    let mut draining = BTreeSet::new();
+    let homes = drain::homes(draft);
+    let site = Site { exposure: seats.exposure, homes: &homes };
+    let intents = || seated.iter().filter_map(|uid| draft.cases[uid].intent());
+    let (local, common): (Vec<&Intent>, Vec<&Intent>) =
+        intents().partition(|intent| placement::has_own_pool(draft.policy, intent));
+    for family in Family::ALL {
+        let name = name::pool(&draft.policy.cluster, family);
+        let asked = common.iter().any(|intent| intent.families.contains(&family));
+        match (&seats.backends, present(balancer, &name)) {
+            (Backends::Nodes(nodes), at) if at.is_some() || asked => {
+                draining.extend(ensure_one(draft, balancer, site, &name, family, nodes));
+            }
+            _ => {}
+        }
+    }
+    // What has no rules leads nowhere: its pool would stay when it goes.
+    for intent in local.into_iter().filter(|intent| !intent.rules.is_empty()) {
+        let Some(nodes) = seats.local.get(&intent.uid) else { continue };
+        for &family in &intent.families {
+            let name = name::local_pool(&intent.name, family);
+            draining.extend(ensure_one(draft, balancer, site, &name, family, nodes));
+        }
+    }
+    draining
+}
+
+/// The nodes for the pools of a load balancer.
+pub(crate) fn count(seats: &Seats) -> usize {
+    let Backends::Nodes(nodes) = &seats.backends else { return 0 };
+    let member = |n: &&Arc<Node>| n.membership == Membership::Member;
+    let count =
+        |family| nodes.iter().filter(member).filter(|n| n.address(family).is_some()).count();
+    Family::ALL.into_iter().map(count).max().unwrap_or(0)
+}
+
+fn present(balancer: &LoadBalancer, name: &str) -> Option<usize> {
+    balancer.pools.iter().position(|p| p.name.eq_ignore_ascii_case(name))
+}
+
+/// What all pools of a load balancer have in common.
+#[derive(Clone, Copy)]
+struct Site<'a> {
+    exposure: Exposure,
+    homes: &'a drain::Homes,
+}
+
+fn ensure_one(
+    draft: &Draft<'_>,
+    balancer: &mut LoadBalancer,
+    site: Site<'_>,
+    name: &str,
+    family: Family,
+    nodes: &[Arc<Node>],
+) -> Vec<IpAddr> {
+    let at = match present(balancer, name) {
+        Some(_) if is_preconfigured(draft, site.exposure) => return Vec::new(),
+        Some(at) => at,
+        None => {
+            balancer.pools.push(empty(name));
+            balancer.pools.len() - 1
+        }
+    };
+    let leaving = drain::leaving(draft, &balancer.id, &balancer.pools[at], site.homes);
+    let kind = kind(draft, &balancer.id);
+    let pool = &mut balancer.pools[at];
+    match kind {
+        PoolKind::NodeIp if !member::is_held(draft, &balancer.id, pool) => {
+            let draining = drain::draining(draft, pool, site.homes);
+            let most = limit::pool_members(balancer.sku);
+            fill(draft, pool, family, nodes, Room { most, leaving: &leaving });
+            return draining;
+        }
+        // Addresses go before NICs can join.
+        PoolKind::NodeNic if !pool.addresses.is_empty() => {
+            pool.addresses.clear();
+            pool.network = None;
+        }
+        PoolKind::NodeIp | PoolKind::NodeNic | PoolKind::PodIp => {}
+    }
+    Vec::new()
+}
+
+/// Pools that are named as a Service's own is, and to which no rule led: somebody took the rules
+/// away by hand, and nothing else says whose they are.
+fn orphans(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<String> {
+    let led: BTreeSet<String> =
+        balancer.rules.iter().filter_map(|rule| Some(rule.pool.as_ref()?.folded())).collect();
+    let ids = balancer.pools.iter().map(|p| balancer.id.child("backendAddressPools", &p.name));
+    let mut idle = ids.filter(|id| !led.contains(&id.folded())).peekable();
+    if idle.peek().is_none() {
+        return Vec::new();
+    }
+    let services = draft.by_name.keys();
+    let names = services.flat_map(|s| Family::ALL.map(|family| name::local_pool(s, family)));
+    let mut names: BTreeSet<String> = names.map(|name| name.to_lowercase()).collect();
+    for family in Family::ALL {
+        names.remove(&name::pool(&draft.policy.cluster, family).to_lowercase());
+    }
+    idle.filter(|id| names.contains(&id.name().to_lowercase())).map(|id| id.folded()).collect()
+}
+
+/// Takes out the pools that Services had to themselves and that no rule leads to any more.
+pub(crate) fn drop_unused(draft: &Draft<'_>, before: &LoadBalancer, after: &mut LoadBalancer) {
+    let several = matches!(draft.policy.layout, Layout::Several(_));
+    let common = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+    let is_own = |rule: &str, pool: &str| match draft.owner_of(rule) {
+        Some(uid) => {
+            let service = &draft.cases[uid].service.name;
+            let mut names = Family::ALL.map(|family| name::local_pool(service, family)).into_iter();
+            names.any(|name| name.eq_ignore_ascii_case(pool))
+        }
+        None => several && name::base_of(rule).is_some_and(|base| draft.is_abandoned(base)),
+    };
+    let mut unused: BTreeSet<String> = BTreeSet::new();
+    for rule in &before.rules {
+        let Some(pool) = &rule.pool else { continue };
+        let is_common = common.iter().any(|name| name.eq_ignore_ascii_case(pool.name()));
+        if !is_common
+            && pool.parent().as_ref() == Some(&before.id)
+            && is_own(&rule.name, pool.name())
+        {
+            unused.insert(pool.folded());
+        }
+    }
+    if several {
+        unused.extend(orphans(draft, before));
+    }
+    for rule in &after.rules {
+        if let Some(pool) = &rule.pool {
+            unused.remove(&pool.folded());
+        }
+    }
+    let foreign: Vec<String> =
+        after.foreign.iter().map(|f| f.body.to_string().to_lowercase()).collect();
+    unused.retain(|pool| !foreign.iter().any(|body| body.contains(pool.as_str())));
+    let id = after.id.clone();
+    after.pools.retain(|p| !unused.contains(&id.child("backendAddressPools", &p.name).folded()));
+}
+
+/// A pool without members.
+pub(crate) fn empty(name: &str) -> Pool {
+    Pool {
+        name: Arc::from(name),
+        network: None,
+        addresses: Vec::new(),
+        nics: Default::default(),
+        rest: Rest::default(),
+    }
+}
+
+/// What a pool has room for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room<'a> {
+    /// Addresses, at most.
+    pub most: usize,
+    /// Addresses of nodes that are gone and still drain.
+    pub leaving: &'a [IpAddr],
+}
+
+/// Makes a pool hold the addresses of nodes.
+pub(crate) fn fill(
+    draft: &Draft<'_>,
+    pool: &mut Pool,
+    family: Family,
+    nodes: &[Arc<Node>],
+    room: Room<'_>,
+) {
+    if !draft.world.is_complete(&[Kind::Nodes]) {
+        return;
+    }
+    let present: BTreeMap<IpAddr, &PoolAddress> =
+        pool.addresses.iter().map(|a| (a.address, a)).collect();
+    let mut wanted: Vec<PoolAddress> = Vec::new();
+    for node in nodes {
+        let Some(address) = node.address(family) else { continue };
+        let there = present.get(&address).copied();
+        let admin = match (node.membership, there) {
+            (Membership::Member, _) => AdminState::None,
+            (Membership::Draining, Some(_)) => drain::state(draft),
+            (Membership::Draining, None) | (Membership::Excluded, _) => continue,
+        };
+        let name = there.map_or_else(|| Arc::from(node.name.as_str()), |a| Arc::clone(&a.name));
+        wanted.push(PoolAddress { address, name, admin, network: None });
+    }
+    wanted.sort();
+    wanted.dedup_by_key(|a| a.address);
+    if wanted.len() > room.most {
+        // Who is in stays: a pool that is full takes turns with nobody.
+        wanted.sort_by_key(|a| !present.contains_key(&a.address));
+        wanted.truncate(room.most);
+        wanted.sort();
+    }
+    // Without a single node left, what is there stays: an empty list is more often an error of
+    // ours or the API server's than a cluster without nodes. One of several load balancers may
+    // well have none.
+    if wanted.is_empty() && (draft.policy.layout == Layout::Single || is_deserted(draft)) {
+        return;
+    }
+    let gone = room.leaving.iter().filter_map(|address| present.get(address));
+    let gone = gone.map(|a| PoolAddress { admin: AdminState::Down, ..(*a).clone() });
+    wanted.extend(gone.take(room.most.saturating_sub(wanted.len())));
+    wanted.sort();
+    pool.addresses = wanted;
+    pool.network = Some(draft.policy.network());
+}
+
+/// Addresses of all nodes.
+fn owners(draft: &Draft<'_>) -> BTreeMap<IpAddr, Membership> {
+    let nodes = draft.world.kubernetes.nodes.values();
+    nodes.flat_map(|n| n.addresses.iter().map(|a| (*a, n.membership))).collect()
+}
+
+/// Addresses in pools that new connections no longer get to, although they are in there: their
+/// nodes are gone, or excluded and taken out of service.
+pub(crate) fn let_go(draft: &Draft<'_>, balancer: &LoadBalancer) -> BTreeSet<IpAddr> {
+    if !draft.world.is_complete(&[Kind::Nodes]) || is_deserted(draft) {
+        return BTreeSet::new();
+    }
+    let owners = owners(draft);
+    let held = balancer.pools.iter().flat_map(|p| &p.addresses);
+    held.filter(|a| match owners.get(&a.address) {
+        None => true,
+        Some(Membership::Excluded) => a.admin == AdminState::Down,
+        Some(Membership::Member | Membership::Draining) => false,
+    })
+    .map(|a| a.address)
+    .collect()
+}
+
+/// Whether there is no node at all for any pool.
+fn is_deserted(draft: &Draft<'_>) -> bool {
+    let mut nodes = draft.world.kubernetes.nodes.values();
+    !nodes.any(|n| n.role == NodeRole::Worker && n.membership != Membership::Excluded)
+}
+
+/// The nodes that may be in pools, in the order of their names.
+pub(crate) fn candidates(draft: &Draft<'_>) -> Vec<Arc<Node>> {
+    let nodes = draft.world.kubernetes.nodes.values();
+    nodes.filter(|n| n.role == NodeRole::Worker).cloned().collect()
+}

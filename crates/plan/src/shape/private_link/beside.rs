@@ -1,0 +1,201 @@
+//! What no load balancer has beside a Private Link Service: pools of addresses and IPv6 frontends
+//! (learn.microsoft.com/azure/private-link/private-link-service-overview, "Limitations").
+//!
+//! What stands first stays, and what comes later is refused; of Services that come together, the
+//! one with the first seat decides.
+
+use super::{CREATE, before, known, refusal, standing};
+use crate::ask::Intent;
+use crate::claim::placement::{Placement, Seats};
+use crate::draft::{Draft, Stance};
+use crate::order::bridge;
+use crate::own::name;
+use crate::shape::pool;
+use model::azure::{Frontend, FrontendAddress};
+use model::policy::PoolKind;
+use model::report::{Finding, Severity, Until, Wait};
+use model::{Family, ResourceId, ServiceUid};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Refuses Services that ask for what cannot stand together. Returns those whose Private Link
+/// Service waits for something of ours to go.
+pub(super) fn settle(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<ServiceUid> {
+    let mut waiting = BTreeSet::new();
+    for (id, seats) in &placement.balancers {
+        let kept = kept_pools(draft, id, seats);
+        draft.findings.extend(kept);
+        let families = decide(draft, id, seats);
+        let pools = pools(draft, id, seats);
+        for uid in &seats.services {
+            match obstacle(draft, id, uid, (&families, &pools)) {
+                Some(Obstacle::Stays(finding)) => draft.refuse(uid, finding),
+                Some(Obstacle::Goes) => {
+                    draft.wait(uid, Wait::Resource { id: id.clone(), until: Until::Released });
+                    waiting.insert(uid.clone());
+                }
+                None => {}
+            }
+        }
+    }
+    waiting
+}
+
+/// What is in the way of a Service that wants a Private Link Service, or an IPv6 frontend.
+enum Obstacle {
+    /// Something that stays.
+    Stays(Finding),
+    /// Something of ours that goes.
+    Goes,
+}
+
+/// Which of the two a load balancer has, or takes next.
+enum Families {
+    /// IPv4 only: a Private Link Service stands or comes; its name, or its Service's.
+    Link(String),
+    /// IPv6 as well: a frontend's name, or its Service's.
+    Six(String),
+    /// IPv6 frontends that all go.
+    SixLeaves,
+    /// Neither.
+    Free,
+}
+
+/// Pools of addresses on a load balancer that is to have none.
+enum Pools {
+    Nics,
+    /// One of ours, on its way to be a pool of NICs.
+    Switching,
+    /// Another's, or one that another fills.
+    Addresses(Arc<str>),
+}
+
+fn wants_six(intent: &Intent) -> bool {
+    intent.families.contains(&Family::V6)
+}
+
+fn decide(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> Families {
+    let balancer = draft.balancers().and_then(|all| all.get(id));
+    let frontends = balancer.into_iter().flat_map(|b| &b.frontends);
+    let sixes: Vec<&Frontend> = frontends.filter(|f| is_ipv6(draft, f)).collect();
+    if let Some(six) = sixes.iter().find(|f| !is_leaving(draft, seats, f)) {
+        return Families::Six(format!("frontend {}", six.name));
+    }
+    if let Some(link) = before(draft, id) {
+        return Families::Link(link.id.name().to_owned());
+    }
+    let intents = seats.services.iter().filter_map(|uid| draft.cases.get(uid)?.intent());
+    let mut intents = intents.filter(|intent| wants_six(intent) || intent.private_link.is_some());
+    match intents.next() {
+        Some(first) if wants_six(first) => Families::Six(format!("Service {}", first.name)),
+        Some(_) if !sixes.is_empty() => Families::SixLeaves,
+        Some(first) => Families::Link(format!("that of Service {}", first.name)),
+        None => Families::Free,
+    }
+}
+
+fn pools(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> Pools {
+    let balancer = draft.balancers().and_then(|all| all.get(id));
+    let mut pools = balancer.into_iter().flat_map(|b| &b.pools);
+    let Some(found) = pools.find(|p| !p.addresses.is_empty()) else { return Pools::Nics };
+    let own = Family::ALL.into_iter().flat_map(|family| {
+        [name::pool(&draft.policy.cluster, family), bridge::name(draft.policy, family)]
+    });
+    let is_ours = draft.policy.pools == PoolKind::NodeNic
+        && !pool::is_preconfigured(draft, seats.exposure)
+        && own.into_iter().any(|name| found.name.eq_ignore_ascii_case(&name));
+    if is_ours { Pools::Switching } else { Pools::Addresses(Arc::clone(&found.name)) }
+}
+
+fn obstacle(
+    draft: &Draft<'_>,
+    id: &ResourceId,
+    uid: &ServiceUid,
+    (families, pools): (&Families, &Pools),
+) -> Option<Obstacle> {
+    let intent = draft.cases.get(uid)?.intent()?;
+    if wants_six(intent)
+        && let Families::Link(link) = families
+    {
+        return Some(Obstacle::Stays(late_six(id, link)));
+    }
+    intent.private_link.as_ref()?;
+    let frontend = standing(draft, id, intent);
+    if frontend.is_some_and(|f| known(draft).any(|link| link.frontends.contains(&f))) {
+        return None;
+    }
+    let refuse = |rule, message| Some(Obstacle::Stays(refusal(CREATE, "true", rule, message)));
+    match (pools, families) {
+        (Pools::Addresses(pool), _) => {
+            let message = format!(
+                "{{value}} requires pools of network interfaces; pool {pool} of {} holds addresses",
+                id.name()
+            );
+            refuse("PrivateLinkNeedsNicPools", message)
+        }
+        (_, Families::Six(six)) => {
+            let message = format!(
+                "{{value}} requires a load balancer without IPv6 frontends; {} has that of {six}",
+                id.name()
+            );
+            refuse("PrivateLinkBesideIpv6", message)
+        }
+        (Pools::Switching, _) | (_, Families::SixLeaves) => Some(Obstacle::Goes),
+        (Pools::Nics, Families::Link(_) | Families::Free) => None,
+    }
+}
+
+fn late_six(id: &ResourceId, link: &str) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule: "Ipv6BesidePrivateLink",
+        key: Arc::from("spec.ipFamilies"),
+        value: Arc::from(Family::V6.name()),
+        message: Arc::from(format!(
+            "{{value}} is not possible on load balancer {}, which has Private Link Service {link}; \
+             use IPv4",
+            id.name()
+        )),
+    }
+}
+
+fn is_ipv6(draft: &Draft<'_>, frontend: &Frontend) -> bool {
+    match &frontend.address {
+        FrontendAddress::Public(id) => {
+            draft.public_ip(id).is_some_and(|address| address.family == Family::V6)
+        }
+        FrontendAddress::Private { family, .. } => *family == Family::V6,
+        FrontendAddress::Other => false,
+    }
+}
+
+/// Whether the Service that a frontend is named after takes it away.
+fn is_leaving(draft: &Draft<'_>, seats: &Seats, frontend: &Frontend) -> bool {
+    let Some(uid) = draft.owner_of(&frontend.name) else {
+        return name::base_of(&frontend.name).is_some_and(|base| draft.is_abandoned(base));
+    };
+    match &draft.cases[uid].stance {
+        Stance::Leaving => true,
+        Stance::Wanted(intent) => !wants_six(intent) || !seats.has(uid),
+        Stance::Kept | Stance::Container(_) => false,
+    }
+}
+
+/// Says that the pools of a load balancer are not turned into pools of addresses.
+fn kept_pools(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> Option<Finding> {
+    let kept = pool::kind(draft, id) != draft.policy.pools
+        && !pool::is_preconfigured(draft, seats.exposure);
+    let link = before(draft, id).filter(|_| kept)?;
+    Some(Finding {
+        severity: Severity::Refusal,
+        rule: "AddressPoolsBehindPrivateLink",
+        key: Arc::from("loadBalancerBackendPoolConfigurationType"),
+        value: Arc::from("nodeIP"),
+        message: Arc::from(format!(
+            "{{value}} is not possible on load balancer {}, which has Private Link Service {}; \
+             remove it first (Azure: PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer)",
+            id.name(),
+            link.id.name()
+        )),
+    })
+}

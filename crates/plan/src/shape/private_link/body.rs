@@ -1,0 +1,81 @@
+//! The body of a Private Link Service.
+
+use super::{Asker, addresses};
+use crate::ask::ProxyProtocol;
+use crate::draft::Draft;
+use crate::own::tags;
+use model::ResourceId;
+use model::azure::{PrivateLinkAddress, PrivateLinkService, Provisioning, Rest};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// One that is not there yet.
+pub(super) fn fresh(
+    draft: &Draft<'_>,
+    id: ResourceId,
+    frontend: &ResourceId,
+) -> PrivateLinkService {
+    PrivateLinkService {
+        id,
+        etag: None,
+        location: Arc::clone(&draft.policy.location),
+        edge_zone: draft.policy.edge_zone.clone(),
+        tags: None,
+        frontends: vec![frontend.clone()],
+        addresses: Vec::new(),
+        proxy_protocol: None,
+        fqdns: Vec::new(),
+        visibility: Vec::new(),
+        auto_approval: Vec::new(),
+        connections: Vec::new(),
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    }
+}
+
+/// Fills in what the owner asks for.
+pub(super) fn fill(
+    draft: &Draft<'_>,
+    after: &mut PrivateLinkService,
+    asker: &Asker<'_>,
+    name: &str,
+    subnet: &ResourceId,
+) {
+    let link = asker.link;
+    let mut wanted = addresses::wanted(link, name, subnet);
+    // Names of IP configurations and their order say nothing.
+    let shape = |all: &[PrivateLinkAddress]| {
+        let mut shape: Vec<_> = all.iter().map(|a| (a.subnet.clone(), a.address, a.rank)).collect();
+        shape.sort();
+        shape
+    };
+    if shape(&after.addresses) != shape(&wanted) {
+        for one in &mut wanted {
+            let there = after.addresses.iter().find(|a| a.name.eq_ignore_ascii_case(&one.name));
+            one.rest = there.map(|a| a.rest.clone()).unwrap_or_default();
+        }
+        after.addresses = wanted;
+    }
+    after.proxy_protocol = match (link.proxy_protocol, after.proxy_protocol) {
+        (ProxyProtocol::Enabled, _) => Some(true),
+        (ProxyProtocol::Disabled, None) => None,
+        (ProxyProtocol::Disabled, Some(_)) => Some(false),
+    };
+    fill_list(&mut after.fqdns, &link.fqdns);
+    fill_list(&mut after.visibility, &link.visibility);
+    fill_list(&mut after.auto_approval, &link.auto_approval);
+    let owner = asker.intent.name.to_string();
+    let more: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::from([
+        (Arc::from(tags::CLUSTER), Arc::clone(&draft.policy.cluster)),
+        (Arc::from(tags::OWNER), Arc::from(owner)),
+    ]);
+    after.tags = tags::merged(after.tags.as_ref(), draft.policy, &more, &[]);
+}
+
+/// Another order is no other list.
+fn fill_list(there: &mut Vec<Arc<str>>, wanted: &[Arc<str>]) {
+    let set = |all: &[Arc<str>]| all.iter().cloned().collect::<BTreeSet<Arc<str>>>();
+    if set(there) != set(wanted) {
+        *there = wanted.to_vec();
+    }
+}

@@ -1,0 +1,58 @@
+//! Which resource groups are read for Private Link Services.
+
+use super::{CREATE, GROUP};
+use crate::ask::annotation::PREFIX;
+use crate::draft::Draft;
+use crate::own::name::base_of;
+use model::azure::FrontendAddress;
+use model::policy::BalancerSku;
+use model::world::{Fact, Need};
+use model::{Group, ResourceId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What has to be read: nothing where no Service asks for a Private Link Service and no frontend
+/// of ours can have one. One that can may have kept it from before this process started.
+pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
+    let facts = &draft.world.azure.private_links;
+    let mut groups: BTreeSet<Group> = facts.keys().cloned().collect();
+    for case in draft.cases.values() {
+        if let Some(link) = case.intent().and_then(|i| i.private_link.as_ref()) {
+            groups.insert(link.group.clone());
+        } else if let Some(group) = annotated(draft, case.service) {
+            groups.insert(group);
+        }
+    }
+    if may_be_linked(draft) {
+        groups.insert(draft.policy.private_link_group.clone());
+    }
+    let is_unread = |group: &Group| matches!(facts.get(group), None | Some(Fact::Unknown));
+    groups.into_iter().filter(is_unread).map(Need::PrivateLinks).collect()
+}
+
+/// Whether a frontend of ours is internal, or has a rule without floating IP.
+fn may_be_linked(draft: &Draft<'_>) -> bool {
+    let standard = draft.policy.sku != BalancerSku::Basic;
+    let mut balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
+    standard
+        && balancers.any(|balancer| {
+            let floats = |id: &ResourceId| {
+                let mut rules = balancer.rules.iter();
+                rules.all(|r| r.frontend.as_ref() != Some(id) || r.floating_ip == Some(true))
+            };
+            // A Service that vanished left its frontend, and what stands on it.
+            let is_own = |name: &str| draft.owner_of(name).is_some() || base_of(name).is_some();
+            let mut own = balancer.frontends.iter().filter(|f| is_own(&f.name));
+            own.any(|f| match f.address {
+                FrontendAddress::Private { .. } => true,
+                _ => !floats(&balancer.id.child("frontendIPConfigurations", &f.name)),
+            })
+        })
+}
+
+/// Where a Service that is not planned as it asks may have one.
+fn annotated(draft: &Draft<'_>, service: &model::kubernetes::Service) -> Option<Group> {
+    let of = |key: &str| service.annotations.get(format!("{PREFIX}{key}").as_str());
+    of(CREATE).filter(|value| value.trim().eq_ignore_ascii_case("true"))?;
+    let group = of(GROUP).map(|name| name.trim()).filter(|name| !name.is_empty());
+    Some(group.map_or_else(|| draft.policy.private_link_group.clone(), Group::new))
+}

@@ -1,0 +1,369 @@
+//! Public IPs: made, adopted, tagged, released.
+
+use super::security_group;
+use crate::ask::{Intent, PublicIpIntent};
+use crate::claim::choice::{self, Choice};
+use crate::claim::public_ip::{FirstHolders, Holding};
+use crate::draft::{Draft, Stance, Traces};
+use crate::order::upgrade;
+use crate::own::Whose;
+use crate::own::tags;
+use crate::tell::kubernetes;
+use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
+use model::plan::{Action, Change, Resource};
+use model::policy::BalancerSku;
+use model::report::{Until, Wait};
+use model::{Exposure, Family, Group, ResourceId, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+mod wishes;
+
+/// The public IP of each Service and family.
+pub(crate) type Chosen = BTreeMap<(ServiceUid, Family), ResourceId>;
+
+/// A public IP while it is edited on account of several Services.
+pub(crate) struct Edited {
+    before: Option<Arc<PublicIp>>,
+    pub after: PublicIp,
+    causes: BTreeSet<ServiceUid>,
+}
+
+/// Chooses, makes and adopts the public IPs that Services want; then lets go of those that none
+/// wants any more.
+pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
+    let mut chosen = Chosen::new();
+    let mut edited: BTreeMap<ResourceId, Edited> = BTreeMap::new();
+    let uids: Vec<ServiceUid> = draft.by_name.values().cloned().collect();
+    let first = FirstHolders::of(draft);
+    for uid in uids {
+        let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
+        if intent.exposure != Exposure::Public {
+            continue;
+        }
+        match choice::choose(draft, &intent, &edited) {
+            Ok(ids) => {
+                for (family, id) in ids {
+                    adopt(draft, &intent, family, &id, &mut edited, &first);
+                    chosen.insert((uid.clone(), family), id);
+                }
+            }
+            Err(Choice::Wait(wait)) => draft.wait(&uid, wait),
+            Err(Choice::Refuse(finding)) => draft.refuse(&uid, *finding),
+        }
+    }
+    release(draft, &chosen, &mut edited);
+    for (id, edit) in edited {
+        put(draft, &chosen, id, edit);
+    }
+    chosen
+}
+
+/// Whether a public IP carries the Service tag: without it, it is BYO and never deleted.
+fn is_managed(ip: &PublicIp) -> bool {
+    !ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("").is_empty()
+}
+
+/// Services that a public IP's tag names.
+pub(crate) fn users(ip: &PublicIp) -> Vec<&str> {
+    let text = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
+    text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
+}
+
+fn adopt(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    id: &ResourceId,
+    edited: &mut BTreeMap<ResourceId, Edited>,
+    first: &FirstHolders,
+) {
+    let before = draft.public_ip(id).cloned();
+    let edit = edited.entry(id.clone()).or_insert_with(|| Edited {
+        after: before.as_deref().cloned().unwrap_or_else(|| fresh(draft, intent, family, id)),
+        before,
+        causes: BTreeSet::new(),
+    });
+    let past = edit.after.clone();
+    if edit.before.as_ref().is_none_or(|ip| draft.own.public_ip(ip) != Whose::Foreign) {
+        let holding = first.holding(intent, family, &past);
+        ensure(draft, intent, family, &mut edit.after, holding);
+    }
+    if edit.before.is_none() || edit.after != past {
+        edit.causes.insert(intent.uid.clone());
+    }
+    let ignored = wishes::ignored(intent, &edit.after);
+    if let Some(case) = draft.cases.get_mut(&intent.uid) {
+        case.findings.extend(ignored);
+    }
+}
+
+fn fresh(draft: &Draft<'_>, intent: &Intent, family: Family, id: &ResourceId) -> PublicIp {
+    let policy = draft.policy;
+    let standard = policy.sku != BalancerSku::Basic;
+    let zones = draft.world.azure.zones.known().cloned().unwrap_or_default();
+    let prefix = match intent.public_ips.get(&family) {
+        Some(PublicIpIntent::Managed { prefix }) if standard => prefix.clone(),
+        _ => None,
+    };
+    let tags = BTreeMap::from([
+        (Arc::from(tags::SERVICE), Arc::from(intent.name.to_string())),
+        (Arc::from(tags::CLUSTER), Arc::clone(&policy.cluster)),
+    ]);
+    PublicIp {
+        id: id.clone(),
+        etag: None,
+        location: Arc::clone(&policy.location),
+        edge_zone: policy.edge_zone.clone(),
+        tags: Some(tags),
+        sku: if standard { Sku::Standard } else { Sku::Basic },
+        zones: if standard && policy.edge_zone.is_none() { zones } else { Vec::new() },
+        family,
+        allocation: allocation(standard, family),
+        address: None,
+        ip_tags: intent.public_ip_options.ip_tags.clone().unwrap_or_default(),
+        dns_label: None,
+        prefix,
+        user: None,
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    }
+}
+
+/// Basic IPv6 addresses can only be dynamic.
+fn allocation(standard: bool, family: Family) -> Allocation {
+    if standard || family == Family::V4 { Allocation::Static } else { Allocation::Dynamic }
+}
+
+fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp, holding: Holding) {
+    let policy = draft.policy;
+    let standard = policy.sku != BalancerSku::Basic;
+    let key = intent.name.to_string();
+    let managed = is_managed(ip);
+    if managed && !users(ip).iter().any(|name| name.eq_ignore_ascii_case(&key)) {
+        let list = [users(ip), vec![key.as_str()]].concat().join(",");
+        tags::set(ip.tags.get_or_insert_default(), tags::SERVICE, &list);
+    }
+    let basic = ip.sku == Sku::Basic;
+    if standard && basic && upgrade::is_free(ip) {
+        ip.sku = Sku::Standard;
+    }
+    if holding == Holding::First {
+        wishes::write(policy, intent, ip, draft.own.public_ip(ip));
+    }
+    ip.family = family;
+    if ip.allocation != allocation(standard, family) && (managed || (standard && basic)) {
+        ip.allocation = allocation(standard, family);
+    }
+}
+
+/// Takes Services that no longer use a public IP off its tag; deletes it after the last one.
+fn release(draft: &mut Draft<'_>, chosen: &Chosen, edited: &mut BTreeMap<ResourceId, Edited>) {
+    let groups: Vec<Group> = draft.world.azure.public_ips.keys().cloned().collect();
+    for group in groups {
+        let Some(known) = draft.public_ips(&group) else { continue };
+        for ip in known.values() {
+            if draft.own.public_ip(ip) == Whose::Ours {
+                release_one(draft, ip, chosen, edited);
+            }
+        }
+    }
+}
+
+fn release_one(
+    draft: &mut Draft<'_>,
+    ip: &Arc<PublicIp>,
+    chosen: &Chosen,
+    edited: &mut BTreeMap<ResourceId, Edited>,
+) {
+    let mut kept = Vec::new();
+    let mut causes = BTreeSet::new();
+    for user in users(ip) {
+        match claim(draft, user, ip, chosen) {
+            Claim::Holds => kept.push(user),
+            Claim::Ended(uid) => {
+                causes.extend(uid.clone());
+                if let Some(case) = uid.and_then(|uid| draft.cases.get_mut(&uid)) {
+                    case.traces = Traces::Some;
+                }
+            }
+        }
+    }
+    if kept.len() == users(ip).len() {
+        let known = |user: &&str| by_user(draft, user).is_some();
+        if ip.provisioning == Provisioning::Failed && kept.iter().any(known) {
+            // No load balancer that it is on can be written, for whomever: it is written as it is,
+            // also where the Service that has it is set aside.
+            edited.entry(ip.id.clone()).or_insert_with(|| unedited(ip));
+        }
+        return;
+    }
+    if kept.is_empty() && !edited.contains_key(&ip.id) {
+        delete(draft, ip, causes);
+        return;
+    }
+    let list = kept.join(",");
+    let dns_owner = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::DNS)).map(str::to_owned);
+    let edit = edited.entry(ip.id.clone()).or_insert_with(|| unedited(ip));
+    let tags = edit.after.tags.get_or_insert_default();
+    // A Service that joined in this plan is already on the edited tag: only leavers are taken off.
+    let joined: Vec<String> = tags::ours(tags, tags::SERVICE)
+        .unwrap_or("")
+        .split(',')
+        .filter(|name| !users(ip).contains(name))
+        .map(str::to_owned)
+        .collect();
+    let list = joined
+        .into_iter()
+        .fold(list, |list, name| if list.is_empty() { name } else { format!("{list},{name}") });
+    tags::set(tags, tags::SERVICE, &list);
+    if dns_owner.is_some_and(|owner| !kept.iter().any(|k| k.eq_ignore_ascii_case(&owner))) {
+        tags::clear(tags, tags::DNS);
+    }
+    edit.causes.extend(causes);
+}
+
+fn unedited(ip: &Arc<PublicIp>) -> Edited {
+    Edited { before: Some(Arc::clone(ip)), after: PublicIp::clone(ip), causes: BTreeSet::new() }
+}
+
+/// The Service that a public IP's tag names.
+fn by_user<'d>(draft: &'d Draft<'_>, user: &str) -> Option<&'d ServiceUid> {
+    let (namespace, name) = user.split_once('/')?;
+    draft.by_name.get(&model::ServiceName::new(namespace, name))
+}
+
+/// Whether a Service named on a public IP's tag still uses it.
+enum Claim {
+    /// It does, or we cannot tell.
+    Holds,
+    /// It does not.
+    Ended(Option<ServiceUid>),
+}
+
+fn claim(draft: &Draft<'_>, user: &str, ip: &PublicIp, chosen: &Chosen) -> Claim {
+    let Some(uid) = by_user(draft, user) else {
+        let gone = draft.is_abandoned(user);
+        return if gone { Claim::Ended(None) } else { Claim::Holds };
+    };
+    let case = &draft.cases[uid];
+    let wanted = || Family::ALL.iter().any(|f| chosen.get(&(uid.clone(), *f)) == Some(&ip.id));
+    match &case.stance {
+        Stance::Kept | Stance::Container(_) => Claim::Holds,
+        // Its own public IP cannot be chosen yet: what it has stays until it can.
+        Stance::Wanted(intent)
+            if intent.exposure == Exposure::Public
+                && !Family::ALL.iter().any(|f| chosen.contains_key(&(uid.clone(), *f))) =>
+        {
+            Claim::Holds
+        }
+        Stance::Wanted(_) if wanted() => Claim::Holds,
+        Stance::Wanted(_) | Stance::Leaving => Claim::Ended(Some(uid.clone())),
+    }
+}
+
+pub(crate) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet<ServiceUid>) {
+    let mut waits = Vec::new();
+    for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
+        let uses = balancer.frontends.iter().any(
+            |f| matches!(&f.address, model::azure::FrontendAddress::Public(id) if *id == ip.id),
+        );
+        if uses {
+            waits.push(Wait::Resource { id: balancer.id.clone(), until: Until::Released });
+        }
+    }
+    waits.extend(still_open(draft, ip));
+    // A load balancer may be about to stand on it, by a write that is under way.
+    for (id, write) in &draft.world.in_flight {
+        if *id != ip.id && !write.causes.is_disjoint(&causes) {
+            waits.push(Wait::Resource { id: id.clone(), until: Until::Released });
+        }
+    }
+    draft.change(Change {
+        target: ip.id.clone(),
+        action: Action::Delete { before: Resource::PublicIp(Arc::clone(ip)) },
+        guard: None,
+        causes,
+        waits,
+    });
+}
+
+/// A security rule of ours that leads to its address goes first: Azure may give the address to
+/// somebody else.
+fn still_open(draft: &Draft<'_>, ip: &PublicIp) -> Option<Wait> {
+    let group = draft.world.azure.security_group.known()?.as_ref()?;
+    let planned = !security_group::is_idle(draft) && !draft.policy.security_group_name.is_empty();
+    let ledger = draft.world.kubernetes.ledger.known();
+    let closes = |a| ledger.is_none_or(|ledger| !ledger.is_anothers(a));
+    let leads = |a| security_group::leads_to(group, a) && closes(a);
+    let open = planned && ip.address.is_some_and(leads);
+    open.then(|| Wait::Resource { id: group.id.clone(), until: Until::Released })
+}
+
+/// Whether a public IP's write need not wait until one of those that it is for has its finalizers.
+fn is_claimed(draft: &mut Draft<'_>, edit: &Edited) -> bool {
+    let wants = |uid: &ServiceUid| draft.cases[uid].intent().is_some();
+    if edit.causes.is_empty() || !edit.causes.iter().all(wants) {
+        return true;
+    }
+    let claimed = |uid: &ServiceUid| kubernetes::is_claimed(draft.policy, draft.cases[uid].service);
+    match edit.before {
+        Some(_) => edit.causes.iter().any(claimed),
+        None => kubernetes::may_make_ip(draft, edit.causes.iter()),
+    }
+}
+
+fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, mut edit: Edited) {
+    let unchanged = edit.before.as_deref() == Some(&edit.after);
+    let failed = edit.after.provisioning == Provisioning::Failed;
+    if unchanged && !failed {
+        return;
+    }
+    let ours = edit.before.as_ref().is_none_or(|ip| draft.own.public_ip(ip) == Whose::Ours);
+    if ours && is_managed(&edit.after) {
+        draft.own.sign(&id, &draft.policy.group, &mut edit.after.tags);
+    }
+    let mut waits = Vec::new();
+    if !is_claimed(draft, &edit) {
+        waits.push(Wait::Finalizer);
+    }
+    let leaves = |ip: &Arc<PublicIp>| !users(ip).is_empty() && users(&edit.after).is_empty();
+    if let Some(ip) = edit.before.as_ref().filter(|ip| leaves(ip)) {
+        waits.extend(still_open(draft, ip));
+    }
+    if edit.before.is_none() && edit.after.family == Family::V6 {
+        waits.extend(elder(draft, chosen, &edit.causes));
+    }
+    draft.change(Change {
+        target: id,
+        guard: edit.before.as_ref().and_then(|ip| ip.etag.clone()),
+        action: Action::Put {
+            before: edit.before.map(Resource::PublicIp),
+            after: Resource::PublicIp(Arc::new(edit.after)),
+        },
+        causes: edit.causes,
+        waits,
+    });
+}
+
+/// A dual-stack Service's IPv6 address is asked for after its IPv4 address: the two come in a
+/// known order, and a refused first one leaves no second one behind.
+fn elder(draft: &Draft<'_>, chosen: &Chosen, causes: &BTreeSet<ServiceUid>) -> Option<Wait> {
+    let first = causes.iter().find_map(|uid| chosen.get(&(uid.clone(), Family::V4)))?;
+    let missing = draft.public_ip(first).is_none();
+    missing.then(|| Wait::Resource { id: first.clone(), until: Until::Ready })
+}
+
+/// The address of a Service's public IP, once it is allocated and nothing is left to be done
+/// about it.
+pub(crate) fn ready(draft: &Draft<'_>, id: &ResourceId) -> Option<IpAddr> {
+    let ip = draft.public_ip(id)?;
+    let standard = draft.policy.sku != BalancerSku::Basic;
+    let upgraded = !standard || ip.sku != Sku::Basic;
+    let settled = ip.provisioning == Provisioning::Succeeded && upgraded;
+    ip.address.filter(|_| settled)
+}
+
+#[cfg(test)]
+mod tests;

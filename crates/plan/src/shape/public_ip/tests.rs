@@ -1,0 +1,134 @@
+use crate::check::check;
+use crate::fixture;
+use crate::shape::stage::{policy, settled, uid, world};
+use model::ServiceName;
+use model::World;
+use model::azure::{Provisioning, PublicIp};
+use model::kubernetes::{Custody, Service, ServicePort, Wish};
+use model::plan::{Action, Change, Edit, FinalizerPurpose};
+use model::report::{State, Wait};
+use model::world::{Fact, Hold};
+use std::sync::Arc;
+
+/// Public Service number `n`.
+fn public(n: u16) -> Service {
+    let service = fixture::claimed(fixture::service(&[]));
+    let only =
+        ServicePort { port: 80 + n, node_port: Some(30_000 + n), ..service.ports[0].clone() };
+    let name = ServiceName::new("default", format!("web-{n}"));
+    Service { uid: uid(n), name, ports: vec![only], ..service }
+}
+
+fn set_custody(world: &mut World, n: u16, custody: Custody) {
+    let service = world.kubernetes.services.get_mut(&uid(n)).expect("it is there");
+    Arc::make_mut(service).custody = custody;
+}
+
+fn claims(world: &World) -> usize {
+    let (plan, _) = crate::plan(world, &policy());
+    assert_eq!(check(world, &policy(), &plan), []);
+    let claims =
+        |edit: &Edit| matches!(edit, Edit::Finalizers { purpose: FinalizerPurpose::Claim, .. });
+    plan.writes.iter().filter(|write| claims(&write.edit)).count()
+}
+
+fn changes(world: &World) -> Vec<Arc<Change>> {
+    crate::plan(world, &policy()).0.changes
+}
+
+fn edit(world: &mut World, n: u16, edit: impl FnOnce(&mut PublicIp)) {
+    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
+    let base = uid(n).base_name();
+    let ips = all.into_iter().flat_map(|all| all.values_mut());
+    let own = ips.into_iter().find(|ip| ip.id.name().contains(&*base)).expect("it has one");
+    edit(Arc::make_mut(own));
+}
+
+/// The Service may be gone: the process that could write before may have let it go, which the
+/// watch does not show yet. A public IP made for it would be nobody's.
+#[test]
+fn a_service_is_claimed_again_before_a_public_ip_is_made() {
+    let mut world = world(vec![public(1)]);
+    assert_eq!(claims(&world), 0);
+    set_custody(&mut world, 1, Custody::Inherited);
+    assert_eq!(claims(&world), 1);
+    let waits: Vec<_> =
+        changes(&world).iter().map(|c| c.waits.contains(&Wait::Finalizer)).collect();
+    assert_eq!(waits, [true], "the public IP, and nothing before it");
+    // Nothing more is asked where it stands.
+    let mut world = settled(world);
+    set_custody(&mut world, 1, Custody::Inherited);
+    assert_eq!((claims(&world), changes(&world)), (0, Vec::new()));
+}
+
+/// One Service is set aside because of the load balancer, and its public IP has failed: Azure
+/// refuses every write of that load balancer until the address is written again.
+#[test]
+fn a_public_ip_that_failed_is_mended_although_its_service_is_set_aside() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    let hold = Hold {
+        target: policy().balancer_id("kubernetes"),
+        reason: "refused with other Services in it".into(),
+        code: "InvalidRequestFormat".into(),
+        until_ms: None,
+        attempt: 0,
+    };
+    world.holds.insert(uid(1), hold);
+    assert_eq!(changes(&world), Vec::new());
+    edit(&mut world, 1, |ip| ip.provisioning = Provisioning::Failed);
+    let changes = changes(&world);
+    let put: Vec<_> = changes.iter().map(|c| (c.target.name(), c.waits.len())).collect();
+    let name = format!("kubernetes-{}", uid(1).base_name());
+    assert_eq!(put, [(&*name, 0)]);
+    assert!(matches!(changes[0].action, Action::Put { before: Some(_), .. }), "{changes:?}");
+    // Nobody's whom we know: it stays as it is.
+    world.kubernetes.services.remove(&uid(1));
+    world.holds.clear();
+    let (plan, _) = crate::plan(&world, &policy());
+    assert!(plan.changes.iter().all(|change| change.target.name() != name), "{plan:#?}");
+}
+
+/// What another process was opening for it a moment ago may not be seen yet: nothing of a Service
+/// is taken away before lists are certain to show it.
+#[test]
+fn a_service_of_another_process_is_not_taken_down_before_all_is_seen() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    let all = crate::plan(&world, &policy()).1.services.len();
+    let service = world.kubernetes.services.get_mut(&uid(1)).expect("it is there");
+    Arc::make_mut(service).wish = Wish::Nothing;
+    let seen = world.clone();
+    world.inherited.insert(uid(1));
+    let (plan, report) = crate::plan(&world, &policy());
+    assert!(plan.is_empty(), "{plan:#?}");
+    assert_eq!((all, report.services.len()), (2, 2));
+    let report = &report.services[&uid(1)];
+    assert_eq!((report.state, &report.waits[..]), (State::Removing, &[Wait::Listing][..]));
+    let (plan, _) = crate::plan(&seen, &policy());
+    assert!(!plan.is_empty(), "now it goes");
+}
+
+/// A new leader's lists may be older than what the leader before it wrote: it takes no address out
+/// of a status before they are certain to show it.
+#[test]
+fn a_status_loses_nothing_before_lists_are_certain() {
+    let mut world = settled(world(vec![public(1)]));
+    let told = |world: &World| world.kubernetes.services[&uid(1)].ingress.clone();
+    assert!(!told(&world).is_empty());
+    let Some(Some(group)) = world.azure.security_group.known_mut() else { panic!("it is known") };
+    Arc::make_mut(group).rules.clear();
+    let balancers = world.azure.balancers.known_mut().expect("they are known");
+    balancers.clear();
+    let ips = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
+    ips.expect("they are known").clear();
+    world.inherited.insert(uid(1));
+    let statuses = |world: &World| {
+        let writes = crate::plan(world, &policy()).0.writes;
+        let told = |edit: &Edit| matches!(edit, Edit::Status { ingress: Some(_), .. });
+        writes.iter().filter(|write| told(&write.edit)).count()
+    };
+    let (_, report) = crate::plan(&world, &policy());
+    assert_eq!(statuses(&world), 0);
+    assert!(report.services[&uid(1)].waits.contains(&Wait::Listing));
+    world.inherited.clear();
+    assert_eq!(statuses(&world), 1, "now it goes");
+}

@@ -1,0 +1,164 @@
+//! Load-balancing rules and their probes.
+
+use crate::ask::{FloatingIp, Intent, RuleKind, TcpReset};
+use crate::own::name;
+use model::azure::{Probe, Rest, Rule, RuleProtocol, rule_protocol};
+use model::policy::{BalancerSku, OutboundSnat};
+use model::{Exposure, Family, Policy, Protocol, ResourceId};
+use std::sync::Arc;
+
+/// The rules and probes of a Service on one frontend.
+pub(crate) fn wanted(
+    policy: &Policy,
+    intent: &Intent,
+    family: Family,
+    frontend: &ResourceId,
+    pool: &ResourceId,
+    balancer: &ResourceId,
+) -> (Vec<Rule>, Vec<Probe>) {
+    let mut rules = Vec::new();
+    let mut probes: Vec<Probe> = Vec::new();
+    for wish in &intent.rules {
+        let mut probe_id = None;
+        if let Some(probe) = &wish.probe {
+            let name = name::probe(intent, &wish.kind, probe, family);
+            probe_id = Some(balancer.child("probes", &name));
+            if !probes.iter().any(|p| *p.name == *name) {
+                probes.push(Probe {
+                    name: Arc::from(name),
+                    protocol: probe.protocol,
+                    port: probe.port,
+                    path: probe.path.clone(),
+                    interval_s: probe.interval_s,
+                    threshold: probe.threshold,
+                    rest: Rest::default(),
+                });
+            }
+        }
+        let mut rule = rule(policy, intent, &wish.kind, family);
+        rule.frontend = Some(frontend.clone());
+        rule.pool = Some(pool.clone());
+        rule.probe = probe_id;
+        rules.push(rule);
+    }
+    (rules, probes)
+}
+
+fn rule(policy: &Policy, intent: &Intent, kind: &RuleKind, family: Family) -> Rule {
+    let standard = policy.sku != BalancerSku::Basic;
+    let options = intent.rule_options;
+    // Azure has no floating IP for IPv6 frontends of internal load balancers.
+    let unfloating = intent.exposure == Exposure::Internal && family == Family::V6;
+    let translated = options.floating_ip == FloatingIp::Disabled || unfloating;
+    let (protocol, frontend_port, backend_port, floating) = match *kind {
+        RuleKind::Port { protocol, port, node_port } => {
+            let backend = if translated { node_port.unwrap_or(port) } else { port };
+            (rule_protocol(protocol), port, backend, !translated)
+        }
+        // The annotation is for rules of ports: as in the Go controller it does not count here.
+        RuleKind::AllPorts { .. } => (RuleProtocol::All, 0, 0, !unfloating),
+    };
+    let resets = match *kind {
+        RuleKind::Port { protocol, .. } => protocol == Protocol::Tcp && standard,
+        RuleKind::AllPorts { .. } => true,
+    };
+    let snat = policy.outbound_snat == OutboundSnat::Disabled && standard;
+    Rule {
+        name: Arc::from(name::rule(intent, kind, family)),
+        protocol,
+        frontend_port,
+        backend_port,
+        frontend: None,
+        pool: None,
+        probe: None,
+        floating_ip: Some(floating),
+        idle_timeout_min: Some(options.idle_timeout_min),
+        distribution: Some(options.distribution),
+        disable_outbound_snat: Some(snat),
+        tcp_reset: resets.then_some(options.tcp_reset == TcpReset::Enabled),
+        rest: Rest::default(),
+    }
+}
+
+/// Whether a rule in Azure already is the wanted one; absent and false are the same.
+fn is_same(there: &Rule, wanted: &Rule) -> bool {
+    let Rule {
+        name,
+        protocol,
+        frontend_port,
+        backend_port,
+        frontend,
+        pool,
+        probe,
+        floating_ip,
+        idle_timeout_min,
+        distribution,
+        disable_outbound_snat,
+        tcp_reset,
+        rest: _,
+    } = wanted;
+    there.name.eq_ignore_ascii_case(name)
+        && there.protocol == *protocol
+        && there.frontend_port == *frontend_port
+        && there.backend_port == *backend_port
+        && there.frontend == *frontend
+        && there.pool == *pool
+        && there.probe == *probe
+        && there.floating_ip.unwrap_or(false) == floating_ip.unwrap_or(false)
+        && there.idle_timeout_min.unwrap_or(4) == idle_timeout_min.unwrap_or(4)
+        && there.distribution == *distribution
+        && there.disable_outbound_snat.unwrap_or(false) == disable_outbound_snat.unwrap_or(false)
+        && there.tcp_reset.unwrap_or(false) == tcp_reset.unwrap_or(false)
+}
+
+/// Puts a rule into a list: in its place if it is there, else at the end.
+pub(crate) fn ensure_rule(rules: &mut Vec<Rule>, wanted: Rule) {
+    match rules.iter_mut().find(|r| r.name.eq_ignore_ascii_case(&wanted.name)) {
+        Some(there) if is_same(there, &wanted) => {}
+        Some(there) => *there = Rule { rest: there.rest.clone(), ..wanted },
+        None => rules.push(wanted),
+    }
+}
+
+/// Puts a probe into a list: in its place if it is there, else at the end.
+pub(crate) fn ensure_probe(probes: &mut Vec<Probe>, wanted: Probe) {
+    match probes.iter_mut().find(|p| p.name.eq_ignore_ascii_case(&wanted.name)) {
+        Some(there) => {
+            let Probe { name: _, protocol, port, path, interval_s, threshold, rest: _ } = &wanted;
+            let same_path = match (&there.path, path) {
+                (Some(a), Some(b)) => a.eq_ignore_ascii_case(b),
+                (a, b) => a == b,
+            };
+            let same = there.protocol == *protocol
+                && there.port == *port
+                && same_path
+                && there.interval_s == *interval_s
+                && there.threshold == *threshold;
+            if !same {
+                *there = Probe { rest: there.rest.clone(), ..wanted };
+            }
+        }
+        None => probes.push(wanted),
+    }
+}
+
+/// The protocol and port that a rule takes on its frontend.
+pub(crate) fn signature(kind: &RuleKind) -> (RuleProtocol, u16) {
+    match *kind {
+        RuleKind::Port { protocol, port, .. } => (rule_protocol(protocol), port),
+        RuleKind::AllPorts { .. } => (RuleProtocol::All, 0),
+    }
+}
+
+/// Whether two listeners on one frontend get in each other's way: protocol All takes its port of
+/// every protocol, and with port 0 every port.
+pub(crate) fn overlaps(a: (RuleProtocol, u16), b: (RuleProtocol, u16)) -> bool {
+    let all = |(protocol, _): (RuleProtocol, u16)| protocol == RuleProtocol::All;
+    let meet = a.0 == b.0 || all(a) || all(b);
+    is_whole(a) || is_whole(b) || (meet && a.1 == b.1)
+}
+
+/// Whether a listener takes every port of every protocol.
+pub(crate) fn is_whole((protocol, port): (RuleProtocol, u16)) -> bool {
+    protocol == RuleProtocol::All && port == 0
+}

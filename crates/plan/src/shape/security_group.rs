@@ -1,0 +1,318 @@
+//! The security group: our rules are a set that follows from the Services' addresses.
+//!
+//! A destination in a rule of ours is this cluster's when the ledger has it. It is kept exactly as
+//! long as a Service wants it; others (another cluster's, say) stay where they are.
+
+mod kept;
+mod ledger;
+mod room;
+mod share;
+mod standing;
+#[cfg(test)]
+mod tests;
+mod wanted;
+
+use super::public_ip::Chosen;
+use crate::ask::{Intent, SecurityRules};
+use crate::claim::placement::Placement;
+use crate::draft::{Case, Draft};
+use crate::order::moving;
+use crate::own::name::{self, SECURITY_RULE};
+use crate::own::tags;
+use kept::{Kept, kept};
+use ledger::Book;
+pub(crate) use ledger::has_open;
+use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
+use model::plan::{Action, Change, Resource};
+use model::report::{Finding, Severity, Wait};
+use model::world::{Fact, Need};
+use model::{Family, ServiceUid};
+use room::{RULES, free_priority, full, is_crowded, name_taken};
+pub(crate) use standing::frontends;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Priorities of our rules: allow rules from below, deny rules from above.
+const PRIORITIES: std::ops::RangeInclusive<u16> = 500..=4095;
+/// The highest priority at which a rule with our prefix is still ours.
+const LAST_PRIORITY: u16 = 4096;
+
+/// What makes two rules the same rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Shape {
+    access: Access,
+    family: Family,
+    protocol: &'static str,
+    sources: BTreeSet<Arc<str>>,
+    ports: BTreeSet<Arc<str>>,
+}
+
+impl Shape {
+    fn name(&self) -> String {
+        match self.access {
+            Access::Allow => {
+                let sources = self.sources.iter().map(AsRef::as_ref);
+                name::allow_rule(self.family, self.protocol, sources, &self.ports)
+            }
+            Access::Deny if self.ports.contains("*") => name::deny_rule(self.family),
+            Access::Deny => name::deny_ports_rule(self.family, self.protocol, &self.ports),
+        }
+    }
+}
+
+/// A rule that is wanted: who goes where, on whose account.
+#[derive(Clone, Debug)]
+struct WantedRule {
+    shape: Shape,
+    /// What the shape's rule is called.
+    name: String,
+    destinations: BTreeSet<Arc<str>>,
+    /// Who wants which of the destinations.
+    causes: BTreeMap<ServiceUid, BTreeSet<Arc<str>>>,
+}
+
+/// What the security group is about to be.
+#[derive(Debug, Default)]
+pub(crate) struct Opening {
+    /// Addresses that are open in Azure and are to be closed: their frontends wait.
+    pub closing: BTreeSet<IpAddr>,
+}
+
+/// Drafts the security group.
+pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) -> Opening {
+    if draft.policy.security_group_name.is_empty() || is_idle(draft) {
+        return Opening::default();
+    }
+    let group = match &draft.world.azure.security_group {
+        Fact::Known(Some(group)) => Arc::clone(group),
+        Fact::Known(None) => {
+            let finding = missing(draft);
+            // An address that nothing can be opened for serves nobody.
+            let open = |case: &Case<'_>| case.intent().is_some_and(opens_something);
+            let cases = draft.cases.iter().filter(|(_, case)| open(case));
+            let uids: Vec<ServiceUid> = cases.map(|(uid, _)| uid.clone()).collect();
+            uids.iter().for_each(|uid| draft.refuse(uid, finding.clone()));
+            draft.findings.push(finding);
+            return Opening::default();
+        }
+        Fact::Unreadable(_) => return Opening::default(),
+        Fact::Unknown => {
+            draft.needs.insert(Need::SecurityGroup);
+            return Opening::default();
+        }
+    };
+    let Some(ledger) = ledger::read(draft) else {
+        // What may be ours keeps its frontend.
+        return Opening { closing: addresses(&group.rules) };
+    };
+    let mut book = Book::open(draft, placement, ledger, &group);
+    let wanted = wanted::all(draft, placement);
+    let mut kept = kept(draft, placement);
+    kept.destinations.extend(moving(draft, placement, chosen));
+    let mut after = SecurityGroup::clone(&group);
+    let none = BTreeMap::new();
+    if draft.cases.values().any(|c| c.intent().is_some()) {
+        after.tags = tags::merged(after.tags.as_ref(), draft.policy, &none, &[]);
+    }
+    let mut causes = close(&mut after, &wanted, &book, &kept, draft);
+    let wanted = share::admit(draft, &after, wanted);
+    if !book.has_all(draft, &wanted) {
+        // What cannot be opened at all is refused before it is recorded.
+        open(draft, &group, &mut after.clone(), wanted.clone());
+    }
+    let wanted = book.admit(draft, wanted, &group);
+    causes.extend(open(draft, &group, &mut after, wanted));
+    causes.extend(kept.follow(&group, &mut after, &mut book));
+    let is_bare = |rule: &SecurityRule| rule.destinations.is_empty();
+    let was_bare =
+        |rule: &SecurityRule| group.rules.iter().any(|r| r.name == rule.name && is_bare(r));
+    after.rules.retain(|rule| !is_bare(rule) || was_bare(rule));
+    let closing = closing(&group, &after);
+    // What is being recorded is about to join the same write.
+    let others = usize::from(book.lacks());
+    draft.ledger = book.write(draft, &group, &after).map(Arc::new);
+    if *group != after {
+        draft.change(Change {
+            target: group.id.clone(),
+            guard: group.etag.clone(),
+            action: Action::Put {
+                before: Some(Resource::SecurityGroup(group)),
+                after: Resource::SecurityGroup(Arc::new(after)),
+            },
+            causes,
+            waits: (others > 0).then_some(Wait::Gathering { others }).into_iter().collect(),
+        });
+    }
+    Opening { closing }
+}
+
+/// Whether there is no Service, so that nothing is to be opened, and nothing of a known one to be
+/// closed.
+pub(crate) fn is_idle(draft: &Draft<'_>) -> bool {
+    let recorded = draft.world.kubernetes.ledger.known();
+    draft.cases.is_empty()
+        && draft.world.abandoned.is_empty()
+        && recorded.is_none_or(|ledger| ledger.destinations.is_empty())
+}
+
+/// Whether a Service has rules of its own.
+fn opens_something(intent: &Intent) -> bool {
+    let access = &intent.access;
+    let sources = !access.tags.is_empty() || !access.ranges.is_empty();
+    access.rules == SecurityRules::Written && sources && !access.ports.is_empty()
+}
+
+fn missing(draft: &Draft<'_>) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule: "SecurityGroupNotFound",
+        key: Arc::from("securityGroupName"),
+        value: Arc::clone(&draft.policy.security_group_name),
+        message: format!(
+            "security group {{value}} does not exist in resource group {}; create it or correct \
+             the cloud config",
+            draft.policy.security_group_group
+        )
+        .into(),
+    }
+}
+
+/// Whether a rule is one that this kind of controller makes.
+fn is_managed(rule: &SecurityRule) -> bool {
+    let prefix = rule.name.get(..SECURITY_RULE.len());
+    prefix.is_some_and(|p| p.eq_ignore_ascii_case(SECURITY_RULE))
+        && (*PRIORITIES.start()..=LAST_PRIORITY).contains(&rule.priority)
+}
+
+fn addresses(rules: &[SecurityRule]) -> BTreeSet<IpAddr> {
+    let managed = rules.iter().filter(|r| is_managed(r) && r.access == Access::Allow);
+    managed.flat_map(|r| &r.destinations).filter_map(|d| d.parse().ok()).collect()
+}
+
+/// Whether a rule of ours leads to an address.
+pub(crate) fn leads_to(group: &SecurityGroup, address: IpAddr) -> bool {
+    addresses(&group.rules).contains(&address)
+}
+
+fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
+    let after = addresses(&after.rules);
+    addresses(&before.rules).into_iter().filter(|a| !after.contains(a)).collect()
+}
+
+/// Destinations of Services that are between two load balancers: closing them would only make the
+/// gap longer.
+fn moving(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> BTreeSet<Arc<str>> {
+    let intents = draft.cases.values().filter_map(|case| case.intent());
+    let addresses = intents.flat_map(|intent| {
+        let standing = frontends(draft, placement, intent);
+        moving::addresses(draft, placement, chosen, intent, &standing).into_values()
+    });
+    addresses.map(|a| Arc::from(a.to_string())).collect()
+}
+
+/// Takes destinations of ours that nobody wants out of our rules, and rules that have none left
+/// out of the group. Returns the Services on whose account that is.
+fn close(
+    after: &mut SecurityGroup,
+    wanted: &[WantedRule],
+    book: &Book<'_>,
+    kept: &Kept,
+    draft: &Draft<'_>,
+) -> BTreeSet<ServiceUid> {
+    let by_name: BTreeMap<String, &WantedRule> =
+        wanted.iter().map(|w| (w.name.to_lowercase(), w)).collect();
+    let mut closed: BTreeSet<Arc<str>> = BTreeSet::new();
+    after.rules.retain_mut(|rule| {
+        if !is_managed(rule) || rule.destinations.is_empty() {
+            return true;
+        }
+        let wanted = by_name.get(&rule.name.to_lowercase());
+        let before = rule.clone();
+        rule.destinations.retain(|d| {
+            let stays = !book.is_ours(d)
+                || kept.has(&before, d)
+                || wanted.is_some_and(|w| w.destinations.contains(d));
+            if !stays {
+                closed.insert(Arc::clone(d));
+            }
+            stays
+        });
+        // One that is about to get others goes on as the same rule.
+        wanted.is_some() || !rule.destinations.is_empty()
+    });
+    let had = |case: &&Case<'_>| {
+        case.service.ingress.iter().any(|i| i.ip.as_ref().is_some_and(|ip| closed.contains(ip)))
+    };
+    draft.cases.values().filter(had).map(|case| case.service.uid.clone()).collect()
+}
+
+/// Adds what is wanted. Returns the Services on whose account rules changed.
+fn open(
+    draft: &mut Draft<'_>,
+    before: &SecurityGroup,
+    after: &mut SecurityGroup,
+    wanted: Vec<WantedRule>,
+) -> BTreeSet<ServiceUid> {
+    let mut causes = BTreeSet::new();
+    for WantedRule { shape, name, destinations, causes: on_account } in wanted {
+        let at = after.rules.iter().position(|r| r.name.eq_ignore_ascii_case(&name));
+        let past = at.map(|at| after.rules[at].clone());
+        if at.is_none() && after.rules.len() >= RULES {
+            for uid in on_account.into_keys() {
+                draft.refuse(&uid, full(&after.id));
+            }
+            continue;
+        }
+        if let Some(theirs) = past.as_ref().filter(|r| !is_managed(r)) {
+            for uid in on_account.into_keys() {
+                draft.refuse(&uid, name_taken(theirs, &after.id));
+            }
+            continue;
+        }
+        let free = || free_priority(&[before, after], shape.access);
+        let Some(priority) = past.as_ref().map(|r| r.priority).or_else(free) else {
+            for uid in on_account.into_keys() {
+                draft.refuse(&uid, full(&after.id));
+            }
+            continue;
+        };
+        let mut all = destinations;
+        all.extend(past.iter().flat_map(|r| r.destinations.iter().cloned()));
+        let rule = SecurityRule {
+            name: past.as_ref().map_or_else(|| Arc::from(name), |r| Arc::clone(&r.name)),
+            access: shape.access,
+            direction: Arc::from("Inbound"),
+            priority,
+            protocol: Arc::from(shape.protocol),
+            sources: shape.sources,
+            source_ports: BTreeSet::from([Arc::from("*")]),
+            destinations: all,
+            ports: shape.ports,
+            rest: past.as_ref().map(|r| r.rest.clone()).unwrap_or_else(Rest::default),
+        };
+        if past.as_ref() != Some(&rule) && is_crowded(after, past.as_ref(), &rule) {
+            for uid in on_account.into_keys() {
+                draft.refuse(&uid, full(&after.id));
+            }
+            continue;
+        }
+        if past.as_ref() != Some(&rule) {
+            // Who joins a rule that stands changes it for nobody else.
+            let stands = past.as_ref().is_some_and(|past| {
+                past == &SecurityRule { destinations: past.destinations.clone(), ..rule.clone() }
+            });
+            let there = past.as_ref().map(|past| &past.destinations);
+            let joins = |wanted: &BTreeSet<Arc<str>>| {
+                !stands || there.is_none_or(|there| !wanted.is_subset(there))
+            };
+            let joined = on_account.into_iter().filter(|(_, wanted)| joins(wanted));
+            causes.extend(joined.map(|(uid, _)| uid));
+            match at {
+                Some(at) => after.rules[at] = rule,
+                None => after.rules.push(rule),
+            }
+        }
+    }
+    causes
+}

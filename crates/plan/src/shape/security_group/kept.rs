@@ -1,0 +1,193 @@
+//! What stays open for Services that keep what they have: those that are refused or set aside,
+//! those about which something has to be read first, and those that do not carry our finalizer yet.
+
+use super::super::{frontend, pool};
+use super::{Book, is_crowded, is_managed};
+use crate::claim::placement::{Backends, Placement, Seats};
+use crate::draft::{Case, Draft, Stance};
+use crate::own::name::is_of;
+use crate::tell::kubernetes::is_claimed;
+use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, SecurityGroup, SecurityRule};
+use model::kubernetes::{Membership, Node, NodeRole};
+use model::policy::PoolKind;
+use model::{Family, Holder, ServiceUid};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What is open for Services that keep what they have, and stays so.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// Addresses that stay open.
+    pub destinations: BTreeSet<Arc<str>>,
+    /// What is open without floating IP: rules to node ports name the nodes.
+    backends: Vec<Behind>,
+}
+
+/// The nodes behind a Service's rules on one load balancer.
+#[derive(Debug)]
+struct Behind {
+    /// Whose they are, where its rules follow them: a Service that Azure refuses is tried again
+    /// soon, and its part must not be in other Services' writes meanwhile.
+    follower: Option<ServiceUid>,
+    /// Node ports that its rules lead to.
+    ports: BTreeSet<Arc<str>>,
+    /// Addresses of the nodes that its rules are to lead to.
+    nodes: BTreeSet<IpAddr>,
+    /// The same and those of nodes that have left.
+    ever: BTreeSet<Arc<str>>,
+}
+
+impl Behind {
+    /// Whether a rule of ours may be the Service's. One that denies all ports of the nodes cuts off
+    /// the cluster: it is no Service's.
+    fn has(&self, rule: &SecurityRule) -> bool {
+        !rule.ports.is_disjoint(&self.ports)
+    }
+}
+
+impl Kept {
+    /// Whether a destination of a rule of ours stays.
+    pub fn has(&self, rule: &SecurityRule, destination: &Arc<str>) -> bool {
+        let is_node = |behind: &Behind| {
+            destination.parse().is_ok_and(|address| behind.nodes.contains(&address))
+        };
+        self.destinations.contains(destination)
+            || self.backends.iter().any(|behind| behind.has(rule) && is_node(behind))
+    }
+
+    /// Opens the nodes that have come, once they are recorded: what a refused Service had goes on
+    /// working on every node. Returns the Services on whose account rules changed.
+    pub fn follow(
+        &self,
+        before: &SecurityGroup,
+        after: &mut SecurityGroup,
+        book: &mut Book<'_>,
+    ) -> BTreeSet<ServiceUid> {
+        let mut causes = BTreeSet::new();
+        for behind in &self.backends {
+            let Some(follower) = &behind.follower else { continue };
+            for past in before.rules.iter().filter(|rule| is_managed(rule) && behind.has(rule)) {
+                let led = past.destinations.iter().filter(|d| behind.ever.contains(*d));
+                let families: BTreeSet<Family> =
+                    led.filter_map(|d| d.parse().ok()).map(Family::of).collect();
+                let coming = behind.nodes.iter().filter(|a| families.contains(&Family::of(**a)));
+                let coming = coming.filter(|a| book.ask(**a, Holder::Node));
+                let coming: BTreeSet<Arc<str>> = coming.map(|a| a.to_string().into()).collect();
+                if coming.is_subset(&past.destinations) {
+                    continue;
+                }
+                let at = after.rules.iter().position(|rule| rule.name == past.name);
+                let present = at.map(|at| after.rules[at].clone());
+                let mut rule = present.clone().unwrap_or_else(|| past.clone());
+                if at.is_none() {
+                    rule.destinations.clear();
+                }
+                rule.destinations.extend(coming);
+                if is_crowded(after, present.as_ref(), &rule) {
+                    continue;
+                }
+                match at {
+                    Some(at) => after.rules[at] = rule,
+                    None => after.rules.push(rule),
+                }
+                causes.insert(follower.clone());
+            }
+        }
+        causes
+    }
+}
+
+/// Works out what is open for Services that keep what they have.
+pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
+    let mut kept = Kept::default();
+    let text = |address: IpAddr| -> Arc<str> { Arc::from(address.to_string()) };
+    let cases = draft.cases.values().filter(|case| match case.stance {
+        Stance::Kept => true,
+        Stance::Wanted(_) => !is_claimed(draft.policy, case.service),
+        Stance::Container(_) | Stance::Leaving => false,
+    });
+    // A frontend on a public IP that lists do not show: they are old, for Azure deletes none that
+    // is referred to. Until they show its address, what status tells stays open.
+    let unseen = draft.cases.values().filter(|case| stands_on_unseen(draft, placement, case));
+    let told = unseen.flat_map(|case| &case.service.ingress).filter_map(|i| i.ip.clone());
+    kept.destinations.extend(told);
+    for case in cases {
+        let shown = case.service.ingress.iter().filter_map(|i| i.ip.clone());
+        kept.destinations.extend(shown.filter(|ip| !draft.is_withheld(&case.service.uid, ip)));
+        for (id, seats) in &placement.balancers {
+            let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+            let own = |name: &str| is_of(name, &case.base);
+            let rules: Vec<_> = balancer.rules.iter().filter(|r| own(&r.name)).collect();
+            let led = |f: &Frontend| {
+                let id = balancer.id.child("frontendIPConfigurations", &f.name);
+                rules.iter().any(|r| r.frontend.as_ref() == Some(&id))
+            };
+            let mut fronts =
+                balancer.frontends.iter().filter(|f| own(&f.name) || led(f)).peekable();
+            if fronts.peek().is_none() {
+                continue;
+            }
+            let addresses = fronts.filter_map(|f| frontend::address_of(draft, f));
+            kept.destinations.extend(addresses.map(text));
+            kept.backends.push(behind(draft, case, balancer, seats, &rules));
+        }
+    }
+    kept
+}
+
+/// Whether a frontend of a Service refers to a public IP that is not known.
+fn stands_on_unseen(draft: &Draft<'_>, placement: &Placement, case: &Case<'_>) -> bool {
+    let balancers = placement.balancers.keys().filter_map(|id| draft.balancers()?.get(id));
+    let mut own = balancers
+        .flat_map(|balancer| &balancer.frontends)
+        .filter(|frontend| is_of(&frontend.name, &case.base));
+    own.any(|frontend| match &frontend.address {
+        FrontendAddress::Public(id) => draft.public_ip(id).is_none(),
+        _ => false,
+    })
+}
+
+fn behind(
+    draft: &Draft<'_>,
+    case: &Case<'_>,
+    balancer: &LoadBalancer,
+    seats: &Seats,
+    rules: &[&Rule],
+) -> Behind {
+    let ports = case.service.ports.iter().filter_map(|p| p.node_port);
+    let ports = ports.chain(rules.iter().map(|r| r.backend_port));
+    let led = |name: &str| {
+        let id = balancer.id.child("backendAddressPools", name);
+        rules.is_empty() || rules.iter().any(|r| r.pool.as_ref() == Some(&id))
+    };
+    let pools = balancer.pools.iter().filter(|p| led(&p.name));
+    let held: BTreeSet<IpAddr> = pools.flat_map(|p| &p.addresses).map(|a| a.address).collect();
+    let let_go = pool::let_go(draft, balancer);
+    let staying: BTreeSet<IpAddr> = held.difference(&let_go).copied().collect();
+    // The last one stays until another is in the pool: a rule without nodes goes, and nothing
+    // would say what it was.
+    let mut nodes = if staying.is_empty() { held.clone() } else { staying };
+    // Where pools hold no addresses, those of the nodes that are to be in them.
+    if draft.policy.pools != PoolKind::NodeIp {
+        let all = draft.world.kubernetes.nodes.values();
+        let of_all: Vec<_> = match &seats.backends {
+            Backends::Nodes(nodes) => nodes.iter().collect(),
+            Backends::AsTheyAre => all.collect(),
+        };
+        let members = of_all
+            .into_iter()
+            .filter(|n| n.role == NodeRole::Worker && n.membership != Membership::Excluded);
+        let addresses = |n: &Arc<Node>| Family::ALL.map(|family| n.address(family));
+        nodes.extend(members.flat_map(addresses).flatten());
+    }
+    let ever = held.union(&nodes).map(|a| a.to_string().into()).collect();
+    let uid = &case.service.uid;
+    let follows = matches!(case.stance, Stance::Kept) && !draft.world.holds.contains_key(uid);
+    Behind {
+        follower: follows.then(|| uid.clone()),
+        ports: ports.map(|port| port.to_string().into()).collect(),
+        nodes,
+        ever,
+    }
+}

@@ -1,0 +1,258 @@
+//! What is recorded before it is opened, and what of the group is ours ([`model::ledger`]).
+//!
+//! A destination is opened once the ledger has it with its holder. What is not recorded yet is
+//! left out of the write of the group, which waits a little for it: one write opens all of it. A
+//! destination of ours that no Service wants is closed, and leaves the ledger once the group is
+//! read without it and no write that opens it can still be on its way.
+
+use super::super::frontend;
+use super::{WantedRule, is_managed};
+use crate::ask::FloatingIp;
+use crate::claim::placement::Placement;
+use crate::draft::Draft;
+use crate::own::{self, Whose};
+use model::ServiceUid;
+use model::azure::{Provisioning, PublicIp, SecurityGroup};
+use model::ledger::{Destinations, Holder, Ledger, LedgerWrite};
+use model::report::{Finding, Severity, Wait};
+use model::world::Fact;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What the ledger says, and what is to be recorded.
+pub(super) struct Book<'d> {
+    ledger: &'d Ledger,
+    /// Destinations of the group that are ours.
+    known: Destinations,
+    /// What is wanted, or kept.
+    needed: Destinations,
+}
+
+/// The ledger; `None` where it cannot be read. Then nothing is opened or closed.
+pub(super) fn read<'d>(draft: &mut Draft<'d>) -> Option<&'d Ledger> {
+    match &draft.world.kubernetes.ledger {
+        Fact::Known(ledger) => Some(ledger),
+        Fact::Unknown => None,
+        Fact::Unreadable(why) => {
+            draft.findings.push(unreadable(why));
+            let wants = |uid: &&ServiceUid| draft.cases[*uid].intent().is_some();
+            let uids: Vec<ServiceUid> = draft.cases.keys().filter(wants).cloned().collect();
+            uids.iter().for_each(|uid| draft.wait(uid, Wait::Ledger));
+            None
+        }
+    }
+}
+
+fn unreadable(why: &Arc<str>) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule: "LedgerUnreadable",
+        key: Arc::from("ConfigMap"),
+        value: Arc::clone(why),
+        message: "the ledger of open destinations cannot be read ({value}); correct it, or delete \
+                  it: it is then made again from what stands"
+            .into(),
+    }
+}
+
+impl<'d> Book<'d> {
+    /// Opens the ledger.
+    pub fn open(
+        draft: &Draft<'_>,
+        placement: &Placement,
+        ledger: &'d Ledger,
+        group: &SecurityGroup,
+    ) -> Self {
+        let mut known = ledger.destinations.clone();
+        if ledger.is_absent() {
+            let open = destinations(group);
+            for (address, holders) in cluster(draft, placement) {
+                if open.contains(&address) {
+                    known.entry(address).or_default().extend(holders);
+                }
+            }
+        }
+        Self { ledger, known, needed: Destinations::new() }
+    }
+
+    /// Whether a destination of a rule of ours is this cluster's.
+    pub fn is_ours(&self, destination: &str) -> bool {
+        destination.parse().is_ok_and(|address| self.known.contains_key(&address))
+    }
+
+    /// Whether an address is recorded on somebody's account.
+    fn has(&self, address: IpAddr, holder: &Holder) -> bool {
+        let recorded = self.ledger.destinations.get(&address).filter(|_| !self.ledger.is_absent());
+        recorded.is_some_and(|holders| holders.contains(holder))
+    }
+
+    /// Whether all that is wanted is recorded.
+    pub fn has_all(&self, draft: &Draft<'_>, wanted: &[WantedRule]) -> bool {
+        let mut causes = wanted.iter().flat_map(|rule| &rule.causes);
+        causes.all(|(uid, destinations)| {
+            let mut addresses = destinations.iter().filter_map(|d| d.parse().ok());
+            addresses.all(|address| self.has(address, &holder(draft, uid, address)))
+        })
+    }
+
+    /// Whether an address may be opened on somebody's account; if not it is going to be recorded.
+    pub fn ask(&mut self, address: IpAddr, holder: Holder) -> bool {
+        let may = self.has(address, &holder);
+        self.needed.entry(address).or_default().insert(holder);
+        may
+    }
+
+    /// The wanted rules, with what may be opened now. Services wait for the rest, unless that is
+    /// open.
+    pub fn admit(
+        &mut self,
+        draft: &mut Draft<'_>,
+        wanted: Vec<WantedRule>,
+        there: &SecurityGroup,
+    ) -> Vec<WantedRule> {
+        let mut waiting = BTreeSet::new();
+        let mut admitted = Vec::new();
+        for mut rule in wanted {
+            let same = |r: &&model::azure::SecurityRule| r.name.eq_ignore_ascii_case(&rule.name);
+            let open = there.rules.iter().find(same).map(|r| &r.destinations);
+            rule.causes.retain(|uid, _| draft.cases[uid].intent().is_some());
+            for (uid, destinations) in &mut rule.causes {
+                destinations.retain(|destination| {
+                    let Ok(address) = destination.parse() else { return true };
+                    let may = self.ask(address, holder(draft, uid, address));
+                    if !may && !open.is_some_and(|open| open.contains(destination)) {
+                        waiting.insert(uid.clone());
+                    }
+                    may
+                });
+            }
+            rule.causes.retain(|_, destinations| !destinations.is_empty());
+            rule.destinations = rule.causes.values().flatten().cloned().collect();
+            admitted.extend((!rule.causes.is_empty()).then_some(rule));
+        }
+        waiting.iter().for_each(|uid| draft.wait(uid, Wait::Ledger));
+        admitted
+    }
+
+    /// Whether something is wanted that is not recorded.
+    pub fn lacks(&self) -> bool {
+        let recorded = |address: &IpAddr| self.ledger.destinations.get(address);
+        let has = |(address, holders): (&IpAddr, &BTreeSet<Holder>)| {
+            recorded(address).is_some_and(|there| holders.is_subset(there))
+        };
+        let absent = self.ledger.is_absent() && !(self.needed.is_empty() && self.known.is_empty());
+        absent || !self.needed.iter().all(has)
+    }
+
+    /// The write that makes the ledger what it is to be, if it is not. By itself nothing is written
+    /// to forget an address while the group is about to change.
+    pub fn write(
+        self,
+        draft: &Draft<'_>,
+        before: &SecurityGroup,
+        after: &SecurityGroup,
+    ) -> Option<LedgerWrite> {
+        let lacks = self.lacks();
+        let Self { ledger, known, needed } = self;
+        let mut open = destinations(before);
+        open.extend(destinations(after));
+        let written = draft.world.in_flight.contains_key(&before.id);
+        let busy = before.provisioning == Provisioning::Busy;
+        let late = before.etag.is_some() && before.etag == ledger.planned_on;
+        // What is known of the group may be older than what another process did.
+        let unsure = !draft.world.inherited.is_empty();
+        let may_open = written || busy || late || unsure;
+        let services = &draft.world.kubernetes.services;
+        let lives = |holder: &Holder| match holder {
+            Holder::Service(uid) => services.contains_key(uid),
+            Holder::Node => true,
+        };
+        let mut destinations = needed;
+        for (address, holders) in known {
+            if open.contains(&address) || may_open || destinations.contains_key(&address) {
+                let holders = holders.into_iter().filter(lives);
+                destinations.entry(address).or_default().extend(holders);
+            }
+        }
+        let kept = |address: &IpAddr| destinations.contains_key(address);
+        let forgets = before == after && !ledger.destinations.keys().all(kept);
+        let planned_on = if lacks { before.etag.clone() } else { ledger.planned_on.clone() };
+        let adopted = |address: &&IpAddr| ledger.is_absent() && open.contains(address);
+        let adopted = destinations.keys().filter(adopted).copied().collect();
+        let revision = ledger.revision.clone();
+        let write = LedgerWrite { revision, planned_on, destinations, adopted };
+        (lacks || forgets).then_some(write)
+    }
+}
+
+/// On whose account a Service has an address open: nodes are many, and every Service that leads to
+/// them has the same ones open.
+fn holder(draft: &Draft<'_>, uid: &ServiceUid, address: IpAddr) -> Holder {
+    let intent = draft.cases.get(uid).and_then(|case| case.intent());
+    let to_nodes = intent.is_some_and(|intent| {
+        let translated = intent.rule_options.floating_ip == FloatingIp::Disabled;
+        translated && !intent.additional.contains(&address)
+    });
+    if to_nodes { Holder::Node } else { Holder::Service(uid.clone()) }
+}
+
+/// Addresses that rules of ours lead to, those that deny included.
+fn destinations(group: &SecurityGroup) -> BTreeSet<IpAddr> {
+    let managed = group.rules.iter().filter(|rule| is_managed(rule));
+    managed.flat_map(|rule| &rule.destinations).filter_map(|d| d.parse().ok()).collect()
+}
+
+/// Addresses of this cluster: of its public IPs, frontends, nodes and Services. Where there is no
+/// ledger they are all that says what is ours.
+fn cluster(draft: &Draft<'_>, placement: &Placement) -> Destinations {
+    let mut all = Destinations::new();
+    let ours = |ip: &&Arc<PublicIp>| draft.own.public_ip(ip) == Whose::Ours;
+    for address in own::public_ips(draft.world).filter(ours).filter_map(|ip| ip.address) {
+        all.entry(address).or_default();
+    }
+    for id in placement.balancers.keys() {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        for own in &balancer.frontends {
+            let Some(address) = frontend::address_of(draft, own) else { continue };
+            let holder = draft.owner_of(&own.name).cloned().map(Holder::Service);
+            all.entry(address).or_default().extend(holder);
+        }
+        for held in balancer.pools.iter().flat_map(|pool| &pool.addresses) {
+            all.entry(held.address).or_default().insert(Holder::Node);
+        }
+    }
+    for address in draft.world.kubernetes.nodes.values().flat_map(|node| &node.addresses) {
+        all.entry(*address).or_default().insert(Holder::Node);
+    }
+    for (uid, case) in &draft.cases {
+        for ip in case.service.ingress.iter().filter_map(|i| i.ip.as_ref()?.parse().ok()) {
+            all.entry(ip).or_default().insert(Holder::Service(uid.clone()));
+        }
+    }
+    all
+}
+
+/// Whether a Service that goes has an address open that no other Service stands for: it stays until
+/// that is closed.
+pub(crate) fn has_open(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
+    let Some(ledger) = draft.world.kubernetes.ledger.known() else { return false };
+    let Some(Some(group)) = draft.world.azure.security_group.known() else { return false };
+    // Where there is none yet, what is about to be recorded.
+    let made = draft.ledger.as_ref().filter(|_| ledger.is_absent());
+    let recorded = made.map_or(&ledger.destinations, |write| &write.destinations);
+    let own = Holder::Service(uid.clone());
+    let alone = |holders: &BTreeSet<Holder>| {
+        let other = |holder: &Holder| match holder {
+            Holder::Service(other) => other != uid && draft.cases.contains_key(other),
+            Holder::Node => true,
+        };
+        holders.contains(&own) && !holders.iter().any(other)
+    };
+    let held: BTreeMap<&IpAddr, _> =
+        recorded.iter().filter(|(_, holders)| alone(holders)).collect();
+    !held.is_empty() && destinations(group).iter().any(|address| held.contains_key(address))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! What opens when.
+
+use crate::check::check;
+use crate::fixture;
+use crate::forecast::settle;
+use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, policy, settled};
+use crate::shape::stage::{uid, world};
+use model::azure::{Rest, SecurityRule};
+use model::kubernetes::Service;
+use model::report::Severity;
+use model::world::{Fact, Hold};
+use model::{NodeName, World};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// A Service that only some may connect to; an internal one needs no rule otherwise.
+fn closed(n: u16, port: u16, more: &[(&str, &str)]) -> Service {
+    let some = [(PINNED, ADDRESS), ("azure-allowed-ip-ranges", "10.9.0.0/16")];
+    internal(n, port, &[&some, more].concat())
+}
+
+/// Ports that rules of the security group lead to.
+fn open(world: &World) -> BTreeSet<Arc<str>> {
+    let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
+    group.rules.iter().flat_map(|rule| rule.ports.clone()).collect()
+}
+
+/// Its rules stand already, so that nothing else has to come first.
+#[test]
+fn nothing_opens_for_a_service_without_our_finalizer() {
+    let mut world = settled(world(vec![closed(1, 80, &[]), closed(2, 82, &[])]));
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        Arc::make_mut(group).rules.retain(|rule| !rule.ports.contains("82"));
+    }
+    change(&mut world, Service { finalizers: Vec::new(), ..closed(2, 82, &[]) });
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(check(&world, &policy(), &plan), []);
+    assert_eq!((plan.changes.len(), plan.writes.len()), (0, 1), "the finalizer comes first");
+    assert_eq!(open(&settled(world)), ["80", "82"].map(Arc::from).into());
+}
+
+const DENY: (&str, &str) = ("azure-deny-all-except-load-balancer-source-ranges", "true");
+const NO_FLOAT: (&str, &str) = ("azure-disable-load-balancer-floating-ip", "true");
+
+/// Protocol, destinations and ports of the rules that deny.
+fn denied(world: &World) -> Vec<String> {
+    let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
+    let denied = group.rules.iter().filter(|rule| rule.access == model::azure::Access::Deny);
+    let join =
+        |set: &BTreeSet<Arc<str>>| set.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(",");
+    let text =
+        |r: &SecurityRule| format!("{} {} [{}]", r.protocol, join(&r.destinations), join(&r.ports));
+    let mut all: Vec<String> = denied.map(text).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn a_deny_rule_denies_only_what_is_the_services() {
+    let alone = settled(world(vec![closed(1, 80, &[DENY])]));
+    assert_eq!(denied(&alone), ["* 10.224.9.9 [*]"]);
+    let shared = settled(world(vec![closed(1, 80, &[DENY]), closed(2, 82, &[])]));
+    assert_eq!(denied(&shared), ["Tcp 10.224.9.9 [80]"]);
+    let nodes = settled(world(vec![closed(1, 80, &[DENY, NO_FLOAT])]));
+    assert_eq!(denied(&nodes), ["Tcp 10.224.0.4 [30001]"]);
+    let more = closed(1, 80, &[DENY, ("azure-additional-public-ips", "20.9.9.9")]);
+    assert_eq!(denied(&settled(world(vec![more]))), ["* 10.224.9.9 [*]", "Tcp 20.9.9.9 [80]"]);
+}
+
+/// As the Go provider leaves it, for a Service that is refused here.
+#[test]
+fn no_rule_that_denies_all_of_the_nodes_stays() {
+    let mut world = settled(world(vec![closed(1, 80, &[DENY, NO_FLOAT])]));
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        for rule in &mut Arc::make_mut(group).rules {
+            if rule.access == model::azure::Access::Deny {
+                rule.name = crate::own::name::deny_rule(model::Family::V4).into();
+                rule.protocol = "*".into();
+                rule.ports = BTreeSet::from(["*".into()]);
+            }
+        }
+    }
+    let timeout = ("azure-load-balancer-tcp-idle-timeout", "1");
+    change(&mut world, closed(1, 80, &[DENY, NO_FLOAT, timeout]));
+    assert_eq!(denied(&settled(world)), Vec::<String>::new());
+}
+
+/// A rule is named after what it says beside the addresses.
+#[test]
+fn a_rule_goes_on_with_another_address_and_fields_that_we_do_not_know() {
+    let mut world = settled(world(vec![closed(1, 80, &[])]));
+    let fact = &mut world.azure.security_group;
+    let group = fact.known_mut().and_then(Option::as_mut).expect("there");
+    let rule = &mut Arc::make_mut(group).rules[0];
+    let mut fields = rule.rest.unpack();
+    fields.top.insert("theirs".to_owned(), true.into());
+    let theirs = Rest::from(fields);
+    rule.rest = theirs.clone();
+    let before = rule.clone();
+    change(&mut world, closed(1, 80, &[(PINNED, "10.224.9.10")]));
+    let world = settled(world);
+    let Fact::Known(Some(group)) = &world.azure.security_group else { panic!("it was there") };
+    let [rule] = &group.rules[..] else { panic!("{:#?}", group.rules) };
+    assert_eq!((&rule.name, rule.priority, &rule.rest), (&before.name, before.priority, &theirs));
+    assert_eq!(rule.destinations, [Arc::from("10.224.9.10")].into());
+}
+
+#[test]
+fn what_is_open_stays_open_for_a_service_that_lost_our_finalizer() {
+    let service = closed(1, 80, &[]);
+    let mut world = settled(world(vec![service.clone()]));
+    change(&mut world, Service { finalizers: Vec::new(), ..service });
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!((plan.changes.len(), plan.writes.len()), (0, 1), "{plan:#?}");
+    assert_eq!(open(&settled(world)), [Arc::from("80")].into());
+}
+
+/// Internal Service number `n` of a namespace, that so many ranges may connect to; no two of them
+/// can be written as one.
+fn ranged(namespace: &str, n: u16, ranges: u32) -> Service {
+    let text: Vec<String> = (0..ranges)
+        .map(|k| {
+            format!("{}/32", std::net::Ipv4Addr::from(0x0B00_0000 + u32::from(n) * 8_192 + 2 * k))
+        })
+        .collect();
+    let address = format!("10.224.10.{n}");
+    let service =
+        internal(n, 80 + n, &[(PINNED, &address), ("azure-allowed-ip-ranges", &text.join(","))]);
+    Service { name: model::ServiceName::new(namespace, format!("web-{n}")), ..service }
+}
+
+/// What a Service is refused for, and the rule of the finding.
+fn refused(world: &World, n: u16) -> Option<(&'static str, String)> {
+    let report = crate::shape::stage::report(world, n);
+    let mut refusals = report.findings.iter().filter(|f| f.severity == Severity::Refusal);
+    refusals.next().map(|f| (f.rule, f.message.to_string()))
+}
+
+#[test]
+fn one_service_with_3999_ranges_pushes_out_no_neighbour() {
+    // Whoever comes first, and whatever the names are.
+    for (greedy, first) in [("aaa", true), ("zzz", true), ("aaa", false), ("zzz", false)] {
+        let mut world = if first {
+            settled(world(vec![ranged(greedy, 1, 3_999)]))
+        } else {
+            world(vec![ranged(greedy, 1, 3_999)])
+        };
+        (2..6).for_each(|n| change(&mut world, ranged("team", n, 90)));
+        let world = settled(world);
+        for n in 2..6 {
+            assert_eq!(refused(&world, n), None, "{greedy} {first}: {n}");
+        }
+        let (rule, allowed) = refused(&world, 1).expect("it asks for more than its share");
+        assert_eq!(rule, "SecurityRuleLimit");
+        assert!(allowed.contains("namespaces with most source prefixes: team 360"), "{allowed}");
+    }
+}
+
+#[test]
+fn what_is_left_goes_to_the_namespaces_that_use_least() {
+    // Each of the greedy one's asks for 600, twelve in all; the others for 700 and 900.
+    let mut services: Vec<Service> = (1..13).map(|n| ranged("aaa", n, 600)).collect();
+    services.push(ranged("bbb", 20, 700));
+    services.push(ranged("ccc", 21, 900));
+    let mut world = settled(world(services));
+    let greedy = |world: &World| (1..13).filter(|n| refused(world, *n).is_none()).count();
+    assert_eq!((refused(&world, 20), refused(&world, 21)), (None, None));
+    assert_eq!(greedy(&world), 3, "1,800 of what the others leave");
+    let (_, allowed) = (1..13).find_map(|n| refused(&world, n)).expect("most are refused");
+    let users = "namespaces with most source prefixes: aaa 1800, ccc 900, bbb 700";
+    assert!(allowed.contains(users), "{allowed}");
+    // What runs stays, and who is below the share still grows.
+    let before = open(&world);
+    change(&mut world, ranged("ddd", 22, 500));
+    let world = settled(world);
+    assert_eq!(refused(&world, 22), None);
+    assert!(before.is_subset(&open(&world)));
+    assert_eq!(greedy(&world), 3);
+}
+
+/// Whoever joins a rule that others have changes nothing for them.
+#[test]
+fn who_finds_no_room_in_a_rule_is_refused_alone() {
+    let shared = |n: u16| closed(n, 80, &[(PINNED, &*format!("10.224.10.{n}"))]);
+    let mut world = settled(world(vec![shared(1), shared(2)]));
+    let group = world.azure.security_group.known_mut().and_then(Option::as_mut).expect("there");
+    let mut theirs = group.rules[0].clone();
+    theirs.name = "theirs".into();
+    theirs.direction = "Outbound".into();
+    theirs.destinations =
+        (0..3_998).map(|n| Arc::from(std::net::Ipv4Addr::from(n).to_string())).collect();
+    Arc::make_mut(group).rules.push(theirs);
+    change(&mut world, shared(3));
+    let world = settled(world);
+    assert_eq!((refused(&world, 1), refused(&world, 2)), (None, None));
+    assert_eq!(refused(&world, 3).map(|(rule, _)| rule), Some("SecurityRuleLimit"));
+}
+
+/// A Service without floating IP that is programmed, and refused after an edit; a second node may
+/// come, and the first may go.
+fn refused_beside(nodes: &[u8]) -> World {
+    let off = ("azure-disable-load-balancer-floating-ip", "true");
+    let mut world = steady(world(vec![closed(1, 80, &[off])]));
+    assert_eq!(led_to(&world), ["10.224.0.4"]);
+    let wrong = ("azure-load-balancer-tcp-idle-timeout", "soon");
+    change(&mut world, closed(1, 80, &[off, wrong]));
+    let first = world.kubernetes.nodes.pop_first().expect("the fixture has a node").1;
+    for last in nodes {
+        let mut node = (*first).clone();
+        node.name = NodeName::new(format!("vmss00000{last}"));
+        node.addresses = vec![IpAddr::from([10, 224, 0, *last])];
+        world.kubernetes.nodes.insert(node.name.clone(), Arc::new(node));
+    }
+    world
+}
+
+/// The World once all is done, where pools hold addresses.
+fn steady(world: World) -> World {
+    let policy = fixture::policy();
+    let (plan, _) = crate::plan(&world, &policy);
+    assert_eq!(check(&world, &policy, &plan), []);
+    let (world, _) = settle(world, &policy);
+    let (plan, _) = crate::plan(&world, &policy);
+    assert!(plan.is_empty(), "{plan:#?}");
+    world
+}
+
+fn led_to(world: &World) -> Vec<String> {
+    let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
+    group.rules.iter().flat_map(|r| &r.destinations).map(ToString::to_string).collect()
+}
+
+fn members(world: &World) -> Vec<String> {
+    let pools = &balancer(world).pools;
+    pools.iter().flat_map(|p| &p.addresses).map(|a| a.address.to_string()).collect()
+}
+
+#[test]
+fn rules_to_node_ports_of_a_refused_service_follow_the_nodes() {
+    for nodes in [&[4, 5][..], &[5], &[4]] {
+        let mut world = steady(refused_beside(nodes));
+        // The time to drain is over.
+        world.drained.insert(IpAddr::from([10, 224, 0, 4]));
+        let world = steady(world);
+        let wanted: Vec<String> = nodes.iter().map(|n| format!("10.224.0.{n}")).collect();
+        assert_eq!((led_to(&world), members(&world)), (wanted.clone(), wanted));
+    }
+}
+
+#[test]
+fn rules_of_a_service_that_azure_refuses_are_left_alone() {
+    let mut world = refused_beside(&[4, 5]);
+    let hold = Hold {
+        target: policy().security_group_id(),
+        reason: "refused".into(),
+        code: "Refused".into(),
+        until_ms: None,
+        attempt: 1,
+    };
+    world.holds.insert(uid(1), hold);
+    let (world, _) = settle(world, &fixture::policy());
+    assert_eq!(led_to(&world), ["10.224.0.4"]);
+}

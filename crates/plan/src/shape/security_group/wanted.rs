@@ -1,0 +1,210 @@
+//! The rules that Services want.
+
+use super::super::pool;
+use super::standing::{self, Standing};
+use super::{Shape, WantedRule};
+use crate::ask::{DenyAll, FloatingIp, Intent, SecurityRules};
+use crate::claim::placement::{Backends, Placement};
+use crate::draft::Draft;
+use crate::tell::kubernetes::is_claimed;
+use model::azure::Access;
+use model::kubernetes::{Membership, NodeRole};
+use model::policy::PoolKind;
+use model::{Family, Protocol};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Addresses of the nodes behind a Service's load balancer, of one family: those that are in the
+/// pool that its rules lead to, and where pools hold no addresses those that are to be in it.
+fn node_addresses(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+    family: Family,
+) -> BTreeSet<IpAddr> {
+    let mut found = BTreeSet::new();
+    for (id, seats) in placement.balancers.iter().filter(|(_, s)| s.has(&intent.uid)) {
+        let name = pool::of(draft.policy, intent, family);
+        let balancer = draft.balancers().and_then(|all| all.get(id));
+        let pools = balancer.into_iter().flat_map(|b| &b.pools);
+        let own = pools.filter(|p| p.name.eq_ignore_ascii_case(&name));
+        let let_go = balancer.map(|b| pool::let_go(draft, b)).unwrap_or_default();
+        let held = own.flat_map(|p| &p.addresses).map(|a| a.address);
+        found.extend(held.filter(|address| !let_go.contains(address)));
+        // Where the pool holds addresses, one is opened once it is in it: its probe has to succeed
+        // first, which takes longer than the rule.
+        if pool::kind(draft, id) == PoolKind::NodeIp {
+            continue;
+        }
+        let nodes = match (seats.local.get(&intent.uid), &seats.backends) {
+            (Some(local), _) => local,
+            (None, Backends::Nodes(nodes)) => nodes,
+            (None, Backends::AsTheyAre) => continue,
+        };
+        let nodes = nodes.iter().filter(|n| n.role == NodeRole::Worker);
+        let nodes = nodes.filter(|n| n.membership != Membership::Excluded);
+        found.extend(nodes.filter_map(|n| n.address(family)));
+    }
+    found
+}
+
+/// The rules that Services want, each once, in the order of the Services' names.
+pub(super) fn all(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
+    let mut wanted: BTreeMap<String, WantedRule> = BTreeMap::new();
+    let mut order: Vec<String> = Vec::new();
+    for uid in draft.by_name.values() {
+        let case = &draft.cases[uid];
+        let Some(intent) = case.intent().filter(|_| is_claimed(draft.policy, case.service)) else {
+            continue;
+        };
+        for (shape, destinations) in rules(draft, placement, intent) {
+            let name = shape.name();
+            let rule = wanted.entry(name.clone()).or_insert_with(|| {
+                order.push(name.clone());
+                let (destinations, causes) = (BTreeSet::new(), BTreeMap::new());
+                WantedRule { shape, name, destinations, causes }
+            });
+            rule.destinations.extend(destinations.iter().cloned());
+            rule.causes.entry(uid.clone()).or_default().extend(destinations);
+        }
+    }
+    order.into_iter().filter_map(|name| wanted.remove(&name)).collect()
+}
+
+fn rules(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+) -> Vec<(Shape, BTreeSet<Arc<str>>)> {
+    let mut rules = Vec::new();
+    let standing = standing::of(draft, placement, intent);
+    if intent.access.rules == SecurityRules::Disabled || standing.is_empty() {
+        return rules;
+    }
+    let destinations: BTreeMap<Family, Destinations> = Family::ALL
+        .map(|family| (family, destinations(draft, placement, intent, &standing, family)))
+        .into();
+    for protocol in Protocol::ALL {
+        let ports = ports(intent, protocol);
+        if ports.is_empty() {
+            continue;
+        }
+        for (&family, destinations) in &destinations {
+            let destinations = destinations.all();
+            if destinations.is_empty() {
+                continue;
+            }
+            let mut sets: Vec<BTreeSet<Arc<str>>> =
+                intent.access.tags.iter().map(|t| BTreeSet::from([Arc::clone(t)])).collect();
+            let ranges = intent.access.ranges.get(&family).into_iter().flatten();
+            let ranges: BTreeSet<Arc<str>> = ranges.map(|r| Arc::from(r.to_string())).collect();
+            if !ranges.is_empty() {
+                sets.push(ranges);
+            }
+            for sources in sets {
+                let ports = ports.clone();
+                let protocol = wire(protocol);
+                let shape = Shape { access: Access::Allow, family, protocol, sources, ports };
+                rules.push((shape, destinations.clone()));
+            }
+        }
+    }
+    if intent.access.deny_all == DenyAll::Yes {
+        for (family, destinations) in destinations {
+            rules.extend(denied(intent, family, destinations));
+        }
+    }
+    rules
+}
+
+/// Everything else is denied: wholly where an address is the Service's alone, and on the Service's
+/// ports where others are reached there, too. Deny rules come before the rules of Azure that let
+/// probes and the virtual network in, so one to all ports of the nodes would cut off the cluster.
+fn denied(
+    intent: &Intent,
+    family: Family,
+    destinations: Destinations,
+) -> Vec<(Shape, BTreeSet<Arc<str>>)> {
+    let any = || BTreeSet::from([Arc::from("*")]);
+    let deny =
+        |protocol, ports| Shape { access: Access::Deny, family, protocol, sources: any(), ports };
+    let mut rules = Vec::new();
+    if !destinations.own.is_empty() {
+        rules.push((deny("*", any()), destinations.own));
+    }
+    for protocol in Protocol::ALL.into_iter().filter(|_| !destinations.shared.is_empty()) {
+        let ports = ports(intent, protocol);
+        if !ports.is_empty() {
+            rules.push((deny(wire(protocol), ports), destinations.shared.clone()));
+        }
+    }
+    rules
+}
+
+/// The word for a protocol in security rules; there is none for SCTP.
+fn wire(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Tcp => "Tcp",
+        Protocol::Udp => "Udp",
+        Protocol::Sctp => "*",
+    }
+}
+
+fn ports(intent: &Intent, protocol: Protocol) -> BTreeSet<Arc<str>> {
+    let translated = intent.rule_options.floating_ip == FloatingIp::Disabled;
+    intent
+        .access
+        .ports
+        .iter()
+        .filter(|p| p.protocol == protocol)
+        .map(|p| if translated { p.node_port.unwrap_or(p.port) } else { p.port })
+        .map(|port| Arc::from(port.to_string()))
+        .collect()
+}
+
+/// Where a Service's rules lead.
+#[derive(Debug, Default)]
+struct Destinations {
+    /// Addresses at which nothing else is reached.
+    own: BTreeSet<Arc<str>>,
+    /// Others: nodes, additional addresses, frontends that Services share.
+    shared: BTreeSet<Arc<str>>,
+}
+
+impl Destinations {
+    fn all(&self) -> BTreeSet<Arc<str>> {
+        self.own.union(&self.shared).cloned().collect()
+    }
+}
+
+fn destinations(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+    standing: &BTreeMap<Family, Standing<'_>>,
+    family: Family,
+) -> Destinations {
+    let text = |a: IpAddr| -> Arc<str> { Arc::from(a.to_string()) };
+    let additional = intent.additional.iter().copied().filter(|a| Family::of(*a) == family);
+    let shared: BTreeSet<Arc<str>> = additional.map(text).collect();
+    let mut destinations = Destinations { shared, ..Destinations::default() };
+    match (intent.rule_options.floating_ip, standing.get(&family)) {
+        (FloatingIp::Enabled, Some(at)) => {
+            let address = text(at.address);
+            // Only a rule that denies everything asks whose the address is.
+            if intent.access.deny_all == DenyAll::Yes && at.is_alone(draft, &intent.base) {
+                destinations.shared.remove(&address);
+                destinations.own.insert(address);
+            } else {
+                destinations.shared.insert(address);
+            }
+        }
+        (FloatingIp::Disabled, Some(_)) => {
+            let nodes = node_addresses(draft, placement, intent, family);
+            destinations.shared.extend(nodes.into_iter().map(text));
+        }
+        (_, None) => {}
+    }
+    destinations
+}

@@ -1,0 +1,89 @@
+//! What a Service's owner sees: its address, and that nothing is left of it.
+
+use super::kubernetes;
+use crate::draft::{Draft, Stance, Traces};
+use model::azure::FrontendAddress;
+use model::kubernetes::{GATEWAY_FINALIZER, Ingress, LoadBalancerType};
+use model::report::Wait;
+use model::{Family, ServiceUid};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// Notes load balancer and address in the report.
+pub(crate) fn show(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid) {
+    let exists = draft.container(name).is_some();
+    let address = draft.container_ip(name).and_then(|ip| ip.address);
+    let Some(case) = draft.cases.get_mut(uid) else { return };
+    if exists || matches!(case.stance, Stance::Container(_)) {
+        case.balancer = Some(Arc::clone(name));
+    }
+    case.addresses = address.map(|a| Arc::from(a.to_string())).into_iter().collect();
+}
+
+/// Writes the address of a Service that is programmed, and takes the finalizers off one of which
+/// nothing is left.
+pub(crate) fn conclude(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid) {
+    match &draft.cases[uid].stance {
+        Stance::Container(intent) => {
+            let family = intent.family;
+            address(draft, name, uid, family);
+        }
+        Stance::Leaving if draft.cases[uid].traces == Traces::None => {
+            let service = draft.cases[uid].service;
+            // Another controller's class may use the common finalizer, too.
+            let ours = service.has_finalizer(GATEWAY_FINALIZER)
+                || service.load_balancer_type == LoadBalancerType::Ours
+                || service.condition.is_some();
+            if ours {
+                draft.writes.extend(kubernetes::let_go(service));
+            }
+        }
+        Stance::Leaving | Stance::Wanted(_) | Stance::Kept => {}
+    }
+}
+
+/// Whether a load balancer leads from a Service's public IP to its Pods.
+fn leads(draft: &Draft<'_>, name: &Arc<str>) -> bool {
+    let own = FrontendAddress::Public(draft.container_ip_id(name));
+    draft.container(name).is_some_and(|balancer| {
+        !balancer.rules.is_empty() && balancer.frontends.iter().any(|f| f.address == own)
+    })
+}
+
+fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Family) {
+    let registered = draft.registered(name).is_some_and(|entry| !entry.pools.is_empty());
+    let address = draft.container_ip(name).and_then(|ip| ip.address);
+    let balancer = draft.policy.balancer_id(name);
+    let busy = draft.is_in_flight(&balancer);
+    let stands = registered && !busy && leads(draft, name);
+    let unsure = address.is_none() && draft.world.inherited.contains(uid);
+    let Some(case) = draft.cases.get_mut(uid) else { return };
+    // Host names and addresses of the other family are somebody else's. Until all is done only
+    // an address that no longer is ours goes.
+    let mut list: Vec<Ingress> = case
+        .service
+        .ingress
+        .iter()
+        .filter(|entry| match entry.ip.as_deref().map(str::parse::<IpAddr>) {
+            Some(Ok(ip)) => Family::of(ip) != family || Some(ip) == address,
+            Some(Err(_)) => false,
+            None => entry.hostname.is_some(),
+        })
+        .cloned()
+        .collect();
+    if let Some(address) = address.filter(|_| stands) {
+        let text = address.to_string();
+        if !list.iter().any(|entry| entry.ip.as_deref() == Some(text.as_str())) {
+            list.push(Ingress { ip: Some(Arc::from(text)), hostname: None });
+        }
+    } else if busy {
+        // It is told when that write has ended, whatever comes of it.
+        case.waits.insert(Wait::Writing(balancer));
+    }
+    if unsure && kubernetes::drops(&list, &case.service.ingress) {
+        case.waits.insert(Wait::Listing);
+    } else if list != case.service.ingress {
+        case.waits.insert(Wait::Status);
+        draft.writes.push(kubernetes::addresses(case.service, list));
+    }
+}

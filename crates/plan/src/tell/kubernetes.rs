@@ -1,0 +1,278 @@
+//! What is written to Kubernetes: finalizers, addresses and conditions.
+
+use crate::ask::Intent;
+use crate::claim::placement::Placement;
+use crate::draft::{Draft, Stance, Traces};
+use crate::order::moving;
+use crate::own::name;
+use crate::shape::public_ip::Chosen;
+use crate::shape::{frontend, security_group};
+use model::azure::Provisioning;
+use model::kubernetes::{
+    Custody, Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
+};
+use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
+use model::policy::Layout;
+use model::report::Wait;
+use model::world::Fact;
+use model::{Group, Policy, ServiceUid};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The finalizers a Service of ours carries.
+pub(crate) fn finalizers(policy: &Policy) -> &'static [&'static str] {
+    match policy.layout {
+        Layout::PerService => &[SERVICE_FINALIZER, GATEWAY_FINALIZER],
+        Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => &[SERVICE_FINALIZER],
+    }
+}
+
+/// Whether a Service carries every finalizer that must be there before the first Azure write.
+pub(crate) fn is_claimed(policy: &Policy, service: &Service) -> bool {
+    finalizers(policy).iter().all(|f| service.has_finalizer(f))
+}
+
+/// Whether a public IP may be made on account of these Services: one of them is certain to carry
+/// its finalizers, for nothing would say later whose address that is. Where another process may
+/// have taken them off, they are written again first.
+pub(crate) fn may_make_ip<'u>(
+    draft: &mut Draft<'_>,
+    causes: impl Iterator<Item = &'u ServiceUid> + Clone,
+) -> bool {
+    let inherited = |uid: &ServiceUid| draft.cases[uid].service.custody == Custody::Inherited;
+    let claimed = |uid: &ServiceUid| is_claimed(draft.policy, draft.cases[uid].service);
+    let certain = causes.clone().any(|uid| claimed(uid) && !inherited(uid));
+    if !certain {
+        let again: Vec<ServiceUid> = causes.filter(|uid| inherited(uid)).cloned().collect();
+        draft.unconfirmed.extend(again);
+    }
+    certain
+}
+
+/// The Service as the object of a write.
+pub(crate) fn object(service: &Service) -> Object {
+    Object::Service { name: service.name.clone(), uid: service.uid.clone() }
+}
+
+/// The write of a Service's addresses; what its condition says is added once all is planned.
+pub(crate) fn addresses(service: &Service, list: Vec<Ingress>) -> KubernetesWrite {
+    let edit = Edit::Status { ingress: Some(list), condition: ConditionEdit::Keep };
+    KubernetesWrite { object: object(service), edit }
+}
+
+/// Asks for the finalizers of every Service that wants a load balancer and has none yet, or has
+/// them only as far as is seen.
+pub(crate) fn claim(draft: &mut Draft<'_>) {
+    let mut writes = Vec::new();
+    for case in draft.cases.values() {
+        let wanted = matches!(case.stance, Stance::Wanted(_) | Stance::Container(_));
+        let certain = !draft.unconfirmed.contains(&case.service.uid);
+        if !wanted || (certain && is_claimed(draft.policy, case.service)) {
+            continue;
+        }
+        let mut list = case.service.finalizers.clone();
+        for finalizer in finalizers(draft.policy) {
+            if !case.service.has_finalizer(finalizer) {
+                list.push(Arc::from(*finalizer));
+            }
+        }
+        writes.push(KubernetesWrite {
+            object: object(case.service),
+            edit: Edit::Finalizers {
+                list,
+                revision: Arc::clone(&case.service.revision),
+                purpose: FinalizerPurpose::Claim,
+                marks: None,
+            },
+        });
+    }
+    draft.writes.extend(writes);
+}
+
+/// Writes addresses of Services that are programmed, and takes finalizers off those of which
+/// nothing is left.
+pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) {
+    let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
+    for uid in uids {
+        match draft.cases[&uid].stance.clone() {
+            Stance::Wanted(intent) => address(draft, placement, chosen, &intent),
+            Stance::Leaving => release(draft, placement, &uid),
+            Stance::Kept => stay(draft, placement, &uid),
+            Stance::Container(_) => {}
+        }
+    }
+}
+
+fn address(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen, intent: &Intent) {
+    let standing = security_group::frontends(draft, placement, intent);
+    let moving = moving::addresses(draft, placement, chosen, intent, &standing);
+    let moving: BTreeSet<String> = moving.values().map(ToString::to_string).collect();
+    let own = intent.families.iter().filter_map(|f| standing.get(f)).copied();
+    let all: Vec<Arc<str>> =
+        own.chain(intent.additional.iter().copied()).map(|a| Arc::from(a.to_string())).collect();
+    let complete = standing.len() == intent.families.len();
+    // What is known of a resource that is being written for it is about to be otherwise, also
+    // where nothing is left to change because its owner went back to an earlier wish.
+    let sent = draft.world.in_flight.iter().filter(|(_, f)| f.causes.contains(&intent.uid));
+    let sent: Vec<Wait> = sent.map(|(id, _)| Wait::Writing(id.clone())).collect();
+    let unsure = unsure(draft, placement, intent, &all);
+    let inherited = draft.world.inherited.contains(&intent.uid);
+    let Some(case) = draft.cases.get_mut(&intent.uid) else { return };
+    case.waits.extend(sent.into_iter().chain(unsure));
+    case.addresses.clone_from(&all);
+    let list: Vec<Ingress> = if complete && case.waits.is_empty() {
+        all.into_iter().map(|ip| Ingress { ip: Some(ip), hostname: None }).collect()
+    } else {
+        // Until all is done only what no longer stands goes; what is on its way to another load
+        // balancer comes back, and the status is what remembers it.
+        let known = |ip: &Arc<str>| all.contains(ip) || moving.contains(&**ip);
+        let stands = |i: &&Ingress| i.ip.as_ref().is_none_or(known);
+        case.service.ingress.iter().filter(stands).cloned().collect()
+    };
+    if inherited && drops(&list, &case.service.ingress) {
+        case.waits.insert(Wait::Listing);
+    } else if !is_same(&list, &case.service.ingress) {
+        let write = addresses(case.service, list);
+        case.waits.insert(Wait::Status);
+        draft.writes.push(write);
+    }
+}
+
+/// Whether a status would lose an entry. It loses none of a Service of another process's before
+/// lists are certain to show all that process wrote: until then a frontend or a security rule that
+/// no list shows may stand.
+pub(crate) fn drops(wanted: &[Ingress], found: &[Ingress]) -> bool {
+    found.iter().any(|entry| !wanted.contains(entry))
+}
+
+/// Whether a status tells the same addresses. Their order means nothing: the one that is found
+/// stays, which another controller may have written.
+fn is_same(wanted: &[Ingress], found: &[Ingress]) -> bool {
+    wanted.len() == found.len() && wanted.iter().all(|entry| found.contains(entry))
+}
+
+/// What an address that is not in the status yet, or is about to leave it, leads through and Azure
+/// is still changing, on account of a write of which nobody awaits the end any more. Until it has
+/// ended the resource shows what was asked for, and an operation that is canceled puts back what
+/// was there before.
+fn unsure(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    intent: &Intent,
+    addresses: &[Arc<str>],
+) -> Vec<Wait> {
+    let told = &draft.cases[&intent.uid].service.ingress;
+    let told: BTreeSet<&Arc<str>> = told.iter().filter_map(|i| i.ip.as_ref()).collect();
+    if told == addresses.iter().collect() {
+        return Vec::new();
+    }
+    let seats = placement.balancers.iter().filter(|(_, seats)| seats.has(&intent.uid));
+    let balancers = seats.filter_map(|(id, _)| draft.balancers()?.get(id));
+    let states = balancers.map(|balancer| (&balancer.id, balancer.provisioning));
+    let group = draft.world.azure.security_group.known().and_then(Option::as_ref);
+    let states = states.chain(group.map(|group| (&group.id, group.provisioning)));
+    let busy = states.filter(|(_, state)| *state == Provisioning::Busy);
+    busy.map(|(id, _)| Wait::Writing(id.clone())).collect()
+}
+
+/// A Service that keeps what it has shows the load balancer and the addresses that it has, and none
+/// of others'.
+fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
+    let case = &draft.cases[uid];
+    let (mut addresses, mut holder) = (Vec::new(), None);
+    for id in placement.balancers.keys() {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        for own in &balancer.frontends {
+            let is_own =
+                name::base_of(&own.name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base));
+            if is_own && let Some(address) = frontend::address_of(draft, own) {
+                addresses.push(Arc::from(address.to_string()));
+                holder = Some(Arc::from(balancer.id.name()));
+            }
+        }
+    }
+    let own = |i: &&Ingress| !i.ip.as_ref().is_some_and(|ip| draft.is_withheld(uid, ip));
+    let list: Vec<Ingress> = case.service.ingress.iter().filter(own).cloned().collect();
+    let withheld = list != case.service.ingress;
+    let unsure = withheld && draft.world.inherited.contains(uid);
+    let write = (withheld && !unsure).then(|| self::addresses(case.service, list));
+    if let Some(case) = draft.cases.get_mut(uid) {
+        case.waits.extend(unsure.then_some(Wait::Listing));
+        case.addresses = addresses;
+        case.balancer = holder.or(case.balancer.take());
+        draft.writes.extend(write);
+    }
+}
+
+fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
+    let case = &draft.cases[uid];
+    let named =
+        |part: &str| name::base_of(part).is_some_and(|b| b.eq_ignore_ascii_case(&case.base));
+    let on_balancer = placement.balancers.keys().any(|id| {
+        draft.balancers().and_then(|all| all.get(id)).is_some_and(|balancer| {
+            balancer.rules.iter().any(|r| named(&r.name))
+                || balancer.frontends.iter().any(|f| named(&f.name) && !is_shared(balancer, f))
+        })
+    });
+    if draft.world.inherited.contains(uid) {
+        draft.wait(uid, Wait::Listing);
+        return;
+    }
+    let sent = draft.world.in_flight.values().any(|f| f.causes.contains(uid));
+    let writing = sent || draft.changes.values().any(|c| c.causes.contains(uid));
+    let blind = draft.balancers().is_none() || !draft.needs.is_empty() || is_hidden(draft, uid);
+    let open = security_group::has_open(draft, uid);
+    if on_balancer || writing || blind || open || case.traces == Traces::Some {
+        return;
+    }
+    let write = let_go(case.service);
+    draft.writes.extend(write);
+}
+
+/// Whether something that may hold a part of the Service cannot be read.
+fn is_hidden(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
+    let azure = &draft.world.azure;
+    let own = draft.cases[uid].service.annotation("azure-load-balancer-resource-group");
+    let groups = [Some(draft.policy.group.clone()), own.map(Group::new)];
+    let there = groups.iter().flatten().filter(|group| !azure.absent_groups.contains(group));
+    let ips = there.filter_map(|group| azure.public_ips.get(group));
+    matches!(azure.security_group, Fact::Unreadable(_))
+        || matches!(draft.world.kubernetes.ledger, Fact::Unreadable(_))
+        || ips.into_iter().any(|fact| matches!(fact, Fact::Unreadable(_)))
+}
+
+/// The next write to a Service of which nothing is left in Azure: its address and our condition
+/// go first, then our finalizers.
+pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
+    let object = object(service);
+    if service.deletion == Deletion::None {
+        let shows = service.load_balancer_type == LoadBalancerType::Other;
+        let ingress = (shows && !service.ingress.is_empty()).then(Vec::new);
+        let condition = match service.condition {
+            Some(_) => ConditionEdit::Remove,
+            None => ConditionEdit::Keep,
+        };
+        if ingress.is_some() || condition != ConditionEdit::Keep {
+            return Some(KubernetesWrite { object, edit: Edit::Status { ingress, condition } });
+        }
+    }
+    // The stock finalizer is every controller's: on another's Service it is that one's.
+    let ours: &[&str] = match service.load_balancer_type {
+        LoadBalancerType::Foreign => &[GATEWAY_FINALIZER],
+        LoadBalancerType::Ours | LoadBalancerType::Other => &[SERVICE_FINALIZER, GATEWAY_FINALIZER],
+    };
+    let mut list = service.finalizers.clone();
+    list.retain(|f| !ours.contains(&f.as_ref()));
+    let changed = list != service.finalizers;
+    let revision = Arc::clone(&service.revision);
+    let purpose = FinalizerPurpose::Release;
+    let edit = Edit::Finalizers { list, revision, purpose, marks: None };
+    changed.then_some(KubernetesWrite { object, edit })
+}
+
+/// Whether a frontend stays because other Services' rules lead to it.
+fn is_shared(balancer: &model::azure::LoadBalancer, frontend: &model::azure::Frontend) -> bool {
+    let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
+    balancer.rules.iter().any(|r| r.frontend.as_ref() == Some(&id))
+        || balancer.foreign.iter().any(|f| f.frontends.contains(&id))
+}
