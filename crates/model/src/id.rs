@@ -265,10 +265,10 @@ fn first_difference(a: &[u8], b: &[u8]) -> Option<usize> {
 impl PartialEq for ResourceId {
     fn eq(&self, other: &Self) -> bool {
         // Ids that are not the same mostly end otherwise, too.
-        if let (Some(a), Some(b)) = (self.text.as_bytes().last(), other.text.as_bytes().last())
-            && a.is_ascii()
-            && b.is_ascii()
-            && !a.eq_ignore_ascii_case(b)
+        let ends = self.text.bytes().rev().zip(other.text.bytes().rev()).take(8);
+        if ends
+            .into_iter()
+            .any(|(a, b)| a.is_ascii() && b.is_ascii() && !a.eq_ignore_ascii_case(&b))
         {
             return false;
         }

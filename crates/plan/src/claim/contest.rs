@@ -12,7 +12,7 @@ use crate::shape::frontend::{self, Place};
 use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, rule_protocol};
 use model::report::{Until, Wait};
 use model::{Exposure, Family, ResourceId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -108,23 +108,21 @@ fn intruders(
     undone: &BTreeSet<String>,
 ) -> Vec<String> {
     let base = |part: &str| name::base_of(part).map(str::to_lowercase);
-    let had = |f: &Frontend| {
-        let mut all = before.frontends.iter();
-        all.any(|b| b.name.eq_ignore_ascii_case(&f.name) && claim(b) == claim(f))
-    };
+    let (then, now) = (by_name(before), by_name(after));
+    let had =
+        |f: &Frontend| then.get(&f.name.to_lowercase()).is_some_and(|then| claim(then) == claim(f));
     let mut found = Vec::new();
-    for (at, one) in after.frontends.iter().enumerate() {
+    let mut first: BTreeMap<Claim<'_>, &Frontend> = BTreeMap::new();
+    for one in &after.frontends {
         let Some(claimed) = claim(one) else { continue };
-        let others = &after.frontends[at + 1..];
-        if let Some(other) = others.iter().find(|other| claim(other).as_ref() == Some(&claimed)) {
-            let (new, old) = if had(other) { (one, other) } else { (other, one) };
-            found.extend([base(&new.name), base(&old.name)].into_iter().flatten());
-        }
+        let Some(other) = first.insert(claimed, one) else { continue };
+        let (new, old) = if had(one) { (other, one) } else { (one, other) };
+        found.extend([base(&new.name), base(&old.name)].into_iter().flatten());
     }
     for rule in &after.rules {
         let Some(id) = &rule.frontend else { continue };
-        let is_it = |f: &&Frontend| f.name.eq_ignore_ascii_case(id.name());
-        match (after.frontends.iter().find(is_it), before.frontends.iter().find(is_it)) {
+        let name = id.name().to_lowercase();
+        match (now.get(&name), then.get(&name)) {
             (None, _) => found.extend([base(&rule.name), base(id.name())].into_iter().flatten()),
             (Some(now), Some(then)) if claim(now) != claim(then) => {
                 let given_back = base(&rule.name).is_some_and(|base| undone.contains(&base));
@@ -136,16 +134,22 @@ fn intruders(
     found
 }
 
+/// Frontends by their names, folded; the first of each.
+fn by_name(balancer: &LoadBalancer) -> BTreeMap<String, &Frontend> {
+    let all = balancer.frontends.iter().rev();
+    all.map(|frontend| (frontend.name.to_lowercase(), frontend)).collect()
+}
+
 /// What only one frontend can have.
-#[derive(PartialEq, Eq)]
-enum Claim {
-    Public(ResourceId),
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Claim<'a> {
+    Public(&'a ResourceId),
     Private(IpAddr),
 }
 
-fn claim(frontend: &Frontend) -> Option<Claim> {
+fn claim(frontend: &Frontend) -> Option<Claim<'_>> {
     match &frontend.address {
-        FrontendAddress::Public(id) => Some(Claim::Public(id.clone())),
+        FrontendAddress::Public(id) => Some(Claim::Public(id)),
         _ => frontend::private(frontend).map(Claim::Private),
     }
 }
@@ -198,6 +202,9 @@ pub(crate) fn foreign_port<'b>(
 ) -> Option<&'b Rule> {
     let translated = intent.rule_options.floating_ip == FloatingIp::Disabled
         || (intent.exposure == Exposure::Internal && family == Family::V6);
+    if !translated {
+        return None;
+    }
     let wanted: Vec<_> = intent
         .rules
         .iter()
@@ -209,13 +216,13 @@ pub(crate) fn foreign_port<'b>(
         })
         .collect();
     let foreign = |rule: &&Rule| {
-        draft.owner_of(&rule.name).is_none()
-            && !name::base_of(&rule.name).is_some_and(|base| draft.is_abandoned(base))
-            && rule.floating_ip != Some(true)
-            && rule.pool.as_ref() == Some(pool)
+        rule.floating_ip != Some(true)
             && wanted.contains(&(rule.protocol, rule.backend_port))
+            && rule.pool.as_ref() == Some(pool)
+            && draft.owner_of(&rule.name).is_none()
+            && !name::base_of(&rule.name).is_some_and(|base| draft.is_abandoned(base))
     };
-    balancer.rules.iter().find(foreign).filter(|_| translated)
+    balancer.rules.iter().find(foreign)
 }
 
 /// Frontends with nobody's name on which only Services of ours stood: the Service that made such a

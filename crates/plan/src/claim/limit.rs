@@ -40,6 +40,9 @@ pub(crate) struct Room {
     /// Rules that lead to the NICs behind it, over both of its load balancers.
     on_nics: Scarce,
     namespaces: usize,
+    /// What each Service has, by its base name, and what it had in Azure.
+    parts: BTreeMap<String, Parts>,
+    stood: BTreeMap<String, Parts>,
 }
 
 /// How many rules and frontends a Service has.
@@ -50,8 +53,21 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
+    /// Those of each Service on a load balancer, by base name.
+    fn all(balancer: &LoadBalancer) -> BTreeMap<String, Self> {
+        let mut all: BTreeMap<String, Self> = BTreeMap::new();
+        let base = |name: &str| name::base_of(name).map(str::to_lowercase);
+        for base in balancer.rules.iter().filter_map(|r| base(&r.name)) {
+            all.entry(base).or_default().rules += 1;
+        }
+        for base in balancer.frontends.iter().filter_map(|f| base(&f.name)) {
+            all.entry(base).or_default().frontends += 1;
+        }
+        all
+    }
+
     /// Those of a base name.
-    pub fn of(balancer: &LoadBalancer, base: &str) -> Self {
+    fn of(balancer: &LoadBalancer, base: &str) -> Self {
         Self {
             rules: balancer.rules.iter().filter(|r| is_of(&r.name, base)).count(),
             frontends: balancer.frontends.iter().filter(|f| is_of(&f.name, base)).count(),
@@ -60,14 +76,16 @@ impl Parts {
 }
 
 impl Room {
-    /// Counts what is there.
-    pub fn of(draft: &Draft<'_>, balancer: &LoadBalancer) -> Self {
+    /// Counts what is there, `before` any Service got another seat.
+    pub fn of(draft: &Draft<'_>, balancer: &LoadBalancer, before: Option<&LoadBalancer>) -> Self {
         let (rules, frontends) = most(balancer.sku);
         let mut room = Self {
             rules: Scarce::new(rules),
             frontends: Scarce::new(frontends),
             on_nics: Scarce::new(NIC_RULES),
             namespaces: share::namespaces(draft),
+            parts: Parts::all(balancer),
+            stood: before.map(Parts::all).unwrap_or_default(),
         };
         room.rules.used = balancer.rules.len();
         room.frontends.used = balancer.frontends.len();
@@ -84,7 +102,9 @@ impl Room {
     }
 
     /// A Service has other parts than it had.
-    pub fn change(&mut self, namespace: &Arc<str>, had: Parts, has: Parts) {
+    pub fn change(&mut self, intent: &Intent, balancer: &LoadBalancer) {
+        let (namespace, has) = (&intent.name.namespace, Parts::of(balancer, &intent.base));
+        let had = self.parts.insert(intent.base.to_lowercase(), has).unwrap_or_default();
         self.rules.change(namespace, had.rules, has.rules);
         self.on_nics.change(namespace, had.rules, has.rules);
         self.frontends.change(namespace, had.frontends, has.frontends);
@@ -95,13 +115,13 @@ impl Room {
     pub fn turns(
         &self,
         draft: &Draft<'_>,
-        balancer: &LoadBalancer,
+        balancer: &ResourceId,
         services: &[ServiceUid],
     ) -> Vec<ServiceUid> {
         let intents = services.iter().filter_map(|uid| draft.cases[uid].intent());
         let asks = |intent: &Intent| intent.rules.len().max(1) * intent.families.len();
         let asked: usize = intents.map(asks).sum();
-        let nics = pool::kind(draft, &balancer.id) == PoolKind::NodeNic;
+        let nics = pool::kind(draft, balancer) == PoolKind::NodeNic;
         let scarce = self.rules.is_scarce_at(asked)
             || self.frontends.is_scarce_at(2 * services.len())
             || (nics && self.on_nics.is_scarce_at(asked));
@@ -110,8 +130,8 @@ impl Room {
         }
         let more = |uid: &ServiceUid| {
             let intent = draft.cases[uid].intent();
-            let had = |intent| Parts::of(balancer, intent).rules;
-            intent.map_or(0, |i| asks(i).saturating_sub(had(&i.base)))
+            let had = |base: &str| self.parts.get(base).map_or(0, |parts| parts.rules);
+            intent.map_or(0, |i| asks(i).saturating_sub(had(&i.base.to_lowercase())))
         };
         let asks = services.iter();
         let asks = asks.map(|uid| (share::namespace(draft, uid), more(uid), uid.clone())).collect();
@@ -151,7 +171,7 @@ pub(crate) fn obstacle(
             return Some(refusal("NodePortTaken", "spec.ports", &value, &message));
         }
     }
-    no_room(draft, balancer, intent, ready, (before, room))
+    no_room(draft, balancer, intent, ready, room)
 }
 
 /// There is no room for what a Service has more than before.
@@ -160,10 +180,11 @@ fn no_room(
     balancer: &LoadBalancer,
     intent: &Intent,
     ready: &[(Family, Option<Frontend>, Arc<str>)],
-    (before, room): (Option<&LoadBalancer>, &Room),
+    room: &Room,
 ) -> Option<Finding> {
-    let stood = before.map_or_else(Parts::default, |b| Parts::of(b, &intent.base));
-    let has = Parts::of(balancer, &intent.base);
+    let base = intent.base.to_lowercase();
+    let stood = room.stood.get(&base).copied().unwrap_or_default();
+    let has = room.parts.get(&base).copied().unwrap_or_default();
     let rules = intent.rules.len() * ready.len();
     let frontends = ready.iter().filter(|(_, own, _)| own.is_some()).count();
     let namespace = &intent.name.namespace;
@@ -275,9 +296,9 @@ fn taken(
     frontend: &str,
 ) -> Option<Finding> {
     let id = balancer.id.child("frontendIPConfigurations", frontend);
-    let others = balancer.rules.iter().filter(|r| !is_of(&r.name, &intent.base));
+    let others = balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
     let mut theirs = Listeners::default();
-    for rule in others.filter(|r| r.frontend.as_ref() == Some(&id)) {
+    for rule in others.filter(|r| !is_of(&r.name, &intent.base)) {
         theirs.add((rule.protocol, rule.frontend_port), rule);
     }
     let inbound =

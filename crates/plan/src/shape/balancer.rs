@@ -45,6 +45,9 @@ impl Build<'_> {
     /// What stands before a frontend of this base name that goes and that no other Service's
     /// rules lead to.
     fn link_to_lose(&self, base: &str, goes: impl Fn(&str) -> bool) -> Option<ResourceId> {
+        if self.linked.is_empty() {
+            return None;
+        }
         let own = self.after.frontends.iter().filter(|f| is_of(&f.name, base) && goes(&f.name));
         own.filter(|f| !self.is_shared(&f.name, base)).find_map(|f| self.link(&f.name).cloned())
     }
@@ -57,6 +60,9 @@ impl Build<'_> {
         base: &str,
         leaves: impl Fn(&str) -> bool,
     ) -> Option<ResourceId> {
+        if self.linked.is_empty() {
+            return None;
+        }
         let after = &self.after;
         let mut linked = after.frontends.iter().filter(|f| contest::is_inherited(draft, &f.name));
         linked.find_map(|frontend| {
@@ -104,9 +110,9 @@ pub(crate) fn plan(
     let (linked, room) = (private_link::linked(draft), limit::Room::default());
     let mut build = Build { seats, after, coming: BTreeSet::new(), linked, room };
     clear(draft, &mut build, open);
-    build.room = limit::Room::of(draft, &build.after);
+    build.room = limit::Room::of(draft, &build.after, before.as_deref());
     let mut seated = Vec::new();
-    for uid in build.room.turns(draft, &build.after, &seats.services) {
+    for uid in build.room.turns(draft, id, &seats.services) {
         if seat(draft, &mut build, &uid, chosen, before.as_deref()) {
             seated.push(uid);
         }
@@ -335,7 +341,6 @@ fn place(
     waiting: bool,
 ) {
     let balancer = &mut build.after;
-    let had = limit::Parts::of(balancer, &intent.base);
     let mut rules: Vec<Rule> = Vec::new();
     let mut probes = Vec::new();
     let mut frontends: BTreeSet<String> = BTreeSet::new();
@@ -376,7 +381,7 @@ fn place(
         let mut stays = stays.into_iter();
         balancer.frontends.retain(|_| stays.next().unwrap_or(true));
     }
-    build.room.change(&intent.name.namespace, had, limit::Parts::of(balancer, &intent.base));
+    build.room.change(intent, balancer);
 }
 
 fn same(a: &str, b: &str) -> bool {

@@ -109,7 +109,9 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
     });
     // A frontend on a public IP that lists do not show: they are old, for Azure deletes none that
     // is referred to. Until they show its address, what status tells stays open.
-    let unseen = draft.cases.values().filter(|case| stands_on_unseen(draft, placement, case));
+    let unseen = placement.balancers.keys().filter_map(|id| draft.balancers()?.get(id));
+    let unseen = unseen.flat_map(|b| &b.frontends).filter(|f| is_unseen(draft, f));
+    let unseen = unseen.filter_map(|f| draft.cases.get(draft.owner_of(&f.name)?));
     let told = unseen.flat_map(|case| &case.service.ingress).filter_map(|i| i.ip.clone());
     kept.destinations.extend(told);
     for case in cases {
@@ -136,16 +138,12 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
     kept
 }
 
-/// Whether a frontend of a Service refers to a public IP that is not known.
-fn stands_on_unseen(draft: &Draft<'_>, placement: &Placement, case: &Case<'_>) -> bool {
-    let balancers = placement.balancers.keys().filter_map(|id| draft.balancers()?.get(id));
-    let mut own = balancers
-        .flat_map(|balancer| &balancer.frontends)
-        .filter(|frontend| is_of(&frontend.name, &case.base));
-    own.any(|frontend| match &frontend.address {
+/// Whether a frontend refers to a public IP that is not known.
+fn is_unseen(draft: &Draft<'_>, frontend: &Frontend) -> bool {
+    match &frontend.address {
         FrontendAddress::Public(id) => draft.public_ip(id).is_none(),
         _ => false,
-    })
+    }
 }
 
 fn behind(
