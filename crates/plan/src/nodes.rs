@@ -120,7 +120,8 @@ fn plan(draft: &mut Draft<'_>) {
     }
     unread::hold(draft);
     claim::settle(draft);
-    upgrade::plan(draft);
+    let basics = claim::upgrade::settle(draft);
+    upgrade::plan(draft, &basics);
     let replaced: BTreeSet<ResourceId> = draft.changes.keys().cloned().collect();
     let chosen = public_ip::plan(draft);
     let kept = draft.cases.iter().filter(|(_, case)| matches!(case.stance, Stance::Kept));
@@ -128,7 +129,8 @@ fn plan(draft: &mut Draft<'_>) {
     let placement = placement::place(draft, &chosen);
     draft.draining = Some(BTreeSet::new());
     let opening = security_group::plan(draft, &placement, &chosen);
-    private_link::plan(draft, &placement);
+    let links = claim::private_link::settle(draft, &placement);
+    private_link::plan(draft, &links);
     for (id, seats) in placement.balancers.iter().filter(|(id, _)| !replaced.contains(*id)) {
         balancer::plan(draft, id, seats, &chosen, &opening.closing);
     }
@@ -176,7 +178,7 @@ fn is_read(draft: &mut Draft<'_>) -> bool {
     }
     needs.extend(private_link::needs(draft));
     needs.extend(placement::need(draft));
-    needs.extend(upgrade::needs(draft));
+    needs.extend(claim::upgrade::needs(draft));
     needs.extend(other_layout::needs(draft));
     draft.needs.extend(needs);
     draft.needs.is_empty()

@@ -1,8 +1,8 @@
 //! Which public IP a Service stands on, and why it cannot stand on one.
 
+use super::upgrade;
 use crate::ask::{DnsLabel, Intent, PublicIpIntent};
 use crate::draft::Draft;
-use crate::order::upgrade;
 use crate::own::Whose;
 use crate::own::name;
 use crate::own::tags;

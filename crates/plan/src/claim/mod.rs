@@ -14,11 +14,14 @@ pub(crate) mod limit;
 mod listeners;
 pub(crate) mod placement;
 mod pool;
+pub(crate) mod private_link;
 pub(crate) mod public_ip;
+mod security_group;
 pub(crate) mod share;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unread;
+pub(crate) mod upgrade;
 
 use crate::draft::Draft;
 use model::report::{Finding, Severity};
@@ -26,6 +29,7 @@ use std::sync::Arc;
 
 /// Refuses Services that claim what others have.
 pub(crate) fn settle(draft: &mut Draft<'_>) {
+    security_group::settle(draft);
     additional::settle(draft);
     pool::settle(draft);
 }

@@ -2,48 +2,20 @@
 //!
 //! Everybody leaves the Basic load balancer's pools, it is deleted, the public IPs are raised to
 //! Standard (Azure does so only with static ones that nothing uses), and the Standard one is made
-//! with all frontends at once. Where Azure would refuse half-way, nothing is begun.
+//! with all frontends at once.
 
+use crate::claim::upgrade::owners;
 use crate::draft::{Draft, Stance};
-use crate::own::name;
-use model::azure::{Allocation, FrontendAddress, LoadBalancer, Sku, Subnet};
+use model::ServiceUid;
+use model::azure::{Allocation, FrontendAddress, LoadBalancer};
 use model::plan::{Action, Change, Resource};
-use model::policy::{BalancerSku, Layout};
-use model::report::{Finding, Severity, Until, Wait};
-use model::world::{Fact, Need};
-use model::{Exposure, Family, ResourceId, ServiceUid};
+use model::report::{Until, Wait};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What has to be read before a Basic load balancer goes: what is to be had again has to be there.
-pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
-    if draft.policy.sku != BalancerSku::Standard {
-        return BTreeSet::new();
-    }
-    let basics = ours(draft, Sku::Basic);
-    basics.iter().flat_map(|b| unread(draft, b)).map(Need::Subnet).collect()
-}
-
-/// Finds load balancers whose SKU is not the config's: those that can be replaced go, for the
-/// others it is said why not.
-pub(crate) fn plan(draft: &mut Draft<'_>) {
-    match draft.policy.sku {
-        BalancerSku::Standard => raise(draft),
-        BalancerSku::Basic => refuse_standard(draft),
-        BalancerSku::Service => {}
-    }
-}
-
-fn raise(draft: &mut Draft<'_>) {
-    let basics = ours(draft, Sku::Basic);
-    let findings: Vec<Finding> = basics.iter().flat_map(|b| obstacles(draft, b)).collect();
-    if !findings.is_empty() {
-        refuse(draft, &basics, &findings[0]);
-        draft.findings.extend(findings);
-        return;
-    }
-    for balancer in &basics {
-        draft.basics.insert(balancer.id.clone());
+/// Drafts the removal of Basic load balancers that go.
+pub(crate) fn plan(draft: &mut Draft<'_>, basics: &[Arc<LoadBalancer>]) {
+    for balancer in basics {
         let owners = owners(draft, balancer);
         let leaving = |uid: &ServiceUid| matches!(draft.cases[uid].stance, Stance::Leaving);
         let parts = balancer.frontends.iter().map(|f| &f.name);
@@ -53,118 +25,6 @@ fn raise(draft: &mut Draft<'_>) {
             delete(draft, balancer, owners);
         }
     }
-}
-
-/// Load balancers of this SKU that hold our Services, or have the name of one that would.
-fn ours(draft: &Draft<'_>, sku: Sku) -> Vec<Arc<LoadBalancer>> {
-    let policy = draft.policy;
-    let mut names: BTreeSet<String> = BTreeSet::new();
-    for exposure in [Exposure::Public, Exposure::Internal] {
-        if let Layout::Several(configs) = &policy.layout {
-            names.extend(configs.iter().map(|c| name::balancer_of(&c.name, exposure)));
-        } else {
-            names.insert(name::balancer(policy, exposure));
-        }
-    }
-    let is_ours = |b: &LoadBalancer| {
-        b.frontends.iter().any(|f| draft.owner_of(&f.name).is_some())
-            || names.iter().any(|name| name.eq_ignore_ascii_case(b.id.name()))
-    };
-    let all = draft.balancers().into_iter().flat_map(|all| all.values());
-    all.filter(|b| b.sku == sku && is_ours(b)).cloned().collect()
-}
-
-fn owners(draft: &Draft<'_>, balancer: &LoadBalancer) -> BTreeSet<ServiceUid> {
-    balancer.frontends.iter().filter_map(|f| draft.owner_of(&f.name)).cloned().collect()
-}
-
-/// Subnets of a load balancer's frontends that have not been read yet.
-fn unread(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<ResourceId> {
-    let facts = &draft.world.azure.subnets;
-    let subnets = balancer.frontends.iter().filter_map(|f| match &f.address {
-        FrontendAddress::Private { subnet, .. } => Some(subnet.clone()),
-        FrontendAddress::Public(_) | FrontendAddress::Other => None,
-    });
-    subnets.filter(|id| matches!(facts.get(id), None | Some(Fact::Unknown))).collect()
-}
-
-/// What Azure, or somebody else, would have against deleting a Basic load balancer.
-fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut say = |what: String, remedy: &str| {
-        findings.push(Finding {
-            severity: Severity::Refusal,
-            rule: "BasicLoadBalancerCannotBeReplaced",
-            key: Arc::from("loadBalancerSku"),
-            value: Arc::from(""),
-            message: Arc::from(format!(
-                "Basic load balancer {} cannot be replaced by a Standard one, because it has \
-                 {what}; {remedy}",
-                balancer.id.name()
-            )),
-        });
-    };
-    let others = "remove what is not this cluster's, as Ballast deletes it and creates it again";
-    if !balancer.foreign.is_empty() {
-        say("NAT or outbound rules".to_owned(), others);
-    }
-    let frontends = balancer.frontends.iter().map(|f| &f.name);
-    let unknown = |name: &&Arc<str>| {
-        let gone = name::base_of(name).is_some_and(|base| draft.is_abandoned(base));
-        draft.owner_of(name).is_none() && !gone
-    };
-    for name in frontends.chain(balancer.rules.iter().map(|r| &r.name)).filter(unknown) {
-        say(format!("{name}, which belongs to no Service"), others);
-    }
-    for pool in &balancer.pools {
-        let mut names = Family::ALL.map(|f| name::pool(&draft.policy.cluster, f)).into_iter();
-        if !names.any(|name| name.eq_ignore_ascii_case(&pool.name)) {
-            say(format!("pool {}, which is not this cluster's", pool.name), others);
-        }
-    }
-    for frontend in &balancer.frontends {
-        let Some(uid) = draft.owner_of(&frontend.name) else { continue };
-        let case = &draft.cases[uid];
-        if matches!(case.stance, Stance::Kept | Stance::Container(_)) {
-            let what = format!("Service {}, which is refused or set aside", case.service.name);
-            say(what, "correct or delete that Service first, as it would lose its address");
-        }
-        let id = match &frontend.address {
-            FrontendAddress::Public(id) => id,
-            FrontendAddress::Private { subnet, address: Some(address), .. } => {
-                let fact = draft.world.azure.subnets.get(subnet).and_then(Fact::known);
-                let fits = |s: &Option<Arc<Subnet>>| {
-                    s.as_ref().is_some_and(|s| s.prefixes.iter().any(|p| p.contains(address)))
-                };
-                if fact.is_some_and(|subnet| !fits(subnet)) {
-                    let what = format!("{address}, which is not in subnet {}", subnet.name());
-                    say(what, "delete its Service first, as it would lose its address");
-                }
-                continue;
-            }
-            FrontendAddress::Private { .. } | FrontendAddress::Other => continue,
-        };
-        let Some(ip) = draft.public_ip(id) else { continue };
-        if ip.sku == Sku::Basic && ip.family == Family::V6 && ip.allocation == Allocation::Dynamic {
-            let what = format!("dynamic IPv6 public IP {}", id.name());
-            say(what, "remove IPv6 from its Service first, as Azure cannot keep its address");
-        }
-    }
-    findings
-}
-
-/// Services on these load balancers, and new ones, wait until it is decided.
-fn refuse(draft: &mut Draft<'_>, balancers: &[Arc<LoadBalancer>], finding: &Finding) {
-    let there: BTreeSet<ServiceUid> = balancers.iter().flat_map(|b| owners(draft, b)).collect();
-    let all = draft.balancers().into_iter().flat_map(|all| all.values());
-    let placed: BTreeSet<ServiceUid> = all.flat_map(|b| owners(draft, b)).collect();
-    let wanted = draft.cases.iter().filter(|(_, case)| case.intent().is_some());
-    let uids: Vec<ServiceUid> = wanted
-        .map(|(uid, _)| uid)
-        .filter(|u| there.contains(*u) || !placed.contains(*u))
-        .cloned()
-        .collect();
-    uids.iter().for_each(|uid| draft.refuse(uid, finding.clone()));
 }
 
 fn delete(draft: &mut Draft<'_>, balancer: &Arc<LoadBalancer>, causes: BTreeSet<ServiceUid>) {
@@ -189,32 +49,4 @@ fn delete(draft: &mut Draft<'_>, balancer: &Arc<LoadBalancer>, causes: BTreeSet<
 /// Whether a Basic public IP can be raised: static, and used by nothing.
 pub(crate) fn is_free(ip: &model::azure::PublicIp) -> bool {
     ip.user.is_none() && ip.allocation == Allocation::Static
-}
-
-/// Whether a Basic public IP is used by something that is not about to let it go.
-pub(crate) fn is_taken(draft: &Draft<'_>, user: &ResourceId) -> bool {
-    let Some(owner) = user.parent() else { return true };
-    let balancer = owner.folded().contains("/microsoft.network/loadbalancers/");
-    let there = draft.balancers().is_some_and(|all| all.contains_key(&owner));
-    let ours = owner.is_in(&draft.policy.balancer_group);
-    !balancer || !ours || (there && !draft.basics.contains(&owner))
-}
-
-/// A Standard load balancer cannot become Basic, nor can its addresses.
-fn refuse_standard(draft: &mut Draft<'_>) {
-    let standard = ours(draft, Sku::Standard);
-    let Some(balancer) = standard.first() else { return };
-    let finding = Finding {
-        severity: Severity::Refusal,
-        rule: "StandardCannotBecomeBasic",
-        key: Arc::from("loadBalancerSku"),
-        value: Arc::from("basic"),
-        message: Arc::from(format!(
-            "{{value}} is not possible, because load balancer {} is Standard; use standard, as \
-             Azure cannot turn it into Basic",
-            balancer.id.name()
-        )),
-    };
-    refuse(draft, &standard, &finding);
-    draft.findings.push(finding);
 }

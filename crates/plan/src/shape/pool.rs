@@ -1,9 +1,10 @@
 //! Backend pools that hold addresses of nodes.
 
-use super::{member, private_link};
+use super::member;
 use crate::ask::Intent;
 use crate::claim::limit;
 use crate::claim::placement::{self, Backends, Seats};
+use crate::claim::private_link;
 use crate::draft::Draft;
 use crate::order::drain;
 use crate::own::name;

@@ -13,7 +13,6 @@ mod tests;
 mod wanted;
 
 use super::public_ip::Chosen;
-use crate::ask::{Intent, SecurityRules};
 use crate::claim::placement::Placement;
 use crate::draft::{Case, Draft};
 use crate::order::moving;
@@ -24,7 +23,7 @@ use ledger::Book;
 pub(crate) use ledger::has_open;
 use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
 use model::plan::{Action, Change, Resource};
-use model::report::{Finding, Severity, Wait};
+use model::report::Wait;
 use model::world::{Fact, Need};
 use model::{Family, ServiceUid};
 use room::{RULES, free_priority, full, is_crowded, name_taken};
@@ -86,17 +85,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     }
     let group = match &draft.world.azure.security_group {
         Fact::Known(Some(group)) => Arc::clone(group),
-        Fact::Known(None) => {
-            let finding = missing(draft);
-            // An address that nothing can be opened for serves nobody.
-            let open = |case: &Case<'_>| case.intent().is_some_and(opens_something);
-            let cases = draft.cases.iter().filter(|(_, case)| open(case));
-            let uids: Vec<ServiceUid> = cases.map(|(uid, _)| uid.clone()).collect();
-            uids.iter().for_each(|uid| draft.refuse(uid, finding.clone()));
-            draft.findings.push(finding);
-            return Opening::default();
-        }
-        Fact::Unreadable(_) => return Opening::default(),
+        Fact::Known(None) | Fact::Unreadable(_) => return Opening::default(),
         Fact::Unknown => {
             draft.needs.insert(Need::SecurityGroup);
             return Opening::default();
@@ -154,28 +143,6 @@ pub(crate) fn is_idle(draft: &Draft<'_>) -> bool {
     draft.cases.is_empty()
         && draft.world.abandoned.is_empty()
         && recorded.is_none_or(|ledger| ledger.destinations.is_empty())
-}
-
-/// Whether a Service has rules of its own.
-fn opens_something(intent: &Intent) -> bool {
-    let access = &intent.access;
-    let sources = !access.tags.is_empty() || !access.ranges.is_empty();
-    access.rules == SecurityRules::Written && sources && !access.ports.is_empty()
-}
-
-fn missing(draft: &Draft<'_>) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule: "SecurityGroupNotFound",
-        key: Arc::from("securityGroupName"),
-        value: Arc::clone(&draft.policy.security_group_name),
-        message: format!(
-            "security group {{value}} does not exist in resource group {}; create it or correct \
-             the cloud config",
-            draft.policy.security_group_group
-        )
-        .into(),
-    }
 }
 
 /// Whether a rule is one that this kind of controller makes.

@@ -28,10 +28,22 @@ pub(super) fn wanted(
     .collect()
 }
 
-pub(super) fn configuration(subnet: &str, name: &str, tail: &str) -> Arc<str> {
+fn configuration(subnet: &str, name: &str, tail: &str) -> Arc<str> {
     let mut head = format!("{subnet}-{name}");
     let room = LENGTH.saturating_sub(tail.len()).min(head.len());
     let end = (0..=room).rev().find(|at| head.is_char_boundary(*at)).unwrap_or(0);
     head.truncate(end);
     Arc::from(head + tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_ip_configurations_are_cut_to_eighty_characters() {
+        let name = configuration("nodes", &"x".repeat(90), "-dynamic-0");
+        assert_eq!(name.len(), 80);
+        assert!(name.starts_with("nodes-x") && name.ends_with("x-dynamic-0"));
+    }
 }

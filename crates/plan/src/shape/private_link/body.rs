@@ -1,27 +1,22 @@
 //! The body of a Private Link Service.
 
-use super::{Asker, addresses};
+use super::{Held, addresses};
 use crate::ask::ProxyProtocol;
 use crate::draft::Draft;
 use crate::own::tags;
-use model::ResourceId;
 use model::azure::{PrivateLinkAddress, PrivateLinkService, Provisioning, Rest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// One that is not there yet.
-pub(super) fn fresh(
-    draft: &Draft<'_>,
-    id: ResourceId,
-    frontend: &ResourceId,
-) -> PrivateLinkService {
+pub(super) fn fresh(draft: &Draft<'_>, held: &Held) -> PrivateLinkService {
     PrivateLinkService {
-        id,
+        id: held.id.clone(),
         etag: None,
         location: Arc::clone(&draft.policy.location),
         edge_zone: draft.policy.edge_zone.clone(),
         tags: None,
-        frontends: vec![frontend.clone()],
+        frontends: vec![held.frontend.clone()],
         addresses: Vec::new(),
         proxy_protocol: None,
         fqdns: Vec::new(),
@@ -34,15 +29,9 @@ pub(super) fn fresh(
 }
 
 /// Fills in what the owner asks for.
-pub(super) fn fill(
-    draft: &Draft<'_>,
-    after: &mut PrivateLinkService,
-    asker: &Asker<'_>,
-    name: &str,
-    subnet: &ResourceId,
-) {
-    let link = asker.link;
-    let mut wanted = addresses::wanted(link, name, subnet);
+pub(super) fn fill(draft: &Draft<'_>, after: &mut PrivateLinkService, held: &Held) {
+    let link = &held.link;
+    let mut wanted = addresses::wanted(link, &held.name, &held.subnet);
     // Names of IP configurations and their order say nothing.
     let shape = |all: &[PrivateLinkAddress]| {
         let mut shape: Vec<_> = all.iter().map(|a| (a.subnet.clone(), a.address, a.rank)).collect();
@@ -64,7 +53,7 @@ pub(super) fn fill(
     fill_list(&mut after.fqdns, &link.fqdns);
     fill_list(&mut after.visibility, &link.visibility);
     fill_list(&mut after.auto_approval, &link.auto_approval);
-    let owner = asker.intent.name.to_string();
+    let owner = held.intent.name.to_string();
     let more: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::from([
         (Arc::from(tags::CLUSTER), Arc::clone(&draft.policy.cluster)),
         (Arc::from(tags::OWNER), Arc::from(owner)),

@@ -1,7 +1,7 @@
 //! Which resource groups are read for Private Link Services.
 
-use super::{CREATE, GROUP};
 use crate::ask::annotation::PREFIX;
+use crate::claim::private_link::{CREATE, GROUP};
 use crate::draft::Draft;
 use crate::own::name::base_of;
 use model::azure::FrontendAddress;

@@ -3,12 +3,12 @@
 use super::*;
 use crate::fixture;
 use crate::forecast::{Forecast, forecast};
-use model::azure::LoadBalancer;
-use model::azure::{PrivateLinkRank, Rest};
+use model::azure::{LoadBalancer, PrivateLinkRank, Provisioning, Rest};
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, SERVICE_FINALIZER, Service, ServicePort, TargetPort,
     TrafficPolicy, Wish,
 };
+use model::plan::{Action, Change, Resource};
 use model::policy::PoolKind;
 use model::report::State;
 use model::world::Kind;
@@ -227,13 +227,6 @@ fn static_addresses_come_first_and_one_of_them_is_primary() {
     assert!(!verbs(&forecast(&world, &policy())).contains(&"PUT privateLinkServices".into()));
     link(&mut world).addresses.pop();
     assert_eq!(verbs(&forecast(&world, &policy())), ["PUT privateLinkServices"]);
-}
-
-#[test]
-fn names_of_ip_configurations_are_cut_to_eighty_characters() {
-    let name = addresses::configuration("nodes", &"x".repeat(90), "-dynamic-0");
-    assert_eq!(name.len(), 80);
-    assert!(name.starts_with("nodes-x") && name.ends_with("x-dynamic-0"));
 }
 
 #[test]

@@ -1,0 +1,420 @@
+//! Private Link Services: which Service owns the one before a frontend, under which name, and what
+//! goes. A frontend has one, and a load balancer and a subscription take only so many.
+
+mod beside;
+mod floating;
+mod room;
+
+use super::placement::Placement;
+use crate::ask::annotation::PREFIX;
+use crate::ask::{Intent, PrivateLinkIntent, PrivateLinkOwnership};
+use crate::draft::{Draft, Stance};
+use crate::own::{Whose, name, tags};
+use crate::tell::kubernetes;
+use floating::Floating;
+use model::azure::{PrivateLinkPolicy, PrivateLinkService, Subnet};
+use model::report::{Finding, Severity, Until, Wait};
+use model::world::{Fact, Need};
+use model::{Family, Group, ResourceId, ServiceUid};
+use room::Room;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub(crate) const CREATE: &str = "azure-pls-create";
+const NAME: &str = "azure-pls-name";
+pub(crate) const GROUP: &str = "azure-pls-resource-group";
+const ADDRESS: &str = "azure-pls-ip-configuration-ip-address";
+const SUBNET: &str = "azure-pls-ip-configuration-subnet";
+
+/// Who has which Private Link Service.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    /// Those that go, and on whose account.
+    pub leaving: BTreeMap<ResourceId, (Arc<PrivateLinkService>, BTreeSet<ServiceUid>)>,
+    /// Those that stay or come, each before another frontend.
+    pub held: Vec<Held>,
+}
+
+/// A Private Link Service with its owner.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// Its id, where it does not stand yet: the one that it gets.
+    pub id: ResourceId,
+    /// Its name as the owner asks.
+    pub name: Arc<str>,
+    /// The frontend that it stands before.
+    pub frontend: ResourceId,
+    /// What its owner asks.
+    pub intent: Arc<Intent>,
+    /// The same of the Private Link Service.
+    pub link: PrivateLinkIntent,
+    /// It, where it is there.
+    pub there: Option<Arc<PrivateLinkService>>,
+    /// The subnet of its addresses.
+    pub subnet: ResourceId,
+    /// The same, where it has to be opened for Private Link Services first.
+    pub opens: Option<Arc<Subnet>>,
+    /// Services on whose account it is written.
+    pub causes: BTreeSet<ServiceUid>,
+}
+
+/// All that are read.
+pub(crate) fn known<'w>(
+    draft: &Draft<'w>,
+) -> impl Iterator<Item = &'w Arc<PrivateLinkService>> + use<'w> {
+    let facts = draft.world.azure.private_links.values();
+    facts.filter_map(Fact::known).flat_map(BTreeMap::values)
+}
+
+/// A Private Link Service that stands before a load balancer, as far as they are read.
+pub(crate) fn before<'w>(
+    draft: &Draft<'w>,
+    balancer: &ResourceId,
+) -> Option<&'w Arc<PrivateLinkService>> {
+    let on = |f: &ResourceId| f.parent().as_ref() == Some(balancer);
+    known(draft).find(|link| link.frontends.iter().any(on))
+}
+
+/// A Service that asks for a Private Link Service.
+struct Asker<'a> {
+    intent: &'a Arc<Intent>,
+    link: &'a PrivateLinkIntent,
+}
+
+/// Decides who has which, and refuses Services that cannot have what they ask.
+pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement) -> Links {
+    let mut links = Links::default();
+    if draft.balancers().is_none() {
+        return links;
+    }
+    let waiting = beside::settle(draft, placement);
+    let mut intents: Vec<(ResourceId, Arc<Intent>)> = Vec::new();
+    for (balancer, seats) in &placement.balancers {
+        for uid in seats.services.iter().filter(|uid| !waiting.contains(*uid)) {
+            let intent = draft.cases.get(uid).and_then(|case| case.shared_intent());
+            let Some(intent) = intent.filter(|intent| intent.private_link.is_some()) else {
+                continue;
+            };
+            if let Some(frontend) = standing(draft, balancer, &intent) {
+                intents.push((frontend, intent));
+            } else {
+                let id = balancer.clone();
+                draft.wait(uid, Wait::Resource { id, until: Until::Ready });
+            }
+        }
+    }
+    let mut by_frontend: BTreeMap<&ResourceId, Vec<Asker<'_>>> = BTreeMap::new();
+    for (frontend, intent) in &intents {
+        let Some(link) = &intent.private_link else { continue };
+        by_frontend.entry(frontend).or_default().push(Asker { intent, link });
+    }
+    release(draft, &by_frontend, &mut links);
+    for (frontend, askers) in by_frontend {
+        decide(draft, frontend, &askers, &mut links);
+    }
+    links
+}
+
+/// The IPv4 frontend of a Service, once it is in Azure.
+fn standing(draft: &Draft<'_>, balancer: &ResourceId, intent: &Intent) -> Option<ResourceId> {
+    let balancer = draft.balancers()?.get(balancer)?;
+    let own = name::frontend(intent, Family::V4);
+    let own = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&own));
+    if let Some(own) = own {
+        return Some(balancer.id.child("frontendIPConfigurations", &own.name));
+    }
+    // A shared frontend has another's name; the Service's own rules lead to it.
+    let rule = name::rule(intent, &intent.rules.first()?.kind, Family::V4);
+    let rule = balancer.rules.iter().find(|r| r.name.eq_ignore_ascii_case(&rule))?;
+    let frontend = rule.frontend.as_ref()?;
+    let stale =
+        name::base_of(frontend.name()).is_some_and(|base| base.eq_ignore_ascii_case(&intent.base));
+    let exists = balancer.frontends.iter().any(|f| f.name.eq_ignore_ascii_case(frontend.name()));
+    (exists && !stale).then(|| frontend.clone())
+}
+
+/// Whether a Private Link Service is this cluster's.
+fn is_ours(draft: &Draft<'_>, link: &PrivateLinkService) -> bool {
+    draft.own.private_link(link) == Whose::Ours
+}
+
+/// The owner's `namespace/name`, as the tag says.
+fn owner(link: &PrivateLinkService) -> Option<&str> {
+    link.tags.as_ref().and_then(|t| model::azure::tag(t, tags::OWNER))
+}
+
+fn owner_case(draft: &Draft<'_>, link: &PrivateLinkService) -> Option<ServiceUid> {
+    let (namespace, name) = owner(link)?.split_once('/')?;
+    draft.by_name.get(&model::ServiceName::new(namespace, name)).cloned()
+}
+
+/// What is ours and before no frontend that it is asked for on goes.
+fn release(draft: &Draft<'_>, asked: &BTreeMap<&ResourceId, Vec<Asker<'_>>>, links: &mut Links) {
+    for link in known(draft) {
+        let is_asked =
+            !link.frontends.is_empty() && link.frontends.iter().all(|f| asked.contains_key(f));
+        if is_asked || !is_ours(draft, link) {
+            continue;
+        }
+        let causes: BTreeSet<ServiceUid> = match owner_case(draft, link) {
+            Some(uid) => match draft.cases[&uid].stance {
+                Stance::Kept | Stance::Container(_) => continue,
+                Stance::Wanted(_) | Stance::Leaving => BTreeSet::from([uid]),
+            },
+            None => {
+                // Its Service is unknown: it goes with the frontend.
+                let of = |f: &ResourceId| name::base_of(f.name()).map(str::to_owned);
+                let bases: Vec<String> = link.frontends.iter().filter_map(of).collect();
+                let goes = !bases.is_empty()
+                    && bases.iter().all(|b| draft.is_abandoned(b) || is_leaving(draft, b));
+                if !goes {
+                    continue;
+                }
+                let uids = bases.iter().filter_map(|b| draft.owner_of(b).cloned());
+                uids.collect()
+            }
+        };
+        links.leaving.insert(link.id.clone(), (Arc::clone(link), causes));
+    }
+}
+
+fn is_leaving(draft: &Draft<'_>, base: &str) -> bool {
+    let case = draft.owner_of(base).and_then(|uid| draft.cases.get(uid));
+    case.is_some_and(|c| matches!(c.stance, Stance::Leaving))
+}
+
+/// Decides about the one before a frontend.
+fn decide(draft: &mut Draft<'_>, frontend: &ResourceId, askers: &[Asker<'_>], links: &mut Links) {
+    let there = known(draft).find(|link| link.frontends.contains(frontend));
+    if let Some(there) = there.filter(|there| !is_ours(draft, there)) {
+        for asker in askers {
+            let (name, other) = (frontend.name(), there.id.name());
+            let message = format!(
+                "frontend {name} has {other} of another cluster; use a frontend without one"
+            );
+            draft.refuse(&asker.intent.uid, refusal(CREATE, "", "PrivateLinkForeign", message));
+        }
+        return;
+    }
+    let past = there.and_then(|there| owner_case(draft, there));
+    let chosen = choose(draft, past.as_ref(), askers);
+    let uid = chosen.map(|c| &c.intent.uid);
+    let others = askers.iter().filter(|a| Some(&a.intent.uid) != uid);
+    for other in others.filter(|a| a.link.ownership == PrivateLinkOwnership::Own) {
+        let has = chosen.map(|c| c.intent.name.to_string());
+        let has = has.or_else(|| there.and_then(|t| owner(t)).map(str::to_owned));
+        let has = has.unwrap_or_default();
+        let message = format!(
+            "{has} owns the one of the shared frontend; remove all other azure-pls-* annotations"
+        );
+        draft.refuse(&other.intent.uid, refusal(CREATE, "", "PrivateLinkOwned", message));
+    }
+    if let Some(chosen) = chosen {
+        let uids = askers.iter().map(|a| &a.intent.uid);
+        let wanted = uids.filter(|uid| draft.cases[*uid].intent().is_some());
+        let causes = wanted.cloned().chain(past).collect();
+        let held = grant(draft, frontend, chosen, (there, causes), links);
+        links.held.extend(held);
+    }
+}
+
+/// Who owns it: who has it; else who brings a configuration; else the first. Nobody while the
+/// wish of its owner is not known.
+fn choose<'a, 'b>(
+    draft: &Draft<'_>,
+    past: Option<&ServiceUid>,
+    askers: &'b [Asker<'a>],
+) -> Option<&'b Asker<'a>> {
+    if past.is_some_and(|uid| matches!(draft.cases[uid].stance, Stance::Kept)) {
+        return None;
+    }
+    let has = askers.iter().find(|a| past == Some(&a.intent.uid));
+    let own = || askers.iter().find(|a| a.link.ownership == PrivateLinkOwnership::Own);
+    has.or_else(own).or_else(|| askers.first())
+}
+
+/// Gives it to the Service that owns it, unless something is in the way.
+fn grant(
+    draft: &mut Draft<'_>,
+    frontend: &ResourceId,
+    asked: &Asker<'_>,
+    (there, causes): (Option<&Arc<PrivateLinkService>>, BTreeSet<ServiceUid>),
+    links: &Links,
+) -> Option<Held> {
+    let Asker { intent, link } = asked;
+    if !kubernetes::is_claimed(draft.policy, draft.cases[&intent.uid].service) {
+        return None;
+    }
+    let name = link.name.clone().unwrap_or_else(|| format!("pls-{}", frontend.name()).into());
+    let id = draft.policy.network_id(&link.group, "privateLinkServices", &name);
+    match obstacle(draft, frontend, asked, (&id, there), links) {
+        Some(Obstacle::Wait(wait)) => {
+            causes.iter().for_each(|uid| draft.wait(uid, wait.clone()));
+            return None;
+        }
+        Some(Obstacle::Refuse(finding)) => {
+            draft.refuse(&intent.uid, finding);
+            return None;
+        }
+        None => {}
+    }
+    let (subnet, opens) = subnet(draft, intent, link)?;
+    let (intent, link) = (Arc::clone(intent), PrivateLinkIntent::clone(link));
+    let (frontend, there) = (frontend.clone(), there.cloned());
+    Some(Held { id, name, frontend, intent, link, there, subnet, opens, causes })
+}
+
+/// What keeps a Service from having its Private Link Service.
+enum Obstacle {
+    /// Something that goes.
+    Wait(Wait),
+    /// Something that stays.
+    Refuse(Finding),
+}
+
+fn obstacle(
+    draft: &Draft<'_>,
+    frontend: &ResourceId,
+    Asker { intent, link }: &Asker<'_>,
+    (id, there): (&ResourceId, Option<&Arc<PrivateLinkService>>),
+    links: &Links,
+) -> Option<Obstacle> {
+    match floating::find(draft, frontend, &intent.base) {
+        Some(Floating::Own) => {
+            let id = frontend.parent()?;
+            return Some(Obstacle::Wait(Wait::Resource { id, until: Until::Written }));
+        }
+        Some(Floating::Others(rule)) => {
+            let message =
+                format!("rule {rule} has floating IP; disable it for all on the frontend");
+            let finding = refusal(CREATE, "", "PrivateLinkUnreachable", message);
+            return Some(Obstacle::Refuse(finding));
+        }
+        None => {}
+    }
+    let misplaced = || misplaced(draft, id, intent, (link, there), links);
+    if let Some(finding) = unreadable(draft, &link.group).or_else(misplaced) {
+        return Some(Obstacle::Refuse(finding));
+    }
+    if there.is_none() {
+        // Its name is free once what has it now is gone.
+        let gone = |id: &ResourceId| Wait::Resource { id: id.clone(), until: Until::Gone };
+        if links.leaving.contains_key(id) {
+            return Some(Obstacle::Wait(gone(id)));
+        }
+        if links.held.iter().any(|held| held.id == *id) {
+            return Some(Obstacle::Refuse(taken(id.name())));
+        }
+        match room::find(draft, frontend, links) {
+            Room::Free => {}
+            Room::After(other) => return Some(Obstacle::Wait(gone(&other))),
+            Room::None(finding) => return Some(Obstacle::Refuse(finding)),
+        }
+    }
+    let asker = there.map_or(id, |there| &there.id);
+    unusable(draft, asker, link).map(Obstacle::Refuse)
+}
+
+/// Where Private Link Services of the group cannot be read, none is written.
+fn unreadable(draft: &Draft<'_>, group: &Group) -> Option<Finding> {
+    let Some(Fact::Unreadable(why)) = draft.world.azure.private_links.get(group) else {
+        return None;
+    };
+    let message = format!(
+        "Private Link Services of resource group {{value}} cannot be read ({why}); use a resource \
+         group that exists and that the controller's identity can read"
+    );
+    Some(refusal(GROUP, group.as_str(), "PrivateLinkGroupUnreadable", message))
+}
+
+/// What keeps it from having this id.
+fn misplaced(
+    draft: &Draft<'_>,
+    id: &ResourceId,
+    intent: &Intent,
+    (link, there): (&PrivateLinkIntent, Option<&Arc<PrivateLinkService>>),
+    links: &Links,
+) -> Option<Finding> {
+    if let Some(there) = there {
+        if there.id == *id {
+            return None;
+        }
+        let group = there.id.group();
+        if group.as_ref() != Some(&link.group) {
+            let message = format!(
+                "must be {}, the resource group of the existing Private Link Service; to move it, \
+                 remove {CREATE} first",
+                group.as_ref().map_or("", Group::as_str)
+            );
+            let value = link.group.as_str();
+            return Some(refusal(GROUP, value, "PrivateLinkGroupChanged", message));
+        }
+        let message = format!(
+            "must be {}, the name of the existing Private Link Service; to rename it, remove \
+             {CREATE} first",
+            there.id.name()
+        );
+        return Some(refusal(NAME, id.name(), "PrivateLinkNameChanged", message));
+    }
+    let other = known(draft).find(|other| other.id == *id)?;
+    let own = is_ours(draft, other)
+        && (owner_case(draft, other).as_ref() == Some(&intent.uid)
+            || links.leaving.contains_key(id)
+            || links.held.iter().any(|held| held.id == *id));
+    (!own).then(|| taken(id.name()))
+}
+
+/// A static address that the subnet cannot give.
+fn unusable(draft: &Draft<'_>, asker: &ResourceId, link: &PrivateLinkIntent) -> Option<Finding> {
+    let id = draft.policy.subnet_id(&link.subnet);
+    let subnet = draft.world.azure.subnets.get(&id)?.known()?.as_ref()?;
+    link.addresses.iter().find_map(|address| {
+        let what = super::address::obstacle(draft, subnet, *address, asker)?;
+        let (value, message) = (address.to_string(), format!("must be an address {what}"));
+        Some(refusal(ADDRESS, &value, "PrivateLinkAddressUnusable", message))
+    })
+}
+
+fn taken(name: &str) -> Finding {
+    let message = "must be a name that no other Private Link Service of the resource group has";
+    refusal(NAME, name, "PrivateLinkNameTaken", message.to_owned())
+}
+
+fn refusal(key: &str, value: &str, rule: &'static str, message: String) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from(format!("{PREFIX}{key}")),
+        value: Arc::from(value),
+        message: Arc::from(message),
+    }
+}
+
+/// The subnet of its addresses, and the same where it takes none yet.
+fn subnet(
+    draft: &mut Draft<'_>,
+    intent: &Intent,
+    link: &PrivateLinkIntent,
+) -> Option<(ResourceId, Option<Arc<Subnet>>)> {
+    let id = draft.policy.subnet_id(&link.subnet);
+    let why = match draft.world.azure.subnets.get(&id) {
+        Some(Fact::Known(Some(subnet))) => {
+            let closed = subnet.private_link != PrivateLinkPolicy::Disabled;
+            return Some((id, closed.then(|| Arc::clone(subnet))));
+        }
+        Some(Fact::Unknown) | None => {
+            let need = Need::Subnet(id);
+            draft.needs.insert(need.clone());
+            draft.wait(&intent.uid, Wait::Reading(need));
+            return None;
+        }
+        Some(Fact::Known(None)) => String::new(),
+        Some(Fact::Unreadable(why)) => format!(" that can be read ({why})"),
+    };
+    let message = format!("must be a subnet of virtual network {}{why}", draft.policy.network_name);
+    draft.refuse(&intent.uid, refusal(SUBNET, &link.subnet, "SubnetNotFound", message));
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Whether load balancers of another SKU than the config's can be replaced: a load balancer keeps its
+//! SKU for life. Where Azure would refuse half-way, nothing is begun.
+
+use crate::draft::{Draft, Stance};
+use crate::own::name;
+use model::azure::{Allocation, FrontendAddress, LoadBalancer, Sku, Subnet};
+use model::policy::{BalancerSku, Layout};
+use model::report::{Finding, Severity};
+use model::world::{Fact, Need};
+use model::{Exposure, Family, ResourceId, ServiceUid};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What has to be read before a Basic load balancer goes: what is to be had again has to be there.
+pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
+    if draft.policy.sku != BalancerSku::Standard {
+        return BTreeSet::new();
+    }
+    let basics = ours(draft, Sku::Basic);
+    basics.iter().flat_map(|b| unread(draft, b)).map(Need::Subnet).collect()
+}
+
+/// The Basic load balancers that go, so that Standard ones take their place. Where one of them cannot
+/// be replaced, none goes and its Services are refused.
+pub(crate) fn settle(draft: &mut Draft<'_>) -> Vec<Arc<LoadBalancer>> {
+    match draft.policy.sku {
+        BalancerSku::Standard => {}
+        BalancerSku::Basic => {
+            refuse_standard(draft);
+            return Vec::new();
+        }
+        BalancerSku::Service => return Vec::new(),
+    }
+    let basics = ours(draft, Sku::Basic);
+    let findings: Vec<Finding> = basics.iter().flat_map(|b| obstacles(draft, b)).collect();
+    if let Some(first) = findings.first() {
+        refuse(draft, &basics, first);
+        draft.findings.extend(findings);
+        return Vec::new();
+    }
+    draft.basics.extend(basics.iter().map(|b| b.id.clone()));
+    basics
+}
+
+/// Load balancers of this SKU that hold our Services, or have the name of one that would.
+fn ours(draft: &Draft<'_>, sku: Sku) -> Vec<Arc<LoadBalancer>> {
+    let policy = draft.policy;
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for exposure in [Exposure::Public, Exposure::Internal] {
+        if let Layout::Several(configs) = &policy.layout {
+            names.extend(configs.iter().map(|c| name::balancer_of(&c.name, exposure)));
+        } else {
+            names.insert(name::balancer(policy, exposure));
+        }
+    }
+    let is_ours = |b: &LoadBalancer| {
+        b.frontends.iter().any(|f| draft.owner_of(&f.name).is_some())
+            || names.iter().any(|name| name.eq_ignore_ascii_case(b.id.name()))
+    };
+    let all = draft.balancers().into_iter().flat_map(|all| all.values());
+    all.filter(|b| b.sku == sku && is_ours(b)).cloned().collect()
+}
+
+/// Services with a frontend on a load balancer.
+pub(crate) fn owners(draft: &Draft<'_>, balancer: &LoadBalancer) -> BTreeSet<ServiceUid> {
+    balancer.frontends.iter().filter_map(|f| draft.owner_of(&f.name)).cloned().collect()
+}
+
+/// Subnets of a load balancer's frontends that have not been read yet.
+fn unread(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<ResourceId> {
+    let facts = &draft.world.azure.subnets;
+    let subnets = balancer.frontends.iter().filter_map(|f| match &f.address {
+        FrontendAddress::Private { subnet, .. } => Some(subnet.clone()),
+        FrontendAddress::Public(_) | FrontendAddress::Other => None,
+    });
+    subnets.filter(|id| matches!(facts.get(id), None | Some(Fact::Unknown))).collect()
+}
+
+/// What Azure, or somebody else, would have against deleting a Basic load balancer.
+fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut say = |what: String, remedy: &str| {
+        findings.push(Finding {
+            severity: Severity::Refusal,
+            rule: "BasicLoadBalancerCannotBeReplaced",
+            key: Arc::from("loadBalancerSku"),
+            value: Arc::from(""),
+            message: Arc::from(format!(
+                "Basic load balancer {} cannot be replaced by a Standard one, because it has \
+                 {what}; {remedy}",
+                balancer.id.name()
+            )),
+        });
+    };
+    let others = "remove what is not this cluster's, as Ballast deletes it and creates it again";
+    if !balancer.foreign.is_empty() {
+        say("NAT or outbound rules".to_owned(), others);
+    }
+    let frontends = balancer.frontends.iter().map(|f| &f.name);
+    let unknown = |name: &&Arc<str>| {
+        let gone = name::base_of(name).is_some_and(|base| draft.is_abandoned(base));
+        draft.owner_of(name).is_none() && !gone
+    };
+    for name in frontends.chain(balancer.rules.iter().map(|r| &r.name)).filter(unknown) {
+        say(format!("{name}, which belongs to no Service"), others);
+    }
+    for pool in &balancer.pools {
+        let mut names = Family::ALL.map(|f| name::pool(&draft.policy.cluster, f)).into_iter();
+        if !names.any(|name| name.eq_ignore_ascii_case(&pool.name)) {
+            say(format!("pool {}, which is not this cluster's", pool.name), others);
+        }
+    }
+    for frontend in &balancer.frontends {
+        let Some(uid) = draft.owner_of(&frontend.name) else { continue };
+        let case = &draft.cases[uid];
+        if matches!(case.stance, Stance::Kept | Stance::Container(_)) {
+            let what = format!("Service {}, which is refused or set aside", case.service.name);
+            say(what, "correct or delete that Service first, as it would lose its address");
+        }
+        let id = match &frontend.address {
+            FrontendAddress::Public(id) => id,
+            FrontendAddress::Private { subnet, address: Some(address), .. } => {
+                let fact = draft.world.azure.subnets.get(subnet).and_then(Fact::known);
+                let fits = |s: &Option<Arc<Subnet>>| {
+                    s.as_ref().is_some_and(|s| s.prefixes.iter().any(|p| p.contains(address)))
+                };
+                if fact.is_some_and(|subnet| !fits(subnet)) {
+                    let what = format!("{address}, which is not in subnet {}", subnet.name());
+                    say(what, "delete its Service first, as it would lose its address");
+                }
+                continue;
+            }
+            FrontendAddress::Private { .. } | FrontendAddress::Other => continue,
+        };
+        let Some(ip) = draft.public_ip(id) else { continue };
+        if ip.sku == Sku::Basic && ip.family == Family::V6 && ip.allocation == Allocation::Dynamic {
+            let what = format!("dynamic IPv6 public IP {}", id.name());
+            say(what, "remove IPv6 from its Service first, as Azure cannot keep its address");
+        }
+    }
+    findings
+}
+
+/// Services on these load balancers, and new ones, wait until it is decided.
+fn refuse(draft: &mut Draft<'_>, balancers: &[Arc<LoadBalancer>], finding: &Finding) {
+    let there: BTreeSet<ServiceUid> = balancers.iter().flat_map(|b| owners(draft, b)).collect();
+    let all = draft.balancers().into_iter().flat_map(|all| all.values());
+    let placed: BTreeSet<ServiceUid> = all.flat_map(|b| owners(draft, b)).collect();
+    let wanted = draft.cases.iter().filter(|(_, case)| case.intent().is_some());
+    let uids: Vec<ServiceUid> = wanted
+        .map(|(uid, _)| uid)
+        .filter(|u| there.contains(*u) || !placed.contains(*u))
+        .cloned()
+        .collect();
+    uids.iter().for_each(|uid| draft.refuse(uid, finding.clone()));
+}
+
+/// Whether a Basic public IP is used by something that is not about to let it go.
+pub(crate) fn is_taken(draft: &Draft<'_>, user: &ResourceId) -> bool {
+    let Some(owner) = user.parent() else { return true };
+    let balancer = owner.folded().contains("/microsoft.network/loadbalancers/");
+    let there = draft.balancers().is_some_and(|all| all.contains_key(&owner));
+    let ours = owner.is_in(&draft.policy.balancer_group);
+    !balancer || !ours || (there && !draft.basics.contains(&owner))
+}
+
+/// A Standard load balancer cannot become Basic, nor can its addresses.
+fn refuse_standard(draft: &mut Draft<'_>) {
+    let standard = ours(draft, Sku::Standard);
+    let Some(balancer) = standard.first() else { return };
+    let finding = Finding {
+        severity: Severity::Refusal,
+        rule: "StandardCannotBecomeBasic",
+        key: Arc::from("loadBalancerSku"),
+        value: Arc::from("basic"),
+        message: Arc::from(format!(
+            "{{value}} is not possible, because load balancer {} is Standard; use standard, as \
+             Azure cannot turn it into Basic",
+            balancer.id.name()
+        )),
+    };
+    refuse(draft, &standard, &finding);
+    draft.findings.push(finding);
+}
