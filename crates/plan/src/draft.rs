@@ -3,13 +3,14 @@
 use crate::ask::Intent;
 use crate::ask::container::ContainerIntent;
 use crate::ask::readings::Readings;
+use crate::claim::admission::{self, Admission};
+use crate::claim::verdict::{Frozen, Refusal};
 use crate::own::Own;
 use crate::tell::condition;
 use model::azure::{LoadBalancer, PublicIp};
 use model::kubernetes::{Service, Wish};
 use model::ledger::LedgerWrite;
 use model::plan::{Change, KubernetesWrite, Plan};
-use model::policy::Layout;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Until, Wait};
 use model::world::{ById, Need};
 use model::{Group, Policy, ResourceId, ServiceName, ServiceUid, World};
@@ -29,7 +30,7 @@ pub(crate) enum Stance {
     /// It gets the container load balancer that it asks.
     Container(Arc<ContainerIntent>),
     /// It keeps what it has: it is refused or set aside.
-    Kept,
+    Frozen(Frozen),
     /// It loses what it has.
     Leaving,
 }
@@ -47,6 +48,8 @@ pub(crate) struct Case<'w> {
     pub waits: BTreeSet<Wait>,
     /// What is wrong with it.
     pub findings: Vec<Finding>,
+    /// Why it is refused, beside what it asks itself.
+    pub refusals: Vec<Refusal>,
     /// Name of its load balancer.
     pub balancer: Option<Arc<str>>,
     /// Addresses it has in Azure, in the order of its status.
@@ -69,7 +72,7 @@ impl Case<'_> {
     pub fn intent(&self) -> Option<&Intent> {
         match &self.stance {
             Stance::Wanted(intent) => Some(intent),
-            Stance::Container(_) | Stance::Kept | Stance::Leaving => None,
+            Stance::Container(_) | Stance::Frozen(_) | Stance::Leaving => None,
         }
     }
 
@@ -77,16 +80,17 @@ impl Case<'_> {
     pub fn shared_intent(&self) -> Option<Arc<Intent>> {
         match &self.stance {
             Stance::Wanted(intent) => Some(Arc::clone(intent)),
-            Stance::Container(_) | Stance::Kept | Stance::Leaving => None,
+            Stance::Container(_) | Stance::Frozen(_) | Stance::Leaving => None,
         }
     }
 
     /// Refuses the Service: what it has stays.
-    pub fn refuse(&mut self, finding: Finding) {
-        if !self.findings.contains(&finding) {
-            self.findings.push(finding);
+    pub fn refuse(&mut self, refusal: Refusal) {
+        if !self.findings.contains(refusal.finding()) {
+            self.findings.push(refusal.finding().clone());
         }
-        self.stance = Stance::Kept;
+        self.stance = Stance::Frozen(refusal.freezes());
+        self.refusals.push(refusal);
     }
 }
 
@@ -187,49 +191,18 @@ impl<'w> Draft<'w> {
     }
 
     fn case(&self, service: &'w Arc<Service>, readings: &mut Readings) -> Case<'w> {
-        let mut case = Case {
+        let Admission { stance, findings, wait } =
+            admission::admit(self.world, self.policy, service, readings);
+        Case {
             service,
             base: Arc::from(service.uid.base_name()),
-            stance: Stance::Leaving,
-            waits: BTreeSet::new(),
-            findings: Vec::new(),
+            stance,
+            waits: wait.into_iter().collect(),
+            findings,
+            refusals: Vec::new(),
             balancer: None,
             addresses: Vec::new(),
             traces: Traces::None,
-        };
-        if self.policy.layout == Layout::PerService {
-            // A container load balancer shares nothing: each of its parts is held by itself.
-            if service.wish == Wish::LoadBalancer {
-                let reading = readings.container(service, self.policy);
-                case.findings.clone_from(&reading.findings);
-                case.stance = reading.intent.clone().map_or(Stance::Kept, Stance::Container);
-            }
-            return case;
-        }
-        if service.wish == Wish::LoadBalancer {
-            let reading = readings.node(service, self.policy);
-            case.findings.clone_from(&reading.findings);
-            case.stance = reading.intent.clone().map_or(Stance::Kept, Stance::Wanted);
-        }
-        if let Some(hold) = self.world.holds.get(&service.uid) {
-            case.stance = Stance::Kept;
-            let reason = Arc::clone(&hold.reason);
-            case.waits.insert(Wait::SetAside { reason, until_ms: hold.until_ms });
-        } else if self.is_unseen(&case) {
-            case.stance = Stance::Kept;
-            case.waits.insert(Wait::Listing);
-        }
-        case
-    }
-
-    /// Whether lists may not show yet what another process made for a Service. Of one that leaves
-    /// it would stay behind. One that is told an address would be built anew elsewhere, and its
-    /// address closed.
-    fn is_unseen(&self, case: &Case<'_>) -> bool {
-        match case.stance {
-            Stance::Leaving => self.world.inherited.contains(&case.service.uid),
-            Stance::Wanted(_) => self.world.unseen.contains(&case.service.uid),
-            Stance::Kept | Stance::Container(_) => false,
         }
     }
 
@@ -254,9 +227,9 @@ impl<'w> Draft<'w> {
     }
 
     /// Refuses a Service.
-    pub fn refuse(&mut self, uid: &ServiceUid, finding: Finding) {
+    pub fn refuse(&mut self, uid: &ServiceUid, refusal: Refusal) {
         if let Some(case) = self.cases.get_mut(uid) {
-            case.refuse(finding);
+            case.refuse(refusal);
         }
     }
 
@@ -324,8 +297,8 @@ impl<'w> Draft<'w> {
                 Stance::Leaving => State::Removing,
                 _ if refused && serves(&case, unread) => State::RefusedServing,
                 _ if refused => State::Refused,
-                Stance::Kept if leaves(&case) => State::Removing,
-                Stance::Kept => State::Waiting,
+                Stance::Frozen(_) if leaves(&case) => State::Removing,
+                Stance::Frozen(_) => State::Waiting,
                 Stance::Wanted(_) | Stance::Container(_) if case.waits.is_empty() => {
                     State::Programmed
                 }

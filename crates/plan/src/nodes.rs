@@ -5,6 +5,7 @@ use crate::ask::readings::Readings;
 use crate::claim;
 use crate::claim::placement;
 use crate::claim::unread;
+use crate::claim::verdict::Refusal;
 use crate::draft::{Draft, Stance, UNREADABLE};
 use crate::order::upgrade;
 use crate::own::name;
@@ -28,11 +29,11 @@ pub(crate) fn settled<'w>(
     policy: &'w Policy,
     readings: &mut Readings,
 ) -> Draft<'w> {
-    let mut refused: BTreeMap<ServiceUid, Vec<Finding>> = BTreeMap::new();
+    let mut refused: BTreeMap<ServiceUid, Vec<Refusal>> = BTreeMap::new();
     loop {
         let mut draft = Draft::new(world, policy, readings);
-        for (uid, findings) in &refused {
-            findings.iter().for_each(|finding| draft.refuse(uid, finding.clone()));
+        for (uid, refusals) in &refused {
+            refusals.iter().for_each(|refusal| draft.refuse(uid, refusal.clone()));
         }
         plan(&mut draft);
         let late = late(&draft, &refused);
@@ -47,31 +48,29 @@ pub(crate) fn settled<'w>(
 /// been drafted for them.
 fn late(
     draft: &Draft<'_>,
-    refused: &BTreeMap<ServiceUid, Vec<Finding>>,
-) -> BTreeMap<ServiceUid, Vec<Finding>> {
+    refused: &BTreeMap<ServiceUid, Vec<Refusal>>,
+) -> BTreeMap<ServiceUid, Vec<Refusal>> {
     let kept = draft.cases.iter().filter(|(uid, case)| {
-        matches!(case.stance, Stance::Kept)
+        matches!(case.stance, Stance::Frozen(_))
             && !draft.judged.contains(*uid)
             && !refused.contains_key(*uid)
     });
-    let reasons = |findings: &[Finding]| -> Vec<Finding> {
-        findings.iter().filter(|f| f.severity == Severity::Refusal).cloned().collect()
-    };
     // Nodes were divided with a place for it.
     let divided = matches!(draft.policy.layout, Layout::Several(_));
     let caused = |uid: &ServiceUid| draft.changes.values().any(|c| c.causes.contains(uid));
-    let reasoned = kept.map(|(uid, case)| (uid.clone(), &case.base, reasons(&case.findings)));
-    let affected = reasoned.filter(|(uid, base, reasons)| {
+    let reasoned = kept.filter(|(_, case)| !case.refusals.is_empty());
+    let affected = reasoned.filter(|(uid, case)| {
         let mut all = draft.balancers().into_iter().flat_map(BTreeMap::values);
-        let of_it = |name: &str| name::base_of(name).is_some_and(|b| b.eq_ignore_ascii_case(base));
+        let of_it =
+            |name: &str| name::base_of(name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base));
         let holds = |b: &Arc<LoadBalancer>| {
             let frontends = b.frontends.iter().map(|f| &f.name);
             frontends.chain(b.rules.iter().map(|r| &r.name)).any(|name| of_it(name))
         };
-        let seated = divided && draft.cases[uid].balancer.is_some();
-        !reasons.is_empty() && (seated || caused(uid) || all.any(holds))
+        let seated = divided && case.balancer.is_some();
+        seated || caused(uid) || all.any(holds)
     });
-    affected.map(|(uid, _, reasons)| (uid, reasons)).collect()
+    affected.map(|(uid, case)| (uid.clone(), case.refusals.clone())).collect()
 }
 
 /// Drafts everything, or what has to be read first.
@@ -124,7 +123,7 @@ fn plan(draft: &mut Draft<'_>) {
     upgrade::plan(draft, &basics);
     let replaced: BTreeSet<ResourceId> = draft.changes.keys().cloned().collect();
     let chosen = public_ip::plan(draft);
-    let kept = draft.cases.iter().filter(|(_, case)| matches!(case.stance, Stance::Kept));
+    let kept = draft.cases.iter().filter(|(_, case)| matches!(case.stance, Stance::Frozen(_)));
     draft.judged = kept.map(|(uid, _)| uid.clone()).collect();
     let placement = placement::place(draft, &chosen);
     draft.draining = Some(BTreeSet::new());

@@ -1,6 +1,6 @@
 //! Additional addresses: none that others in the cluster depend on.
 
-use super::refusal;
+use super::{Refusal, refusal};
 use crate::ask::additional::{self, KEY};
 use crate::ask::annotation::PREFIX;
 use crate::draft::{Draft, Stance};
@@ -55,11 +55,11 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
         let finding = |(address, what): (IpAddr, String)| {
             let message = format!("address {{value}} is {what}; use another one");
             let key = format!("{PREFIX}{KEY}");
-            refusal("AdditionalAddressTaken", &key, &address.to_string(), message)
+            refusal("AdditionalAddressTaken", &key, &address.to_string(), &message)
         };
         refused.extend(obstacles.take(FINDINGS).map(|found| (uid.clone(), finding(found))));
     }
-    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, finding));
+    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, Refusal::new(finding)));
     draft.withheld = withheld(draft, &taken);
 }
 
@@ -67,7 +67,8 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
 fn withheld(draft: &Draft<'_>, taken: &Taken) -> BTreeMap<ServiceUid, BTreeSet<IpAddr>> {
     let mut withheld = BTreeMap::new();
     for (uid, case) in &draft.cases {
-        let kept = matches!(case.stance, Stance::Kept) && case.service.wish == Wish::LoadBalancer;
+        let kept =
+            matches!(case.stance, Stance::Frozen(_)) && case.service.wish == Wish::LoadBalancer;
         if !kept {
             continue;
         }

@@ -1,5 +1,7 @@
 //! Whether a subnet has a given address to give.
 
+use super::{Refusal, refusal};
+use crate::ask::Intent;
 use crate::draft::Draft;
 use crate::shape::frontend;
 use ipnet::IpNet;
@@ -77,4 +79,27 @@ fn user(
     };
     let (balancer, _) = frontends.find(|(_, f)| holds(f))?;
     Some(format!("a frontend of load balancer {}", balancer.id.name()))
+}
+
+/// A private address that a Service insists on and cannot have.
+pub(crate) fn unusable(draft: &Draft<'_>, intent: &Intent, pinned: IpAddr, what: &str) -> Refusal {
+    let key = match Family::of(pinned) {
+        Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
+        Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
+    };
+    let case = draft.cases.get(&intent.uid);
+    let annotated = case.is_some_and(|case| case.service.annotations.contains_key(key));
+    let key = if annotated { key } else { "spec.loadBalancerIP" };
+    let message = format!("must be an address {what}");
+    Refusal::new(refusal("PinnedAddressUnusable", key, &pinned.to_string(), &message))
+}
+
+/// The subnet that a Service names, or that of the cloud config, is not there.
+pub(crate) fn no_subnet(draft: &Draft<'_>, intent: &Intent, subnet: &str) -> Refusal {
+    let key = match intent.subnet {
+        Some(_) => "service.beta.kubernetes.io/azure-load-balancer-internal-subnet",
+        None => "subnetName",
+    };
+    let message = format!("must be a subnet of virtual network {}", draft.policy.network_name);
+    Refusal::new(refusal("SubnetNotFound", key, subnet, &message))
 }

@@ -1,6 +1,6 @@
 //! Which public IP a Service stands on, and why it cannot stand on one.
 
-use super::upgrade;
+use super::{Refusal, refusal, upgrade};
 use crate::ask::{DnsLabel, Intent, PublicIpIntent};
 use crate::draft::Draft;
 use crate::own::Whose;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Why no public IP can be chosen.
 pub(crate) enum Choice {
     Wait(Wait),
-    Refuse(Box<Finding>),
+    Refuse(Box<Refusal>),
 }
 
 /// The public IPs of a Service, by family.
@@ -103,17 +103,7 @@ fn pinned(
 }
 
 fn refuse(rule: &'static str, key: &str, value: &str, message: &str) -> Choice {
-    Choice::Refuse(Box::new(refusal(rule, key, value, message)))
-}
-
-fn refusal(rule: &'static str, key: &str, value: &str, message: &str) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from(key),
-        value: Arc::from(value),
-        message: Arc::from(message),
-    }
+    Choice::Refuse(Box::new(Refusal::new(refusal(rule, key, value, message))))
 }
 
 /// Key and value by which a Service names the public IP of a family.
@@ -182,12 +172,12 @@ pub(crate) fn on_another(
     family: Family,
     ip: &ResourceId,
     balancer: &ResourceId,
-) -> Finding {
+) -> Refusal {
     let (key, value) = named_by(intent, family);
     let (name, balancer) = (ip.name(), balancer.name());
     let message =
         format!("must be a public IP that is free; {name} is on load balancer {balancer}");
-    refusal("PublicIpInUse", &key, &value, &message)
+    Refusal::new(refusal("PublicIpInUse", &key, &value, &message))
 }
 
 /// A DNS label that another Service has set is not taken over.

@@ -52,7 +52,7 @@ pub(crate) fn tenancy(
     });
     let ending = if is_on || is_kept { Tenancy::Shared } else { Tenancy::Ending };
     match &draft.cases[uid].stance {
-        Stance::Kept | Stance::Container(_) => Tenancy::Shared,
+        Stance::Frozen(_) | Stance::Container(_) => Tenancy::Shared,
         Stance::Leaving => ending,
         Stance::Wanted(_) if !place.seats.services.contains(uid) => ending,
         Stance::Wanted(intent) => {

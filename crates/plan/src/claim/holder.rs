@@ -91,7 +91,7 @@ pub(crate) fn keepers(
     let owner = draft.owner_of(&frontend.name);
     let all = on_it.filter_map(|r| draft.owner_of(&r.name)).chain(owner);
     let keeps = |uid: &&ServiceUid| match &draft.cases[*uid].stance {
-        Stance::Kept => !draft.cases[*uid].waits.iter().any(|w| matches!(w, Wait::Reading(_))),
+        Stance::Frozen(_) => !draft.cases[*uid].waits.iter().any(|w| matches!(w, Wait::Reading(_))),
         Stance::Container(_) => true,
         Stance::Leaving => false,
         Stance::Wanted(intent) => {

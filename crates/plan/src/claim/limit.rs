@@ -3,6 +3,7 @@
 use super::contest;
 use super::listeners::Listeners;
 use super::share::{self, Scarce, Shortage};
+use super::{Refusal, refusal};
 use crate::ask::Intent;
 use crate::draft::Draft;
 use crate::own::name;
@@ -139,9 +140,19 @@ impl Room {
     }
 }
 
-/// What keeps a Service from being written: its ports are taken on a shared frontend, or there is
-/// no room.
+/// What keeps a Service from being written.
 pub(crate) fn obstacle(
+    draft: &Draft<'_>,
+    balancer: &LoadBalancer,
+    intent: &Intent,
+    ready: &[(Family, Option<Frontend>, Arc<str>)],
+    room: (Option<&LoadBalancer>, &Room),
+) -> Option<Refusal> {
+    finding(draft, balancer, intent, ready, room).map(Refusal::new)
+}
+
+/// Its ports are taken on a shared frontend, or there is no room.
+fn finding(
     draft: &Draft<'_>,
     balancer: &LoadBalancer,
     intent: &Intent,
@@ -329,16 +340,6 @@ fn taken(
 
 fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
-}
-
-fn refusal(rule: &'static str, key: &str, value: &str, message: &str) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from(key),
-        value: Arc::from(value),
-        message: Arc::from(message),
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 mod additional;
 pub(crate) mod address;
+pub(crate) mod admission;
 pub(crate) mod choice;
 pub(crate) mod contest;
 pub(crate) mod holder;
@@ -16,30 +17,20 @@ pub(crate) mod placement;
 mod pool;
 pub(crate) mod private_link;
 pub(crate) mod public_ip;
-mod security_group;
+pub(crate) mod security_group;
 pub(crate) mod share;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unread;
 pub(crate) mod upgrade;
+pub(crate) mod verdict;
 
 use crate::draft::Draft;
-use model::report::{Finding, Severity};
-use std::sync::Arc;
+use verdict::{Refusal, refusal};
 
 /// Refuses Services that claim what others have.
 pub(crate) fn settle(draft: &mut Draft<'_>) {
     security_group::settle(draft);
     additional::settle(draft);
     pool::settle(draft);
-}
-
-fn refusal(rule: &'static str, key: &str, value: &str, message: String) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from(key),
-        value: Arc::from(value),
-        message: Arc::from(message),
-    }
 }

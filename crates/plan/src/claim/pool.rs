@@ -2,7 +2,7 @@
 //! many namespaces and names.
 
 use super::placement;
-use super::refusal;
+use super::{Refusal, refusal};
 use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
@@ -46,11 +46,11 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
                  Service"
             );
             let name = draft.cases[uid].service.name.to_string();
-            let finding = refusal("PoolNameTaken", "metadata.name", &name, message);
+            let finding = refusal("PoolNameTaken", "metadata.name", &name, &message);
             refused.entry(uid.clone()).or_insert(finding);
         }
     }
-    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, finding));
+    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, Refusal::new(finding)));
 }
 
 /// The pools that Services want to themselves, by folded name.
@@ -101,7 +101,7 @@ impl Contest {
         let rival = others.filter(|(id, _)| homes.contains(id)).find_map(|(_, by)| {
             let by = by?;
             let claims =
-                self.claimants.contains(by) || matches!(draft.cases[by].stance, Stance::Kept);
+                self.claimants.contains(by) || matches!(draft.cases[by].stance, Stance::Frozen(_));
             (claims && by < uid).then_some(by)
         });
         rival.map(|by| describe(Some(name(by))))

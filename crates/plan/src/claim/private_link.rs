@@ -5,6 +5,7 @@ mod beside;
 mod floating;
 mod room;
 
+use super::Refusal;
 use super::placement::Placement;
 use crate::ask::annotation::PREFIX;
 use crate::ask::{Intent, PrivateLinkIntent, PrivateLinkOwnership};
@@ -13,7 +14,7 @@ use crate::own::{Whose, name, tags};
 use crate::tell::kubernetes;
 use floating::Floating;
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Subnet};
-use model::report::{Finding, Severity, Until, Wait};
+use model::report::{Finding, Until, Wait};
 use model::world::{Fact, Need};
 use model::{Family, Group, ResourceId, ServiceUid};
 use room::Room;
@@ -158,7 +159,7 @@ fn release(draft: &Draft<'_>, asked: &BTreeMap<&ResourceId, Vec<Asker<'_>>>, lin
         }
         let causes: BTreeSet<ServiceUid> = match owner_case(draft, link) {
             Some(uid) => match draft.cases[&uid].stance {
-                Stance::Kept | Stance::Container(_) => continue,
+                Stance::Frozen(_) | Stance::Container(_) => continue,
                 Stance::Wanted(_) | Stance::Leaving => BTreeSet::from([uid]),
             },
             None => {
@@ -192,7 +193,8 @@ fn decide(draft: &mut Draft<'_>, frontend: &ResourceId, askers: &[Asker<'_>], li
             let message = format!(
                 "frontend {name} has {other} of another cluster; use a frontend without one"
             );
-            draft.refuse(&asker.intent.uid, refusal(CREATE, "", "PrivateLinkForeign", message));
+            let finding = refusal(CREATE, "", "PrivateLinkForeign", message);
+            draft.refuse(&asker.intent.uid, Refusal::new(finding));
         }
         return;
     }
@@ -207,7 +209,8 @@ fn decide(draft: &mut Draft<'_>, frontend: &ResourceId, askers: &[Asker<'_>], li
         let message = format!(
             "{has} owns the one of the shared frontend; remove all other azure-pls-* annotations"
         );
-        draft.refuse(&other.intent.uid, refusal(CREATE, "", "PrivateLinkOwned", message));
+        let finding = refusal(CREATE, "", "PrivateLinkOwned", message);
+        draft.refuse(&other.intent.uid, Refusal::new(finding));
     }
     if let Some(chosen) = chosen {
         let uids = askers.iter().map(|a| &a.intent.uid);
@@ -225,7 +228,7 @@ fn choose<'a, 'b>(
     past: Option<&ServiceUid>,
     askers: &'b [Asker<'a>],
 ) -> Option<&'b Asker<'a>> {
-    if past.is_some_and(|uid| matches!(draft.cases[uid].stance, Stance::Kept)) {
+    if past.is_some_and(|uid| matches!(draft.cases[uid].stance, Stance::Frozen(_))) {
         return None;
     }
     let has = askers.iter().find(|a| past == Some(&a.intent.uid));
@@ -253,7 +256,7 @@ fn grant(
             return None;
         }
         Some(Obstacle::Refuse(finding)) => {
-            draft.refuse(&intent.uid, finding);
+            draft.refuse(&intent.uid, Refusal::new(finding));
             return None;
         }
         None => {}
@@ -381,13 +384,7 @@ fn taken(name: &str) -> Finding {
 }
 
 fn refusal(key: &str, value: &str, rule: &'static str, message: String) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from(format!("{PREFIX}{key}")),
-        value: Arc::from(value),
-        message: Arc::from(message),
-    }
+    super::refusal(rule, &format!("{PREFIX}{key}"), value, &message)
 }
 
 /// The subnet of its addresses, and the same where it takes none yet.
@@ -412,7 +409,8 @@ fn subnet(
         Some(Fact::Unreadable(why)) => format!(" that can be read ({why})"),
     };
     let message = format!("must be a subnet of virtual network {}{why}", draft.policy.network_name);
-    draft.refuse(&intent.uid, refusal(SUBNET, &link.subnet, "SubnetNotFound", message));
+    let finding = refusal(SUBNET, &link.subnet, "SubnetNotFound", message);
+    draft.refuse(&intent.uid, Refusal::new(finding));
     None
 }
 

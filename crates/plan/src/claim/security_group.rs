@@ -1,12 +1,15 @@
-//! Whether there is a security group to open addresses in.
+//! Whether there is a security group to open addresses in, and who gets what it has room for.
 
+pub(crate) mod room;
+pub(crate) mod share;
+
+use super::{Refusal, refusal};
 use crate::ask::{Intent, SecurityRules};
 use crate::draft::{Case, Draft};
 use crate::shape::security_group::is_idle;
 use model::ServiceUid;
-use model::report::{Finding, Severity};
+use model::report::Finding;
 use model::world::Fact;
-use std::sync::Arc;
 
 /// Refuses Services with rules of their own where there is no group: an address that nothing can be
 /// opened for serves nobody.
@@ -19,7 +22,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>) {
     let open = |case: &Case<'_>| case.intent().is_some_and(opens_something);
     let cases = draft.cases.iter().filter(|(_, case)| open(case));
     let uids: Vec<ServiceUid> = cases.map(|(uid, _)| uid.clone()).collect();
-    uids.iter().for_each(|uid| draft.refuse(uid, finding.clone()));
+    uids.iter().for_each(|uid| draft.refuse(uid, Refusal::new(finding.clone())));
     draft.findings.push(finding);
 }
 
@@ -31,16 +34,15 @@ fn opens_something(intent: &Intent) -> bool {
 }
 
 fn not_found(draft: &Draft<'_>) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule: "SecurityGroupNotFound",
-        key: Arc::from("securityGroupName"),
-        value: Arc::clone(&draft.policy.security_group_name),
-        message: format!(
-            "security group {{value}} does not exist in resource group {}; create it or correct \
-             the cloud config",
-            draft.policy.security_group_group
-        )
-        .into(),
-    }
+    let message = format!(
+        "security group {{value}} does not exist in resource group {}; create it or correct the \
+         cloud config",
+        draft.policy.security_group_group
+    );
+    refusal(
+        "SecurityGroupNotFound",
+        "securityGroupName",
+        &draft.policy.security_group_name,
+        &message,
+    )
 }

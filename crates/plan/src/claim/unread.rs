@@ -3,6 +3,7 @@
 //! What is read may refuse a Service, which then keeps all that it has. So one that stands keeps it
 //! until that is known: half an edit, or a move to another load balancer, is not begun.
 
+use super::verdict::Frozen;
 use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
@@ -30,7 +31,7 @@ pub(crate) fn hold(draft: &mut Draft<'_>) {
             continue;
         }
         if let Some(case) = draft.cases.get_mut(&uid) {
-            case.stance = Stance::Kept;
+            case.stance = Stance::Frozen(Frozen::new());
         }
         draft.needs.insert(need.clone());
         draft.wait(&uid, Wait::Reading(need));

@@ -1,6 +1,7 @@
 //! Whether load balancers of another SKU than the config's can be replaced: a load balancer keeps its
 //! SKU for life. Where Azure would refuse half-way, nothing is begun.
 
+use super::Refusal;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
 use model::azure::{Allocation, FrontendAddress, LoadBalancer, Sku, Subnet};
@@ -113,7 +114,7 @@ fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
     for frontend in &balancer.frontends {
         let Some(uid) = draft.owner_of(&frontend.name) else { continue };
         let case = &draft.cases[uid];
-        if matches!(case.stance, Stance::Kept | Stance::Container(_)) {
+        if matches!(case.stance, Stance::Frozen(_) | Stance::Container(_)) {
             let what = format!("Service {}, which is refused or set aside", case.service.name);
             say(what, "correct or delete that Service first, as it would lose its address");
         }
@@ -152,7 +153,7 @@ fn refuse(draft: &mut Draft<'_>, balancers: &[Arc<LoadBalancer>], finding: &Find
         .filter(|u| there.contains(*u) || !placed.contains(*u))
         .cloned()
         .collect();
-    uids.iter().for_each(|uid| draft.refuse(uid, finding.clone()));
+    uids.iter().for_each(|uid| draft.refuse(uid, Refusal::new(finding.clone())));
 }
 
 /// Whether a Basic public IP is used by something that is not about to let it go.

@@ -153,7 +153,7 @@ impl Memory {
                         && kubernetes::is_claimed(draft.policy, case.service)
                         && !draft.unconfirmed.contains(uid)
                 }
-                Stance::Kept => true,
+                Stance::Frozen(_) => true,
                 Stance::Wanted(_) | Stance::Leaving => false,
             };
             if over {
@@ -181,7 +181,7 @@ impl Memory {
     /// Whether a Service asks for something impossible.
     pub fn is_refused(&self, draft: &Draft<'_>, uid: &ServiceUid) -> bool {
         match draft.cases.get(uid) {
-            Some(case) => matches!(case.stance, Stance::Kept),
+            Some(case) => matches!(case.stance, Stance::Frozen(_)),
             None => self.settled.get(uid).is_some_and(|service| service.state.is_refused()),
         }
     }

@@ -100,7 +100,7 @@ fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) -> R
                 arrival::plan(draft, &mut registry, name, &intent);
             }
             Stance::Leaving => departure::plan(draft, &mut registry, tracker, name, Some(uid)),
-            Stance::Wanted(_) | Stance::Kept => {}
+            Stance::Wanted(_) | Stance::Frozen(_) => {}
         }
         container::show(draft, name, uid);
     }

@@ -179,7 +179,7 @@ fn fate(draft: &Draft<'_>, seats: &Seats, part: &str) -> Fate {
         return if draft.is_abandoned(base) { Fate::Goes(None) } else { Fate::Stays };
     };
     match draft.cases[uid].stance {
-        Stance::Kept | Stance::Container(_) => Fate::Stays,
+        Stance::Frozen(_) | Stance::Container(_) => Fate::Stays,
         Stance::Wanted(_) if seats.has(uid) => Fate::Stays,
         Stance::Wanted(_) | Stance::Leaving => Fate::Goes(Some(uid.clone())),
     }

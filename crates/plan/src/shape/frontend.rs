@@ -7,11 +7,12 @@ use crate::claim::choice;
 use crate::claim::contest::{self, Tenancy};
 use crate::claim::holder::{self, Held};
 use crate::claim::placement::Seats;
+use crate::claim::verdict::Refusal;
 use crate::draft::Draft;
 use crate::own::name;
 use model::azure::{Allocation, Frontend, FrontendAddress, LoadBalancer, Rest};
 use model::policy::BalancerSku;
-use model::report::{Finding, Severity, Until, Wait};
+use model::report::{Until, Wait};
 use model::world::{Fact, Need};
 use model::{Exposure, Family, ResourceId};
 use std::net::IpAddr;
@@ -26,7 +27,7 @@ pub(crate) enum Wanted {
     /// Not yet known.
     Wait(Wait),
     /// Impossible.
-    Refuse(Box<Finding>),
+    Refuse(Box<Refusal>),
 }
 
 /// A load balancer that is edited, and what decides about its frontends.
@@ -133,7 +134,7 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
     if let (Some(pinned), Some(Held::Staying(other))) = (pinned, &pinned_held) {
         let (subnet, other) = (subnet.name(), other.name());
         let what = format!("in subnet {subnet} that is free; load balancer {other} has it");
-        return Wanted::Refuse(Box::new(unusable(draft, intent, pinned, &what)));
+        return Wanted::Refuse(Box::new(address::unusable(draft, intent, pinned, &what)));
     }
     let prefixes = match draft.world.azure.subnets.get(&subnet) {
         Some(Fact::Known(Some(known))) => {
@@ -141,12 +142,12 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
                 && pinned_held.is_none()
                 && let Some(what) = address::obstacle(draft, known, pinned, &balancer.id)
             {
-                return Wanted::Refuse(Box::new(unusable(draft, intent, pinned, &what)));
+                return Wanted::Refuse(Box::new(address::unusable(draft, intent, pinned, &what)));
             }
             known.prefixes.clone()
         }
         Some(Fact::Known(None)) => {
-            return Wanted::Refuse(Box::new(no_subnet(draft, intent, &subnet_name)));
+            return Wanted::Refuse(Box::new(address::no_subnet(draft, intent, &subnet_name)));
         }
         Some(Fact::Unreadable(_)) => Vec::new(),
         Some(Fact::Unknown) | None => {
@@ -204,37 +205,6 @@ pub(crate) fn is_as_asked(
     let pinned = intent.pinned.get(&family);
     named.is_none_or(|named| named == *subnet)
         && pinned.is_none_or(|pinned| Some(*pinned) == *address)
-}
-
-fn unusable(draft: &Draft<'_>, intent: &Intent, pinned: IpAddr, what: &str) -> Finding {
-    let key = match Family::of(pinned) {
-        Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
-        Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
-    };
-    let case = draft.cases.get(&intent.uid);
-    let annotated = case.is_some_and(|case| case.service.annotations.contains_key(key));
-    Finding {
-        severity: Severity::Refusal,
-        rule: "PinnedAddressUnusable",
-        key: Arc::from(if annotated { key } else { "spec.loadBalancerIP" }),
-        value: Arc::from(pinned.to_string()),
-        message: format!("must be an address {what}").into(),
-    }
-}
-
-fn no_subnet(draft: &Draft<'_>, intent: &Intent, subnet: &str) -> Finding {
-    let key = match intent.subnet {
-        Some(_) => "service.beta.kubernetes.io/azure-load-balancer-internal-subnet",
-        None => "subnetName",
-    };
-    Finding {
-        severity: Severity::Refusal,
-        rule: "SubnetNotFound",
-        key: Arc::from(key),
-        value: Arc::from(subnet),
-        message: format!("must be a subnet of virtual network {}", draft.policy.network_name)
-            .into(),
-    }
 }
 
 /// Whether a frontend has the address, or the public IP, that a Service names.

@@ -193,7 +193,7 @@ fn is_used(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> bool {
         let uid = draft.owner_of(&f.name)?;
         Some(&draft.cases[uid].stance)
     });
-    !seats.services.is_empty() || owners.any(|stance| matches!(stance, Stance::Kept))
+    !seats.services.is_empty() || owners.any(|stance| matches!(stance, Stance::Frozen(_)))
 }
 
 /// Lets Azure turn pools of NICs into pools of addresses, where the config asks for it.

@@ -250,7 +250,7 @@ fn claim(draft: &Draft<'_>, user: &str, ip: &PublicIp, chosen: &Chosen) -> Claim
     let case = &draft.cases[uid];
     let wanted = || Family::ALL.iter().any(|f| chosen.get(&(uid.clone(), *f)) == Some(&ip.id));
     match &case.stance {
-        Stance::Kept | Stance::Container(_) => Claim::Holds,
+        Stance::Frozen(_) | Stance::Container(_) => Claim::Holds,
         // Its own public IP cannot be chosen yet: what it has stays until it can.
         Stance::Wanted(intent)
             if intent.exposure == Exposure::Public

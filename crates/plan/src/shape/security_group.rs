@@ -5,8 +5,6 @@
 
 mod kept;
 mod ledger;
-mod room;
-mod share;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -14,6 +12,8 @@ mod wanted;
 
 use super::public_ip::Chosen;
 use crate::claim::placement::Placement;
+use crate::claim::security_group::{room, share};
+use crate::claim::verdict::Refusal;
 use crate::draft::{Case, Draft};
 use crate::order::moving;
 use crate::own::name::{self, SECURITY_RULE};
@@ -26,25 +26,24 @@ use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use model::world::{Fact, Need};
 use model::{Family, ServiceUid};
-use room::{RULES, free_priority, full, is_crowded, name_taken};
 pub(crate) use standing::frontends;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Priorities of our rules: allow rules from below, deny rules from above.
-const PRIORITIES: std::ops::RangeInclusive<u16> = 500..=4095;
+pub(crate) const PRIORITIES: std::ops::RangeInclusive<u16> = 500..=4095;
 /// The highest priority at which a rule with our prefix is still ours.
 const LAST_PRIORITY: u16 = 4096;
 
 /// What makes two rules the same rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Shape {
-    access: Access,
-    family: Family,
-    protocol: &'static str,
-    sources: BTreeSet<Arc<str>>,
-    ports: BTreeSet<Arc<str>>,
+pub(crate) struct Shape {
+    pub access: Access,
+    pub family: Family,
+    pub protocol: &'static str,
+    pub sources: BTreeSet<Arc<str>>,
+    pub ports: BTreeSet<Arc<str>>,
 }
 
 impl Shape {
@@ -62,13 +61,13 @@ impl Shape {
 
 /// A rule that is wanted: who goes where, on whose account.
 #[derive(Clone, Debug)]
-struct WantedRule {
-    shape: Shape,
+pub(crate) struct WantedRule {
+    pub shape: Shape,
     /// What the shape's rule is called.
-    name: String,
-    destinations: BTreeSet<Arc<str>>,
+    pub name: String,
+    pub destinations: BTreeSet<Arc<str>>,
     /// Who wants which of the destinations.
-    causes: BTreeMap<ServiceUid, BTreeSet<Arc<str>>>,
+    pub causes: BTreeMap<ServiceUid, BTreeSet<Arc<str>>>,
 }
 
 /// What the security group is about to be.
@@ -146,7 +145,7 @@ pub(crate) fn is_idle(draft: &Draft<'_>) -> bool {
 }
 
 /// Whether a rule is one that this kind of controller makes.
-fn is_managed(rule: &SecurityRule) -> bool {
+pub(crate) fn is_managed(rule: &SecurityRule) -> bool {
     let prefix = rule.name.get(..SECURITY_RULE.len());
     prefix.is_some_and(|p| p.eq_ignore_ascii_case(SECURITY_RULE))
         && (*PRIORITIES.start()..=LAST_PRIORITY).contains(&rule.priority)
@@ -225,24 +224,15 @@ fn open(
     for WantedRule { shape, name, destinations, causes: on_account } in wanted {
         let at = after.rules.iter().position(|r| r.name.eq_ignore_ascii_case(&name));
         let past = at.map(|at| after.rules[at].clone());
-        if at.is_none() && after.rules.len() >= RULES {
-            for uid in on_account.into_keys() {
-                draft.refuse(&uid, full(&after.id));
+        let refuse = |draft: &mut Draft<'_>, refusal: &Refusal| {
+            on_account.keys().for_each(|uid| draft.refuse(uid, refusal.clone()));
+        };
+        let priority = match room::priority((before, after), past.as_ref(), shape.access) {
+            Ok(priority) => priority,
+            Err(refusal) => {
+                refuse(draft, &refusal);
+                continue;
             }
-            continue;
-        }
-        if let Some(theirs) = past.as_ref().filter(|r| !is_managed(r)) {
-            for uid in on_account.into_keys() {
-                draft.refuse(&uid, name_taken(theirs, &after.id));
-            }
-            continue;
-        }
-        let free = || free_priority(&[before, after], shape.access);
-        let Some(priority) = past.as_ref().map(|r| r.priority).or_else(free) else {
-            for uid in on_account.into_keys() {
-                draft.refuse(&uid, full(&after.id));
-            }
-            continue;
         };
         let mut all = destinations;
         all.extend(past.iter().flat_map(|r| r.destinations.iter().cloned()));
@@ -258,10 +248,8 @@ fn open(
             ports: shape.ports,
             rest: past.as_ref().map(|r| r.rest.clone()).unwrap_or_else(Rest::default),
         };
-        if past.as_ref() != Some(&rule) && is_crowded(after, past.as_ref(), &rule) {
-            for uid in on_account.into_keys() {
-                draft.refuse(&uid, full(&after.id));
-            }
+        if let Some(refusal) = room::obstacle(after, past.as_ref(), &rule) {
+            refuse(draft, &refusal);
             continue;
         }
         if past.as_ref() != Some(&rule) {

@@ -38,7 +38,7 @@ pub(crate) fn conclude(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid)
                 draft.writes.extend(kubernetes::let_go(service));
             }
         }
-        Stance::Leaving | Stance::Wanted(_) | Stance::Kept => {}
+        Stance::Leaving | Stance::Wanted(_) | Stance::Frozen(_) => {}
     }
 }
 

@@ -97,7 +97,7 @@ pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement, chosen: &Ch
         match draft.cases[&uid].stance.clone() {
             Stance::Wanted(intent) => address(draft, placement, chosen, &intent),
             Stance::Leaving => release(draft, placement, &uid),
-            Stance::Kept => stay(draft, placement, &uid),
+            Stance::Frozen(_) => stay(draft, placement, &uid),
             Stance::Container(_) => {}
         }
     }

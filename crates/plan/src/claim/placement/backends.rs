@@ -133,7 +133,7 @@ fn stays(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
 }
 
 fn is_kept(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
-    matches!(draft.cases[uid].stance, Stance::Kept | Stance::Container(_))
+    matches!(draft.cases[uid].stance, Stance::Frozen(_) | Stance::Container(_))
 }
 
 /// The cluster's pools of a load balancer, and those that a switch of their kind goes over.

@@ -3,10 +3,11 @@
 use super::crowd::Crowd;
 use super::{Backends, Placement, Seats, add_others, backends, seat};
 use crate::ask::{Intent, PlacementMode};
+use crate::claim::{self, Refusal};
 use crate::draft::Draft;
 use crate::own::name;
 use model::policy::BalancerSku;
-use model::report::{Finding, Severity};
+use model::report::Finding;
 use model::{Exposure, Policy, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -71,7 +72,7 @@ pub(super) fn place(draft: &mut Draft<'_>, without_own: &[Arc<str>]) -> Placemen
                 crowd.seat(&id, &intent);
                 seat(draft, &mut placement, &id, &uid);
             }
-            Err(finding) => draft.refuse(&uid, finding),
+            Err(finding) => draft.refuse(&uid, Refusal::new(finding)),
         }
     }
     for (home, nodes) in members {
@@ -167,11 +168,6 @@ fn full(limit: usize) -> Finding {
 }
 
 fn refusal(rule: &'static str, value: &str, message: &str) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from("service.beta.kubernetes.io/azure-load-balancer-mode"),
-        value: Arc::from(value),
-        message: Arc::from(message),
-    }
+    let key = "service.beta.kubernetes.io/azure-load-balancer-mode";
+    claim::refusal(rule, key, value, message)
 }

@@ -4,6 +4,7 @@ use super::crowd::Crowd;
 use super::{Placement, Seats, add_others, backends, seat};
 use crate::ask::{Intent, PublicIpIntent};
 use crate::claim::holder;
+use crate::claim::{self, Refusal};
 use crate::draft::Draft;
 use crate::own::name;
 use crate::shape::frontend;
@@ -11,7 +12,7 @@ use crate::shape::public_ip::Chosen;
 use model::azure::FrontendAddress;
 use model::kubernetes::Service;
 use model::policy::{LoadBalancerConfig, Placement as Admission};
-use model::report::{Finding, Severity};
+use model::report::Finding;
 use model::{Exposure, Policy, ResourceId, ServiceUid};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -79,7 +80,7 @@ pub(super) fn place(
                 }
                 seat(draft, &mut placement, &id, &uid);
             }
-            Err(finding) => draft.refuse(&uid, finding),
+            Err(finding) => draft.refuse(&uid, Refusal::new(finding)),
         }
     }
     backends::divide(draft, configs, &mut placement);
@@ -282,11 +283,5 @@ fn takes_namespace(draft: &Draft<'_>, config: &LoadBalancerConfig, service: &Ser
 }
 
 fn refusal(rule: &'static str, message: &str) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from("multipleStandardLoadBalancerConfigurations"),
-        value: Arc::from(""),
-        message: Arc::from(message),
-    }
+    claim::refusal(rule, "multipleStandardLoadBalancerConfigurations", "", message)
 }

@@ -6,6 +6,7 @@
 
 use super::{CREATE, before, known, refusal, standing};
 use crate::ask::Intent;
+use crate::claim::Refusal;
 use crate::claim::placement::{Placement, Seats};
 use crate::draft::{Draft, Stance};
 use crate::order::bridge;
@@ -29,7 +30,7 @@ pub(super) fn settle(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<S
         let pools = pools(draft, id, seats);
         for uid in &seats.services {
             match obstacle(draft, id, uid, (&families, &pools)) {
-                Some(Obstacle::Stays(finding)) => draft.refuse(uid, finding),
+                Some(Obstacle::Stays(finding)) => draft.refuse(uid, Refusal::new(finding)),
                 Some(Obstacle::Goes) => {
                     draft.wait(uid, Wait::Resource { id: id.clone(), until: Until::Released });
                     waiting.insert(uid.clone());
@@ -177,7 +178,7 @@ fn is_leaving(draft: &Draft<'_>, seats: &Seats, frontend: &Frontend) -> bool {
     match &draft.cases[uid].stance {
         Stance::Leaving => true,
         Stance::Wanted(intent) => !wants_six(intent) || !seats.has(uid),
-        Stance::Kept | Stance::Container(_) => false,
+        Stance::Frozen(_) | Stance::Container(_) => false,
     }
 }
 

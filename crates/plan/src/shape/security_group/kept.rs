@@ -2,8 +2,9 @@
 //! those about which something has to be read first, and those that do not carry our finalizer yet.
 
 use super::super::{frontend, pool};
-use super::{Book, is_crowded, is_managed};
+use super::{Book, is_managed};
 use crate::claim::placement::{Backends, Placement, Seats};
+use crate::claim::security_group::room::is_crowded;
 use crate::draft::{Case, Draft, Stance};
 use crate::own::name::is_of;
 use crate::tell::kubernetes::is_claimed;
@@ -103,7 +104,7 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
     let mut kept = Kept::default();
     let text = |address: IpAddr| -> Arc<str> { Arc::from(address.to_string()) };
     let cases = draft.cases.values().filter(|case| match case.stance {
-        Stance::Kept => true,
+        Stance::Frozen(_) => true,
         Stance::Wanted(_) => !is_claimed(draft.policy, case.service),
         Stance::Container(_) | Stance::Leaving => false,
     });
@@ -181,7 +182,7 @@ fn behind(
     }
     let ever = held.union(&nodes).map(|a| a.to_string().into()).collect();
     let uid = &case.service.uid;
-    let follows = matches!(case.stance, Stance::Kept) && !draft.world.holds.contains_key(uid);
+    let follows = matches!(case.stance, Stance::Frozen(_)) && !draft.world.holds.contains_key(uid);
     Behind {
         follower: follows.then(|| uid.clone()),
         ports: ports.map(|port| port.to_string().into()).collect(),

@@ -1,10 +1,11 @@
 //! Who gets what a security group has room for.
 
-use super::WantedRule;
 use super::room::{RULES, full};
 use crate::ask::limit::PREFIXES;
+use crate::claim::Refusal;
 use crate::claim::share::{Scarce, Shortage, namespace, namespaces, turns};
 use crate::draft::Draft;
+use crate::shape::security_group::WantedRule;
 use model::ServiceUid;
 use model::azure::SecurityGroup;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,7 +105,7 @@ fn owners(draft: &Draft<'_>) -> BTreeMap<Arc<str>, Arc<str>> {
 }
 
 /// Refuses Services for which there is no room, and leaves the others' rules.
-pub(super) fn admit(
+pub(crate) fn admit(
     draft: &mut Draft<'_>,
     group: &SecurityGroup,
     wanted: Vec<WantedRule>,
@@ -162,7 +163,7 @@ pub(super) fn admit(
         }
     }
     let wanted = without(wanted, &refused.keys().cloned().collect());
-    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, finding));
+    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, Refusal::new(finding)));
     wanted
 }
 

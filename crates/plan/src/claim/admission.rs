@@ -1,0 +1,68 @@
+//! Which Services are planned at all: those whose wish could be read, that are not set aside, and
+//! whose parts lists are certain to show.
+
+use super::verdict::Frozen;
+use crate::ask::readings::Readings;
+use crate::draft::Stance;
+use model::kubernetes::{Service, Wish};
+use model::policy::Layout;
+use model::report::{Finding, Wait};
+use model::{Policy, World};
+use std::sync::Arc;
+
+/// What is to become of a Service, before others are looked at.
+pub(crate) struct Admission {
+    /// What becomes of it.
+    pub stance: Stance,
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+    /// What it waits on.
+    pub wait: Option<Wait>,
+}
+
+/// Takes a stance to one Service.
+pub(crate) fn admit(
+    world: &World,
+    policy: &Policy,
+    service: &Arc<Service>,
+    readings: &mut Readings,
+) -> Admission {
+    let frozen = || Stance::Frozen(Frozen::new());
+    let wishes = service.wish == Wish::LoadBalancer;
+    let (mut stance, findings) = match policy.layout {
+        _ if !wishes => (Stance::Leaving, Vec::new()),
+        Layout::PerService => {
+            let reading = readings.container(service, policy);
+            let stance = reading.intent.clone().map_or_else(frozen, Stance::Container);
+            (stance, reading.findings.clone())
+        }
+        Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
+            let reading = readings.node(service, policy);
+            let stance = reading.intent.clone().map_or_else(frozen, Stance::Wanted);
+            (stance, reading.findings.clone())
+        }
+    };
+    let mut wait = None;
+    if policy.layout == Layout::PerService {
+        // A container load balancer shares nothing: each of its parts is held by itself.
+    } else if let Some(hold) = world.holds.get(&service.uid) {
+        stance = frozen();
+        let reason = Arc::clone(&hold.reason);
+        wait = Some(Wait::SetAside { reason, until_ms: hold.until_ms });
+    } else if is_unseen(world, service, &stance) {
+        stance = frozen();
+        wait = Some(Wait::Listing);
+    }
+    Admission { stance, findings, wait }
+}
+
+/// Whether lists may not show yet what another process made for a Service. Of one that leaves it
+/// would stay behind. One that is told an address would be built anew elsewhere, and its address
+/// closed.
+fn is_unseen(world: &World, service: &Service, stance: &Stance) -> bool {
+    match stance {
+        Stance::Leaving => world.inherited.contains(&service.uid),
+        Stance::Wanted(_) => world.unseen.contains(&service.uid),
+        Stance::Frozen(_) | Stance::Container(_) => false,
+    }
+}

@@ -1,0 +1,50 @@
+//! Verdicts about Services. Only this room makes them, and the compiler sees to it: what they hold is
+//! private.
+
+use model::report::{Finding, Severity};
+use std::sync::Arc;
+
+/// Why a Service does not get what it asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal(Finding);
+
+impl Refusal {
+    pub(in crate::claim) fn new(finding: Finding) -> Self {
+        Self(finding)
+    }
+
+    /// What its owner is told.
+    pub fn finding(&self) -> &Finding {
+        &self.0
+    }
+
+    /// What becomes of a Service that is refused.
+    pub fn freezes(&self) -> Frozen {
+        Frozen(())
+    }
+}
+
+/// Shows that it was decided here that a Service keeps what it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frozen(());
+
+impl Frozen {
+    pub(in crate::claim) fn new() -> Self {
+        Self(())
+    }
+}
+
+pub(in crate::claim) fn refusal(
+    rule: &'static str,
+    key: &str,
+    value: &str,
+    message: &str,
+) -> Finding {
+    Finding {
+        severity: Severity::Refusal,
+        rule,
+        key: Arc::from(key),
+        value: Arc::from(value),
+        message: Arc::from(message),
+    }
+}
