@@ -5,7 +5,7 @@ use crate::ask::container::ContainerIntent;
 use crate::ask::readings::Readings;
 use crate::claim::admission::{self, Admission};
 use crate::claim::verdict::{Frozen, Refusal};
-use crate::own::Own;
+use crate::own::{Own, name};
 use crate::tell::condition;
 use model::azure::{LoadBalancer, PublicIp};
 use model::kubernetes::{Service, Wish};
@@ -208,8 +208,8 @@ impl<'w> Draft<'w> {
 
     /// The Service whose base name this part's name begins with.
     pub fn owner_of(&self, part: &str) -> Option<&ServiceUid> {
-        let mut base = [0; crate::own::name::BASE];
-        base.copy_from_slice(crate::own::name::base_of(part)?.as_bytes());
+        let mut base = [0; name::BASE];
+        base.copy_from_slice(name::base_of(part)?.as_bytes());
         base.make_ascii_lowercase();
         self.by_base.get(std::str::from_utf8(&base).ok()?)
     }
@@ -217,6 +217,11 @@ impl<'w> Draft<'w> {
     /// Whether a part named like a Service's may be taken away although no such Service is known.
     pub fn is_abandoned(&self, name: &str) -> bool {
         self.world.abandoned.contains(name.to_lowercase().as_str())
+    }
+
+    /// The same of a part whose name has the form of one of a Service's.
+    pub fn is_orphaned(&self, part: &str) -> bool {
+        name::base_of(part).is_some_and(|base| self.is_abandoned(base))
     }
 
     /// Notes that a Service waits.

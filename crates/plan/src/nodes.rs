@@ -61,8 +61,7 @@ fn late(
     let reasoned = kept.filter(|(_, case)| !case.refusals.is_empty());
     let affected = reasoned.filter(|(uid, case)| {
         let mut all = draft.balancers().into_iter().flat_map(BTreeMap::values);
-        let of_it =
-            |name: &str| name::base_of(name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base));
+        let of_it = |name: &str| name::is_of(name, &case.base);
         let holds = |b: &Arc<LoadBalancer>| {
             let frontends = b.frontends.iter().map(|f| &f.name);
             frontends.chain(b.rules.iter().map(|r| &r.name)).any(|name| of_it(name))

@@ -126,11 +126,11 @@ fn candidates(world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
     let own = Own::new(world, policy);
     let ours = |ip: &&Arc<PublicIp>| own.public_ip(ip) == Whose::Ours && cluster(ip).is_some();
     for ip in own::public_ips(world).filter(ours) {
-        names.extend(users(ip).map(str::to_lowercase));
+        names.extend(tags::users(ip).into_iter().map(str::to_lowercase));
     }
     // Whose a public IP without the cluster's tag is, only its Service could say.
     for ip in own::public_ips(world).filter(|ip| cluster(ip).is_none()) {
-        users(ip).for_each(|user| {
+        tags::users(ip).into_iter().for_each(|user| {
             names.remove(&user.to_lowercase());
         });
     }
@@ -146,13 +146,8 @@ fn balancers(world: &World) -> impl Iterator<Item = &Arc<LoadBalancer>> {
 }
 
 fn cluster(ip: &PublicIp) -> Option<&str> {
-    let cluster = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::CLUSTER));
+    let cluster = tags::cluster(ip);
     cluster.filter(|cluster| !cluster.is_empty())
-}
-
-fn users(ip: &PublicIp) -> impl Iterator<Item = &str> {
-    let text = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
-    text.split(',').map(str::trim).filter(|user| !user.is_empty())
 }
 
 /// Addresses of public IPs and frontends that go.
@@ -196,8 +191,8 @@ fn collect(
             say("private endpoint connection", Arc::from(change.target.name()));
         }
         Action::Put { before: Some(Resource::PublicIp(ip)), after: Resource::PublicIp(after) } => {
-            let kept: BTreeSet<&str> = users(after).collect();
-            let gone = users(ip).filter(|u| !kept.contains(u));
+            let kept: BTreeSet<&str> = tags::users(after).into_iter().collect();
+            let gone = tags::users(ip).into_iter().filter(|u| !kept.contains(u));
             let gone = gone.filter(|user| names.contains(&*user.to_lowercase()));
             gone.for_each(|user| say("tag of a public IP", Arc::from(user)));
         }

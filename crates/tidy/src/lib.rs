@@ -29,6 +29,7 @@ pub fn problems(tree: &Tree) -> Vec<Problem> {
         source::leftovers,
         source::names,
         source::impurities,
+        source::ownership,
     ];
     rules.iter().flat_map(|rule| rule(tree)).collect()
 }

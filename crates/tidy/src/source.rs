@@ -26,6 +26,11 @@ const IMPURE: [(&str, &str); 7] = [
     ("std::net::Tcp", "sockets belong to edge"),
 ];
 
+/// The crate that decides, and its room that knows names.
+const PLAN: &str = "crates/plan/src/";
+const OWN: &str = "crates/plan/src/own/";
+const COMPARISON: &str = "eq_ignore_ascii_case(";
+
 /// Whether a file is a test from its first line to its last.
 fn is_test(path: &str) -> bool {
     let file = path.rsplit('/').next().unwrap_or(path);
@@ -184,6 +189,25 @@ pub fn impurities(tree: &Tree) -> Vec<Problem> {
             for (word, instead) in IMPURE.iter().filter(|(word, _)| has_word(line, word)) {
                 let text = format!("{word} in a pure crate: {instead}");
                 problems.push(Problem::at(path, at, text));
+            }
+        }
+    }
+    problems
+}
+
+/// Whose a part is by its name is asked in `plan/src/own`, and nowhere else in that crate: nobody
+/// compares the base of a name. That tags of ours are read only there, the compiler sees to.
+#[must_use]
+pub fn ownership(tree: &Tree) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let asks = |path: &str| path.starts_with(PLAN) && !path.starts_with(OWN);
+    for (path, text) in products(tree).into_iter().filter(|(path, _)| asks(path)) {
+        let lines: Vec<(usize, &str)> = code(text).collect();
+        for (first, second) in lines.iter().zip(lines.iter().skip(1).chain(lines.last())) {
+            let compares = [first, second].iter().any(|(_, l)| l.contains(COMPARISON));
+            if first.1.contains("base_of(") && compares {
+                let text = "a name compared outside own/: ask name::is_of".to_owned();
+                problems.push(Problem::at(path, first.0, text));
             }
         }
     }

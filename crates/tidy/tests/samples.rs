@@ -201,3 +201,11 @@ fn clocks_chance_and_files_are_found_in_pure_crates_only() {
         [2, 3, 5, 6].map(|line| format!("crates/plan/src/a.rs:{line}"))
     );
 }
+
+#[test]
+fn a_name_compared_outside_own_is_found() {
+    let text = "// base_of(a) eq_ignore_ascii_case(b)\nlet a = base_of(&f.name)\n\
+                .is_some_and(|base| base.eq_ignore_ascii_case(b));\nlet b = base_of(a);\n";
+    let tree = Tree::of(&[("crates/plan/src/a.rs", text), ("crates/plan/src/own/a.rs", text)]);
+    assert_eq!(places(&source::ownership(&tree)), ["crates/plan/src/a.rs:2"]);
+}

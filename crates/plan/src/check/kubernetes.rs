@@ -91,8 +91,7 @@ impl Lint<'_> {
         }
         let name = service.name.to_string();
         for ip in own::public_ips(self.world) {
-            let users = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
-            let mut users = users.split(',').map(str::trim);
+            let mut users = tags::users(ip).into_iter();
             let here = self.own.public_ip(ip) == Whose::Ours;
             if here && users.any(|user| user.eq_ignore_ascii_case(&name)) {
                 return Some(format!("public IP {}", ip.id.name()));

@@ -222,7 +222,7 @@ impl Lint<'_> {
             self.say(Breach::ForeignChanged, &change.target, "what it cannot change");
         }
         self.tags_kept(change, before.tags.as_ref(), after.tags.as_ref());
-        let brought = users(before).is_empty();
+        let brought = tags::users(before).is_empty();
         if brought && before.dns_label.is_some() && after.dns_label.is_none() {
             self.say(Breach::ForeignChanged, &change.target, "the label of a brought public IP");
         }
@@ -244,7 +244,7 @@ impl Lint<'_> {
             }
             return;
         }
-        let users = users(ip);
+        let users = tags::users(ip);
         if users.is_empty() {
             self.say(Breach::BroughtDeleted, &change.target, "it has no tag of a Service");
         } else if self.own.public_ip(ip) != Whose::Ours {
@@ -385,10 +385,4 @@ impl Lint<'_> {
         let group = pool.group() == Some(self.policy.balancer_group.clone());
         group && Family::ALL.into_iter().any(|f| pool.name().eq_ignore_ascii_case(&named(f)))
     }
-}
-
-/// Services named on a public IP's tag.
-fn users(ip: &PublicIp) -> Vec<&str> {
-    let text = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
-    text.split(',').map(str::trim).filter(|user| !user.is_empty()).collect()
 }

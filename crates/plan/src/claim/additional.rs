@@ -4,9 +4,8 @@ use super::{Refusal, refusal};
 use crate::ask::additional::{self, KEY};
 use crate::ask::annotation::PREFIX;
 use crate::draft::{Draft, Stance};
-use crate::own::name;
+use crate::own::{name, tags};
 use crate::shape::frontend;
-use crate::shape::public_ip;
 use ipnet::IpNet;
 use model::azure::LoadBalancer;
 use model::kubernetes::{Service, Wish};
@@ -151,7 +150,7 @@ impl Taken {
         let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);
         for ip in facts.flat_map(BTreeMap::values) {
             // Others' tags have the name, too, that older releases gave theirs.
-            let users = public_ip::users(ip).into_iter().filter(|user| user.contains('/'));
+            let users = tags::users(ip).into_iter().filter(|user| user.contains('/'));
             let users: BTreeSet<String> = users.map(str::to_lowercase).collect();
             if let Some(address) = ip.address.filter(|_| !users.is_empty()) {
                 self.public_ips.entry(address).or_default().extend(users);

@@ -6,7 +6,7 @@ use crate::draft::Draft;
 use crate::own::Whose;
 use crate::own::name;
 use crate::own::tags;
-use crate::shape::public_ip::{Edited, delete, users};
+use crate::shape::public_ip::{Edited, delete};
 use model::azure::{PublicIp, Sku};
 use model::policy::{BalancerSku, IpTagChange};
 use model::report::{Finding, Severity, Until, Wait};
@@ -189,7 +189,7 @@ fn dns_conflict(
     let Some(ip) = edited.map(|e| &e.after).or_else(|| present.map(AsRef::as_ref)) else {
         return Ok(());
     };
-    let owner = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::DNS)).unwrap_or("");
+    let owner = tags::dns_owner(ip).unwrap_or("");
     let mine = owner.is_empty() || owner.eq_ignore_ascii_case(&intent.name.to_string());
     if mine || intent.public_ip_options.dns_label == DnsLabel::Untouched {
         return Ok(());
@@ -256,7 +256,7 @@ fn refamilied(
     let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
     let key = intent.name.to_string();
     let own = draft.own.public_ip(ip) == Whose::Ours
-        && users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key));
+        && tags::users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key));
     if ip.family == family || !made || !own {
         return Ok(());
     }
@@ -283,7 +283,7 @@ fn retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Resul
         return Ok(());
     }
     let key = intent.name.to_string();
-    if !users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key)) {
+    if !tags::users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key)) {
         let tags: Vec<String> = wanted.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let finding = Finding {
             severity: Severity::Note,

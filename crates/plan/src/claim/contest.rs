@@ -220,7 +220,7 @@ pub(crate) fn foreign_port<'b>(
             && wanted.contains(&(rule.protocol, rule.backend_port))
             && rule.pool.as_ref() == Some(pool)
             && draft.owner_of(&rule.name).is_none()
-            && !name::base_of(&rule.name).is_some_and(|base| draft.is_abandoned(base))
+            && !draft.is_orphaned(&rule.name)
     };
     balancer.rules.iter().find(foreign)
 }
@@ -234,10 +234,7 @@ pub(crate) fn drop_inherited(draft: &Draft<'_>, before: &LoadBalancer, after: &m
         let left = after.rules.iter().any(|r| r.frontend.as_ref() == Some(&id))
             || after.foreign.iter().any(|f| f.frontends.contains(&id));
         let mut rules = before.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id)).peekable();
-        let ours = |r: &Rule| {
-            draft.owner_of(&r.name).is_some()
-                || name::base_of(&r.name).is_some_and(|base| draft.is_abandoned(base))
-        };
+        let ours = |r: &Rule| draft.owner_of(&r.name).is_some() || draft.is_orphaned(&r.name);
         if is_inherited(draft, &frontend.name) && !left && rules.peek().is_some() && rules.all(ours)
         {
             gone.insert(frontend.name.to_lowercase());

@@ -65,8 +65,7 @@ fn is_others(draft: &Draft<'_>, balancer: &LoadBalancer, frontend: &Frontend) ->
     name::base_of(&frontend.name).is_none()
         || balancer.foreign.iter().any(|f| f.frontends.contains(&id))
         || balancer.rules.iter().any(|rule| {
-            let ours = draft.owner_of(&rule.name).is_some()
-                || name::base_of(&rule.name).is_some_and(|base| draft.is_abandoned(base));
+            let ours = draft.owner_of(&rule.name).is_some() || draft.is_orphaned(&rule.name);
             rule.frontend.as_ref() == Some(&id) && !ours
         })
 }

@@ -10,7 +10,8 @@ use super::placement::Placement;
 use crate::ask::annotation::PREFIX;
 use crate::ask::{Intent, PrivateLinkIntent, PrivateLinkOwnership};
 use crate::draft::{Draft, Stance};
-use crate::own::{Whose, name, tags};
+use crate::own::tags::owner;
+use crate::own::{Whose, name};
 use crate::tell::kubernetes;
 use floating::Floating;
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Subnet};
@@ -128,8 +129,7 @@ fn standing(draft: &Draft<'_>, balancer: &ResourceId, intent: &Intent) -> Option
     let rule = name::rule(intent, &intent.rules.first()?.kind, Family::V4);
     let rule = balancer.rules.iter().find(|r| r.name.eq_ignore_ascii_case(&rule))?;
     let frontend = rule.frontend.as_ref()?;
-    let stale =
-        name::base_of(frontend.name()).is_some_and(|base| base.eq_ignore_ascii_case(&intent.base));
+    let stale = name::is_of(frontend.name(), &intent.base);
     let exists = balancer.frontends.iter().any(|f| f.name.eq_ignore_ascii_case(frontend.name()));
     (exists && !stale).then(|| frontend.clone())
 }
@@ -137,11 +137,6 @@ fn standing(draft: &Draft<'_>, balancer: &ResourceId, intent: &Intent) -> Option
 /// Whether a Private Link Service is this cluster's.
 fn is_ours(draft: &Draft<'_>, link: &PrivateLinkService) -> bool {
     draft.own.private_link(link) == Whose::Ours
-}
-
-/// The owner's `namespace/name`, as the tag says.
-fn owner(link: &PrivateLinkService) -> Option<&str> {
-    link.tags.as_ref().and_then(|t| model::azure::tag(t, tags::OWNER))
 }
 
 fn owner_case(draft: &Draft<'_>, link: &PrivateLinkService) -> Option<ServiceUid> {

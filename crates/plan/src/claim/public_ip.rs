@@ -3,7 +3,7 @@
 use crate::ask::{Intent, PublicIpIntent};
 use crate::draft::Draft;
 use crate::own::name;
-use crate::shape::public_ip::users;
+use crate::own::tags::users;
 use model::azure::{FrontendAddress, PublicIp};
 use model::{Exposure, Family, Group, ResourceId, ServiceUid};
 use std::collections::BTreeMap;

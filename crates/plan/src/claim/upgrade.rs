@@ -99,7 +99,7 @@ fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
     }
     let frontends = balancer.frontends.iter().map(|f| &f.name);
     let unknown = |name: &&Arc<str>| {
-        let gone = name::base_of(name).is_some_and(|base| draft.is_abandoned(base));
+        let gone = draft.is_orphaned(name);
         draft.owner_of(name).is_none() && !gone
     };
     for name in frontends.chain(balancer.rules.iter().map(|r| &r.name)).filter(unknown) {

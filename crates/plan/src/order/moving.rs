@@ -49,9 +49,7 @@ fn internal(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr
     if let Some(own) = all().find(|f| f.name.eq_ignore_ascii_case(&expected)) {
         return frontend::private(own);
     }
-    let own = |name: &str| {
-        name::base_of(name).is_some_and(|base| base.eq_ignore_ascii_case(&intent.base))
-    };
+    let own = |name: &str| name::is_of(name, &intent.base);
     if all().any(|f| own(&f.name)) {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use crate::own::UID;
 use model::Policy;
-use model::azure::Tags;
+use model::azure::{PrivateLinkService, PublicIp, Tags};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -30,12 +30,42 @@ pub(crate) fn is_reserved(key: &str) -> bool {
 }
 
 /// A tag of ours by its key or the key that older releases used.
-pub(crate) fn ours<'a>(tags: &'a Tags, key: &str) -> Option<&'a str> {
+pub(super) fn ours<'a>(tags: &'a Tags, key: &str) -> Option<&'a str> {
     model::azure::tag(tags, key).or_else(|| {
         let (_, legacy) = LEGACY.iter().find(|(current, _)| *current == key)?;
         // Others' tags have this name, too: only what names Services as we do counts.
         model::azure::tag(tags, legacy).filter(|value| key != SERVICE || value.contains('/'))
     })
+}
+
+/// Whether a public IP carries the Service tag: without it, it is BYO and never deleted.
+pub(crate) fn is_managed(ip: &PublicIp) -> bool {
+    !of(ip, SERVICE).unwrap_or("").is_empty()
+}
+
+/// Services that a public IP's tag names.
+pub(crate) fn users(ip: &PublicIp) -> Vec<&str> {
+    let names = of(ip, SERVICE).unwrap_or("").split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// The cluster that made a public IP.
+pub(crate) fn cluster(ip: &PublicIp) -> Option<&str> {
+    of(ip, CLUSTER)
+}
+
+/// The Service that set a public IP's DNS label.
+pub(crate) fn dns_owner(ip: &PublicIp) -> Option<&str> {
+    of(ip, DNS)
+}
+
+/// The Service that a Private Link Service belongs to.
+pub(crate) fn owner(link: &PrivateLinkService) -> Option<&str> {
+    link.tags.as_ref().and_then(|tags| model::azure::tag(tags, OWNER))
+}
+
+fn of<'a>(ip: &'a PublicIp, key: &str) -> Option<&'a str> {
+    ip.tags.as_ref().and_then(|tags| ours(tags, key))
 }
 
 /// Gives what older releases wrote its present keys: where `systemTags` are set the old ones go.

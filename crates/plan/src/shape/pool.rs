@@ -166,7 +166,7 @@ pub(crate) fn drop_unused(draft: &Draft<'_>, before: &LoadBalancer, after: &mut 
             let mut names = Family::ALL.map(|family| name::local_pool(service, family)).into_iter();
             names.any(|name| name.eq_ignore_ascii_case(pool))
         }
-        None => several && name::base_of(rule).is_some_and(|base| draft.is_abandoned(base)),
+        None => several && draft.is_orphaned(rule),
     };
     let mut unused: BTreeSet<String> = BTreeSet::new();
     for rule in &before.rules {

@@ -60,17 +60,6 @@ pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
     chosen
 }
 
-/// Whether a public IP carries the Service tag: without it, it is BYO and never deleted.
-fn is_managed(ip: &PublicIp) -> bool {
-    !ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("").is_empty()
-}
-
-/// Services that a public IP's tag names.
-pub(crate) fn users(ip: &PublicIp) -> Vec<&str> {
-    let text = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::SERVICE)).unwrap_or("");
-    text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
-}
-
 fn adopt(
     draft: &mut Draft<'_>,
     intent: &Intent,
@@ -140,9 +129,9 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp,
     let policy = draft.policy;
     let standard = policy.sku != BalancerSku::Basic;
     let key = intent.name.to_string();
-    let managed = is_managed(ip);
-    if managed && !users(ip).iter().any(|name| name.eq_ignore_ascii_case(&key)) {
-        let list = [users(ip), vec![key.as_str()]].concat().join(",");
+    let managed = tags::is_managed(ip);
+    if managed && !tags::users(ip).iter().any(|name| name.eq_ignore_ascii_case(&key)) {
+        let list = [tags::users(ip), vec![key.as_str()]].concat().join(",");
         tags::set(ip.tags.get_or_insert_default(), tags::SERVICE, &list);
     }
     let basic = ip.sku == Sku::Basic;
@@ -179,7 +168,7 @@ fn release_one(
 ) {
     let mut kept = Vec::new();
     let mut causes = BTreeSet::new();
-    for user in users(ip) {
+    for user in tags::users(ip) {
         match claim(draft, user, ip, chosen) {
             Claim::Holds => kept.push(user),
             Claim::Ended(uid) => {
@@ -190,7 +179,7 @@ fn release_one(
             }
         }
     }
-    if kept.len() == users(ip).len() {
+    if kept.len() == tags::users(ip).len() {
         let known = |user: &&str| by_user(draft, user).is_some();
         if ip.provisioning == Provisioning::Failed && kept.iter().any(known) {
             // No load balancer that it is on can be written, for whomever: it is written as it is,
@@ -204,16 +193,13 @@ fn release_one(
         return;
     }
     let list = kept.join(",");
-    let dns_owner = ip.tags.as_ref().and_then(|t| tags::ours(t, tags::DNS)).map(str::to_owned);
+    let dns_owner = tags::dns_owner(ip).map(str::to_owned);
     let edit = edited.entry(ip.id.clone()).or_insert_with(|| unedited(ip));
-    let tags = edit.after.tags.get_or_insert_default();
     // A Service that joined in this plan is already on the edited tag: only leavers are taken off.
-    let joined: Vec<String> = tags::ours(tags, tags::SERVICE)
-        .unwrap_or("")
-        .split(',')
-        .filter(|name| !users(ip).contains(name))
-        .map(str::to_owned)
-        .collect();
+    let joined = tags::users(&edit.after).into_iter();
+    let joined: Vec<String> =
+        joined.filter(|name| !tags::users(ip).contains(name)).map(str::to_owned).collect();
+    let tags = edit.after.tags.get_or_insert_default();
     let list = joined
         .into_iter()
         .fold(list, |list, name| if list.is_empty() { name } else { format!("{list},{name}") });
@@ -321,14 +307,15 @@ fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, mut edit: Edited)
         return;
     }
     let ours = edit.before.as_ref().is_none_or(|ip| draft.own.public_ip(ip) == Whose::Ours);
-    if ours && is_managed(&edit.after) {
+    if ours && tags::is_managed(&edit.after) {
         draft.own.sign(&id, &draft.policy.group, &mut edit.after.tags);
     }
     let mut waits = Vec::new();
     if !is_claimed(draft, &edit) {
         waits.push(Wait::Finalizer);
     }
-    let leaves = |ip: &Arc<PublicIp>| !users(ip).is_empty() && users(&edit.after).is_empty();
+    let leaves =
+        |ip: &Arc<PublicIp>| !tags::users(ip).is_empty() && tags::users(&edit.after).is_empty();
     if let Some(ip) = edit.before.as_ref().filter(|ip| leaves(ip)) {
         waits.extend(still_open(draft, ip));
     }

@@ -183,8 +183,7 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     for id in placement.balancers.keys() {
         let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
         for own in &balancer.frontends {
-            let is_own =
-                name::base_of(&own.name).is_some_and(|b| b.eq_ignore_ascii_case(&case.base));
+            let is_own = name::is_of(&own.name, &case.base);
             if is_own && let Some(address) = frontend::address_of(draft, own) {
                 addresses.push(Arc::from(address.to_string()));
                 holder = Some(Arc::from(balancer.id.name()));
@@ -206,8 +205,7 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
 
 fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let case = &draft.cases[uid];
-    let named =
-        |part: &str| name::base_of(part).is_some_and(|b| b.eq_ignore_ascii_case(&case.base));
+    let named = |part: &str| name::is_of(part, &case.base);
     let on_balancer = placement.balancers.keys().any(|id| {
         draft.balancers().and_then(|all| all.get(id)).is_some_and(|balancer| {
             balancer.rules.iter().any(|r| named(&r.name))

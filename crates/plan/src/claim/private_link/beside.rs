@@ -173,7 +173,7 @@ fn is_ipv6(draft: &Draft<'_>, frontend: &Frontend) -> bool {
 /// Whether the Service that a frontend is named after takes it away.
 fn is_leaving(draft: &Draft<'_>, seats: &Seats, frontend: &Frontend) -> bool {
     let Some(uid) = draft.owner_of(&frontend.name) else {
-        return name::base_of(&frontend.name).is_some_and(|base| draft.is_abandoned(base));
+        return draft.is_orphaned(&frontend.name);
     };
     match &draft.cases[uid].stance {
         Stance::Leaving => true,

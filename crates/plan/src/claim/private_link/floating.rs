@@ -26,7 +26,7 @@ pub(super) fn find(draft: &Draft<'_>, frontend: &ResourceId, base: &str) -> Opti
         .rules
         .iter()
         .filter(|rule| rule.frontend.as_ref() == Some(frontend) && rule.floating_ip == Some(true));
-    let own = |name: &str| name::base_of(name).is_some_and(|b| b.eq_ignore_ascii_case(base));
+    let own = |name: &str| name::is_of(name, base);
     let first = rules.clone().find(|rule| !own(&rule.name));
     let others = first.map(|rule| Floating::Others(Arc::clone(&rule.name)));
     others.or_else(|| rules.next().map(|_| Floating::Own))

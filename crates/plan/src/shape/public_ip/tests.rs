@@ -1,11 +1,12 @@
 use crate::check::check;
 use crate::fixture;
+use crate::own::tags;
 use crate::shape::stage::{policy, settled, uid, world};
 use model::ServiceName;
 use model::World;
 use model::azure::{Provisioning, PublicIp};
 use model::kubernetes::{Custody, Service, ServicePort, Wish};
-use model::plan::{Action, Change, Edit, FinalizerPurpose};
+use model::plan::{Action, Change, Edit, FinalizerPurpose, Resource};
 use model::report::{State, Wait};
 use model::world::{Fact, Hold};
 use std::sync::Arc;
@@ -131,4 +132,20 @@ fn a_status_loses_nothing_before_lists_are_certain() {
     assert!(report.services[&uid(1)].waits.contains(&Wait::Listing));
     world.inherited.clear();
     assert_eq!(statuses(&world), 1, "now it goes");
+}
+
+/// Another controller wrote the list with a blank: who leaves it goes all the same.
+#[test]
+fn a_service_leaves_a_tag_that_is_written_with_blanks() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    let shared = "default/web-2, default/web-1";
+    edit(&mut world, 2, |ip| {
+        ip.tags.get_or_insert_default().insert(tags::SERVICE.into(), shared.into());
+    });
+    let all = changes(&world);
+    let ips = all.iter().filter_map(|change| match &change.action {
+        Action::Put { after: Resource::PublicIp(ip), .. } => Some(tags::users(ip)),
+        _ => None,
+    });
+    assert_eq!(ips.collect::<Vec<_>>(), [["default/web-2"]]);
 }
