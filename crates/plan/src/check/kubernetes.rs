@@ -136,8 +136,7 @@ impl Lint<'_> {
 
 /// A part of this base name on a load balancer that no other Service's rules need.
 fn part_of(balancer: &LoadBalancer, base: &str) -> Option<String> {
-    let own =
-        |part: &str| own::name::base_of(part).is_some_and(|other| other.eq_ignore_ascii_case(base));
+    let own = |part: &str| own::name::is_of(part, base);
     let is_shared = |name: &str| {
         let id = balancer.id.child("frontendIPConfigurations", name);
         balancer.rules.iter().any(|r| !own(&r.name) && r.frontend.as_ref() == Some(&id))

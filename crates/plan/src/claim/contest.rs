@@ -21,9 +21,9 @@ pub(crate) enum Tenancy {
     /// It can stand on it as well.
     Shared,
     /// The address is free with the same write.
-    LetGo,
+    ReleasedBySameWrite,
     /// The address is free when the frontend has gone.
-    Ending,
+    ReleasePending,
 }
 
 /// What becomes of a frontend whose address another Service wants.
@@ -42,7 +42,7 @@ pub(crate) fn tenancy(
         let mut rules = place.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
         let shared = rules.any(|r| !is_of(&r.name, &asker.base))
             || place.balancer.foreign.iter().any(|f| f.frontends.contains(&id));
-        return if shared { Tenancy::Shared } else { Tenancy::LetGo };
+        return if shared { Tenancy::Shared } else { Tenancy::ReleasedBySameWrite };
     }
     // Whoever else is on it keeps it where it is, though its owner goes.
     let mut on = place.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
@@ -50,7 +50,7 @@ pub(crate) fn tenancy(
         let by = draft.owner_of(&r.name).filter(|by| *by != uid);
         by.is_some_and(|by| place.seats.services.contains(by))
     });
-    let ending = if is_on || is_kept { Tenancy::Shared } else { Tenancy::Ending };
+    let ending = if is_on || is_kept { Tenancy::Shared } else { Tenancy::ReleasePending };
     match &draft.cases[uid].stance {
         Stance::Frozen(_) | Stance::Container(_) => Tenancy::Shared,
         Stance::Leaving => ending,
@@ -63,7 +63,7 @@ pub(crate) fn tenancy(
                 }
                 // It stays for the sake of those who are on it.
                 None if is_on => Tenancy::Shared,
-                Some(_) | None => Tenancy::LetGo,
+                Some(_) | None => Tenancy::ReleasedBySameWrite,
             }
         }
     }

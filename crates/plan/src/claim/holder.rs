@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 /// Another load balancer that has an address, and what is to become of it there.
 pub(crate) enum Held {
     /// It is let go.
-    Ending(ResourceId),
+    ReleasePending(ResourceId),
     /// Others stay on it.
     Staying(ResourceId),
 }
@@ -36,7 +36,7 @@ pub(crate) fn elsewhere(
                 || keepers(draft, chosen, balancer, frontend)
                     .iter()
                     .any(|uid| *uid != asker.uid && is_seated(draft, uid, &id));
-            return Some(if stays { Held::Staying(id) } else { Held::Ending(id) });
+            return Some(if stays { Held::Staying(id) } else { Held::ReleasePending(id) });
         }
     }
     let mut drafted = drafted(draft).filter(|b| b.id != *here);

@@ -1,5 +1,5 @@
-//! Whether load balancers of another SKU than the config's can be replaced: a load balancer keeps its
-//! SKU for life. Where Azure would refuse half-way, nothing is begun.
+//! Whether load balancers of another SKU than the config's can be replaced: a load balancer keeps
+//! its SKU for life. Where Azure would refuse half-way, nothing is begun.
 
 use super::Refusal;
 use crate::draft::{Draft, Stance};
@@ -21,8 +21,8 @@ pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
     basics.iter().flat_map(|b| unread(draft, b)).map(Need::Subnet).collect()
 }
 
-/// The Basic load balancers that go, so that Standard ones take their place. Where one of them cannot
-/// be replaced, none goes and its Services are refused.
+/// The Basic load balancers that go, so that Standard ones take their place. Where one of them
+/// cannot be replaced, none goes and its Services are refused.
 pub(crate) fn settle(draft: &mut Draft<'_>) -> Vec<Arc<LoadBalancer>> {
     match draft.policy.sku {
         BalancerSku::Standard => {}

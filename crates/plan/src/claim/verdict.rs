@@ -1,5 +1,5 @@
-//! Verdicts about Services. Only this room makes them, and the compiler sees to it: what they hold is
-//! private.
+//! Verdicts about Services. Only this room makes them, and the compiler sees to it: what they hold
+//! is private.
 
 use model::report::{Finding, Severity};
 use std::sync::Arc;

@@ -266,10 +266,7 @@ fn going(sight: &Sight<'_>) -> BTreeMap<Target, Vec<Leaf>> {
                 let after = sheet::leaves_of(after, wire);
                 let gone = |leaf: &Leaf| after.iter().all(|(path, _)| *path != leaf.0);
                 let is_ours = |leaf: &Leaf| {
-                    let named = |path: Path| {
-                        let base_of = crate::own::name::base_of(path.last());
-                        base_of.is_some_and(|b| b.eq_ignore_ascii_case(&base))
-                    };
+                    let named = |path: Path| crate::own::name::is_of(path.last(), &base);
                     change.causes.len() == 1 || leaf.0.elements().any(named)
                 };
                 let leaves = sheet::leaves_of(before, wire);

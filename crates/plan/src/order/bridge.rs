@@ -6,7 +6,7 @@
 //! no rule leads to an empty pool meanwhile.
 
 use crate::claim::limit;
-use crate::claim::placement::{Backends, Seats};
+use crate::claim::placement::{Assignment, Backends};
 use crate::draft::Draft;
 use crate::own::name as names;
 use crate::shape::{member, pool};
@@ -22,7 +22,7 @@ pub(crate) fn name(policy: &Policy, family: Family) -> String {
 }
 
 /// The pools that a switch goes over now, each as it is to be.
-pub(crate) type Ways = Vec<(Family, Pool)>;
+pub(crate) type TransitionPools = Vec<(Family, Pool)>;
 
 fn find<'b>(balancer: &'b LoadBalancer, name: &str) -> Option<&'b Pool> {
     balancer.pools.iter().find(|p| p.name.eq_ignore_ascii_case(name))
@@ -35,7 +35,11 @@ pub(crate) fn is_led_to(draft: &Draft<'_>, balancer: &LoadBalancer, pool: &Resou
 }
 
 /// Finds the families whose rules go over another pool now.
-pub(crate) fn ways(draft: &Draft<'_>, balancer: &LoadBalancer, seats: &Seats) -> Ways {
+pub(crate) fn transition_pools(
+    draft: &Draft<'_>,
+    balancer: &LoadBalancer,
+    seats: &Assignment,
+) -> TransitionPools {
     let Backends::Nodes(nodes) = &seats.backends else { return Vec::new() };
     if balancer.sku == Sku::Basic || pool::is_preconfigured(draft, seats.exposure) {
         return Vec::new();
@@ -78,7 +82,12 @@ pub(crate) fn ways(draft: &Draft<'_>, balancer: &LoadBalancer, seats: &Seats) ->
 
 /// Leads the rules of our Services over the pools of these families, and those of the others to
 /// the cluster's own.
-pub(crate) fn lead(draft: &mut Draft<'_>, balancer: &mut LoadBalancer, seats: &Seats, ways: Ways) {
+pub(crate) fn lead(
+    draft: &mut Draft<'_>,
+    balancer: &mut LoadBalancer,
+    seats: &Assignment,
+    ways: TransitionPools,
+) {
     if pool::is_preconfigured(draft, seats.exposure) {
         return;
     }

@@ -22,7 +22,7 @@ pub(super) struct Groups {
     pub leaving: BTreeSet<Arc<str>>,
     /// Gateways that only Pods which do not want them any more are marked for: whoever wants them
     /// has yet to be.
-    pub bequeathed: BTreeSet<Arc<str>>,
+    pub awaiting_successor: BTreeSet<Arc<str>>,
     /// Gateways of which nothing stands, and whose Pods another process may have let go: our
     /// finalizer is put on them again before anything is made.
     pub unconfirmed: BTreeSet<Arc<str>>,
@@ -70,7 +70,7 @@ pub(super) fn plan(
         let wanted = wish.is_some_and(|m| m.addressed || (m.alive && exists));
         if wanted {
             if wish.is_some_and(|m| m.marked && !m.alive) {
-                groups.bequeathed.insert(Arc::clone(&name));
+                groups.awaiting_successor.insert(Arc::clone(&name));
             }
             let claimed = wish.is_some_and(|m| m.claimed || m.alive);
             let certain = wish.is_some_and(|m| m.certain);
@@ -164,7 +164,7 @@ struct Gateway {
 impl Groups {
     /// Whether a Pod's mark for a gateway is all that says whose it is.
     pub fn needs_mark(&self, name: &str) -> bool {
-        self.leaving.contains(name) || self.bequeathed.contains(name)
+        self.leaving.contains(name) || self.awaiting_successor.contains(name)
     }
 }
 

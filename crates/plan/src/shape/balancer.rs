@@ -5,7 +5,7 @@ use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
 use super::{pool, rule};
 use crate::ask::{Intent, SHARED_PROBE};
-use crate::claim::placement::Seats;
+use crate::claim::placement::Assignment;
 use crate::claim::{contest, limit};
 use crate::draft::{Draft, Stance, Traces};
 use crate::order::{bridge, shell};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// A load balancer while it is edited.
 struct Build<'a> {
-    seats: &'a Seats,
+    seats: &'a Assignment,
     after: LoadBalancer,
     /// Services that are about to be ready to join.
     coming: BTreeSet<ServiceUid>,
@@ -101,7 +101,7 @@ impl Build<'_> {
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
     id: &ResourceId,
-    seats: &Seats,
+    seats: &Assignment,
     chosen: &Chosen,
     open: &BTreeSet<IpAddr>,
 ) {
@@ -128,7 +128,7 @@ pub(crate) fn plan(
     }
     let ours = !seated.is_empty() || before.as_deref().is_some_and(|b| has_owned(draft, b));
     if ours && !draft.basics.contains(id) {
-        let ways = bridge::ways(draft, &build.after, seats);
+        let ways = bridge::transition_pools(draft, &build.after, seats);
         let draining = pool::ensure(draft, &mut build.after, seats, &seated);
         draft.draining.get_or_insert_default().extend(draining);
         bridge::lead(draft, &mut build.after, seats, ways);
@@ -173,7 +173,7 @@ enum Fate {
     Goes(Option<ServiceUid>),
 }
 
-fn fate(draft: &Draft<'_>, seats: &Seats, part: &str) -> Fate {
+fn fate(draft: &Draft<'_>, seats: &Assignment, part: &str) -> Fate {
     let Some(base) = name::base_of(part) else { return Fate::Stays };
     let Some(uid) = draft.owner_of(part) else {
         return if draft.is_abandoned(base) { Fate::Goes(None) } else { Fate::Stays };

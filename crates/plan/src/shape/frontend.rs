@@ -6,7 +6,7 @@ use crate::claim::address;
 use crate::claim::choice;
 use crate::claim::contest::{self, Tenancy};
 use crate::claim::holder::{self, Held};
-use crate::claim::placement::Seats;
+use crate::claim::placement::Assignment;
 use crate::claim::verdict::Refusal;
 use crate::draft::Draft;
 use crate::own::name;
@@ -33,7 +33,7 @@ pub(crate) enum Wanted {
 /// A load balancer that is edited, and what decides about its frontends.
 pub(crate) struct Place<'a> {
     /// Who is on it.
-    pub seats: &'a Seats,
+    pub seats: &'a Assignment,
     /// Public IPs of the Services.
     pub chosen: &'a Chosen,
     /// The body as far as it is edited.
@@ -63,11 +63,11 @@ fn tenancy(
 ) -> Option<Wanted> {
     match contest::tenancy(draft, place, intent, other) {
         Tenancy::Shared => Some(Wanted::Shared(Arc::clone(&other.name))),
-        Tenancy::Ending => {
+        Tenancy::ReleasePending => {
             let id = place.balancer.id.clone();
             Some(Wanted::Wait(Wait::Resource { id, until: Until::Released }))
         }
-        Tenancy::LetGo => None,
+        Tenancy::ReleasedBySameWrite => None,
     }
 }
 
@@ -92,7 +92,7 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
         return wanted;
     }
     match holder::elsewhere(draft, chosen, intent, &balancer.id, |f| f.address == address) {
-        Some(Held::Ending(id)) => {
+        Some(Held::ReleasePending(id)) => {
             return Wanted::Wait(Wait::Resource { id, until: Until::Released });
         }
         Some(Held::Staying(other)) => {
@@ -163,7 +163,7 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
         had.filter(|a| !is_anothers(draft, intent, *a))
     });
     match address.and_then(|address| held(draft, intent, place, address)) {
-        Some(Held::Ending(id)) => {
+        Some(Held::ReleasePending(id)) => {
             return Wanted::Wait(Wait::Resource { id, until: Until::Released });
         }
         // It does not insist on it.

@@ -1,10 +1,10 @@
 //! Nodes that are in pools through their NICs: models of scale sets, their instances, and NICs.
 
-mod crowd;
+mod capacity;
 mod sources;
 
 use super::pool;
-use crate::claim::placement::{Placement, Seats};
+use crate::claim::placement::{Assignment, Placement};
 use crate::draft::{Draft, Stance};
 use crate::order::bridge;
 use crate::own::name;
@@ -125,8 +125,8 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<Nee
     let needs = unread(draft, &sources);
     if !targets.is_empty() {
         say_unreadable(draft, &sources);
-        let left_out = crowd::left_out(&targets, &cards(draft, &sources));
-        draft.findings.extend(crowd::finding(&left_out));
+        let left_out = capacity::left_out(&targets, &cards(draft, &sources));
+        draft.findings.extend(capacity::finding(&left_out));
         let changes = changes(draft, &targets, &sources, &needs);
         hold_deletions(draft, &targets, &changes, &needs);
         changes.into_iter().for_each(|change| draft.change(change));
@@ -187,7 +187,7 @@ fn is_deleted(draft: &Draft<'_>, id: &ResourceId) -> bool {
 }
 
 /// Whether a Service is, or stays, on a load balancer.
-fn is_used(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> bool {
+fn is_used(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> bool {
     let balancer = draft.balancers().and_then(|all| all.get(id));
     let mut owners = balancer.into_iter().flat_map(|b| &b.frontends).filter_map(|f| {
         let uid = draft.owner_of(&f.name)?;
@@ -307,11 +307,11 @@ fn changes(
     needs: &BTreeSet<Need>,
 ) -> Vec<Change> {
     let cards = cards(draft, sources);
-    let left_out = crowd::left_out(targets, &cards);
-    let unseated = crowd::unseated(draft, targets, &cards);
+    let left_out = capacity::left_out(targets, &cards);
+    let unseated = capacity::unseated(draft, targets, &cards);
     let joining: BTreeSet<&ResourceId> = cards
         .iter()
-        .filter(|c| c.verdict == Verdict::Joins && !crowd::is_left_out(c, &left_out))
+        .filter(|c| c.verdict == Verdict::Joins && !capacity::is_left_out(c, &left_out))
         .filter_map(|c| c.set.as_ref())
         .collect();
     let mut changes: BTreeMap<ResourceId, Change> = BTreeMap::new();
@@ -332,7 +332,7 @@ fn changes(
     }
     for card in &cards {
         let Card { member, verdict, set } = card;
-        let full = crowd::is_left_out(card, &left_out) || unseated.contains(&member.id);
+        let full = capacity::is_left_out(card, &left_out) || unseated.contains(&member.id);
         let verdict = if full { Verdict::Stays } else { *verdict };
         let after = edit(draft, member, verdict, set.as_ref(), targets, &thinned);
         let Some(after) = after else { continue };

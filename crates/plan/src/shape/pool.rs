@@ -3,7 +3,7 @@
 use super::member;
 use crate::ask::Intent;
 use crate::claim::limit;
-use crate::claim::placement::{self, Backends, Seats};
+use crate::claim::placement::{self, Assignment, Backends};
 use crate::claim::private_link;
 use crate::draft::Draft;
 use crate::order::drain;
@@ -51,7 +51,7 @@ pub(crate) fn of(policy: &Policy, intent: &Intent, family: Family) -> String {
 pub(crate) fn ensure(
     draft: &Draft<'_>,
     balancer: &mut LoadBalancer,
-    seats: &Seats,
+    seats: &Assignment,
     seated: &[ServiceUid],
 ) -> BTreeSet<IpAddr> {
     let mut draining = BTreeSet::new();
@@ -82,7 +82,7 @@ pub(crate) fn ensure(
 }
 
 /// The nodes for the pools of a load balancer.
-pub(crate) fn count(seats: &Seats) -> usize {
+pub(crate) fn count(seats: &Assignment) -> usize {
     let Backends::Nodes(nodes) = &seats.backends else { return 0 };
     let member = |n: &&Arc<Node>| n.membership == Membership::Member;
     let count =

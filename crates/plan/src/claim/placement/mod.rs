@@ -1,7 +1,7 @@
 //! Which load balancer each Service is on, and which nodes are behind each load balancer.
 
 mod backends;
-mod crowd;
+mod capacity;
 mod per_set;
 mod several;
 #[cfg(test)]
@@ -23,13 +23,13 @@ use std::sync::Arc;
 /// be on have an empty list.
 #[derive(Debug, Default)]
 pub(crate) struct Placement {
-    /// Seats by load balancer.
-    pub balancers: BTreeMap<ResourceId, Seats>,
+    /// Assignment by load balancer.
+    pub balancers: BTreeMap<ResourceId, Assignment>,
 }
 
 /// Who is to be on a load balancer.
 #[derive(Debug)]
-pub(crate) struct Seats {
+pub(crate) struct Assignment {
     /// Public or internal.
     pub exposure: Exposure,
     /// Services, those that are there already first, then by name.
@@ -53,7 +53,7 @@ pub(crate) enum Backends {
     Nodes(Arc<[Arc<Node>]>),
 }
 
-impl Seats {
+impl Assignment {
     fn empty(exposure: Exposure) -> Self {
         Self {
             exposure,
@@ -117,7 +117,7 @@ fn single(draft: &mut Draft<'_>) -> Placement {
     let mut placement = Placement::default();
     for exposure in [Exposure::Public, Exposure::Internal] {
         let id = draft.policy.balancer_id(&name::balancer(draft.policy, exposure));
-        placement.balancers.insert(id, Seats::empty(exposure));
+        placement.balancers.insert(id, Assignment::empty(exposure));
     }
     let layout: BTreeSet<ResourceId> = placement.balancers.keys().cloned().collect();
     add_others(draft, &mut placement);
@@ -149,7 +149,8 @@ fn seat(draft: &mut Draft<'_>, placement: &mut Placement, id: &ResourceId, uid: 
     };
     case.balancer = Some(Arc::from(id.name()));
     let Some(exposure) = case.intent().map(|i| i.exposure) else { return };
-    let seats = placement.balancers.entry(id.clone()).or_insert_with(|| Seats::empty(exposure));
+    let seats =
+        placement.balancers.entry(id.clone()).or_insert_with(|| Assignment::empty(exposure));
     seats.services.push(uid.clone());
     seats.uids.insert(uid.clone());
 }
@@ -164,7 +165,7 @@ fn add_others(draft: &Draft<'_>, placement: &mut Placement) {
             placement
                 .balancers
                 .entry(balancer.id.clone())
-                .or_insert_with(|| Seats::empty(exposure));
+                .or_insert_with(|| Assignment::empty(exposure));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A load balancer for each scale set or availability set.
 
-use super::crowd::Crowd;
-use super::{Backends, Placement, Seats, add_others, backends, seat};
+use super::capacity::Capacity;
+use super::{Assignment, Backends, Placement, add_others, backends, seat};
 use crate::ask::{Intent, PlacementMode};
 use crate::claim::{self, Refusal};
 use crate::draft::Draft;
@@ -57,19 +57,19 @@ pub(super) fn place(draft: &mut Draft<'_>, without_own: &[Arc<str>]) -> Placemen
     let mut placement = Placement::default();
     for home in &sets.homes {
         for exposure in [Exposure::Public, Exposure::Internal] {
-            placement.balancers.insert(sets.id(home, exposure), Seats::empty(exposure));
+            placement.balancers.insert(sets.id(home, exposure), Assignment::empty(exposure));
         }
     }
     add_others(draft, &mut placement);
-    let mut crowd = Crowd::of(draft);
+    let mut capacity = Capacity::of(draft);
     let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
-        draft.cases.keys().cloned().partition(|uid| !crowd.homes(uid).is_empty());
+        draft.cases.keys().cloned().partition(|uid| !capacity.homes(uid).is_empty());
     for uid in there.into_iter().chain(new) {
         let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
-        match sets.choose(draft, &intent, &crowd) {
+        match sets.choose(draft, &intent, &capacity) {
             Ok(home) => {
                 let id = sets.id(&home, intent.exposure);
-                crowd.seat(&id, &intent);
+                capacity.seat(&id, &intent);
                 seat(draft, &mut placement, &id, &uid);
             }
             Err(finding) => draft.refuse(&uid, Refusal::new(finding)),
@@ -106,7 +106,12 @@ impl Sets<'_> {
         self.policy.balancer_id(&name)
     }
 
-    fn choose(&self, draft: &Draft<'_>, intent: &Intent, crowd: &Crowd) -> Result<Home, Finding> {
+    fn choose(
+        &self,
+        draft: &Draft<'_>,
+        intent: &Intent,
+        capacity: &Capacity,
+    ) -> Result<Home, Finding> {
         let exposure = intent.exposure;
         match &intent.placement.mode {
             PlacementMode::Primary => Ok(Home::Primary),
@@ -124,12 +129,12 @@ impl Sets<'_> {
                 }
             }
             PlacementMode::Auto => {
-                let there = crowd.homes(&intent.uid);
+                let there = capacity.homes(&intent.uid);
                 let current = self.homes.iter().find(|h| there.contains(&self.id(h, exposure)));
                 if let Some(current) = current {
                     return Ok(current.clone());
                 }
-                let rules = |h: &&Home| crowd.rules(&self.id(h, exposure)).unwrap_or(0);
+                let rules = |h: &&Home| capacity.rules(&self.id(h, exposure)).unwrap_or(0);
                 let limit = match (self.policy.sku, self.policy.maximum_rules) {
                     (BalancerSku::Basic, limit @ 1..) => limit as usize,
                     _ => usize::MAX,

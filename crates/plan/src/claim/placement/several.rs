@@ -1,7 +1,7 @@
 //! Several load balancers, each with its share of the nodes.
 
-use super::crowd::Crowd;
-use super::{Placement, Seats, add_others, backends, seat};
+use super::capacity::Capacity;
+use super::{Assignment, Placement, add_others, backends, seat};
 use crate::ask::{Intent, PublicIpIntent};
 use crate::claim::holder;
 use crate::claim::{self, Refusal};
@@ -39,7 +39,7 @@ type Index = usize;
 
 struct Choice<'a> {
     configs: &'a [LoadBalancerConfig],
-    crowd: Crowd,
+    capacity: Capacity,
     /// The load balancers of each configuration, public and internal.
     ids: Vec<[ResourceId; 2]>,
     /// Where shared addresses are, or are to be.
@@ -56,24 +56,24 @@ pub(super) fn place(
     let mut placement = Placement::default();
     for config in configs {
         for exposure in [Exposure::Public, Exposure::Internal] {
-            placement.balancers.insert(id(policy, config, exposure), Seats::empty(exposure));
+            placement.balancers.insert(id(policy, config, exposure), Assignment::empty(exposure));
         }
     }
     add_others(draft, &mut placement);
-    let crowd = Crowd::of(draft);
+    let capacity = Capacity::of(draft);
     let ids = configs.iter();
     let ids =
         ids.map(|c| [Exposure::Public, Exposure::Internal].map(|e| id(policy, c, e))).collect();
-    let mut choice = Choice { configs, crowd, ids, anchors: BTreeMap::new() };
+    let mut choice = Choice { configs, capacity, ids, anchors: BTreeMap::new() };
     choice.find_anchors(draft);
     let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
-        draft.cases.keys().cloned().partition(|uid| !choice.crowd.homes(uid).is_empty());
+        draft.cases.keys().cloned().partition(|uid| !choice.capacity.homes(uid).is_empty());
     for uid in there.into_iter().chain(new) {
         let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
         match choice.of(draft, &intent, chosen) {
             Ok(at) => {
                 let id = choice.id(at, intent.exposure).clone();
-                choice.crowd.seat(&id, &intent);
+                choice.capacity.seat(&id, &intent);
                 for anchor in anchors(&intent, chosen) {
                     let fresh = || (at, Holder::Service(uid.clone()));
                     choice.anchors.entry((intent.exposure, anchor)).or_insert_with(fresh);
@@ -142,7 +142,7 @@ impl Choice<'_> {
 
     /// The configuration that a Service is to be on.
     fn of(&self, draft: &Draft<'_>, intent: &Intent, chosen: &Chosen) -> Result<Index, Finding> {
-        let homes = self.crowd.homes(&intent.uid);
+        let homes = self.capacity.homes(&intent.uid);
         let is_on = |at: &Index, exposure: Exposure| homes.contains(self.id(*at, exposure));
         let other = match intent.exposure {
             Exposure::Public => Exposure::Internal,
@@ -256,7 +256,7 @@ impl Choice<'_> {
 
     /// An empty load balancer, else a new one, else the one with the fewest rules.
     fn choose(&self, eligible: &[Index], exposure: Exposure) -> Result<Index, Finding> {
-        let rules = |at: &&Index| self.crowd.rules(self.id(**at, exposure));
+        let rules = |at: &&Index| self.capacity.rules(self.id(**at, exposure));
         let empty = eligible.iter().find(|at| rules(at) == Some(0));
         let new = || eligible.iter().find(|at| rules(at).is_none());
         let fewest = || {

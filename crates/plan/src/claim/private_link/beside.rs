@@ -7,7 +7,7 @@
 use super::{CREATE, before, known, refusal, standing};
 use crate::ask::Intent;
 use crate::claim::Refusal;
-use crate::claim::placement::{Placement, Seats};
+use crate::claim::placement::{Assignment, Placement};
 use crate::draft::{Draft, Stance};
 use crate::order::bridge;
 use crate::own::name;
@@ -75,7 +75,7 @@ fn wants_six(intent: &Intent) -> bool {
     intent.families.contains(&Family::V6)
 }
 
-fn decide(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> Families {
+fn decide(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> Families {
     let balancer = draft.balancers().and_then(|all| all.get(id));
     let frontends = balancer.into_iter().flat_map(|b| &b.frontends);
     let sixes: Vec<&Frontend> = frontends.filter(|f| is_ipv6(draft, f)).collect();
@@ -95,7 +95,7 @@ fn decide(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> Families {
     }
 }
 
-fn pools(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> Pools {
+fn pools(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> Pools {
     let balancer = draft.balancers().and_then(|all| all.get(id));
     let mut pools = balancer.into_iter().flat_map(|b| &b.pools);
     let Some(found) = pools.find(|p| !p.addresses.is_empty()) else { return Pools::Nics };
@@ -171,7 +171,7 @@ fn is_ipv6(draft: &Draft<'_>, frontend: &Frontend) -> bool {
 }
 
 /// Whether the Service that a frontend is named after takes it away.
-fn is_leaving(draft: &Draft<'_>, seats: &Seats, frontend: &Frontend) -> bool {
+fn is_leaving(draft: &Draft<'_>, seats: &Assignment, frontend: &Frontend) -> bool {
     let Some(uid) = draft.owner_of(&frontend.name) else {
         return draft.is_orphaned(&frontend.name);
     };
@@ -183,7 +183,7 @@ fn is_leaving(draft: &Draft<'_>, seats: &Seats, frontend: &Frontend) -> bool {
 }
 
 /// Says that the pools of a load balancer are not turned into pools of addresses.
-fn kept_pools(draft: &Draft<'_>, id: &ResourceId, seats: &Seats) -> Option<Finding> {
+fn kept_pools(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> Option<Finding> {
     let kept = pool::kind(draft, id) != draft.policy.pools
         && !pool::is_preconfigured(draft, seats.exposure);
     let link = before(draft, id).filter(|_| kept)?;

@@ -3,7 +3,7 @@
 
 use super::super::{frontend, pool};
 use super::{Book, is_managed};
-use crate::claim::placement::{Backends, Placement, Seats};
+use crate::claim::placement::{Assignment, Backends, Placement};
 use crate::claim::security_group::room::is_crowded;
 use crate::draft::{Case, Draft, Stance};
 use crate::own::name::is_of;
@@ -151,7 +151,7 @@ fn behind(
     draft: &Draft<'_>,
     case: &Case<'_>,
     balancer: &LoadBalancer,
-    seats: &Seats,
+    seats: &Assignment,
     rules: &[&Rule],
 ) -> Behind {
     let ports = case.service.ports.iter().filter_map(|p| p.node_port);

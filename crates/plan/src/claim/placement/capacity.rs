@@ -6,30 +6,30 @@ use model::{ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rules by load balancer, and load balancers by Service.
-pub(super) struct Crowd {
+pub(super) struct Capacity {
     rules: BTreeMap<ResourceId, usize>,
     homes: BTreeMap<ServiceUid, Vec<ResourceId>>,
 }
 
-impl Crowd {
+impl Capacity {
     /// Counts what is in Azure, and what is on its way there.
     pub(super) fn of(draft: &Draft<'_>) -> Self {
-        let mut crowd = Self { rules: BTreeMap::new(), homes: BTreeMap::new() };
+        let mut capacity = Self { rules: BTreeMap::new(), homes: BTreeMap::new() };
         let balancers = || draft.balancers().into_iter().flat_map(BTreeMap::values);
         // A Service's own frontend says more than a rule on another's.
         for balancer in balancers() {
-            crowd.rules.insert(balancer.id.clone(), balancer.rules.len());
-            crowd.settle(draft, &balancer.id, balancer.frontends.iter().map(|f| &*f.name));
+            capacity.rules.insert(balancer.id.clone(), balancer.rules.len());
+            capacity.settle(draft, &balancer.id, balancer.frontends.iter().map(|f| &*f.name));
         }
         for balancer in balancers() {
-            crowd.settle(draft, &balancer.id, balancer.rules.iter().map(|r| &*r.name));
+            capacity.settle(draft, &balancer.id, balancer.rules.iter().map(|r| &*r.name));
         }
         for (id, write) in &draft.world.in_flight {
             for uid in &write.causes {
-                crowd.add_home(uid, id);
+                capacity.add_home(uid, id);
             }
         }
-        crowd
+        capacity
     }
 
     fn settle<'a>(
