@@ -5,12 +5,11 @@ use super::rules::{
     CONFLICTING_SOURCE_RANGES, DENY_ALL_WITHOUT_RANGES, EMPTY_SERVICE_TAGS, INVALID_SERVICE_TAG,
     INVALID_SOURCE_RANGE, SOURCE_RANGES_LIMIT_TAGS,
 };
-use super::{AccessIntent, AccessPort, DenyAll, RuleIntent, RuleKind, SecurityRules};
+use super::{AccessIntent, AccessPort, DenyAll, SecurityRules};
 use crate::ask::annotation::PREFIX;
 use crate::ask::annotation::{INTERNAL, Truth};
 use ipnet::IpNet;
-use model::kubernetes::ServicePort;
-use model::{Family, Protocol};
+use model::Family;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ pub(super) const FIELD: &str = "spec.loadBalancerSourceRanges";
 /// Reads who may connect. Without tags and ranges a public Service is open to the Internet, and
 /// an internal one needs no rule. Here the Go controller compares the annotation in any letter
 /// case: a Service that says `True` is public and not open.
-pub(super) fn read(r: &mut Reader<'_>, rules: &[RuleIntent]) -> AccessIntent {
+pub(super) fn read(r: &mut Reader<'_>) -> AccessIntent {
     let mut tags = service_tags(r);
     let mut ranges = annotated_ranges(r);
     let conflict = !ranges.is_empty();
@@ -52,7 +51,7 @@ pub(super) fn read(r: &mut Reader<'_>, rules: &[RuleIntent]) -> AccessIntent {
         tags,
         ranges: by_family(&ranges),
         deny_all,
-        ports: ports(r, rules),
+        ports: ports(r),
     }
 }
 
@@ -128,19 +127,10 @@ fn by_family(ranges: &[IpNet]) -> BTreeMap<Family, Vec<IpNet>> {
     families
 }
 
-/// The ports to which a rule leads.
-fn ports(r: &Reader<'_>, rules: &[RuleIntent]) -> Vec<AccessPort> {
-    let led: BTreeSet<Option<(Protocol, u16)>> = rules
-        .iter()
-        .map(|rule| match rule.kind {
-            RuleKind::Port { protocol, port, .. } => Some((protocol, port)),
-            RuleKind::AllPorts { .. } => None,
-        })
-        .collect();
-    let is_led_to = |port: &&ServicePort| {
-        led.contains(&None) || led.contains(&Some((port.protocol, port.port)))
-    };
-    let ports = r.service.ports.iter().filter(is_led_to);
+/// The ports that are open: also behind a rule for all ports not those that shall have no rule.
+fn ports(r: &Reader<'_>) -> Vec<AccessPort> {
+    let service = r.service;
+    let ports = service.ports.iter().filter(|p| !r.is_set(&format!("port_{}_no_lb_rule", p.port)));
     ports
         .map(|p| AccessPort { protocol: p.protocol, port: p.port, node_port: p.node_port })
         .collect()

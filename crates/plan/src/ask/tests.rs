@@ -270,6 +270,17 @@ fn what_does_not_count_here_is_noted() {
 }
 
 #[test]
+fn a_port_without_a_rule_is_not_open_behind_the_rule_for_all_ports_either() {
+    let first = read(&service(&[]), &policy()).intent.expect("plain").access.ports[0].port;
+    let key = format!("port_{first}_no_lb_rule");
+    let ha = ("azure-load-balancer-enable-high-availability-ports", "true");
+    let reading = read(&service(&[INTERNAL, ha, (&key, "true")]), &policy());
+    let intent = reading.intent.expect("accepted");
+    assert_eq!((intent.rules.len(), intent.access.ports.len()), (1, 1));
+    assert!(intent.access.ports.iter().all(|open| open.port != first));
+}
+
+#[test]
 fn tags_that_are_ours_or_malformed_do_not_count() {
     let tags = "team=net, env = prod ,k8s-azure-service=x/y,odd,a=b=c,=d";
     let reading = read(&service(&[("azure-pip-tags", tags)]), &policy());

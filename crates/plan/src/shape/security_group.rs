@@ -21,7 +21,7 @@ use crate::own::tags;
 use kept::{Kept, kept};
 use ledger::Book;
 pub(crate) use ledger::has_open;
-use model::azure::{Access, Rest, SecurityGroup, SecurityRule};
+use model::azure::{Access, Provisioning, Rest, SecurityGroup, SecurityRule};
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use model::world::{Fact, Need};
@@ -120,7 +120,9 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     // What is being recorded is about to join the same write.
     let others = usize::from(book.lacks());
     draft.ledger = book.write(draft, &group, &after).map(Arc::new);
-    if *group != after {
+    // What failed may not be in force, though it reads as it should.
+    let failed = group.provisioning == Provisioning::Failed && book.is_in(&after);
+    if *group != after || failed {
         draft.change(Change {
             target: group.id.clone(),
             guard: group.etag.clone(),

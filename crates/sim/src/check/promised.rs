@@ -15,7 +15,7 @@ impl Stage {
         let (ports, unsure) = (self.forgotten_ports(), self.unsure_addresses());
         let scene = judge::scene(&self.kubernetes, &self.azure, &self.config, &self.before);
         let closed = scene.resources.iter().map(|resource| close(resource, &ports));
-        let resources = closed.filter_map(|resource| self.without_stripped(&resource)).collect();
+        let resources = closed.filter_map(|r| self.without_stripped_parts(&r)).collect();
         // A Basic public IP is in no zone, and stays so when it becomes Standard.
         let zonal = self.scene.layout != Layout::PerSet;
         let zones = if zonal { self.azure.options().zones.clone() } else { Vec::new() };

@@ -122,6 +122,14 @@ impl Stage {
     /// A resource without the parts of stripped Services; nothing where it is theirs, or stands
     /// for their parts alone.
     pub(super) fn without_stripped(&self, resource: &Arc<Value>) -> Option<Arc<Value>> {
+        let kept = self.without_stripped_parts(resource)?;
+        let had = parts(resource, "frontendIPConfigurations").len();
+        let left = parts(&kept, "frontendIPConfigurations").len();
+        (had == 0 || left > 0).then_some(kept)
+    }
+
+    /// The same, but a load balancer stands, whoever's parts are on it: nodes are behind it.
+    pub(super) fn without_stripped_parts(&self, resource: &Arc<Value>) -> Option<Arc<Value>> {
         let is_one = |name: &str| {
             let name = name.strip_prefix("kubernetes-").unwrap_or(name);
             self.truth.owner_of(name).is_some_and(|uid| self.is_stripped(uid))
@@ -134,12 +142,9 @@ impl Stage {
         }
         let mut kept = Value::clone(resource);
         let was = probes_used(&kept);
-        let mut gone = 0;
         for collection in ["frontendIPConfigurations", "loadBalancingRules", "probes"] {
             if let Some(items) = kept["properties"][collection].as_array_mut() {
-                let before = items.len();
                 items.retain(|item| !is_one(name_of(item)));
-                gone += before - items.len();
             }
         }
         forget_references(&mut kept, &is_one);
@@ -148,8 +153,7 @@ impl Stage {
         if let Some(probes) = kept["properties"]["probes"].as_array_mut() {
             probes.retain(|probe| !idle.contains(&name_of(probe).to_lowercase()));
         }
-        let left = parts(&kept, "frontendIPConfigurations").len();
-        (gone == 0 || left > 0).then(|| Arc::new(kept))
+        Some(Arc::new(kept))
     }
 
     /// Whether a controller wants nothing more, but for what such Services and later ones of their

@@ -81,6 +81,12 @@ impl<'d> Book<'d> {
         destination.parse().is_ok_and(|address| self.known.contains_key(&address))
     }
 
+    /// Whether anything of this cluster's is in a group.
+    pub fn is_in(&self, group: &SecurityGroup) -> bool {
+        let ours = group.rules.iter().filter(|rule| is_managed(rule));
+        ours.flat_map(|rule| &rule.destinations).any(|to| self.is_ours(to))
+    }
+
     /// Whether an address is recorded on somebody's account.
     fn has(&self, address: IpAddr, holder: &Holder) -> bool {
         let recorded = self.ledger.destinations.get(&address).filter(|_| !self.ledger.is_absent());

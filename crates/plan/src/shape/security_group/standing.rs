@@ -1,7 +1,6 @@
 //! Frontends that Services have in Azure now, to which rules are to lead.
 
 use crate::ask::Intent;
-use crate::claim::contest;
 use crate::claim::placement::Placement;
 use crate::draft::Draft;
 use crate::own::name;
@@ -28,16 +27,17 @@ pub(super) struct Standing<'d> {
     balancer: &'d LoadBalancer,
     pub frontend: &'d Frontend,
     pub address: IpAddr,
+    /// The Service that it is named after has its place on this load balancer.
+    is_claimed: bool,
 }
 
 impl Standing<'_> {
     /// Whether nothing on the frontend is another's than the Service's of this base name.
-    pub fn is_alone(&self, draft: &Draft<'_>, base: &str) -> bool {
+    pub fn is_alone(&self, base: &str) -> bool {
         let id = self.balancer.id.child("frontendIPConfigurations", &self.frontend.name);
         let mut rules = self.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
         let named = is_of(&self.frontend.name, base);
-        let orphaned = || contest::is_inherited(draft, &self.frontend.name);
-        (named || orphaned())
+        (named || !self.is_claimed)
             && rules.all(|rule| is_of(&rule.name, base))
             && !self.balancer.foreign.iter().any(|f| f.frontends.contains(&id))
     }
@@ -52,7 +52,7 @@ pub(super) fn of<'d>(
     let mut found = BTreeMap::new();
     let uid = &intent.uid;
     let seats = placement.balancers.iter().filter(|(_, s)| s.has(uid));
-    for (id, _) in seats {
+    for (id, seats) in seats {
         let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
         for &family in &intent.families {
             let own = name::frontend(intent, family);
@@ -73,7 +73,9 @@ pub(super) fn of<'d>(
             });
             let standing = frontend.and_then(|frontend| {
                 let address = frontend::address_of(draft, frontend)?;
-                Some(Standing { balancer, frontend, address })
+                let owner = draft.owner_of(&frontend.name);
+                let is_claimed = owner.is_some_and(|owner| seats.has(owner));
+                Some(Standing { balancer, frontend, address, is_claimed })
             });
             found.extend(standing.map(|standing| (family, standing)));
         }

@@ -68,6 +68,36 @@ fn a_deny_rule_denies_only_what_is_the_services() {
     assert_eq!(denied(&settled(world(vec![more]))), ["* 10.224.9.9 [*]", "Tcp 20.9.9.9 [80]"]);
 }
 
+/// The frontend keeps the name of the Service that made it, and is the other's alone.
+#[test]
+fn a_deny_rule_denies_all_of_an_address_that_only_others_were_on() {
+    let both = vec![closed(1, 80, &[]), closed(2, 82, &[DENY])];
+    let mut world = settled(world(both));
+    assert_eq!(denied(&world), ["Tcp 10.224.9.9 [82]"]);
+    change(&mut world, closed(1, 80, &[(PINNED, "10.224.9.10")]));
+    assert_eq!(denied(&settled(world)), ["* 10.224.9.9 [*]"]);
+}
+
+/// A write that failed may have left rules that are shown and not in force.
+#[test]
+fn a_security_group_that_failed_is_written_again() {
+    let mut world = settled(world(vec![closed(1, 80, &[])]));
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        Arc::make_mut(group).provisioning = model::azure::Provisioning::Failed;
+    }
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(plan.changes.len(), 1, "{plan:#?}");
+    assert_eq!(check(&world, &policy(), &plan), []);
+    world.kubernetes.services.clear();
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        Arc::make_mut(group).rules.clear();
+    }
+    world.kubernetes.ledger = Fact::Known(Arc::default());
+    let (plan, _) = crate::plan(&world, &policy());
+    let touched = plan.changes.iter().any(|c| c.target == policy().security_group_id());
+    assert!(!touched, "nothing of ours is in it: {plan:#?}");
+}
+
 /// As the Go provider leaves it, for a Service that is refused here.
 #[test]
 fn no_rule_that_denies_all_of_the_nodes_stays() {

@@ -193,7 +193,7 @@ fn destinations(
         (FloatingIp::Enabled, Some(at)) => {
             let address = text(at.address);
             // Only a rule that denies everything asks whose the address is.
-            if intent.access.deny_all == DenyAll::Yes && at.is_alone(draft, &intent.base) {
+            if intent.access.deny_all == DenyAll::Yes && at.is_alone(&intent.base) {
                 destinations.shared.remove(&address);
                 destinations.own.insert(address);
             } else {
