@@ -72,6 +72,9 @@ pub struct Scene {
     /// Addresses of which nothing that stands says any more whose they were: their public IPs were
     /// deleted by hand, and the process that was to close them died. A security rule to one stays.
     pub forgotten: BTreeSet<IpAddr>,
+    /// Ids, lower case, of load balancers on which parts stand of which the same holds: they stay,
+    /// with their nodes.
+    pub held: BTreeSet<String>,
     /// The region's availability zones, in Azure's order; empty where it has none or nobody knows
     /// them.
     pub zones: Vec<String>,

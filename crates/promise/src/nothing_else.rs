@@ -86,7 +86,8 @@ fn judge_balancer(case: &Case<'_>, balancer: &Value, found: &mut Vec<String>) {
             }
         }
     }
-    if stands == 0 && case.site.preconfigured == Preconfigured::None {
+    let is_held = case.scene.held.contains(&id(&balancer["id"]));
+    if stands == 0 && case.site.preconfigured == Preconfigured::None && !is_held {
         found.push(format!("load balancer {on} has no frontend, and is there"));
     }
 }

@@ -61,6 +61,7 @@ pub fn scene(kubernetes: &Store, azure: &Azure, config: &Config, before: &Before
         before: before.resources(),
         refused: BTreeSet::new(),
         forgotten: BTreeSet::new(),
+        held: BTreeSet::new(),
         zones: Vec::new(),
     }
 }

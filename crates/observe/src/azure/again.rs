@@ -1,5 +1,6 @@
 //! What a list brought last time: an item that says the same again is not read again.
 
+use arm::body::BodyError;
 use arm::{Item, JsonItem};
 use model::ResourceId;
 use serde_json::Value;
@@ -32,6 +33,8 @@ struct Remembered {
 pub(super) struct Again<'a> {
     pub before: &'a Memo,
     pub now: &'a mut Memo,
+    /// Items that could not be read.
+    pub problems: &'a mut Vec<BodyError>,
 }
 
 impl<'a> Again<'a> {

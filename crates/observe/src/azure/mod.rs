@@ -74,73 +74,58 @@ impl Gathering {
 
     /// Takes the items of a page. What is as it is in `held` is not held twice.
     pub fn take<T: JsonItem>(&mut self, held: &Azure, policy: &Policy, need: &Need, items: &[T]) {
-        let Self { before, now, found, table, problems: p } = self;
-        let again = &mut Again { before, now };
+        let Self { before, now, found, table, problems } = self;
         let values = items.iter().map(JsonItem::json);
+        let again = &mut Again { before, now, problems };
         match need {
             Need::Balancers => {
                 let into = &mut found.balancers;
-                list(
-                    held.balancers.known(),
-                    into,
-                    items,
-                    p,
-                    again,
-                    body::read_load_balancer,
-                    |r| &r.id,
-                );
+                let held = held.balancers.known();
+                list(held, into, items, again, body::read_load_balancer, |r| &r.id);
             }
             Need::PublicIps(group) => {
                 let into = found.public_ips.entry(group.clone()).or_default();
                 let held = held.public_ips.get(group).and_then(Fact::known);
-                list(held, into, items, p, again, body::read_public_ip, |r| &r.id);
+                list(held, into, items, again, body::read_public_ip, |r| &r.id);
             }
             Need::PrivateLinks(group) => {
                 let into = found.private_links.entry(group.clone()).or_default();
                 let held = held.private_links.get(group).and_then(Fact::known);
-                list(held, into, items, p, again, body::read_private_link_service, |r| &r.id);
+                list(held, into, items, again, body::read_private_link_service, |r| &r.id);
             }
             Need::NatGateways => {
                 let into = &mut found.nat_gateways;
-                list(
-                    held.nat_gateways.known(),
-                    into,
-                    items,
-                    p,
-                    again,
-                    body::read_nat_gateway,
-                    |r| &r.id,
-                );
+                let held = held.nat_gateways.known();
+                list(held, into, items, again, body::read_nat_gateway, |r| &r.id);
             }
             Need::VirtualMachines => {
                 let held = held.virtual_machines.known();
                 let into = &mut found.virtual_machines;
-                list(held, into, items, p, again, body::read_virtual_machine, |r| &r.id);
+                list(held, into, items, again, body::read_virtual_machine, |r| &r.id);
             }
             Need::ScaleSets => {
-                members(held.scale_sets.known(), &mut found.scale_sets, items, p, again);
+                members(held.scale_sets.known(), &mut found.scale_sets, items, again);
             }
             Need::ScaleSetVms(set) => {
                 let into = found.scale_set_vms.entry(set.clone()).or_default();
-                members(held.scale_set_vms.get(set).and_then(Fact::known), into, items, p, again);
+                members(held.scale_set_vms.get(set).and_then(Fact::known), into, items, again);
             }
             Need::NetworkInterfaces => {
                 members(
                     held.network_interfaces.known(),
                     &mut found.network_interfaces,
                     items,
-                    p,
                     again,
                 );
             }
             Need::SecurityGroup => {
                 let (held, into) = (&held.security_group, &mut found.security_group);
-                single(held, into, items, p, again, body::read_security_group, |r| &r.id);
+                single(held, into, items, again, body::read_security_group, |r| &r.id);
             }
             Need::Subnet(id) => {
                 let into = found.subnets.entry(id.clone()).or_default();
                 let held = held.subnets.get(id).unwrap_or(&Fact::Unknown);
-                single(held, into, items, p, again, body::read_subnet, |r| &r.id);
+                single(held, into, items, again, body::read_subnet, |r| &r.id);
             }
             Need::Zones => {
                 let items: Vec<Cow<'_, Value>> = values.collect();
@@ -149,7 +134,7 @@ impl Gathering {
             Need::GatewayServices => {
                 let found = opened(&mut found.gateway_services);
                 let held = held.gateway_services.known();
-                values.for_each(|item| gateway::service(&item, held, found, p));
+                values.for_each(|item| gateway::service(&item, held, found, again.problems));
             }
             Need::GatewayLocations => {
                 let held = held.gateway_locations.known().map(AsRef::as_ref);
@@ -331,7 +316,6 @@ fn list<I: JsonItem, T: PartialEq + Any + Send + Sync>(
     held: Option<&ById<T>>,
     into: &mut Fact<ById<T>>,
     items: &[I],
-    problems: &mut Vec<BodyError>,
     again: &mut Again<'_>,
     read: impl Fn(&Value) -> Result<T, BodyError>,
     id: impl Fn(&T) -> &ResourceId,
@@ -357,7 +341,7 @@ fn list<I: JsonItem, T: PartialEq + Any + Send + Sync>(
                 if let Some((id, value)) = known {
                     found.insert(id.clone(), Arc::clone(value));
                 }
-                problems.push(problem);
+                again.problems.push(problem);
             }
         }
     }
@@ -367,7 +351,6 @@ fn members<I: JsonItem>(
     held: Option<&ById<PoolMember>>,
     into: &mut Fact<ById<PoolMember>>,
     items: &[I],
-    problems: &mut Vec<BodyError>,
     again: &mut Again<'_>,
 ) {
     let read = |item: &Value| {
@@ -375,14 +358,13 @@ fn members<I: JsonItem>(
         let old = held.and_then(|held| held.get(&new.id)).map(AsRef::as_ref);
         Ok(carry_over(old, new, item))
     };
-    list(held, into, items, problems, again, read, |r| &r.id);
+    list(held, into, items, again, read, |r| &r.id);
 }
 
 fn single<I: JsonItem, T: PartialEq + Any + Send + Sync>(
     held: &Fact<Option<Arc<T>>>,
     into: &mut Fact<Option<Arc<T>>>,
     items: &[I],
-    problems: &mut Vec<BodyError>,
     again: &mut Again<'_>,
     read: impl Fn(&Value) -> Result<T, BodyError>,
     id: impl Fn(&T) -> &ResourceId,
@@ -402,7 +384,7 @@ fn single<I: JsonItem, T: PartialEq + Any + Send + Sync>(
         }
         Err(problem) => {
             *into = Fact::Unreadable(Arc::from(problem.to_string()));
-            problems.push(problem);
+            again.problems.push(problem);
         }
     }
 }

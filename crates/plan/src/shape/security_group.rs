@@ -119,9 +119,9 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
     let closing = closing(&group, &after);
     // What is being recorded is about to join the same write.
     let others = usize::from(book.lacks());
-    draft.ledger = book.write(draft, &group, &after).map(Arc::new);
     // What failed may not be in force, though it reads as it should.
     let failed = group.provisioning == Provisioning::Failed && book.is_in(&after);
+    draft.ledger = book.write(draft, &group, &after).map(Arc::new);
     if *group != after || failed {
         draft.change(Change {
             target: group.id.clone(),

@@ -23,6 +23,7 @@ impl Stage {
             zones,
             class: Some(CLASS.to_owned()),
             forgotten: unsure.iter().filter_map(|address| address.parse().ok()).collect(),
+            held: self.held_by_stripped(),
             resources,
             ..scene
         });
