@@ -5,7 +5,7 @@ use crate::located::{Located, Place, objects};
 use crate::manifest::{self, Manifest};
 use model::report::{Finding, Severity};
 use model::{Policy, ServiceName, World};
-use plan::ask::annotation::PREFIX;
+use plan::ask::annotation;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,7 +185,7 @@ impl Places {
         let read = || objects(&manifest.text);
         let objects = self.files.entry(manifest.path.clone()).or_insert_with(read);
         let found = objects.get(manifest.number).and_then(|object| {
-            let path: Vec<&str> = match key.starts_with(PREFIX) {
+            let path: Vec<&str> = match annotation::short(key).is_some() {
                 true => vec!["metadata", "annotations", key],
                 false => key.split('.').map(|k| k.split('[').next().unwrap_or(k)).collect(),
             };

@@ -62,7 +62,7 @@ reasons! {
 }
 
 /// What is said about Pods with an egress label, by the rule that is broken: name, and what to do.
-pub const POD_RULES: [(&str, &str); 4] = [
+pub const POD_RULES: [(&str, &str); 6] = [
     (
         "ServiceGatewayReservedEgressLabel",
         "The label names the cluster's own way out. Take another name.",
@@ -74,6 +74,16 @@ pub const POD_RULES: [(&str, &str); 4] = [
     (
         "ServiceGatewayEgressNameTaken",
         "Somebody else's NAT gateway or public IP has the name. Take another, or remove theirs.",
+    ),
+    (
+        "ServiceGatewayEgressNameHeld",
+        "The egress gateway is another namespace's. Take another name, or list the namespace under \
+         `egressGatewayNamespaces` in the cloud config.",
+    ),
+    (
+        "ServiceGatewayEgressLimit",
+        "The cluster has as many egress gateways as `maximumEgressGateways` of the cloud config \
+         allows. Take a name that is in use, or raise the number.",
     ),
     (
         "ServiceGatewayNoNodeLocation",

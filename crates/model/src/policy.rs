@@ -195,6 +195,52 @@ impl Preconfigured {
     }
 }
 
+/// What Services of one namespace may have of what others have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tenancy {
+    /// Who shares addresses across namespaces.
+    pub sharing: Sharing,
+    /// `allowedResourceGroups`: the resource groups that Services may name beside those of the
+    /// config; `None`: any.
+    pub groups: Option<Vec<Group>>,
+    /// `allowedBYOPublicIPs`: the BYO public IPs that Services may name; `None`: any.
+    pub public_ips: Option<Vec<ResourceId>>,
+    /// `egressGatewayNamespaces`: the namespaces whose Pods may leave through an egress gateway, by
+    /// the gateway's name; `*` is any. A name that is not listed is that of the namespace which
+    /// used it first.
+    pub egress: BTreeMap<Arc<str>, Vec<Arc<str>>>,
+    /// `maximumEgressGateways`: each costs a NAT gateway.
+    pub most_egress: u32,
+}
+
+/// Who shares addresses across namespaces. Who shares one already keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Sharing {
+    /// Those whom the annotation of the first holder's Service names.
+    Consent,
+    /// All (`allowSharingAcrossNamespaces`).
+    All,
+    /// None (`tenancy: strict`).
+    None,
+}
+
+impl Tenancy {
+    /// `maximumEgressGateways` where nothing is said.
+    pub const MOST_EGRESS: u32 = 100;
+}
+
+impl Default for Tenancy {
+    fn default() -> Self {
+        Self {
+            sharing: Sharing::Consent,
+            groups: None,
+            public_ips: None,
+            egress: BTreeMap::new(),
+            most_egress: Self::MOST_EGRESS,
+        }
+    }
+}
+
 /// What to do about changes that somebody else made to our parts of Azure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum DriftPolicy {
@@ -270,6 +316,8 @@ pub struct Policy {
     /// `allowedAdditionalPublicIPs`: the ranges that additional addresses of Services have to be
     /// in; `None`: any public ones.
     pub additional_addresses: Option<Vec<IpNet>>,
+    /// What Services of one namespace may have of what others have.
+    pub tenancy: Tenancy,
 }
 
 /// Whether control-plane nodes join NIC pools.

@@ -343,5 +343,6 @@ fn policy() -> Policy {
         cluster_probe: ClusterProbe::NodePort,
         drift: DriftPolicy::Repair,
         additional_addresses: None,
+        tenancy: model::policy::Tenancy::default(),
     }
 }

@@ -1,6 +1,6 @@
 //! A Policy, a Service and a World for tests: one Service that has all it asks for.
 
-use crate::ask::annotation::PREFIX;
+use crate::ask::annotation;
 use model::azure::{
     Access, AdminState, Allocation, Distribution, Frontend, FrontendAddress, LoadBalancer, Pool,
     PoolAddress, Probe, ProbeProtocol, Provisioning, PublicIp, Rest, Rule, RuleProtocol,
@@ -57,13 +57,14 @@ pub(crate) fn policy() -> Policy {
         cluster_probe: ClusterProbe::NodePort,
         drift: DriftPolicy::Repair,
         additional_addresses: None,
+        tenancy: model::policy::Tenancy::default(),
     }
 }
 
 /// `default/web` with one port; annotations without their prefix.
 pub(crate) fn service(annotations: &[(&str, &str)]) -> Service {
     let annotations =
-        annotations.iter().map(|(k, v)| (Arc::from(format!("{PREFIX}{k}")), Arc::from(*v)));
+        annotations.iter().map(|(k, v)| (Arc::from(annotation::full(k)), Arc::from(*v)));
     Service {
         uid: ServiceUid::new("00000001-1111-4222-8333-0123456789ab"),
         name: ServiceName::new("default", "web"),

@@ -11,6 +11,7 @@ mod keys;
 mod layout;
 mod settings;
 mod tags;
+mod tenancy;
 
 pub use error::ConfigError;
 pub use settings::{
@@ -91,6 +92,9 @@ fn policy(fields: &mut Fields, cluster: &str, settings: &CloudSettings) -> Polic
     let layout = layout::read(fields, cluster, sku, pools);
     let group = Group::new(&fields.required("resourceGroup", "the cluster's resource group"));
     let names = names(fields, sku, pools);
+    let strict = tenancy::is_strict(fields);
+    let tenancy = tenancy::read(fields, strict, &settings.network_subscription, &group);
+    let additional = additional_addresses(fields);
     Policy {
         cluster: Arc::from(cluster),
         subscription: Arc::from(settings.subscription.as_str()),
@@ -128,7 +132,8 @@ fn policy(fields: &mut Fields, cluster: &str, settings: &CloudSettings) -> Polic
         node_drain: node_drain(fields),
         cluster_probe: cluster_probe(fields),
         drift: drift(fields),
-        additional_addresses: additional_addresses(fields),
+        additional_addresses: additional.or_else(|| strict.then(Vec::new)),
+        tenancy,
     }
 }
 

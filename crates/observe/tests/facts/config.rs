@@ -4,7 +4,7 @@ use crate::{policy, read_value, small, with};
 use model::Group;
 use model::policy::{
     BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, Layout, NodeDrain, Operator,
-    OutboundSnat, Placement, PoolKind, VmKind,
+    OutboundSnat, Placement, PoolKind, Sharing, Tenancy, VmKind,
 };
 use observe::config::{
     Cloud, Config, ConfigError, ConfigType, Credential, Sources, StackQuirks, read,
@@ -81,6 +81,40 @@ fn additional_addresses_are_ranges_or_addresses() {
     assert_eq!(ranges(json!(["2603:9::/64"])).as_deref(), Some("2603:9::/64"));
     let wrong = wrong(json!({"allowedAdditionalPublicIPs": "20.9.9.1/24,x"}));
     assert_eq!(wrong.lines().count(), 2, "{wrong}");
+}
+
+#[test]
+fn strict_tenancy_allows_only_what_is_listed() {
+    let tenancy = |said: Value| policy(said).tenancy;
+    assert_eq!(tenancy(json!({})), Tenancy::default());
+    assert_eq!(tenancy(json!({"tenancy": "compatible"})), Tenancy::default());
+    let strict = policy(json!({"tenancy": "strict"}));
+    assert_eq!(strict.additional_addresses, Some(Vec::new()));
+    let closed = (strict.tenancy.sharing, strict.tenancy.groups, strict.tenancy.public_ips);
+    assert_eq!(closed, (Sharing::None, Some(Vec::new()), Some(Vec::new())));
+    let open = tenancy(json!({"allowSharingAcrossNamespaces": true}));
+    assert_eq!((open.sharing, open.groups), (Sharing::All, None));
+    let listed = tenancy(json!({"tenancy": "strict", "allowedResourceGroups": "IPs, links",
+        "allowedBYOPublicIPs": ["web", "ips/other"], "maximumEgressGateways": 7,
+        "egressGatewayNamespaces": {"team-a": ["a", "b"], "shared": "*"}}));
+    assert_eq!(listed.groups, Some(vec![Group::new("ips"), Group::new("links")]));
+    let ips = listed.public_ips.unwrap();
+    let ips: Vec<_> = ips.iter().map(|ip| (ip.group().unwrap(), ip.name())).collect();
+    assert_eq!(ips, [(Group::new("rg"), "web"), (Group::new("ips"), "other")]);
+    assert_eq!(listed.most_egress, 7);
+    assert_eq!(listed.egress["team-a"], ["a".into(), "b".into()]);
+    assert_eq!(listed.egress["shared"], ["*".into()]);
+    for said in [
+        json!({"tenancy": "loose"}),
+        json!({"tenancy": "strict", "allowSharingAcrossNamespaces": true}),
+        json!({"allowedBYOPublicIPs": "a/b/c"}),
+        json!({"egressGatewayNamespaces": "team-a"}),
+        json!({"egressGatewayNamespaces": {"team-a": 1}}),
+        json!({"maximumEgressGateways": 0}),
+    ] {
+        let wrong = wrong(said.clone());
+        assert_eq!(wrong.lines().count(), 1, "{said}: {wrong}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub fn quote(text: &str) -> String {
 
 /// An annotation's value without blanks around it; empty where there is none.
 pub fn text(key: &str) -> String {
-    value(&quote(&format!("{PREFIX}{key}")))
+    value(&quote(&annotation::full(key)))
 }
 
 /// The same for a key that is an expression.
@@ -38,7 +38,7 @@ fn port_key(number: &str, rest: &str) -> String {
 
 /// Whether an annotation is there.
 pub fn present(key: &str) -> String {
-    format!("({} in variables.a)", quote(&format!("{PREFIX}{key}")))
+    format!("({} in variables.a)", quote(&annotation::full(key)))
 }
 
 /// Whether an annotation says true, as its entry in the table reads it.
@@ -48,7 +48,7 @@ pub fn is_set(key: &str) -> String {
 
 /// Whether an annotation says true, read in this way.
 pub fn is_true(key: &str, truth: Truth) -> String {
-    says_true(&whole(&quote(&format!("{PREFIX}{key}"))), truth)
+    says_true(&whole(&quote(&annotation::full(key))), truth)
 }
 
 /// Whether an expression says true, read in this way.

@@ -15,7 +15,7 @@ mod container;
 mod nodes;
 mod notes;
 
-use crate::ask::annotation::PREFIX;
+use crate::ask::annotation::{self, PREFIX};
 use crate::ask::rules::FindingRule;
 use model::Policy;
 use model::policy::BalancerSku;
@@ -57,7 +57,7 @@ impl Validation {
         let key = match key.strip_prefix("port_80_") {
             Some(rest) => format!("{PREFIX}port_NUMBER_{rest}"),
             None if key.starts_with("spec.") => key.to_owned(),
-            None => format!("{PREFIX}{key}"),
+            None => annotation::full(key),
         };
         Self::about(&key, rule, expression)
     }

@@ -15,11 +15,11 @@ use crate::ask::rules::{
     INVALID_REQUEST_PATH, INVALID_RESOURCE_GROUP, INVALID_SERVICE_TAG, INVALID_SOURCE_RANGE,
     INVALID_SUBNET, INVALID_SUBSCRIPTION, INVALID_TAG, NODE_PORTS_REQUIRED,
     PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_NIC_POOLS, PRIVATE_LINK_NEEDS_STANDARD,
-    PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, PROBE_TOO_SLOW, UNKNOWN_CONFIGURATION,
-    UNSUPPORTED_SCTP,
+    PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, PROBE_TOO_SLOW, RESOURCE_GROUP_NOT_ALLOWED,
+    UNKNOWN_CONFIGURATION, UNSUPPORTED_SCTP,
 };
-use model::Policy;
 use model::policy::{BalancerSku, Layout, PoolKind, Preconfigured};
+use model::{Group, Policy};
 
 /// Addresses that no load balancer anywhere has, beside IPv4 addresses written as `::ffff:0:0/96`,
 /// which the API server takes for no addresses.
@@ -174,6 +174,20 @@ fn may_be_additional(policy: &Policy) -> String {
     format!("(!{} && {allowed})", within(SPECIAL))
 }
 
+/// Whether the cloud config allows the resource groups that a Service names.
+fn are_groups_allowed(policy: &Policy, listed: &[Group]) -> String {
+    let is_allowed = |key: &str, own: &Group| {
+        let name = text(key);
+        let all = listed.iter().chain([own]).map(|group| quote(&group.as_str().to_lowercase()));
+        let all: Vec<String> = all.chain([quote("")]).collect();
+        let lower = format!("{name}.lowerAscii() in [{}]", all.join(", "));
+        format!("(!{} || {lower})", is_group(&name))
+    };
+    let link = is_allowed("azure-pls-resource-group", &policy.private_link_group);
+    let ips = is_allowed("azure-load-balancer-resource-group", &policy.group);
+    format!("(variables.internal || {ips}) && (!variables.link || {link})")
+}
+
 fn is_public(address: &str) -> String {
     format!("!{NOT_PUBLIC}.exists(c, cidr(c).containsIP({address}))")
 }
@@ -219,6 +233,10 @@ fn public_ips(policy: &Policy) -> Vec<Validation> {
             )),
         ),
     ];
+    if let Some(listed) = &policy.tenancy.groups {
+        let allowed = are_groups_allowed(policy, listed);
+        all.push(Validation::new(&RESOURCE_GROUP_NOT_ALLOWED, allowed));
+    }
     if policy.sku != BalancerSku::Basic {
         let name = NAME.trim_start_matches("^(").trim_end_matches(")?$");
         let prefix = format!(

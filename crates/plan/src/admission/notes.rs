@@ -2,7 +2,7 @@
 
 use super::Validation;
 use super::cel::{quote, says_true};
-use crate::ask::annotation::{Annotation, CONFIGURATIONS, PORT, PREFIX, TABLE, Truth};
+use crate::ask::annotation::{Annotation, CONFIGURATIONS, OWN, PORT, PREFIX, TABLE, Truth};
 use crate::ask::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
 use model::Policy;
 use model::policy::BalancerSku;
@@ -14,8 +14,8 @@ const NUMBER: &str =
 pub fn validations(policy: &Policy) -> Vec<Validation> {
     let (plain, ported) = keys(|_| true);
     let known = format!(
-        "variables.a.all(k, !k.startsWith('{PREFIX}azure-') && !k.startsWith('{PREFIX}port_') || \
-         k in {plain} || k.lowerAscii() == '{PREFIX}{CONFIGURATIONS}' || {ported})"
+        "variables.a.all(k, !k.startsWith('{PREFIX}azure-') && !k.startsWith('{PREFIX}port_') \
+         && !k.startsWith('{OWN}') || k in {plain} || k.lowerAscii() == '{PREFIX}{CONFIGURATIONS}' || {ported})"
     );
     // On the container load balancer flags that do nothing are noted as such.
     let counts = |entry: &Annotation| match policy.sku {

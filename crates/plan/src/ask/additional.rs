@@ -6,12 +6,16 @@
 
 use super::reader::Reader;
 use super::rules::{FORBIDDEN_ADDITIONAL_ADDRESS, INVALID_ADDITIONAL_ADDRESS};
+use crate::ask::annotation::full;
 use model::Policy;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The annotation's key, without the prefix.
 pub(crate) const KEY: &str = "azure-additional-public-ips";
+
+/// Ranges of the cloud config that a refusal names.
+const LISTED: usize = 8;
 
 /// Azure's own address within every virtual network, also called the wire server.
 const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
@@ -26,10 +30,22 @@ pub(super) fn read(r: &mut Reader<'_>) -> Vec<IpAddr> {
             None => r.find(&INVALID_ADDITIONAL_ADDRESS, KEY, text),
             Some(address) if !seen.insert(address) => {}
             Some(address) if may_be(r.policy, address) => addresses.push(address),
-            Some(_) => r.find(&FORBIDDEN_ADDITIONAL_ADDRESS, KEY, text),
+            Some(_) => forbid(r, text),
         }
     }
     addresses
+}
+
+/// Refuses an address; where the cloud config lists some, these are all that are allowed.
+fn forbid(r: &mut Reader<'_>, text: &str) {
+    let Some(listed) = &r.policy.additional_addresses else {
+        return r.find(&FORBIDDEN_ADDITIONAL_ADDRESS, KEY, text);
+    };
+    let listed: Vec<String> = listed.iter().take(LISTED).map(ToString::to_string).collect();
+    let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
+    let message =
+        format!("must be one that allowedAdditionalPublicIPs of the cloud config lists ({listed})");
+    r.find_with(&FORBIDDEN_ADDITIONAL_ADDRESS, &full(KEY), text, &message);
 }
 
 /// Whether a Service may have an additional address, as far as the address itself tells.

@@ -4,7 +4,7 @@ use super::reader::Reader;
 use super::rules::{
     ANNOTATION_IGNORED, INVALID_BOOLEAN, SHARED_RULES_ALWAYS_ON, UNKNOWN_ANNOTATION, UNKNOWN_PORT,
 };
-use crate::ask::annotation::{self, Annotation, Kind, PREFIX};
+use crate::ask::annotation::{self, Annotation, Kind};
 use model::Exposure;
 use model::policy::BalancerSku;
 
@@ -41,10 +41,10 @@ pub(super) fn unknown(r: &mut Reader<'_>, key: &str) {
     if !annotation::is_ours(key) || r.only_counts(&UNKNOWN_ANNOTATION) {
         return;
     }
-    let whole = format!("{PREFIX}{key}");
+    let whole = annotation::full(key);
     match annotation::suggestion(key) {
         Some(meant) => {
-            let message = format!("unknown annotation; did you mean {PREFIX}{meant}?");
+            let message = format!("unknown annotation; did you mean {}?", annotation::full(&meant));
             r.find_with(&UNKNOWN_ANNOTATION, &whole, "", &message);
         }
         None => r.find(&UNKNOWN_ANNOTATION, key, ""),
@@ -91,5 +91,5 @@ fn reach(r: &mut Reader<'_>, entry: &Annotation, key: &str, value: &str, exposur
     let scope = entry.scope();
     let message =
         format!("{{value}} has no effect on this {kind} {sku} load balancer; only used on {scope}");
-    r.find_with(&ANNOTATION_IGNORED, &format!("{PREFIX}{key}"), value, &message);
+    r.find_with(&ANNOTATION_IGNORED, &annotation::full(key), value, &message);
 }

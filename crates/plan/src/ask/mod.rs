@@ -19,6 +19,7 @@ mod public_ip;
 mod read;
 pub(crate) mod reader;
 pub(crate) mod readings;
+mod tenancy;
 #[cfg(test)]
 mod tests;
 

@@ -8,7 +8,7 @@ use super::rules::{
     PRIVATE_LINK_NEEDS_STANDARD, PRIVATE_LINK_NOT_CREATED, PRIVATE_LINK_UNREACHABLE,
     TOO_MANY_SUBSCRIPTIONS,
 };
-use super::{FloatingIp, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtocol};
+use super::{FloatingIp, PrivateLinkIntent, PrivateLinkOwnership, ProxyProtocol, tenancy};
 use crate::ask::annotation::Truth;
 use model::policy::{BalancerSku, PoolKind};
 use model::{Exposure, Family, Group};
@@ -62,8 +62,7 @@ pub(super) fn read(
     let owned = OWN.iter().any(|key| r.raw(key).is_some());
     Some(PrivateLinkIntent {
         name: named(r, NAME, &INVALID_PRIVATE_LINK_NAME, is_resource_name),
-        group: named(r, GROUP, &INVALID_RESOURCE_GROUP, is_group_name)
-            .map_or_else(|| r.policy.private_link_group.clone(), |name| Group::new(&name)),
+        group: group(r),
         subnet: named(r, SUBNET, &INVALID_SUBNET, is_resource_name)
             .or_else(|| frontend.subnet.cloned())
             .unwrap_or_else(|| Arc::clone(&r.policy.subnet_name)),
@@ -118,6 +117,15 @@ fn named(
         r.find(rule, key, name);
     }
     Some(Arc::from(name))
+}
+
+fn group(r: &mut Reader<'_>) -> Group {
+    let own = r.policy.private_link_group.clone();
+    let Some(name) = named(r, GROUP, &INVALID_RESOURCE_GROUP, is_group_name) else { return own };
+    if is_group_name(&name) {
+        tenancy::group(r, GROUP, &name, &own);
+    }
+    Group::new(&name)
 }
 
 fn count(r: &mut Reader<'_>, fixed: usize) -> u8 {

@@ -5,7 +5,7 @@ use super::rules::{
     INVALID_DNS_LABEL, INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX, INVALID_RESOURCE_GROUP,
     INVALID_TAG, MALFORMED_TAG, OVERRIDDEN_TAG, RESERVED_TAG, TOO_MANY_TAGS,
 };
-use super::{DnsLabel, PublicIpIntent, PublicIpOptions};
+use super::{DnsLabel, PublicIpIntent, PublicIpOptions, tenancy};
 use crate::own::tags;
 use model::policy::BalancerSku;
 use model::{Exposure, Family, Group, ResourceId};
@@ -101,6 +101,8 @@ pub(super) fn group(r: &mut Reader<'_>, exposure: Exposure) -> Group {
     };
     if !is_group_name(name) {
         r.find(&INVALID_RESOURCE_GROUP, key, name);
+    } else {
+        tenancy::group(r, key, name, &r.policy.group);
     }
     Group::new(name)
 }

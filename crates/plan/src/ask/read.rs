@@ -4,7 +4,7 @@ use super::reader::{Reader, is_resource_name};
 use super::rules::{INVALID_IDLE_TIMEOUT, INVALID_SUBNET};
 use super::{
     EndpointScope, FloatingIp, Intent, RuleOptions, TcpReset, access, additional, audit, limit,
-    pinned, placement, private_link, probe, public_ip,
+    pinned, placement, private_link, probe, public_ip, tenancy,
 };
 use model::azure::Distribution;
 use model::kubernetes::{Affinity, Service, TrafficPolicy};
@@ -30,6 +30,7 @@ pub fn read(service: &Service, policy: &Policy) -> Reading {
     let mut r = Reader::new(service, policy);
     let exposure = exposure(&r);
     audit::check(&mut r, exposure);
+    tenancy::check(&mut r);
     let families = families(service);
     let subnet = subnet(&mut r, exposure);
     let pinned = pinned::read(&mut r, exposure, &families);

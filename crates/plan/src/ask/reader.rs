@@ -1,7 +1,7 @@
 //! A Service while it is read, and what was found on the way.
 
 use super::rules::FindingRule;
-use crate::ask::annotation::{self, CONFIGURATIONS, PREFIX, Truth};
+use crate::ask::annotation::{self, CONFIGURATIONS, Truth};
 use model::Policy;
 use model::kubernetes::Service;
 use model::report::{Finding, Severity, quoted};
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
     pub fn new(service: &'a Service, policy: &'a Policy) -> Self {
         let mut annotations = BTreeMap::new();
         for (key, value) in service.annotations.iter() {
-            let Some(key) = key.strip_prefix(PREFIX) else { continue };
+            let Some(key) = annotation::short(key) else { continue };
             if key.eq_ignore_ascii_case(CONFIGURATIONS) && key != CONFIGURATIONS {
                 annotations.entry(CONFIGURATIONS).or_insert(value.trim());
             } else {
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
 
     /// An annotation's value with the blanks around it.
     pub fn whole(&self, key: &str) -> Option<&'a str> {
-        let key = format!("{PREFIX}{key}");
+        let key = annotation::full(key);
         self.service.annotations.get(key.as_str()).map(AsRef::as_ref)
     }
 
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         if self.only_counts(rule) {
             return;
         }
-        self.find_with(rule, &format!("{PREFIX}{key}"), value, rule.message);
+        self.find_with(rule, &annotation::full(key), value, rule.message);
     }
 
     /// Notes that a field breaks a rule.

@@ -110,6 +110,12 @@ rules! {
         "azure-additional-public-ips: 169.254.169.254"
         "must be a public address, or one that allowedAdditionalPublicIPs lists, and never an \
          unspecified, loopback, link-local, multicast or reserved one, nor 168.63.129.16";
+    INVALID_SHARING_NAMESPACE Note "InvalidSharingNamespace"
+        "ballast.dev/share-with-namespaces: Team A"
+        "entry {value} is left out; must be names of namespaces, separated by commas, or *";
+    RESOURCE_GROUP_NOT_ALLOWED Refusal "ResourceGroupNotAllowed"
+        "azure-load-balancer-resource-group: ips"
+        "must be the resource group of the cloud config, or one that allowedResourceGroups lists";
     INVALID_PUBLIC_IP_NAME Refusal "InvalidPublicIpName"
         "azure-pip-name: rg/web"
         "must be the name of a public IP";
@@ -328,6 +334,18 @@ rules! {
         "azure-additional-public-ips: 20.1.2.3"
         "address {value} is in use; use one that is not another Service's, nor of nodes, Pods, \
          cluster IPs or subnets";
+    ADDRESS_NOT_SHARED Refusal "AddressNotShared"
+        "azure-load-balancer-ipv4: 20.1.2.3"
+        "{value} is held by a Service of another namespace; use an address of the Service's own \
+         namespace, or have that Service name this namespace in ballast.dev/share-with-namespaces";
+    PRIVATE_LINK_NOT_SHARED Refusal "PrivateLinkNotShared"
+        "azure-pls-create: true"
+        "the frontend is held by a Service of another namespace; use a frontend of the Service's \
+         own, or have that Service name this namespace in ballast.dev/share-with-namespaces";
+    PUBLIC_IP_NOT_ALLOWED Refusal "PublicIpNotAllowed"
+        "azure-pip-name: web"
+        "must be a public IP that allowedBYOPublicIPs lists, or one of a Service of the same \
+         namespace";
     POOL_NAME_TAKEN Refusal "PoolNameTaken"
         "metadata.name: a/b-c"
         "the backend pool of {value} would have the name of another; rename the Service";
@@ -439,6 +457,7 @@ mod tests {
     fn every_rule_that_planning_names_is_listed() {
         let sources = [
             include_str!("../claim/additional.rs"),
+            include_str!("../claim/consent.rs"),
             include_str!("../claim/pool.rs"),
             include_str!("../shape/balancer.rs"),
             include_str!("../order/bridge.rs"),

@@ -9,7 +9,7 @@ mod properties;
 
 use super::reader::Reader;
 use super::*;
-use crate::ask::annotation::PREFIX;
+use crate::ask::annotation::full;
 use crate::fixture::policy;
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
@@ -31,8 +31,7 @@ fn port(name: &str, protocol: Protocol, port: u16, node_port: u16) -> ServicePor
 }
 
 fn service(annotations: &[(&str, &str)]) -> Service {
-    let annotations =
-        annotations.iter().map(|(k, v)| (Arc::from(format!("{PREFIX}{k}")), Arc::from(*v)));
+    let annotations = annotations.iter().map(|(k, v)| (Arc::from(full(k)), Arc::from(*v)));
     Service {
         uid: ServiceUid::new("00000001-1111-4222-8333-0123456789ab"),
         name: ServiceName::new("default", "web"),

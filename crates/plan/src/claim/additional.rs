@@ -9,7 +9,7 @@ use crate::shape::frontend;
 use ipnet::IpNet;
 use model::azure::LoadBalancer;
 use model::kubernetes::{Service, Wish};
-use model::policy::Layout;
+use model::policy::{Layout, Sharing};
 use model::report::Finding;
 use model::world::Fact;
 use model::{Exposure, ServiceUid};
@@ -245,7 +245,8 @@ impl Holders {
             None => self.first.get(&address).is_none_or(|first| first == own),
         };
         let free = held
-            || additional::is_listed(draft.policy, address)
+            || (draft.policy.tenancy.sharing != Sharing::None
+                && additional::is_listed(draft.policy, address))
             || taken.is_on(&base.to_lowercase(), address);
         (!free).then(|| "that of a Service of another namespace".to_owned())
     }

@@ -15,6 +15,9 @@ use model::{Family, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// BYO public IPs of the cloud config that a refusal names.
+const LISTED: usize = 8;
+
 /// Why no public IP can be chosen.
 pub(crate) enum Choice {
     Wait(Wait),
@@ -71,6 +74,7 @@ pub(crate) fn choose(
         };
         if let Some(ip) = known.get(&id) {
             is_usable(draft, intent, family, ip)?;
+            is_allowed(draft, intent, family, ip)?;
             refamilied(draft, intent, family, ip)?;
             fits(draft, intent, family, ip)?;
             basic_in_use(draft, ip)?;
@@ -135,6 +139,29 @@ fn is_usable(
     let message =
         format!("must be a public IP of this cluster or a BYO one; {name} is another cluster's");
     Err(refuse("PublicIpForeign", &key, &value, &message))
+}
+
+/// Where the cloud config lists BYO public IPs, a Service names only these, and those that were made
+/// for Services.
+fn is_allowed(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    ip: &PublicIp,
+) -> Result<(), Choice> {
+    let Some(listed) = &draft.policy.tenancy.public_ips else { return Ok(()) };
+    let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
+    if made || listed.contains(&ip.id) || draft.own.public_ip(ip) == Whose::Ours {
+        return Ok(());
+    }
+    let (key, value) = named_by(intent, family);
+    let names: Vec<&str> = listed.iter().take(LISTED).map(ResourceId::name).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let message = format!(
+        "must be a public IP that allowedBYOPublicIPs of the cloud config lists ({names}), or one \
+         of a Service of the same namespace"
+    );
+    Err(refuse("PublicIpNotAllowed", &key, &value, &message))
 }
 
 /// A public IP is of the family that it is to serve, of a SKU that the load balancer takes, and

@@ -9,6 +9,7 @@ mod additional;
 pub(crate) mod address;
 pub(crate) mod admission;
 pub(crate) mod choice;
+mod consent;
 pub(crate) mod contest;
 pub(crate) mod holder;
 pub(crate) mod limit;
@@ -32,5 +33,6 @@ use verdict::{Refusal, refusal};
 pub(crate) fn settle(draft: &mut Draft<'_>) {
     security_group::settle(draft);
     additional::settle(draft);
+    consent::settle(draft);
     pool::settle(draft);
 }

@@ -1,5 +1,6 @@
 //! Who is refused what another has.
 
+use crate::ask::annotation::SHARE;
 use crate::check::check;
 use crate::fixture;
 use crate::forecast::settle;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 const MORE: &str = "azure-additional-public-ips";
 
 /// Public Service number `n` of a namespace.
-fn public(n: u16, namespace: &str, annotations: &[(&str, &str)]) -> Service {
+pub(crate) fn public(n: u16, namespace: &str, annotations: &[(&str, &str)]) -> Service {
     let service = fixture::claimed(fixture::service(annotations));
     let only =
         ServicePort { port: 80 + n, node_port: Some(30_000 + n), ..service.ports[0].clone() };
@@ -25,18 +26,23 @@ fn public(n: u16, namespace: &str, annotations: &[(&str, &str)]) -> Service {
     Service { uid: uid(n), name, ports: vec![only], ..service }
 }
 
-fn add(world: &mut World, service: Service) {
+pub(crate) fn add(world: &mut World, service: Service) {
     world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
 }
 
-fn findings(world: &World, policy: &Policy, n: u16, severity: Severity) -> Vec<(String, String)> {
+pub(crate) fn findings(
+    world: &World,
+    policy: &Policy,
+    n: u16,
+    severity: Severity,
+) -> Vec<(String, String)> {
     let (plan, report) = crate::plan(world, policy);
     assert_eq!(check(world, policy, &plan), []);
     let all = report.services[&uid(n)].findings.iter().filter(|f| f.severity == severity);
     all.map(|f| (f.rule.to_owned(), f.value.to_string())).collect()
 }
 
-fn refusals(world: &World, policy: &Policy, n: u16) -> Vec<(String, String)> {
+pub(crate) fn refusals(world: &World, policy: &Policy, n: u16) -> Vec<(String, String)> {
     findings(world, policy, n, Severity::Refusal)
 }
 
@@ -91,7 +97,7 @@ fn an_additional_address_is_one_namespaces() {
 }
 
 /// A public IP that was brought, with a label.
-fn bring(world: &mut World, name: &str, tags: &[(&str, &str)]) {
+pub(crate) fn bring(world: &mut World, name: &str, tags: &[(&str, &str)]) {
     let tags = tags.iter().map(|(k, v)| (Arc::from(*k), Arc::from(*v))).collect();
     let ip = PublicIp {
         tags: Some(tags),
@@ -102,18 +108,19 @@ fn bring(world: &mut World, name: &str, tags: &[(&str, &str)]) {
     all.expect("read").insert(ip.id.clone(), Arc::new(ip));
 }
 
-fn brought<'w>(world: &'w World, name: &str) -> &'w PublicIp {
+pub(crate) fn brought<'w>(world: &'w World, name: &str) -> &'w PublicIp {
     let all = world.azure.public_ips[&policy().group].known().expect("read");
     &all[&policy().public_ip_id(&policy().group, name)]
 }
 
-const NAMED: (&str, &str) = ("azure-pip-name", "byo");
+pub(crate) const NAMED: (&str, &str) = ("azure-pip-name", "byo");
 
 #[test]
 fn only_the_first_service_labels_a_public_ip_that_was_brought() {
     let later = [NAMED, ("azure-dns-label-name", "later"), ("azure-pip-tags", "owner=later")];
-    let first = [NAMED, ("azure-dns-label-name", "first")];
-    let mut world = world(vec![public(1, "b", &later), public(2, "a", &[NAMED])]);
+    let lets = (SHARE, "*");
+    let first = [NAMED, lets, ("azure-dns-label-name", "first")];
+    let mut world = world(vec![public(1, "b", &later), public(2, "a", &[NAMED, lets])]);
     bring(&mut world, "byo", &[("owner", "netops")]);
     let before = brought(&world, "byo").clone();
     let mut world = settled(world);

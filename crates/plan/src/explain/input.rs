@@ -138,11 +138,12 @@ fn edit_annotations(service: &mut Service, edit: impl FnOnce(&mut BTreeMap<Arc<s
 
 /// Every annotation that is, or looks like, one of ours.
 fn annotations(service: &Service) -> Vec<Input> {
-    let ours = service.annotations.iter().filter(|(key, _)| key.starts_with(PREFIX));
+    let ours = service.annotations.iter().filter(|(key, _)| annotation::short(key).is_some());
     ours.map(|(key, value)| {
         let source = Source::Annotation { key: Arc::clone(key), value: Arc::clone(value) };
         let mut ways = vec![removal(key)];
-        let known = annotation::find(&key[PREFIX.len()..]);
+        let short = annotation::short(key).unwrap_or(key);
+        let known = annotation::find(short);
         if known.is_some_and(|found| found.annotation.kind == Kind::Text) {
             for other in others(value) {
                 let key = Arc::clone(key);
@@ -152,7 +153,7 @@ fn annotations(service: &Service) -> Vec<Input> {
                 }));
             }
         }
-        let breadth = match &key[PREFIX.len()..] {
+        let breadth = match short {
             "azure-load-balancer-internal" => Breadth::Broad,
             _ => Breadth::Narrow,
         };
@@ -198,7 +199,7 @@ pub(super) fn offers(service: &Service, policy: &Policy) -> Vec<(String, Way)> {
         .iter()
         .filter(|a| matches!(a.kind, Kind::Flag(_)))
         .map(|a| (a.key, "true"));
-    let whole = |key: &str| format!("{PREFIX}{key}");
+    let whole = annotation::full;
     let mut all: Vec<(String, Way)> = flags
         .chain(SAMPLES)
         .filter(|(key, _)| !key.contains(annotation::PORT))

@@ -4,10 +4,11 @@ use super::Source;
 use super::input::{Input, Nature, Way, on_all};
 use ipnet::IpNet;
 use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, Layout, OutboundSnat, PoolKind, Preconfigured, VmKind,
+    BalancerSku, ClusterProbe, ControlPlane, Layout, OutboundSnat, PoolKind, Preconfigured,
+    Sharing, Tenancy, VmKind,
 };
 use model::world::Fact;
-use model::{Group, Policy};
+use model::{Group, Policy, ResourceId};
 use std::sync::Arc;
 
 /// `maximumLoadBalancerRuleCount` where it is not set.
@@ -77,6 +78,7 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
         cluster_probe,
         drift: _,
         additional_addresses,
+        tenancy,
     } = policy;
     let mut all = vec![
         key("--cluster-name", cluster, vary(|p| p.cluster = other(&p.cluster))),
@@ -104,6 +106,7 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
         all.push(key("tags", text.join(","), remove(|p| p.tags.clear())));
     }
     all.extend(additional_addresses.as_deref().map(additional));
+    all.extend(of_tenancy(tenancy));
     all.push(cluster_group(group));
     let own = [balancer_group, security_group_group, private_link_group, network_group];
     all.extend(groups(group, own));
@@ -119,6 +122,29 @@ fn additional(ranges: &[IpNet]) -> Input {
     let text: Vec<String> = ranges.iter().map(ToString::to_string).collect();
     let way = remove(|p| p.additional_addresses = None);
     key("allowedAdditionalPublicIPs", text.join(","), way)
+}
+
+/// What Services of one namespace may have of what others have. Keys about egress gateways are
+/// about Pods.
+fn of_tenancy(tenancy: &Tenancy) -> Vec<Input> {
+    let mut all = Vec::new();
+    let open = |p: &mut Policy| p.tenancy.sharing = Sharing::Consent;
+    match tenancy.sharing {
+        Sharing::Consent => {}
+        Sharing::All => all.push(key("allowSharingAcrossNamespaces", true, remove(open))),
+        Sharing::None => all.push(key("tenancy", "strict", remove(open))),
+    }
+    if let Some(groups) = &tenancy.groups {
+        let text: Vec<&str> = groups.iter().map(Group::as_str).collect();
+        let way = remove(|p| p.tenancy.groups = None);
+        all.push(key("allowedResourceGroups", text.join(","), way));
+    }
+    if let Some(ips) = &tenancy.public_ips {
+        let text: Vec<&str> = ips.iter().map(ResourceId::name).collect();
+        let way = remove(|p| p.tenancy.public_ips = None);
+        all.push(key("allowedBYOPublicIPs", text.join(","), way));
+    }
+    all
 }
 
 /// What is not at its default.

@@ -2,7 +2,7 @@
 
 use super::Source;
 use super::trial::Bench;
-use crate::ask::annotation::{self, PREFIX};
+use crate::ask::annotation;
 use model::kubernetes::Service;
 use model::report::{Finding, Severity};
 use serde::Serialize;
@@ -33,15 +33,22 @@ pub(super) fn why(bench: &Bench<'_>, at: usize, findings: &[Finding]) -> Option<
         }
         _ => return None,
     };
-    let reason = told(findings, &key).unwrap_or_else(|| {
-        let suffix = key.strip_prefix(PREFIX).unwrap_or(&key);
+    let noted = told(findings, &key);
+    if noted.is_none() && *key == *annotation::SHARE {
+        // It is for Services of other namespaces.
+        return None;
+    }
+    let reason = noted.unwrap_or_else(|| {
+        let suffix = annotation::short(&key).unwrap_or(&key);
         match (bench.stronger(at), annotation::find(suffix)) {
             (Some(other), _) => format!("{other} counts instead"),
             (None, Some(found)) => format!(
                 "it changes nothing here; without it: {}",
                 found.annotation.default.replace('`', "")
             ),
-            (None, None) if !key.starts_with(PREFIX) => "it changes nothing here".to_owned(),
+            (None, None) if annotation::short(&key).is_none() => {
+                "it changes nothing here".to_owned()
+            }
             (None, None) => "unknown annotation".to_owned(),
         }
     });
@@ -50,7 +57,7 @@ pub(super) fn why(bench: &Bench<'_>, at: usize, findings: &[Finding]) -> Option<
 
 /// What findings alone say.
 pub(super) fn noted(service: &Service, findings: &[Finding]) -> Vec<Unused> {
-    let ours = service.annotations.iter().filter(|(key, _)| key.starts_with(PREFIX));
+    let ours = service.annotations.iter().filter(|(key, _)| annotation::short(key).is_some());
     ours.filter_map(|(key, value)| {
         let reason = told(findings, key)?;
         Some(Unused { key: Arc::clone(key), value: Arc::clone(value), reason })

@@ -1,5 +1,6 @@
 //! Pods that leave through a NAT gateway of their own: one gateway for each value of their label,
-//! in all namespaces together.
+//! which is that of one namespace, or of those that the cloud config lists. There are as many as
+//! the cloud config allows.
 
 use super::registry::Registry;
 use super::{obstacles, public_ip, until};
@@ -28,11 +29,15 @@ pub(super) struct Groups {
     pub unconfirmed: BTreeSet<Arc<str>>,
     /// Gateways whose name stands for something else in Azure.
     pub taken: BTreeSet<Arc<str>>,
+    /// Gateways of which nothing stands, and for which there is no room.
+    pub full: BTreeSet<Arc<str>>,
 }
 
 /// Pods with one label value.
 #[derive(Debug, Default)]
 struct Members {
+    /// The namespace of the first of them that is alive.
+    namespace: Option<Arc<str>>,
     /// One of them has an address that can be published.
     addressed: bool,
     /// One of them has our finalizer, and may be published.
@@ -57,9 +62,11 @@ pub(super) fn plan(
     tracker: &DiffTracker,
     uids: &BTreeMap<Arc<str>, ServiceUid>,
 ) -> Groups {
-    let mut groups = Groups::default();
-    let members = members(draft, uids);
-    for name in candidates(draft, &members) {
+    let members = members(draft, tracker, uids);
+    let candidates = candidates(draft, &members);
+    let full = full(draft, &members, &candidates);
+    let mut groups = Groups { full, ..Groups::default() };
+    for name in candidates {
         let gateway = Gateway::find(draft, &name);
         if gateway.is_taken(draft) {
             groups.taken.insert(name);
@@ -67,7 +74,8 @@ pub(super) fn plan(
         }
         let wish = members.get(&name);
         let exists = gateway.nat.is_some() || gateway.entry.is_some();
-        let wanted = wish.is_some_and(|m| m.addressed || (m.alive && exists));
+        let wanted = wish.is_some_and(|m| m.addressed || (m.alive && exists))
+            && !groups.full.contains(&name);
         if wanted {
             if wish.is_some_and(|m| m.marked && !m.alive) {
                 groups.awaiting_successor.insert(Arc::clone(&name));
@@ -87,8 +95,44 @@ pub(super) fn plan(
     groups
 }
 
+/// Gateways that are wanted anew and for which there is no room. Those that stand stay; of the
+/// others the next is one that Pods are marked for, then one of the namespace that has fewest.
+fn full(
+    draft: &Draft<'_>,
+    members: &BTreeMap<Arc<str>, Members>,
+    candidates: &BTreeSet<Arc<str>>,
+) -> BTreeSet<Arc<str>> {
+    let mut room = usize::try_from(draft.policy.tenancy.most_egress).unwrap_or(usize::MAX);
+    let mut had: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
+    let mut coming: Vec<(bool, &Arc<str>, &Arc<str>)> = Vec::new();
+    for name in candidates {
+        let wish = members.get(name);
+        let namespace = wish.and_then(|wish| wish.namespace.as_ref());
+        let gateway = Gateway::find(draft, name);
+        if gateway.nat.is_some() || gateway.entry.is_some() || gateway.is_in_flight(draft) {
+            room = room.saturating_sub(1);
+            namespace.into_iter().for_each(|of| *had.entry(of).or_default() += 1);
+        } else if let (Some(wish), Some(namespace)) = (wish.filter(|w| w.addressed), namespace) {
+            coming.push((!wish.marked, namespace, name));
+        }
+    }
+    while room > 0 && !coming.is_empty() {
+        let count = |namespace: &Arc<str>| had.get(namespace).copied().unwrap_or(0);
+        let rank = |at: &usize| {
+            let (new, namespace, name) = coming[*at];
+            (new, count(namespace), name)
+        };
+        let Some(at) = (0..coming.len()).min_by_key(rank) else { break };
+        let (_, namespace, _) = coming.remove(at);
+        *had.entry(namespace).or_default() += 1;
+        room -= 1;
+    }
+    coming.into_iter().map(|(_, _, name)| Arc::clone(name)).collect()
+}
+
 fn members(
     draft: &Draft<'_>,
+    tracker: &DiffTracker,
     uids: &BTreeMap<Arc<str>, ServiceUid>,
 ) -> BTreeMap<Arc<str>, Members> {
     let mut members: BTreeMap<Arc<str>, Members> = BTreeMap::new();
@@ -97,9 +141,13 @@ fn members(
             members.entry(Arc::clone(name)).or_default().marked = true;
         }
         let Some(name) = pod.egress.as_ref().filter(|name| is_valid(name, uids)) else { continue };
+        if !tracker.admits(pod, name) {
+            continue;
+        }
         let of = members.entry(Arc::clone(name)).or_default();
         let claimed = pod.is_claimed_for(name);
         if is_alive(pod) {
+            of.namespace.get_or_insert_with(|| Arc::clone(&pod.name.namespace));
             let addressed = is_addressed(pod);
             of.addressed |= addressed;
             of.claimed |= addressed && claimed;
@@ -111,7 +159,7 @@ fn members(
 }
 
 /// Gateways that may have something in Azure on account of a Pod with our finalizer.
-pub(super) fn marks(pod: &Pod) -> impl Iterator<Item = &Arc<str>> {
+pub(crate) fn marks(pod: &Pod) -> impl Iterator<Item = &Arc<str>> {
     let claimed = pod.finalizers.contains(POD_FINALIZER);
     let label = pod.egress.iter().filter(|_| pod.marks.is_empty());
     pod.marks.iter().chain(label).filter(move |name| claimed && !name.is_empty())

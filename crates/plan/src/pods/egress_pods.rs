@@ -28,12 +28,16 @@ pub(super) fn conclude(
         let valid = label.filter(|label| egress::is_valid(label, uids));
         let stays = is_alive(pod);
         if stays {
-            let found = complaints(pod, valid.is_some(), groups);
+            let found = complaints(draft, pod, valid.is_some(), tracker, groups);
             if !found.is_empty() {
                 findings.insert(pod.name.clone(), found);
             }
         }
-        let usable = stays && valid.is_some_and(|name| !groups.taken.contains(name));
+        let usable = stays
+            && valid.is_some_and(|name| {
+                let free = !groups.taken.contains(name) && !groups.full.contains(name);
+                free && tracker.admits(pod, name)
+            });
         // While the table is being written for its gateway nobody knows what it lists.
         let writing = match label {
             Some(label) => draft.is_written_for(&table, &ServiceUid::new(label)),
@@ -87,7 +91,13 @@ fn write(pod: &Pod, purpose: FinalizerPurpose, marks: BTreeSet<Arc<str>>) -> Kub
     }
 }
 
-fn complaints(pod: &Pod, valid: bool, groups: &Groups) -> Vec<Finding> {
+fn complaints(
+    draft: &Draft<'_>,
+    pod: &Pod,
+    valid: bool,
+    tracker: &DiffTracker,
+    groups: &Groups,
+) -> Vec<Finding> {
     let Some(label) = pod.egress.as_ref().filter(|label| !label.is_empty()) else {
         return Vec::new();
     };
@@ -104,6 +114,19 @@ fn complaints(pod: &Pod, valid: bool, groups: &Groups) -> Vec<Finding> {
     if groups.taken.contains(label) {
         let message = "must be a name that no other NAT gateway or public IP has";
         return vec![finding("ServiceGatewayEgressNameTaken", LABEL, label, message)];
+    }
+    if !tracker.admits(pod, label) {
+        let message = "{value} is held by another namespace; use another name, or have \
+                       egressGatewayNamespaces of the cloud config list this namespace for it";
+        return vec![finding("ServiceGatewayEgressNameHeld", LABEL, label, message)];
+    }
+    if groups.full.contains(label) {
+        let most = draft.policy.tenancy.most_egress;
+        let message = format!(
+            "{{value}} gets no gateway, because maximumEgressGateways of the cloud config allows \
+             {most}; use a name that is in use, or have the number raised"
+        );
+        return vec![finding("ServiceGatewayEgressLimit", LABEL, label, &message)];
     }
     if pod.hosts.is_empty() {
         return Vec::new();

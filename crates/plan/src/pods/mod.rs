@@ -26,6 +26,7 @@ mod selectors;
 mod tests;
 mod waiting;
 
+pub(crate) use egress::marks;
 pub(crate) use memory::Memory;
 
 use crate::ask::readings::Readings;

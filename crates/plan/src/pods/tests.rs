@@ -3,6 +3,7 @@
 mod cases;
 mod chaos;
 mod custody;
+mod egress_tenants;
 mod gates;
 mod stage;
 mod tenants;

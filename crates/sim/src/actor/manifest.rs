@@ -4,7 +4,7 @@ use super::values::{self, WRONG, key};
 use super::wishes::{KINDS, ONE_FAMILY, PORTS, Port, SHIFT, Wish, is_dual, name};
 use super::{families, merge};
 use crate::scene::{Layout, Scene};
-use plan::ask::annotation::{PORT, PREFIX};
+use plan::ask::annotation::{self, PORT};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -148,7 +148,7 @@ fn with_port(key: &str, value: &str, ports: &[Value]) -> Option<String> {
     } else {
         number(&ports[value.len() % ports.len()])
     };
-    Some(format!("{PREFIX}{}", key.replace(PORT, &at)))
+    Some(annotation::full(&key.replace(PORT, &at)))
 }
 
 /// The Service while it is reached from inside the cluster only.

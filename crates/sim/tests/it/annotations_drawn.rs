@@ -1,7 +1,7 @@
 //! Every row of the annotation reference has a value that owners may draw, and takes it.
 
 use crate::support::*;
-use plan::ask::annotation::{PORT, PREFIX, TABLE};
+use plan::ask::annotation::{PORT, PREFIX, TABLE, full};
 use serde_json::json;
 use sim::actor::values::{NAME, WRONG, values};
 
@@ -18,7 +18,7 @@ fn is_refused(key: &str, value: &str) -> bool {
     let mut lab = laboratory(&config);
     lab.azure.seed(sim::scene::objects::estate());
     lab.azure.seed(sim::scene::objects::what_annotations_name("Standard"));
-    let key = format!("{PREFIX}{}", key.replace(PORT, "80"));
+    let key = full(&key.replace(PORT, "80"));
     let mut annotations = json!({});
     if internal || value.starts_with("10.22") {
         annotations[format!("{PREFIX}azure-load-balancer-internal")] = json!("true");

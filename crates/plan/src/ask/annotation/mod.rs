@@ -11,8 +11,26 @@ pub use table::TABLE;
 use model::Exposure;
 use model::policy::BalancerSku;
 
-/// What every key begins with; [`Annotation::key`] goes on from there.
+/// What keys of the Go cloud provider begin with; [`Annotation::key`] goes on from there.
 pub const PREFIX: &str = "service.beta.kubernetes.io/";
+
+/// What keys begin with that only Ballast has; [`Annotation::key`] is the whole key.
+pub const OWN: &str = "ballast.dev/";
+
+/// The annotation by which a Service lets other namespaces share its addresses.
+pub(crate) const SHARE: &str = "ballast.dev/share-with-namespaces";
+
+/// The whole key.
+#[must_use]
+pub fn full(key: &str) -> String {
+    if key.starts_with(OWN) { key.to_owned() } else { format!("{PREFIX}{key}") }
+}
+
+/// A whole key as the table has it, if it looks like one of ours.
+#[must_use]
+pub fn short(full: &str) -> Option<&str> {
+    if full.starts_with(OWN) { Some(full) } else { full.strip_prefix(PREFIX) }
+}
 
 /// The place of a port number in [`Annotation::key`].
 pub const PORT: &str = "{port}";
@@ -20,7 +38,8 @@ pub const PORT: &str = "{port}";
 /// An annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annotation {
-    /// Key without [`PREFIX`]; `{port}` stands for a port number.
+    /// Key without [`PREFIX`], or whole where it begins with [`OWN`]; `{port}` stands for a port
+    /// number.
     pub key: &'static str,
     /// What kind of value it has.
     pub kind: Kind,
@@ -128,7 +147,7 @@ impl Annotation {
     /// The whole key, with `{port}` where a port number goes.
     #[must_use]
     pub fn full_key(&self) -> String {
-        format!("{PREFIX}{}", self.key)
+        full(self.key)
     }
 
     /// Whether it counts with this SKU.
@@ -197,7 +216,7 @@ fn split_port(key: &str) -> Option<(u16, &str)> {
 /// Whether a key without [`PREFIX`] looks like one of ours, right or wrong.
 #[must_use]
 pub fn is_ours(key: &str) -> bool {
-    key.starts_with("azure-") || key.starts_with("port_")
+    ["azure-", "port_", OWN].iter().any(|start| key.starts_with(start))
 }
 
 /// Most bytes of a key that suggestions are made for: the API server takes 63 behind the prefix.

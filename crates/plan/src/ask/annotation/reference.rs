@@ -1,6 +1,6 @@
 //! The annotation reference, in Markdown.
 
-use super::{Annotation, PREFIX, TABLE};
+use super::{Annotation, OWN, PREFIX, SHARE, TABLE};
 use crate::ask::rules::RULES;
 use model::report::Severity;
 use std::fmt::Write;
@@ -14,6 +14,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("Who may connect", "azure-allowed-service-tags"),
     ("Public IPs", "azure-pip-name"),
     ("Private Link Service", "azure-pls-create"),
+    ("Other namespaces", SHARE),
 ];
 
 /// The annotation reference: every key, then every finding.
@@ -21,9 +22,10 @@ const SECTIONS: &[(&str, &str)] = &[
 pub fn reference() -> String {
     let mut text = format!(
         "# Annotations of a Service\n\n\
-         Keys go on from `{PREFIX}`; `{{port}}` is a port number of the Service. What a flag \
-         counts as true is what the Go cloud provider does; anything else is false, and noted \
-         unless it is empty or `false`. A key that is not listed here is noted, too.\n"
+         Keys go on from `{PREFIX}`, but for those of Ballast alone, which begin with `{OWN}`; \
+         `{{port}}` is a port number of the Service. What a flag counts as true is what the Go \
+         cloud provider does; anything else is false, and noted unless it is empty or `false`. A \
+         key that is not listed here is noted, too.\n"
     );
     for entry in TABLE {
         for (title, first) in SECTIONS {

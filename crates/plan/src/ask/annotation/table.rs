@@ -1,6 +1,6 @@
 //! The entries.
 
-use super::{Annotation, Kind, Reach, Truth};
+use super::{Annotation, Kind, Reach, SHARE, Truth};
 use model::Exposure;
 use model::policy::BalancerSku;
 
@@ -259,4 +259,12 @@ pub static TABLE: &[Annotation] = &[
     text("azure-pls-auto-approval", "subscription ids, separated by blanks", "none")
         .effect("Subscriptions whose connections are approved without asking.")
         .on(STANDARD),
+    // Other namespaces.
+    text(SHARE, "names of namespaces, separated by commas; `*`", "none")
+        .effect(
+            "Services of these namespaces may share the addresses that this Service holds first, \
+             and put a Private Link Service before them. Who shares already keeps it. The cloud \
+             config's `tenancy: strict` overrides it.",
+        )
+        .error("entries that are no names of namespaces are left out, noted"),
 ];

@@ -11,6 +11,7 @@
 //! Facts are replaced, never changed in place while a tracker holds them.
 
 mod claims;
+mod egress;
 mod homes;
 mod links;
 mod number;
@@ -60,6 +61,8 @@ pub(crate) struct DiffTracker {
     /// Addresses that sources list and that Pods which are watched say are theirs.
     vouched: BTreeSet<(IpAddr, Number)>,
     tenancy: Tenancy,
+    /// Namespaces that have names of egress gateways.
+    tenants: egress::Tenants,
     observed: Option<Arc<Locations>>,
     difference: BTreeSet<IpAddr>,
     /// Those of them that gateway services are to lose, and which these are.
@@ -145,23 +148,26 @@ pub(crate) fn changed<K: Ord + Clone, T, U>(
 
 impl DiffTracker {
     /// Takes in what has changed: `names` are the gateway services that were registered, changed
-    /// or removed, and those whose Services were; `gated` the Pods whose readiness gates were.
+    /// or removed, and those whose Services were; `gated` the Pods whose readiness gates were;
+    /// `egress` the namespaces that the cloud config lists for egress gateways.
     pub fn update(
         &mut self,
         world: &World,
         names: &BTreeSet<Arc<str>>,
         uids: &BTreeMap<Arc<str>, ServiceUid>,
         gated: &[ServiceName],
+        egress: &BTreeMap<Arc<str>, Vec<Arc<str>>>,
     ) {
         if self.homes.update(&world.kubernetes.nodes) {
             self.withdraw_all();
         }
-        let moved = self.publish(world, names, uids);
+        let mut moved = self.publish(world, names, uids);
         self.take_slices(world, &moved, gated);
-        self.take_pods(world, &moved);
         if let Fact::Known(table) = &world.azure.gateway_locations {
             self.see(table);
         }
+        moved.names.extend(self.judge_egress(world, egress));
+        self.take_pods(world, &moved);
         for address in std::mem::take(&mut self.dirty) {
             self.compare(address, world);
         }
@@ -397,7 +403,7 @@ impl DiffTracker {
         let label = pod.egress.clone().unwrap_or_else(|| Arc::from(""));
         let standing = self.published.get(&label).map(|publication| publication.standing);
         let outbound = standing == Some(Standing::Outbound);
-        let published = outbound && pod.is_claimed_for(&label);
+        let published = outbound && pod.is_claimed_for(&label) && self.admits(pod, &label);
         let source = self.sources.open(label, Kind::Pod, &pod.name.namespace, &pod.revision);
         for (address, host) in hosted(pod).filter(|_| is_alive(pod)) {
             let home = published.then(|| self.homes.of_host(host));

@@ -3,7 +3,7 @@
 
 use crate::support::{GROUP, create, laboratory, network, node, patch, scale_set};
 use kube_emulator::ObjectRef;
-use plan::ask::annotation::{PORT, PREFIX, TABLE};
+use plan::ask::annotation::{PORT, PREFIX, TABLE, full};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -167,7 +167,7 @@ impl Wish {
                 continue;
             }
             let port = self.ports[0].1.to_string();
-            map.insert(format!("{PREFIX}{}", key.replace(PORT, &port)), json!(value));
+            map.insert(full(&key.replace(PORT, &port)), json!(value));
         }
         let key = format!("{PREFIX}azure-load-balancer-internal");
         map.insert(key, json!(self.internal.to_string()));

@@ -1,0 +1,289 @@
+//! Addresses that Services of several namespaces name.
+//!
+//! # Guarantees
+//! - Within a namespace Services share an address, as with the Go cloud provider.
+//! - The first holder of an address says by an annotation which other namespaces may share it,
+//!   unless the cloud config allows it for all, or for none.
+//! - Who shares an address keeps it, whatever is said later.
+//! - A Private Link Service stands before a frontend of another namespace with the same consent.
+//!
+//! The first holder is the Service after which the frontend with the address is named or, where
+//! that one has gone, the first that rules lead there for. Before there is a frontend, it is the
+//! Service for which the public IP was made, then one whose status tells the address, then the
+//! first by name.
+
+use super::refusal;
+use crate::ask::annotation::{self, SHARE};
+use crate::ask::{Intent, PublicIpIntent};
+use crate::draft::{Case, Draft, Stance};
+use crate::own::name;
+use crate::own::tags::OWNER;
+use crate::shape::{frontend, public_ip};
+use model::azure::{Frontend, FrontendAddress};
+use model::kubernetes::Service;
+use model::policy::Sharing;
+use model::report::Finding;
+use model::world::Fact;
+use model::{Exposure, Family, Group, ResourceId, ServiceName, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// What one frontend has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Address {
+    Public(ResourceId),
+    Private(IpAddr),
+}
+
+/// Frontends with one address, as they stand.
+#[derive(Default)]
+struct Standing {
+    /// Services of the frontends' names, then those whose rules lead there.
+    on: Vec<ServiceUid>,
+    frontends: BTreeSet<ResourceId>,
+}
+
+/// Addresses that Services name, and who has them.
+struct Addresses {
+    standing: BTreeMap<Address, Standing>,
+    /// Who names each, by name.
+    named: BTreeMap<Address, Vec<ServiceUid>>,
+}
+
+/// Refuses Services that share what the first holder does not let them share.
+pub(super) fn settle(draft: &mut Draft<'_>) {
+    if draft.policy.tenancy.sharing == Sharing::All {
+        return;
+    }
+    let addresses = Addresses::of(draft);
+    let mut refused = Vec::new();
+    for (address, askers) in &addresses.named {
+        for uid in askers {
+            let case = &draft.cases[uid];
+            let Some(intent) = case.intent() else { continue };
+            let finding = addresses.finding(draft, case, intent, address);
+            refused.extend(finding.map(|finding| (uid.clone(), finding)));
+        }
+    }
+    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, finding));
+}
+
+/// Whether a Service lets a namespace share its addresses.
+fn lets(service: &Service, namespace: &str) -> bool {
+    let names = service.annotations.get(SHARE).map_or("", |text| text);
+    names.split(',').map(str::trim).any(|name| name == "*" || name == namespace)
+}
+
+impl Addresses {
+    fn of(draft: &Draft<'_>) -> Self {
+        // By name, as frontends are made.
+        let mut named: BTreeMap<Address, Vec<ServiceUid>> = BTreeMap::new();
+        let mut known = Known::default();
+        for uid in draft.by_name.values() {
+            let Some(intent) = draft.cases[uid].intent() else { continue };
+            for address in named_by(draft, intent, &mut known) {
+                named.entry(address).or_default().push(uid.clone());
+            }
+        }
+        let mut standing: BTreeMap<Address, Standing> = BTreeMap::new();
+        for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
+            for frontend in &balancer.frontends {
+                let address = address_of(frontend).filter(|address| named.contains_key(address));
+                let Some(address) = address else { continue };
+                let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
+                let leads =
+                    balancer.rules.iter().filter(|rule| rule.frontend.as_ref() == Some(&id));
+                let names = std::iter::once(&frontend.name).chain(leads.map(|rule| &rule.name));
+                let of = standing.entry(address).or_default();
+                of.on.extend(names.filter_map(|name| draft.owner_of(name)).cloned());
+                of.frontends.insert(id);
+            }
+        }
+        Self { standing, named }
+    }
+
+    /// Why a Service may not have an address that it names, or no link before it.
+    fn finding(
+        &self,
+        draft: &Draft<'_>,
+        case: &Case<'_>,
+        intent: &Intent,
+        address: &Address,
+    ) -> Option<Finding> {
+        let own = &intent.name.namespace;
+        let holder = self.holder(draft, address).filter(|holder| holder.name.namespace != *own)?;
+        if draft.policy.tenancy.sharing == Sharing::Consent && lets(holder, own) {
+            return None;
+        }
+        let cure = match draft.policy.tenancy.sharing {
+            Sharing::None => "tenancy: strict of the cloud config allows no sharing".to_owned(),
+            Sharing::Consent | Sharing::All => {
+                format!("or have that Service name {own:?} in {SHARE}")
+            }
+        };
+        let held = format!("is held by Service {} of another namespace", holder.name);
+        if !self.is_on(draft, case, address) {
+            let (key, value) = words(case.service, intent, address);
+            let message = format!("{{value}} {held}; use another address, {cure}");
+            return Some(refusal("AddressNotShared", &key, &value, message));
+        }
+        intent.private_link.as_ref()?;
+        let message = format!("the frontend {held}; use a frontend of the Service's own, {cure}");
+        let key = annotation::full("azure-pls-create");
+        let linked = self.is_linked(draft, &intent.name, address);
+        (!linked).then(|| refusal("PrivateLinkNotShared", &key, "", message))
+    }
+
+    /// The Service that holds an address first.
+    fn holder<'d>(&self, draft: &'d Draft<'_>, address: &Address) -> Option<&'d Service> {
+        let standing = self.standing.get(address).into_iter().flat_map(|standing| &standing.on);
+        let standing = standing.filter(|uid| goes_on(draft, &draft.cases[*uid], address));
+        let made = made_for(draft, address);
+        let made = made.filter(|uid| goes_on(draft, &draft.cases[*uid], address));
+        let named = self.named.get(address).into_iter().flatten();
+        let told = named.clone().filter(|uid| is_told(draft, draft.cases[*uid].service, address));
+        let uid = standing.chain(made).chain(told).chain(named).next()?;
+        Some(draft.cases[uid].service)
+    }
+
+    /// Whether a Service has an address already, in Azure or by its status.
+    fn is_on(&self, draft: &Draft<'_>, case: &Case<'_>, address: &Address) -> bool {
+        let standing = self.standing.get(address);
+        standing.is_some_and(|standing| standing.on.contains(&case.service.uid))
+            || is_told(draft, case.service, address)
+    }
+
+    /// Whether a Private Link Service of a Service stands before a frontend with an address.
+    fn is_linked(&self, draft: &Draft<'_>, name: &ServiceName, address: &Address) -> bool {
+        let Some(standing) = self.standing.get(address) else { return false };
+        let links = draft.world.azure.private_links.values().filter_map(Fact::known);
+        links.flat_map(BTreeMap::values).any(|link| {
+            let owner = link.tags.as_ref().and_then(|t| model::azure::tag(t, OWNER));
+            owner.is_some_and(|owner| owner.eq_ignore_ascii_case(&name.to_string()))
+                && link.frontends.iter().any(|frontend| standing.frontends.contains(frontend))
+        })
+    }
+}
+
+/// The addresses that a Service names: those of Services that it may share one with.
+fn named_by(draft: &Draft<'_>, intent: &Intent, known: &mut Known) -> Vec<Address> {
+    if intent.exposure == Exposure::Internal {
+        return intent.pinned.values().copied().map(Address::Private).collect();
+    }
+    let group = &intent.public_ip_group;
+    let id = |(family, wish): (&Family, &PublicIpIntent)| match wish {
+        PublicIpIntent::Managed { .. } => None,
+        PublicIpIntent::Named(name) => Some(draft.policy.public_ip_id(group, name)),
+        PublicIpIntent::Pinned => known.find(draft, group, *intent.pinned.get(family)?),
+    };
+    intent.public_ips.iter().filter_map(id).map(Address::Public).collect()
+}
+
+/// Whether a Service that an address is of goes on with it.
+fn goes_on(draft: &Draft<'_>, case: &Case<'_>, address: &Address) -> bool {
+    let intent = match &case.stance {
+        Stance::Leaving => return false,
+        Stance::Kept | Stance::Container(_) => return true,
+        Stance::Wanted(intent) => intent,
+    };
+    match (address, intent.exposure) {
+        (Address::Private(address), Exposure::Internal) => {
+            let pinned = intent.pinned.get(&Family::of(*address));
+            pinned.is_none_or(|pinned| pinned == address)
+        }
+        (Address::Public(id), Exposure::Public) => {
+            intent.public_ips.iter().any(|(family, wish)| {
+                let group = &intent.public_ip_group;
+                let name = match wish {
+                    PublicIpIntent::Managed { prefix } => {
+                        name::public_ip(draft.policy, intent, prefix.as_ref(), *family)
+                    }
+                    PublicIpIntent::Named(name) => name.to_string(),
+                    PublicIpIntent::Pinned => {
+                        let pinned = intent.pinned.get(family);
+                        return pinned.is_some_and(|a| of_public_ip(draft, id) == Some(*a));
+                    }
+                };
+                draft.policy.public_ip_id(group, &name) == *id
+            })
+        }
+        _ => false,
+    }
+}
+
+/// The Service for which a public IP was made.
+fn made_for<'d>(draft: &'d Draft<'_>, address: &Address) -> Option<&'d ServiceUid> {
+    let Address::Public(id) = address else { return None };
+    let ip = draft.public_ip(id)?;
+    let (namespace, name) = public_ip::users(ip).first()?.split_once('/')?;
+    draft.by_name.get(&ServiceName::new(namespace, name))
+}
+
+/// Whether a Service's status tells an address.
+fn is_told(draft: &Draft<'_>, service: &Service, address: &Address) -> bool {
+    let address = match address {
+        Address::Public(id) => of_public_ip(draft, id),
+        Address::Private(address) => Some(*address),
+    };
+    let mut told = service.ingress.iter().filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok());
+    address.is_some_and(|address| told.any(|told| told == address))
+}
+
+fn of_public_ip(draft: &Draft<'_>, id: &ResourceId) -> Option<IpAddr> {
+    draft.public_ip(id)?.address
+}
+
+fn address_of(frontend: &Frontend) -> Option<Address> {
+    match &frontend.address {
+        FrontendAddress::Public(id) => Some(Address::Public(id.clone())),
+        FrontendAddress::Private { .. } => frontend::private(frontend).map(Address::Private),
+        FrontendAddress::Other => None,
+    }
+}
+
+/// Key and value by which a Service names an address.
+fn words(service: &Service, intent: &Intent, address: &Address) -> (String, String) {
+    let (id, family) = match address {
+        Address::Public(id) => (Some(id), None),
+        Address::Private(address) => (None, Some(Family::of(*address))),
+    };
+    let of_id = |id: &ResourceId| {
+        let named = |(_, wish): &(&Family, &PublicIpIntent)| match wish {
+            PublicIpIntent::Named(name) => name.eq_ignore_ascii_case(id.name()),
+            _ => false,
+        };
+        intent.public_ips.iter().find(named).map(|(family, _)| *family)
+    };
+    if let Some((id, family)) = id.and_then(|id| Some((id, of_id(id)?))) {
+        let six = family == Family::V6 && service.annotation("azure-pip-name-ipv6").is_some();
+        let key = if six { "azure-pip-name-ipv6" } else { "azure-pip-name" };
+        return (annotation::full(key), id.name().to_owned());
+    }
+    let pinned = intent.pinned.iter().find(|(of, _)| family.is_none_or(|family| family == **of));
+    let (family, value) = pinned.map_or((Family::V4, String::new()), |(f, a)| (*f, a.to_string()));
+    let key = match family {
+        Family::V4 => "azure-load-balancer-ipv4",
+        Family::V6 => "azure-load-balancer-ipv6",
+    };
+    match service.annotation(key) {
+        Some(_) => (annotation::full(key), value),
+        None => ("spec.loadBalancerIP".to_owned(), value),
+    }
+}
+
+/// Public IPs by their addresses, looked up when first asked for.
+#[derive(Default)]
+struct Known(BTreeMap<Group, BTreeMap<IpAddr, ResourceId>>);
+
+impl Known {
+    fn find(&mut self, draft: &Draft<'_>, group: &Group, address: IpAddr) -> Option<ResourceId> {
+        let all = || {
+            let ips = draft.public_ips(group).into_iter().flat_map(BTreeMap::values);
+            ips.filter_map(|ip| Some((ip.address?, ip.id.clone()))).collect()
+        };
+        self.0.entry(group.clone()).or_insert_with(all).get(&address).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests;
