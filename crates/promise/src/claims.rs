@@ -4,7 +4,7 @@ use crate::asks::{Asks, Family};
 use crate::case::{Case, Service};
 use crate::estate::{id, items, last, part, parts, same, text, told};
 use crate::public_ip;
-use crate::site::Layout;
+use crate::site::{Layout, Sharing};
 use crate::{names, placement, rules, tags};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -174,7 +174,9 @@ fn link_owned(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<Str
 /// Addresses that something else is reached at.
 fn additional(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
     asks.additional.iter().find_map(|address| {
-        let allowed = case.site.allowed_additional.iter().any(|net| net.contains(address));
+        let strict = case.site.sharing == Sharing::None;
+        let listed = case.site.allowed_additional.iter().any(|net| net.contains(address));
+        let allowed = listed && !strict;
         let others = case.services.iter().filter(|other| other.key != service.key);
         let frontend = others.clone().any(|other| {
             let of = |family| case.address(other, family).and_then(|a| a.parse().ok());

@@ -10,6 +10,7 @@
 
 mod egress;
 mod table;
+mod tenants;
 
 use crate::Broken;
 use crate::asks::Asks;
@@ -33,11 +34,21 @@ struct Registered {
     inbound: BTreeSet<String>,
     /// Names of egress gateways that Pods ask for.
     outbound: BTreeSet<String>,
+    /// The namespaces that have each name of an egress gateway.
+    tenants: BTreeMap<String, BTreeSet<String>>,
     /// Names of egress gateways that have to stay, because a Pod with our finalizer has no address
     /// for a while.
     held: BTreeSet<String>,
     /// Names of gateway services that are not this cluster's to register.
     others: BTreeSet<String>,
+}
+
+impl Registered {
+    /// The egress gateway that a Pod leaves by, if its namespace has the name.
+    fn egress_of(&self, pod: &Value) -> Option<String> {
+        let namespace = text(&pod["metadata"]["namespace"]);
+        egress_of(pod).filter(|name| self.tenants.get(name).is_some_and(|t| t.contains(namespace)))
+    }
 }
 
 /// Judges them.
@@ -60,7 +71,8 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
         broken.extend(wrong.into_iter().map(|text| service.broken(PROMISE, text)));
     }
     let mut wrong = Vec::new();
-    registered.outbound = egress::wanted(case);
+    registered.tenants = tenants::tenants(case);
+    registered.outbound = egress::wanted(case, &registered);
     registered.held = egress::held(case);
     registered.others =
         rows.iter().filter(|(name, row)| is_others(name, row)).map(|(n, _)| n.clone()).collect();

@@ -9,7 +9,7 @@ use crate::case::{Case, Fate, Place, Service};
 use crate::estate::{id, items, parts, same, text};
 use crate::public_ip::{self, Wanted};
 use crate::site::{Layout, PoolKind, Sku};
-use crate::{claims, names, placement, rules, tags};
+use crate::{claims, consent, names, placement, rules, tags};
 use ipnet::IpNet;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -37,6 +37,12 @@ pub(crate) fn settle(case: &mut Case<'_>) {
     deny(case, denied);
     let denied: Vec<Option<String>> =
         case.services.iter().map(|s| s.served().and_then(|asks| lacks(case, s, asks))).collect();
+    deny(case, denied);
+    let denied = case
+        .services
+        .iter()
+        .map(|s| s.served().and_then(|asks| consent::lacks(case, s, asks)))
+        .collect();
     deny(case, denied);
     let denied = claims::lost(case);
     deny(case, denied);
@@ -108,7 +114,10 @@ fn lacks(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> 
 fn lacks_outside(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
     asks.families.iter().find_map(|family| match public_ip::wanted(case, service, asks, *family) {
         Wanted::Missing(why) => Some(why),
-        Wanted::Brought(id) => public_ip::unusable(case, *family, case.estate.get(&id)?),
+        Wanted::Brought(id) => {
+            let ip = case.estate.get(&id)?;
+            public_ip::not_allowed(case, &id, ip).or_else(|| public_ip::unusable(case, *family, ip))
+        }
         Wanted::Own(_) => None,
     })
 }

@@ -11,6 +11,7 @@
 mod asks;
 mod case;
 mod claims;
+mod consent;
 mod container;
 mod contest;
 mod estate;

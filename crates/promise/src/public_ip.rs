@@ -105,6 +105,18 @@ pub(crate) fn unusable(case: &Case<'_>, family: Family, ip: &Value) -> Option<St
     None
 }
 
+/// Why the cloud config does not let a Service name a public IP: it is in no list of those that
+/// may be named, and was not made for a Service.
+pub(crate) fn not_allowed(case: &Case<'_>, id: &str, ip: &Value) -> Option<String> {
+    let allowed = case.site.allowed_ips.as_ref()?;
+    let listed = allowed.iter().any(|name| match name.split_once('/') {
+        Some((group, name)) => same(group, group_of(id)) && same(name, last(id)),
+        None => same(&case.site.group, group_of(id)) && same(name, last(id)),
+    });
+    let made = tags::tag(ip, tags::SERVICE).is_some();
+    (!listed && !made).then(|| format!("public IP {} is not listed", last(id)))
+}
+
 fn version(ip: &Value) -> &str {
     ip["properties"]["publicIPAddressVersion"].as_str().unwrap_or("IPv4")
 }

@@ -99,6 +99,16 @@ pub(crate) struct Site {
     pub(crate) ip_tags_in_place: bool,
     /// `allowedAdditionalPublicIPs`.
     pub(crate) allowed_additional: Vec<IpNet>,
+    /// Who shares addresses across namespaces.
+    pub(crate) sharing: Sharing,
+    /// `allowedResourceGroups`, where only these may be named.
+    pub(crate) allowed_groups: Option<Vec<String>>,
+    /// `allowedBYOPublicIPs`, where only these may be named.
+    pub(crate) allowed_ips: Option<Vec<String>>,
+    /// `egressGatewayNamespaces`.
+    pub(crate) egress: BTreeMap<String, Vec<String>>,
+    /// `maximumEgressGateways`.
+    pub(crate) most_egress: usize,
     /// `preConfiguredBackendPoolLoadBalancerTypes`: kinds whose pools are not managed.
     pub(crate) preconfigured: Preconfigured,
     /// An edge zone: no zones are set.
@@ -107,6 +117,17 @@ pub(crate) struct Site {
     pub(crate) drain_seconds: u64,
     /// `driftPolicy: report`: what others change may stay.
     pub(crate) reports_drift: bool,
+}
+
+/// Who shares addresses across namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// Those whom the first holder's Service names.
+    Consent,
+    /// `allowSharingAcrossNamespaces`.
+    All,
+    /// `tenancy: strict`.
+    None,
 }
 
 /// Kinds of load balancers whose pools somebody else fills.
@@ -212,7 +233,44 @@ fn shared_probe(config: &Value) -> Option<SharedProbe> {
     })
 }
 
+/// A list that counts where it is there, and under `tenancy: strict`.
+fn allowed(config: &Value, name: &str, strict: bool) -> Option<Vec<String>> {
+    let all = names(key(config, name));
+    (strict || !all.is_empty()).then_some(all)
+}
+
+/// Texts with commas between them, or a list of them.
+fn names(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => list(text),
+        Value::Array(items) => items.iter().filter_map(Value::as_str).flat_map(list).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn sharing(config: &Value) -> Sharing {
+    let strict = text(config, "tenancy").eq_ignore_ascii_case("strict");
+    let all = flag(config, "allowSharingAcrossNamespaces") == Some(true);
+    match (strict, all) {
+        (true, _) => Sharing::None,
+        (false, true) => Sharing::All,
+        (false, false) => Sharing::Consent,
+    }
+}
+
+fn egress(config: &Value) -> BTreeMap<String, Vec<String>> {
+    let all = key(config, "egressGatewayNamespaces").as_object().into_iter().flatten();
+    all.map(|(name, value)| (name.to_lowercase(), names(value))).collect()
+}
+
 impl Site {
+    /// Whether a Service may name a resource group.
+    pub(crate) fn allows_group(&self, name: &str, own: &str) -> bool {
+        let allowed = self.allowed_groups.as_ref();
+        let listed = allowed.is_none_or(|all| all.iter().any(|g| g.eq_ignore_ascii_case(name)));
+        listed || name.eq_ignore_ascii_case(own)
+    }
+
     pub(crate) fn read(config: &Value, cluster: &str) -> Self {
         let sku = match text(config, "loadBalancerSku").to_lowercase().as_str() {
             "basic" => Sku::Basic,
@@ -242,6 +300,9 @@ impl Site {
         let edge_zone = text(config, "extendedLocationName");
         let typed = !text(config, "extendedLocationType").is_empty();
         let snat = flag(config, "disableOutboundSNAT").unwrap_or(false);
+        let sharing = sharing(config);
+        let strict = sharing == Sharing::None;
+        let most_egress = key(config, "maximumEgressGateways").as_u64().unwrap_or(100);
         let exclude = flag(config, "excludeMasterFromStandardLB");
         Self {
             cluster: cluster.to_owned(),
@@ -267,6 +328,11 @@ impl Site {
             shared_probe: shared_probe(config),
             ip_tags_in_place: flag(config, "enableIPTagMutationForExistingPublicIP") == Some(true),
             allowed_additional: nets(key(config, "allowedAdditionalPublicIPs")),
+            sharing,
+            allowed_groups: allowed(config, "allowedResourceGroups", strict),
+            allowed_ips: allowed(config, "allowedBYOPublicIPs", strict),
+            egress: egress(config),
+            most_egress: usize::try_from(most_egress).unwrap_or(usize::MAX),
             preconfigured: match &*text(config, "preConfiguredBackendPoolLoadBalancerTypes") {
                 "internal" => Preconfigured::Internal,
                 "external" => Preconfigured::External,

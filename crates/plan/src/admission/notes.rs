@@ -15,7 +15,8 @@ pub fn validations(policy: &Policy) -> Vec<Validation> {
     let (plain, ported) = keys(|_| true);
     let known = format!(
         "variables.a.all(k, !k.startsWith('{PREFIX}azure-') && !k.startsWith('{PREFIX}port_') \
-         && !k.startsWith('{OWN}') || k in {plain} || k.lowerAscii() == '{PREFIX}{CONFIGURATIONS}' || {ported})"
+         && !k.startsWith('{OWN}') || k in {plain} || \
+         k.lowerAscii() == '{PREFIX}{CONFIGURATIONS}' || {ported})"
     );
     // On the container load balancer flags that do nothing are noted as such.
     let counts = |entry: &Annotation| match policy.sku {

@@ -141,8 +141,8 @@ fn is_usable(
     Err(refuse("PublicIpForeign", &key, &value, &message))
 }
 
-/// Where the cloud config lists BYO public IPs, a Service names only these, and those that were made
-/// for Services.
+/// Where the cloud config lists BYO public IPs, a Service names only these, and those that were
+/// made for Services.
 fn is_allowed(
     draft: &Draft<'_>,
     intent: &Intent,

@@ -3,6 +3,7 @@
 use super::read::Setting;
 use super::words::{Words, refuse};
 use super::{Family, Invalid};
+use crate::site::Sharing;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -92,7 +93,9 @@ pub(super) fn additional(words: &Words<'_>) -> Result<Vec<IpAddr>, Invalid> {
             }
         };
         // A list in the cloud config says what is allowed, and nothing else is.
-        let free = words.site.allowed_additional.is_empty() && is_public(&address);
+        let strict = words.site.sharing == Sharing::None;
+        let none = words.site.allowed_additional.is_empty() && !strict;
+        let free = none && is_public(&address);
         if never || !(allowed || free) {
             return Err(refuse(key, item));
         }

@@ -40,7 +40,7 @@ pub(super) fn read(words: &Words<'_>, setting: &Setting<'_>) -> Result<Option<Li
     let owned = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect();
     Ok(Some(Link {
         name: named(words, "azure-pls-name")?,
-        group: group(words, "azure-pls-resource-group")?,
+        group: group(words, "azure-pls-resource-group", &words.site.link_group)?,
         subnet: named(words, "azure-pls-ip-configuration-subnet")?,
         count: usize::try_from(count).unwrap_or(1),
         addresses,

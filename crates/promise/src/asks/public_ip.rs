@@ -35,7 +35,7 @@ pub(super) fn read(words: &Words<'_>, families: &[Family]) -> Result<PublicIp, I
     Ok(PublicIp {
         name,
         prefix,
-        group: group(words, "azure-load-balancer-resource-group")?,
+        group: group(words, "azure-load-balancer-resource-group", &words.site.group)?,
         label: label(words)?,
         tags: tags(words)?,
         ip_tags: words.text("azure-pip-ip-tags").map(|_| pairs(words, "azure-pip-ip-tags")),

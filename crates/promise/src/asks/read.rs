@@ -121,9 +121,11 @@ fn configurations(words: &Words<'_>, brings: bool) -> Result<Option<Vec<String>>
 }
 
 /// The name of a resource group, where an annotation has one.
-pub(super) fn group(words: &Words<'_>, key: &str) -> Result<Option<String>, Invalid> {
+pub(super) fn group(words: &Words<'_>, key: &str, own: &str) -> Result<Option<String>, Invalid> {
     match words.text(key) {
-        Some(name) if is_group(name) => Ok(Some(name.to_owned())),
+        Some(name) if is_group(name) && words.site.allows_group(name, own) => {
+            Ok(Some(name.to_owned()))
+        }
         Some(other) => Err(refuse(key, other)),
         None => Ok(None),
     }

@@ -1,5 +1,5 @@
 //! Egress gateways: Pods with the label `kubernetes.azure.com/service-egress-gateway` leave through
-//! a NAT gateway of that name, which Pods of all namespaces with the same label share.
+//! a NAT gateway of that name, which Pods of the namespaces that have the name share.
 //!
 //! What is promised:
 //! - The gateway stands from the first such Pod to the last: a NAT gateway with the public IP
@@ -8,7 +8,7 @@
 //! - Its Pods carry our finalizer, and no other Pod does.
 
 use super::table::{Hosts, host_of, pod_addresses};
-use super::{EGRESS_LABEL, Registered, egress_of, has_finalizer, id_of, judge_ip, rows};
+use super::{EGRESS_LABEL, Registered, egress_of, has_finalizer, id_of, judge_ip, rows, tenants};
 use crate::case::Case;
 use crate::estate::{items, same, text};
 use serde_json::Value;
@@ -34,10 +34,12 @@ pub(super) fn is_valid(name: &str) -> bool {
 }
 
 /// Egress gateways that Pods with an address ask for. A Service's UID is no name for one.
-pub(super) fn wanted(case: &Case<'_>) -> BTreeSet<String> {
+pub(super) fn wanted(case: &Case<'_>, registered: &Registered) -> BTreeSet<String> {
     let uids: BTreeSet<String> = case.services.iter().map(|s| super::uid_of(s.object)).collect();
     let pods = case.scene.pods.iter().filter(|pod| is_addressed(pod));
-    pods.filter_map(|pod| egress_of(pod)).filter(|name| !uids.contains(name)).collect()
+    let names = pods.filter_map(|pod| registered.egress_of(pod));
+    let all: BTreeSet<String> = names.filter(|name| !uids.contains(name)).collect();
+    all.iter().filter(|name| tenants::has_room(case, name, &all)).cloned().collect()
 }
 
 /// Egress gateways of Pods with our finalizer, with or without an address: while a Pod changes its
@@ -69,7 +71,8 @@ pub(super) fn judge(case: &Case<'_>, registered: &Registered, wrong: &mut Vec<St
     for pod in &case.scene.pods {
         let meta = &pod["metadata"];
         let key = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
-        let asks = egress_of(pod).is_some_and(|name| registered.outbound.contains(&name));
+        let name = registered.egress_of(pod);
+        let asks = name.is_some_and(|name| registered.outbound.contains(&name));
         let has = has_finalizer(pod, POD_FINALIZER);
         if asks && is_addressed(pod) && !has {
             wrong.push(format!("finalizer {POD_FINALIZER} is not on Pod {key}"));

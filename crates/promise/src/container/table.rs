@@ -14,7 +14,7 @@
 //! - A Pod with an egress label that is pending or running is listed for its egress gateway, below
 //!   its host's address of the same family.
 
-use super::{Registered, egress_of, is_watched, uid_of, waits_for_our_gate};
+use super::{Registered, is_watched, uid_of, waits_for_our_gate};
 use crate::case::Case;
 use crate::estate::{items, text};
 use serde_json::Value;
@@ -237,9 +237,8 @@ impl Asked {
                 self.vouched.entry(address).or_default().insert(namespace.to_owned());
             }
         }
-        let Some(name) = egress_of(pod).filter(|name| registered.outbound.contains(name)) else {
-            return;
-        };
+        let name = registered.egress_of(pod).filter(|name| registered.outbound.contains(name));
+        let Some(name) = name else { return };
         for address in addresses() {
             let Some(host) = host_of(pod, address).filter(|_| is_possible(address)) else {
                 continue;

@@ -18,6 +18,8 @@ use serde_json::{Map, Value, json};
 const SERVICES: u64 = 4;
 /// How the names of those begin that claim what others have.
 const CLAIM: &str = "claim-";
+/// The annotation by which a Service lets other namespaces share its address.
+const SHARE: &str = "ballast.dev/share-with-namespaces";
 /// The first of their numbers.
 const FIRST: u64 = 60;
 
@@ -95,6 +97,30 @@ fn attack(random: &mut Random) -> (&'static str, Value) {
             annotation("azure-pip-name", json!("kubernetes-a11111111222243334444555555555555")),
         ),
     }
+}
+
+/// The first Service of another namespace, by name, that has an IPv4 address of one side, and the
+/// address. One that denies all others at its address denies less where it shares it.
+fn shareable(stage: &Stage, internal: bool) -> Option<(String, String)> {
+    let services = stage.kubernetes.list("services", None);
+    services.iter().find_map(|service| {
+        let meta = &service["metadata"];
+        let annotations = &meta["annotations"];
+        let inside = annotations[key("azure-load-balancer-internal")] == "true";
+        let denies =
+            annotations[key("azure-deny-all-except-load-balancer-source-ranges")].is_string();
+        if meta["namespace"] == TENANT || inside != internal || denies {
+            return None;
+        }
+        let address = told(service).next().filter(|address| !address.contains(':'))?;
+        let name = format!("{}/{}", meta["namespace"].as_str()?, meta["name"].as_str()?);
+        Some((name, address.to_owned()))
+    })
+}
+
+/// Whether a Service lets the tenant share its address.
+pub(crate) fn consents(service: &Value) -> bool {
+    service["metadata"]["annotations"][SHARE].as_str().is_some_and(|names| names == TENANT)
 }
 
 /// Whether a Service (`namespace/name`) claims what others have: Azure has each address and each
@@ -192,9 +218,12 @@ impl Company {
         }
         let all = addresses.join(",");
         let label = labels.first().cloned().unwrap_or_else(|| "wish-0".to_owned());
-        // Who names another namespace's address as its own shares it without that namespace's
-        // consent: docs/simulation.md.
-        let claims: [&[(&str, &str)]; 4] = [
+        let shared = [false, true].map(|internal| shareable(stage, internal));
+        if self.scene.uids.is_multiple_of(2) {
+            self.consent(stage, shared[1].as_ref());
+        }
+        let [public, private] = shared.map(|found| found.map_or_else(String::new, |(_, a)| a));
+        let claims: [&[(&str, &str)]; 6] = [
             &[("azure-additional-public-ips", &all)],
             &[("azure-dns-label-name", &label)],
             &[
@@ -203,18 +232,30 @@ impl Company {
                 ("azure-pls-name", "link-of-wish-1"),
             ],
             &[("azure-allowed-ip-ranges", &huge()), ("azure-additional-public-ips", &all)],
+            &[("azure-load-balancer-ipv4", &public)],
+            &[("azure-load-balancer-internal", "true"), ("azure-load-balancer-ipv4", &private)],
         ];
         self.namespaces.insert(TENANT.to_owned());
         for (number, claim) in (0..).zip(claims) {
             let name = format!("{CLAIM}{number}");
             let mut manifest = service(&name, SERVICES + number);
             merge(&mut manifest, &annotated(claim));
+            // A port that nobody has: whose the address is decides alone.
+            manifest["spec"]["ports"][0]["port"] = json!(7_100 + number);
             self.services.insert((TENANT.to_owned(), name), manifest);
         }
         self.tend(stage);
         if self.scene.layout == Layout::Containers {
             self.claim_pods(stage);
         }
+    }
+
+    /// A Service lets the tenant share its address.
+    fn consent(&mut self, stage: &mut Stage, holder: Option<&(String, String)>) {
+        let Some((holder, _)) = holder else { return };
+        let Some((namespace, name)) = holder.split_once('/') else { return };
+        let place = (namespace.to_owned(), name.to_owned());
+        self.apply(stage, &place, &json!({"metadata": {"annotations": {SHARE: TENANT}}}));
     }
 
     /// Others' Pods among the tenant's own backends, at another node.

@@ -3,7 +3,7 @@
 
 use crate::random::Random;
 use crate::scene::{self, SUBSCRIPTION};
-use plan::ask::annotation::{Annotation, Kind, TABLE, Truth};
+use plan::ask::annotation::{Annotation, Kind, OWN, TABLE, Truth};
 
 /// A value that no annotation takes which refuses anything.
 pub const WRONG: &str = "<wrong>";
@@ -130,7 +130,9 @@ fn by_words(words: &str, owner: u64) -> String {
 
 /// A row of the table and a valid value of it.
 pub(super) fn draw(owner: u64, random: &mut Random) -> (&'static str, String) {
-    let row = random.pick(TABLE);
+    // Whether other namespaces may share is drawn where they try (`hostile`).
+    let rows: Vec<_> = TABLE.iter().filter(|row| !row.key.starts_with(OWN)).collect();
+    let row = random.pick(&rows);
     (row.key, random.pick(&values(row, owner)).clone())
 }
 

@@ -2,6 +2,7 @@
 
 use super::form::{bare, parts, told};
 use super::tables::entries;
+use crate::actor::hostile::consents;
 use crate::scene::{self, TENANT};
 use crate::stage::Stage;
 use serde_json::Value;
@@ -12,6 +13,23 @@ fn text(value: &Value) -> &str {
 }
 
 impl Stage {
+    /// S9: an address of another namespace's Service that the tenant has, and that this Service
+    /// does not let it share.
+    #[must_use]
+    pub fn shared_unasked(&self) -> Option<String> {
+        let strict = self.config.written["tenancy"] == "strict";
+        let services = self.kubernetes.list("services", None);
+        let is_tenants = |service: &Value| service["metadata"]["namespace"] == TENANT;
+        let (own, others): (Vec<_>, Vec<_>) = services.iter().partition(|s| is_tenants(s));
+        let kept = others.into_iter().filter(|service| strict || !consents(service));
+        let theirs: BTreeSet<&str> = kept.flat_map(|service| told(service)).collect();
+        own.iter().find_map(|service| {
+            let address = told(service).find(|address| theirs.contains(address))?;
+            let name = text(&service["metadata"]["name"]);
+            Some(format!("{TENANT}/{name} has {address} without its holder's consent"))
+        })
+    }
+
     /// What Services of all namespaces but the hostile tenant's have, by what it is.
     #[must_use]
     pub fn of_victims(&self) -> BTreeMap<String, String> {

@@ -64,6 +64,9 @@ impl Play {
                 break;
             }
         }
+        if let Some(text) = self.stage.shared_unasked() {
+            self.stage.fail("S9", text);
+        }
         let after = self.stage.of_victims();
         if let Some((what, was)) = before.iter().find(|(what, was)| after.get(*what) != Some(was)) {
             let is = after.get(what).map_or("nothing", String::as_str);

@@ -180,6 +180,16 @@ impl Scene {
                 config["clusterServiceLoadBalancerHealthProbeMode"] = json!("shared");
             }
         }
+        if self.is_strict() {
+            let strict = json!({"tenancy": "strict",
+                "allowedResourceGroups": ["pip-rg"],
+                "allowedAdditionalPublicIPs": ["20.9.0.0/16"],
+                "allowedBYOPublicIPs": ["byo-pip", "byo-pip2", "byo-pip3", "byo-pip6",
+                    "pip-rg/byo-pip4"]});
+            for (key, value) in strict.as_object().into_iter().flatten() {
+                config[key] = value.clone();
+            }
+        }
         if self.has_selectors() {
             let ranks = json!({"key": "rank", "operator": "In", "values": ["1", "2", "3", "4"]});
             config["multipleStandardLoadBalancerConfigurations"] = json!([
@@ -191,6 +201,12 @@ impl Scene {
                     "serviceNamespaceSelector": {"matchLabels": {"of": "team"}}}]);
         }
         config
+    }
+
+    /// Whether the cloud config has `tenancy: strict`, with all in its lists that owners ask for.
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        self.with.contains(&Fault::Hostile) && self.uids.is_multiple_of(3)
     }
 
     /// Whether load balancers choose what is on them by labels.

@@ -8,6 +8,7 @@ mod view;
 
 mod addresses;
 mod changes;
+mod consent;
 mod links;
 mod members;
 mod places;

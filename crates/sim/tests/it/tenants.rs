@@ -1,8 +1,9 @@
 //! One namespace against another: what a tenant may write there changes nothing for its neighbours.
 
 use crate::support::container::*;
-use crate::support::{create, delete, laboratory, service};
+use crate::support::{create, delete, laboratory, network, service};
 use azure_emulator::Switch;
+use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};
 use sim::Laboratory;
 
@@ -201,4 +202,48 @@ fn one_services_ranges_leave_room_for_others() {
     let [(rule, allowed)] = &refusals(&lab, "evil")[..] else { panic!("it is refused once") };
     assert_eq!(*rule, "SecurityRuleLimit");
     assert!(allowed.contains("namespaces with most source prefixes: team 250"), "{allowed}");
+}
+
+/// An egress Pod of namespace `evil`; a forged one says itself that it is ours.
+fn strange_pod(name: &str, address: &str, forged: bool) -> Value {
+    let mut pod = egress_pod(name, "team-a", &[address], 2);
+    pod["metadata"]["namespace"] = json!("evil");
+    if forged {
+        pod["metadata"]["finalizers"] = json!(["servicegateway.azure.com/pod-cleanup"]);
+        pod["metadata"]["annotations"] = json!({"ballast.dev/egress-gateways": "team-a"});
+    }
+    pod
+}
+
+fn create_strange(lab: &mut Laboratory, pod: Value) {
+    let name = pod["metadata"]["name"].as_str().expect("it has a name").to_owned();
+    let status = json!({"status": pod["status"]});
+    create(lab, pod);
+    let now = lab.now_ms;
+    let object = ObjectRef::new("pods", "evil", &name);
+    lab.kubernetes.patch(object, Part::Status, &Patch::Merge(status), now).expect("it is taken");
+}
+
+#[test]
+fn no_pod_leaves_with_the_address_of_another_namespace() {
+    let mut lab = container_laboratory(4);
+    create_namespaces(&mut lab, &["evil"]);
+    create_pod(&mut lab, egress_pod("a", "team-a", &["10.99.0.1"], 1));
+    rest(&mut lab);
+    let before = table(&lab);
+    create_strange(&mut lab, strange_pod("0", "10.99.0.7", false));
+    create_strange(&mut lab, strange_pod("1", "10.99.0.8", true));
+    rest(&mut lab);
+    assert_eq!(table(&lab), before);
+    let pods = &lab.controller().report().pods;
+    let rules: Vec<_> = pods.values().flatten().map(|finding| finding.rule).collect();
+    assert_eq!(rules, ["ServiceGatewayEgressNameHeld"; 2]);
+    // The holder goes, and so does what it had: its public IP is made anew for the other.
+    let ip = || network("publicIPAddresses/team-a-pip");
+    let old = lab.azure.resource(&ip()).expect("it stands")["properties"]["ipAddress"].clone();
+    remove(&mut lab, "pods", "default", "a");
+    rest(&mut lab);
+    let new = lab.azure.resource(&ip()).expect("it stands")["properties"]["ipAddress"].clone();
+    assert_ne!(old, new);
+    assert_eq!(table(&lab).len(), 2);
 }

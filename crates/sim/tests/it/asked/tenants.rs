@@ -117,7 +117,7 @@ fn labels_and_tags_of_others() {
     let mut legacy =
         brought("rg", "dns", "20.50.1.2", json!({"service": "dns", "owner": "netops"}));
     legacy["properties"]["dnsSettings"] = json!({"domainNameLabel": "netops-dns"});
-    let mut s = stage_with(&json!({}), vec![pip, legacy]);
+    let mut s = stage_with(&json!({"allowSharingAcrossNamespaces": true}), vec![pip, legacy]);
     s.ask(web("web").with(&[("azure-pip-name", "front-door")]));
     let own = [("azure-pip-tags", "owner=evil"), ("azure-dns-label-name", "")];
     for (at, name) in ["front-door", "dns"].iter().enumerate() {

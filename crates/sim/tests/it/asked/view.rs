@@ -26,11 +26,16 @@ pub fn web(name: &str) -> Asked {
     }
 }
 
+/// A key with its prefix, unless it has one.
+fn whole(key: &str) -> String {
+    if key.contains('/') { key.to_owned() } else { format!("{PREFIX}{key}") }
+}
+
 impl Asked {
     /// Annotations, without their prefix.
     pub fn with(mut self, annotations: &[(&str, &str)]) -> Self {
         for (key, value) in annotations {
-            self.object["metadata"]["annotations"][format!("{PREFIX}{key}")] = json!(value);
+            self.object["metadata"]["annotations"][whole(key)] = json!(value);
         }
         self
     }
@@ -155,7 +160,7 @@ impl Stage {
     pub fn annotate(&mut self, name: &str, annotations: &[(&str, Option<&str>)]) {
         let mut all = json!({});
         for (key, value) in annotations {
-            all[format!("{PREFIX}{key}")] = json!(value);
+            all[whole(key)] = json!(value);
         }
         self.change(name, json!({"metadata": {"annotations": all}}));
     }
