@@ -16,7 +16,7 @@ use model::{ServiceName, World};
 /// Entries of its history that are shown.
 const ENTRIES: usize = 100;
 /// Annotations that configure load balancers; others may hold anything, secrets included.
-const OURS: [&str; 2] = ["service.beta.kubernetes.io/", "service.kubernetes.io/"];
+const OURS: [&str; 3] = ["service.beta.kubernetes.io/", "service.kubernetes.io/", "ballast.dev/"];
 
 /// What a Service's page looks at.
 #[derive(Clone, Copy, Debug)]
