@@ -13,12 +13,13 @@ const SHARE: &str = "ballast.dev/share-with-namespaces";
 fn an_address_of_another_namespace() {
     let mut s = stage(&json!({}));
     s.ask(web("web"));
-    let before = s.lines(&["rule", "status", "open"]);
+    let before = s.lines(&["rule", "open"]);
     s.ask(web("thief").of("evil").ports(&["TCP 81 30181"]).with(&[(PIN, "20.0.0.1")]));
     let refusal = s.refusal("thief");
     assert!(refusal.contains("held by Service default/web of another namespace"), "{refusal}");
     assert!(refusal.contains(SHARE), "{refusal}");
-    is(&s.lines(&["rule", "status", "open"]), &before);
+    is(&s.lines(&["rule", "open"]), &before);
+    is(&s.lines(&["status"]), "status web 20.0.0.1\nstatus thief");
     s.ask(web("twin").ports(&["TCP 82 30182"]).with(&[(PIN, "20.0.0.1")]));
     assert_eq!(s.refusal("twin"), "");
     s.annotate("web", &[(SHARE, Some("team, evil"))]);

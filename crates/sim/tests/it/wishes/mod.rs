@@ -108,6 +108,7 @@ pub fn values(key: &str) -> &'static [&'static str] {
         "azure-pls-fqdns" => &["a.example", "a.example b.example"],
         "azure-pls-visibility" => &["*", "sub-1 sub-2"],
         "azure-pls-auto-approval" => &["sub-1"],
+        "ballast.dev/share-with-namespaces" => &["team", "*"],
         _ => FLAG,
     }
 }
