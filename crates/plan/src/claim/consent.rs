@@ -12,13 +12,13 @@
 //! Service for which the public IP was made, then one whose status tells the address, then the
 //! first by name.
 
-use super::refusal;
+use super::{Refusal, refusal};
 use crate::ask::annotation::{self, SHARE};
 use crate::ask::{Intent, PublicIpIntent};
 use crate::draft::{Case, Draft, Stance};
 use crate::own::name;
-use crate::own::tags::OWNER;
-use crate::shape::{frontend, public_ip};
+use crate::own::tags::{self, OWNER};
+use crate::shape::frontend;
 use model::azure::{Frontend, FrontendAddress};
 use model::kubernetes::Service;
 use model::policy::Sharing;
@@ -65,7 +65,7 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
             refused.extend(finding.map(|finding| (uid.clone(), finding)));
         }
     }
-    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, finding));
+    refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, Refusal::new(finding)));
 }
 
 /// Whether a Service lets a namespace share its addresses.
@@ -125,13 +125,13 @@ impl Addresses {
         if !self.is_on(draft, case, address) {
             let (key, value) = words(case.service, intent, address);
             let message = format!("{{value}} {held}; use another address, {cure}");
-            return Some(refusal("AddressNotShared", &key, &value, message));
+            return Some(refusal("AddressNotShared", &key, &value, &message));
         }
         intent.private_link.as_ref()?;
         let message = format!("the frontend {held}; use a frontend of the Service's own, {cure}");
         let key = annotation::full("azure-pls-create");
         let linked = self.is_linked(draft, &intent.name, address);
-        (!linked).then(|| refusal("PrivateLinkNotShared", &key, "", message))
+        (!linked).then(|| refusal("PrivateLinkNotShared", &key, "", &message))
     }
 
     /// The Service that holds an address first.
@@ -183,7 +183,7 @@ fn named_by(draft: &Draft<'_>, intent: &Intent, known: &mut Known) -> Vec<Addres
 fn goes_on(draft: &Draft<'_>, case: &Case<'_>, address: &Address) -> bool {
     let intent = match &case.stance {
         Stance::Leaving => return false,
-        Stance::Kept | Stance::Container(_) => return true,
+        Stance::Frozen(_) | Stance::Container(_) => return true,
         Stance::Wanted(intent) => intent,
     };
     match (address, intent.exposure) {
@@ -215,7 +215,7 @@ fn goes_on(draft: &Draft<'_>, case: &Case<'_>, address: &Address) -> bool {
 fn made_for<'d>(draft: &'d Draft<'_>, address: &Address) -> Option<&'d ServiceUid> {
     let Address::Public(id) = address else { return None };
     let ip = draft.public_ip(id)?;
-    let (namespace, name) = public_ip::users(ip).first()?.split_once('/')?;
+    let (namespace, name) = tags::users(ip).first()?.split_once('/')?;
     draft.by_name.get(&ServiceName::new(namespace, name))
 }
 
