@@ -72,9 +72,9 @@ pub(super) fn service() -> Service {
 }
 
 pub(super) fn annotated(annotations: &[(&str, &str)]) -> Service {
-    let all = annotations.iter().map(|(key, value)| {
-        (Arc::from(format!("{}{key}", crate::ask::annotation::PREFIX)), Arc::from(*value))
-    });
+    let all = annotations
+        .iter()
+        .map(|(key, value)| (Arc::from(crate::ask::annotation::full(key)), Arc::from(*value)));
     Service { annotations: Arc::new(all.collect()), ..service() }
 }
 
