@@ -7,10 +7,10 @@
 //! - A Service gets one Event for each kind and code, and one write of its condition for each
 //!   cause, however often it is attempted.
 
-use crate::controller::{Caller, Controller};
+use crate::budget::queue::method;
+use crate::controller::{Caller, Controller, Planning};
 use crate::effect::NoticeKind;
-use crate::lane::{Lane, Stage, Work};
-use crate::queue::method;
+use crate::lanes::lane::{Lane, Stage, Work};
 use arm::error::{ArmError, ErrorKind};
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
 use model::plan::Object;
@@ -161,12 +161,13 @@ impl Controller {
     /// What stands in the way as of the last plan, and what it holds up.
     #[must_use]
     pub fn obstacles(&self) -> &[Obstacle] {
-        &self.report.obstacles
+        &self.planning.report.obstacles
     }
 
     /// Reads that fail: why, and when each is attempted again.
     pub fn unread(&self) -> impl Iterator<Item = (&Need, String, Option<u64>)> {
         self.reads
+            .store
             .iter()
             .filter_map(|(need, read)| Some((need, read.trouble.as_ref()?.cause(), read.next_ms())))
     }
@@ -174,15 +175,15 @@ impl Controller {
     /// The time of the last step, in milliseconds of the controller's clock.
     #[must_use]
     pub fn now_ms(&self) -> u64 {
-        self.now_ms
+        self.calls.now_ms
     }
 
     /// When a call has been silent for long, or something has lasted long enough to be told.
     pub(crate) fn wake_obstacles_ms(&self) -> Option<u64> {
-        let silent = self.callers.values().filter(|call| call.caller != Caller::Event);
-        let silent = silent.map(|call| call.sent_ms + SILENT_MS).find(|at| *at > self.now_ms);
-        let lasting = self.report.obstacles.iter().map(|o| o.since_ms + PATIENCE_MS);
-        lasting.filter(|at| *at > self.now_ms).chain(silent).min()
+        let silent = self.calls.callers.values().filter(|call| call.caller != Caller::Event);
+        let silent = silent.map(|call| call.sent_ms + SILENT_MS).find(|at| *at > self.calls.now_ms);
+        let lasting = self.planning.report.obstacles.iter().map(|o| o.since_ms + PATIENCE_MS);
+        lasting.filter(|at| *at > self.calls.now_ms).chain(silent).min()
     }
 
     /// Notes what stands in the way in the plan's report, and in the conditions that it writes.
@@ -190,30 +191,31 @@ impl Controller {
         let obstacles = self.find_obstacles(now_ms);
         let rejected = obstacles.iter().filter(|o| o.kind == ObstacleKind::Rejected);
         for uid in rejected.flat_map(|o| &o.services) {
-            if let Some(service) = self.report.services.get_mut(uid)
+            if let Some(service) = self.planning.report.services.get_mut(uid)
                 && service.state == State::Waiting
             {
                 Arc::make_mut(service).state = State::Rejected;
             }
         }
         let lasting = obstacles.iter().filter(|o| is_lasting(o, now_ms));
-        let Self { plan, report, world, policy, .. } = self;
+        let Self { planning: Planning { plan, report, .. }, world, policy, .. } = self;
         plan::note_obstacles(plan, report, world, policy, lasting);
         let limits = obstacles.iter().filter_map(|obstacle| match &obstacle.about {
             Subject::Limit(name) => Some((Arc::clone(name), obstacle.since_ms)),
             _ => None,
         });
-        self.closed_since_ms = limits.collect();
-        self.report.obstacles = obstacles;
+        self.budget.closed_since_ms = limits.collect();
+        self.planning.report.obstacles = obstacles;
     }
 
     /// Tells Services by Events what holds them up, or keeps them from being checked.
     pub(crate) fn say_obstacles(&mut self, now_ms: u64) {
-        if self.report.obstacles.is_empty() && self.complaints.is_empty() {
+        if self.planning.report.obstacles.is_empty() && self.observers.events.complaints.is_empty()
+        {
             return;
         }
-        let report = std::mem::take(&mut self.report);
-        let mut complaints = std::mem::take(&mut self.complaints);
+        let report = std::mem::take(&mut self.planning.report);
+        let mut complaints = std::mem::take(&mut self.observers.events.complaints);
         let mut told: Vec<(&ServiceUid, &Obstacle)> = Vec::new();
         for obstacle in &report.obstacles {
             let held_up = obstacle.services.iter();
@@ -231,8 +233,8 @@ impl Controller {
                 self.complain(name, uid, obstacle, now_ms);
             }
         }
-        self.complaints = complaints;
-        self.report = report;
+        self.observers.events.complaints = complaints;
+        self.planning.report = report;
     }
 
     fn complain(
@@ -254,7 +256,7 @@ impl Controller {
         let readers = self.readers();
         let mut all = Vec::new();
         self.find_limits(&mut all, now_ms);
-        for (need, read) in &self.reads {
+        for (need, read) in &self.reads.store {
             let services = readers.get(need).cloned().unwrap_or_default();
             if let Some(trouble) = read.trouble.as_ref() {
                 // A group that only a Service names is not needed once the Service is gone.
@@ -264,10 +266,10 @@ impl Controller {
                 }
             }
         }
-        for (id, lane) in &self.lanes {
+        for (id, lane) in &self.lanes.all {
             all.extend(self.lane_obstacle(id, lane));
         }
-        for (object, lane) in &self.objects {
+        for (object, lane) in &self.kubernetes.objects {
             let trouble = lane.trouble.as_ref();
             let Some(trouble) = trouble.filter(|t| t.attempt >= KUBERNETES_ATTEMPTS) else {
                 continue;
@@ -277,10 +279,11 @@ impl Controller {
         }
         let trouble = self.ledger_trouble();
         if let Some(trouble) = trouble.filter(|t| t.attempt >= KUBERNETES_ATTEMPTS) {
-            let (services, next_ms) = (self.wait_for_ledger(), self.ledger.wait_until_ms);
+            let (services, next_ms) =
+                (self.wait_for_ledger(), self.kubernetes.ledger.wait_until_ms);
             all.push(trouble.obstacle(Subject::Ledger, services, next_ms));
         }
-        for (uid, strike) in &self.strikes {
+        for (uid, strike) in &self.lanes.strikes {
             if self.is_unfinished(uid) {
                 let next_ms = self.world.holds.get(uid).and_then(|hold| hold.until_ms);
                 let about = Subject::Write(strike.target.clone());
@@ -295,11 +298,11 @@ impl Controller {
     /// Services by what they wait to be read; looked for only while reads fail or are late.
     fn readers(&self) -> Readers<'_> {
         let mut readers = Readers::new();
-        let failing = self.reads.values().any(|read| read.trouble.as_ref().is_some());
-        if !failing && self.silent_calls(self.now_ms).next().is_none() {
+        let failing = self.reads.store.values().any(|read| read.trouble.as_ref().is_some());
+        if !failing && self.silent_calls(self.calls.now_ms).next().is_none() {
             return readers;
         }
-        for (uid, service) in &self.report.services {
+        for (uid, service) in &self.planning.report.services {
             for wait in &service.waits {
                 if let Wait::Reading(need) = wait {
                     readers.entry(need).or_default().insert(uid.clone());
@@ -317,19 +320,20 @@ impl Controller {
             _ => false,
         };
         let refers = |group: &str| {
-            let findings = self.report.services.values().flat_map(|service| &service.findings);
+            let findings =
+                self.planning.report.services.values().flat_map(|service| &service.findings);
             findings.into_iter().any(|f| f.value.eq_ignore_ascii_case(group))
         };
         match need {
             Need::PublicIps(group) | Need::PrivateLinks(group) if named => {
-                self.report.needs.contains(need) || refers(group.as_str())
+                self.planning.report.needs.contains(need) || refers(group.as_str())
             }
             _ => true,
         }
     }
 
     fn is_unfinished(&self, uid: &ServiceUid) -> bool {
-        let report = self.report.services.get(uid);
+        let report = self.planning.report.services.get(uid);
         self.world.holds.contains_key(uid)
             || report.is_some_and(|service| service.state != State::Programmed)
     }
@@ -337,7 +341,7 @@ impl Controller {
     /// What stands in the way of a resource's writes, where something is still to be written.
     fn lane_obstacle(&self, id: &ResourceId, lane: &Lane) -> Option<Obstacle> {
         let trouble = lane.trouble.as_ref()?;
-        let changes = &self.plan.changes;
+        let changes = &self.planning.plan.changes;
         let planned = changes.binary_search_by(|change| change.target.cmp(id)).ok();
         let services: BTreeSet<ServiceUid> = match (planned, &lane.work) {
             (Some(at), _) => changes[at].causes.clone(),
@@ -359,15 +363,16 @@ impl Controller {
 
     /// Limits of which Azure said that they are used up, and the Services whose writes wait.
     fn find_limits(&self, all: &mut Vec<Obstacle>, now_ms: u64) {
-        let closed = self.budget.levels(now_ms).filter(|l| l.closed_until_ms > now_ms);
+        let closed = self.budget.limits.levels(now_ms).filter(|l| l.closed_until_ms > now_ms);
         for level in closed {
             let waits = |at: usize| {
-                let class = self.queue.class_of(at).and_then(|class| self.queue.class(class));
+                let class =
+                    self.budget.queue.class_of(at).and_then(|class| self.budget.queue.class(class));
                 class.is_some_and(|class| class.limits.contains(&level.limit))
             };
-            let kept = self.queue.kept();
+            let kept = self.budget.queue.kept();
             let kept = kept.iter().filter(|(at, _)| waits(*at));
-            let causes = kept.flat_map(|(at, _)| &self.plan.changes[*at].causes);
+            let causes = kept.flat_map(|(at, _)| &self.planning.plan.changes[*at].causes);
             let name = level.limit.to_string();
             all.push(Obstacle {
                 about: Subject::Limit(Arc::from(name.as_str())),
@@ -377,14 +382,14 @@ impl Controller {
                 code: Arc::from("429"),
                 message: Arc::default(),
                 attempt: 1,
-                since_ms: self.closed_since_ms.get(name.as_str()).copied().unwrap_or(now_ms),
+                since_ms: self.budget.closed_since_ms.get(name.as_str()).copied().unwrap_or(now_ms),
                 next_ms: Some(level.closed_until_ms),
             });
         }
     }
 
     fn silent_calls(&self, now_ms: u64) -> impl Iterator<Item = (&Caller, u64)> {
-        let calls = self.callers.values().filter(|call| call.caller != Caller::Event);
+        let calls = self.calls.callers.values().filter(|call| call.caller != Caller::Event);
         calls
             .map(|call| (&call.caller, call.sent_ms))
             .take_while(move |(_, sent_ms)| sent_ms + SILENT_MS <= now_ms)
@@ -400,7 +405,7 @@ impl Controller {
                     (Subject::Read(need.clone()), need.operation(), services)
                 }
                 Caller::Lane(id) => {
-                    let work = self.lanes.get(id).and_then(|lane| lane.work.as_ref());
+                    let work = self.lanes.all.get(id).and_then(|lane| lane.work.as_ref());
                     let Some(work) = work else { continue };
                     let operation = format!("{} {}", awaited(work), short(id));
                     (Subject::Write(id.clone()), operation, work.change.causes.clone())

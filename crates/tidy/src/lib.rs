@@ -25,6 +25,7 @@ pub fn problems(tree: &Tree) -> Vec<Problem> {
         module::orphans,
         source::lengths,
         source::columns,
+        source::fields,
         source::unwraps,
         source::leftovers,
         source::names,

@@ -9,6 +9,11 @@ pub const LINES: usize = 500;
 /// Characters of a line.
 pub const COLUMNS: usize = 100;
 
+/// Fields of a struct in [`COMPOSED`].
+pub const FIELDS: usize = 12;
+/// What is composed of parts.
+const COMPOSED: &str = "crates/control/src/";
+
 /// Notes that were to be followed up. Put together here, because this file is checked, too.
 const LEFTOVERS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const UNFINISHED: [&str; 2] = [concat!("to", "do!("), concat!("unimple", "mented!(")];
@@ -93,6 +98,32 @@ pub fn columns(tree: &Tree) -> Vec<Problem> {
             if width > COLUMNS {
                 let text = format!("{width} columns, at most {COLUMNS}: break the line");
                 problems.push(Problem::at(path, at + 1, text));
+            }
+        }
+    }
+    problems
+}
+
+/// No struct in [`COMPOSED`] has more fields than [`FIELDS`].
+#[must_use]
+pub fn fields(tree: &Tree) -> Vec<Problem> {
+    let is_field = |line: &str| {
+        let name = line.split_once(": ").map(|(name, _)| name);
+        let name = name.and_then(|name| name.rsplit(' ').next());
+        name.is_some_and(|name| !name.is_empty() && name.bytes().all(is_word))
+    };
+    let mut problems = Vec::new();
+    for (path, text) in tree.rust().filter(|(path, _)| path.starts_with(COMPOSED)) {
+        let mut lines = code(text).map(|(at, line)| (at, line.trim()));
+        while let Some((at, line)) = lines.next() {
+            if !has_word(line, "struct") || line.ends_with([';', '}']) {
+                continue;
+            }
+            let body = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "}");
+            let count = body.filter(|line| is_field(line)).count();
+            if count > FIELDS {
+                let text = format!("{count} fields, at most {FIELDS}: compose it of parts");
+                problems.push(Problem::at(path, at, text));
             }
         }
     }

@@ -209,3 +209,15 @@ fn a_name_compared_outside_own_is_found() {
     let tree = Tree::of(&[("crates/plan/src/a.rs", text), ("crates/plan/src/own/a.rs", text)]);
     assert_eq!(places(&source::ownership(&tree)), ["crates/plan/src/a.rs:2"]);
 }
+
+#[test]
+fn a_struct_with_too_many_fields_is_found_where_parts_are_the_rule() {
+    let all = |count: usize| -> String {
+        (0..count).map(|n| format!("    /// One: that.\n    pub(crate) f{n}: u8,\n")).collect()
+    };
+    let text = |count| format!("pub struct Unit;\n\npub(crate) struct S<T> {{\n{}}}\n", all(count));
+    let of = |path: &str, count| source::fields(&Tree::of(&[(path, &text(count))]));
+    assert_eq!(places(&of("crates/control/src/a/b.rs", 13)), ["crates/control/src/a/b.rs:3"]);
+    assert!(of("crates/control/src/a/b.rs", 12).is_empty());
+    assert!(of("crates/plan/src/b.rs", 13).is_empty());
+}

@@ -18,7 +18,10 @@
 
 mod account;
 mod bucket;
+pub(crate) mod fair_queue;
 pub mod limit;
+pub(crate) mod queue;
+pub(crate) mod throttle;
 
 use crate::effect::CallId;
 use account::Account;

@@ -1,15 +1,15 @@
 //! Follows writes to their end.
 
-use crate::azure_reads::UNFOLLOWED_MS;
 use crate::backoff;
-use crate::busy::{BUSY_MS, LONGEST_BUSY_MS};
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
-use crate::gateway;
-use crate::keep;
-use crate::lane::{Lane, Outcome, Pending, Stage, Work};
+use crate::lanes::lane::{Lane, Outcome, Pending, Stage, Work};
+use crate::lanes::request;
 use crate::obstacles::Failure;
-use crate::request;
+use crate::reads::azure::UNFOLLOWED_MS;
+use crate::reads::busy::{BUSY_MS, LONGEST_BUSY_MS};
+use crate::reads::keep;
+use crate::reads::tables;
 use arm::error::{ArmError, ErrorKind};
 use arm::operation::Step;
 use arm::{Answer, Method};
@@ -24,11 +24,11 @@ use std::collections::BTreeSet;
 impl Controller {
     /// An answer to a lane's call.
     pub(crate) fn advance_lane(&mut self, id: &ResourceId, answer: &Answer, now_ms: u64) {
-        let Some(work) = self.lanes.get_mut(id).and_then(|l| l.work.as_mut()) else { return };
+        let Some(work) = self.lanes.all.get_mut(id).and_then(|l| l.work.as_mut()) else { return };
         match &mut work.stage {
             Stage::Operating(operation) => {
                 // That a write is under way is a fact; that it still is, is none.
-                self.dirty |= !operation.is_accepted();
+                self.planning.dirty |= !operation.is_accepted();
                 match operation.advance(answer) {
                     Step::Poll { request, after_ms } => {
                         work.pending =
@@ -44,11 +44,11 @@ impl Controller {
     }
 
     fn succeeded(&mut self, id: &ResourceId, body: Option<Value>, now_ms: u64) {
-        self.dirty = true;
+        self.planning.dirty = true;
         let contract = self.contract();
-        let Some(lane) = self.lanes.get_mut(id) else { return };
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let Some(work) = lane.work.as_mut() else { return };
-        self.tally.write_ended(id, None);
+        self.observers.tally.write_ended(id, None);
         let took = now_ms.saturating_sub(work.sent_ms);
         let text = format!("{} done in {took} ms", describe(&work.change));
         let (causes, correlation) = (work.change.causes.clone(), work.correlation.clone());
@@ -59,7 +59,7 @@ impl Controller {
         let verify = must_verify(&work.change, body.as_ref(), read);
         if verify {
             work.stage = Stage::Verifying;
-            lane.members_shown = self.member_writes;
+            lane.members_shown = self.lanes.member_writes;
             let read = request::of_read(contract, id, correlation.clone());
             self.call_lane(id, read, now_ms);
         } else {
@@ -71,7 +71,7 @@ impl Controller {
         }
         self.say(now_ms, NoticeKind::Answered, &causes, text, Some(correlation));
         for uid in &causes {
-            self.strikes.remove(uid);
+            self.lanes.strikes.remove(uid);
         }
     }
 
@@ -84,7 +84,7 @@ impl Controller {
         }
         | Action::Delete { before: Resource::PrivateLinkService(_) } = &change.action
         {
-            self.member_writes += 1;
+            self.lanes.member_writes += 1;
         }
         let (azure, policy) = (&mut self.world.azure, &self.policy);
         let unreadable = match (&change.action, body) {
@@ -115,7 +115,7 @@ impl Controller {
         if let Some(action) = &done {
             self.confirm_written(id, action);
         }
-        let Some(lane) = self.lanes.get_mut(id) else { return };
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
         lane.work = None;
         lane.overruled = false;
         lane.hidden = false;
@@ -129,9 +129,9 @@ impl Controller {
 
     /// The resource was read after a write.
     fn reread(&mut self, id: &ResourceId, answer: &Answer, now_ms: u64) {
-        self.dirty = true;
+        self.planning.dirty = true;
         let contract = self.contract();
-        let Some(lane) = self.lanes.get_mut(id) else { return };
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
         let reply = match answer {
             Answer::Reply(reply) if matches!(reply.status, 200 | 404) => reply,
@@ -175,10 +175,10 @@ impl Controller {
     }
 
     fn failed(&mut self, id: &ResourceId, error: &ArmError, now_ms: u64) {
-        self.dirty = true;
-        self.counts.failures += 1;
-        self.tally.write_ended(id, Some(error.kind));
-        let Some(lane) = self.lanes.get_mut(id) else { return };
+        self.planning.dirty = true;
+        self.observers.counts.failures += 1;
+        self.observers.tally.write_ended(id, Some(error.kind));
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
         let outcome = outcome(&work, error.kind);
         lane.last = None;
@@ -193,7 +193,7 @@ impl Controller {
         if outcome == Some(Outcome::Open) {
             self.note_sent(id, &work.change.action);
         }
-        self.latencies.failed(&work.addresses);
+        self.observers.latencies.failed(&work.addresses);
         let text = format!("{} failed: {error}", describe(&work.change));
         let correlation = work.correlation.clone();
         self.say(now_ms, NoticeKind::Failed, &work.change.causes, text, Some(correlation));
@@ -202,7 +202,7 @@ impl Controller {
             ErrorKind::Refused => self.refused(id, &work, error, now_ms),
             ErrorKind::Throttled => {
                 // The budget is closed for as long; the write itself did nothing wrong.
-                let Some(lane) = self.lanes.get_mut(id) else { return };
+                let Some(lane) = self.lanes.all.get_mut(id) else { return };
                 lane.wait_until_ms = Some(now_ms + backoff::after(1, error.retry_after_ms));
                 lane.note(Failure::of_write(&work, id, error), &work.change.causes, now_ms);
             }
@@ -223,7 +223,7 @@ impl Controller {
     }
 
     fn back_off(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) {
-        let Some(lane) = self.lanes.get_mut(id) else { return };
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let least = if error.kind == ErrorKind::Locked { backoff::BEFORE_LOCK } else { 0 };
         lane.failures = lane.failures.max(least) + 1;
         let wait = backoff::after(lane.failures, error.retry_after_ms);
@@ -233,12 +233,12 @@ impl Controller {
 
     /// Reads the resource before anything else is done with it.
     fn read_again(&mut self, id: &ResourceId, work: Work, outcome: Outcome, now_ms: u64) {
-        if gateway::is_table(&work.change.action) {
+        if tables::is_table(&work.change.action) {
             self.forget_tables();
             return;
         }
         let request = request::of_read(self.contract(), id, work.correlation.clone());
-        let Some(lane) = self.lanes.get_mut(id) else { return };
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let stage = Stage::Rereading(outcome);
         lane.work = Some(Work { stage, pending: Pending::Answer, ..work });
         self.call_lane(id, request, now_ms);
@@ -248,14 +248,14 @@ impl Controller {
     fn refused(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) {
         self.forget_lists(id);
         // The tables were not as we thought: once they are read, the write is another one.
-        let first = self.lanes.get(id).is_none_or(|lane| lane.failures == 0);
-        if first && gateway::is_still_mapped(error) {
+        let first = self.lanes.all.get(id).is_none_or(|lane| lane.failures == 0);
+        if first && tables::is_still_mapped(error) {
             self.back_off(id, work, error, now_ms);
             return;
         }
         // What was refused is not what its owner asks for any more: that is tried at once.
         let changed =
-            |uid: &ServiceUid| self.asked_ms.get(uid).is_some_and(|at| *at > work.sent_ms);
+            |uid: &ServiceUid| self.lanes.asked_ms.get(uid).is_some_and(|at| *at > work.sent_ms);
         if !work.change.causes.is_empty() && work.change.causes.iter().all(changed) {
             return;
         }
@@ -271,19 +271,19 @@ impl Controller {
         };
         let waits =
             |s: &ServiceReport| s.state == State::Removing || s.waits.contains(&Wait::Listing);
-        !self.report.services.values().any(|s| waits(s))
+        !self.planning.report.services.values().any(|s| waits(s))
             && !self.world.kubernetes.pods.values().any(|pod| ends(pod))
     }
 
     /// Lanes that are wholly free of work: for tests and the simulator.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.lanes.values().all(|l| l.work.is_none() && l.wait_until_ms.is_none())
-            && self.objects.values().all(|o| o.call.is_none())
-            && self.plan.is_empty()
-            && (self.ledger.is_idle() || !self.has_ledger())
+        self.lanes.all.values().all(|l| l.work.is_none() && l.wait_until_ms.is_none())
+            && self.kubernetes.objects.values().all(|o| o.call.is_none())
+            && self.planning.plan.is_empty()
+            && (self.kubernetes.ledger.is_idle() || !self.has_ledger())
             && self.world.holds.is_empty()
-            && self.report.needs.is_empty()
+            && self.planning.report.needs.is_empty()
             && !self.is_reading()
             && self.world.unseen.is_empty()
             && (self.world.inherited.is_empty() || self.nothing_waits_for_lists())
@@ -292,18 +292,18 @@ impl Controller {
     /// The change that is carried out under a correlation id.
     #[must_use]
     pub fn under_way(&self, correlation: &str) -> Option<&Change> {
-        let mut work = self.lanes.values().filter_map(|lane| lane.work.as_ref());
+        let mut work = self.lanes.all.values().filter_map(|lane| lane.work.as_ref());
         work.find(|work| work.correlation == correlation).map(|work| &work.change)
     }
 
     /// Resources that are being written, and since when.
     pub fn writing(&self) -> impl Iterator<Item = (&ResourceId, u64)> {
-        self.lanes.iter().filter_map(|(id, lane)| Some((id, lane.work.as_ref()?.sent_ms)))
+        self.lanes.all.iter().filter_map(|(id, lane)| Some((id, lane.work.as_ref()?.sent_ms)))
     }
 
     /// Why a resource's writes wait, and until when.
     pub fn waiting(&self) -> impl Iterator<Item = (&ResourceId, String, Option<u64>)> {
-        self.lanes.iter().filter_map(|(id, lane): (_, &Lane)| {
+        self.lanes.all.iter().filter_map(|(id, lane): (_, &Lane)| {
             Some((id, lane.trouble.as_ref()?.cause(), lane.wait_until_ms))
         })
     }
@@ -350,7 +350,7 @@ fn outcome(work: &Work, kind: ErrorKind) -> Option<Outcome> {
         _ if accepted => Some(Outcome::Open),
         ErrorKind::Transient | ErrorKind::Ambiguous => Some(Outcome::Open),
         ErrorKind::Stale => Some(Outcome::Not),
-        ErrorKind::Busy if !gateway::is_table(&work.change.action) => Some(Outcome::Not),
+        ErrorKind::Busy if !tables::is_table(&work.change.action) => Some(Outcome::Not),
         _ => None,
     }
 }

@@ -1,15 +1,15 @@
 //! Sends changes, polls and reads as far as the budget reaches.
 
-use crate::azure_writes::describe;
 use crate::backoff;
+use crate::budget::fair_queue::Line;
+use crate::budget::queue::{Class, method};
 use crate::budget::{Limit, Waiting, limit::limits_of};
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, NoticeKind};
-use crate::lane::{Outcome, Pending, Stage, Work};
+use crate::lanes::follow::describe;
+use crate::lanes::lane::{Outcome, Pending, Stage, Work};
+use crate::lanes::request;
 use crate::obstacles::Failure;
-use crate::queue::{Class, method};
-use crate::request;
-use crate::shares::Line;
 use arm::Request;
 use arm::operation::Operation;
 use model::azure::{FrontendAddress, PublicIp};
@@ -48,19 +48,19 @@ const REREADS_OF_IP: u32 = 1;
 impl Controller {
     /// Sends every change of the plan that waits on nothing.
     pub(crate) fn write_azure(&mut self, now_ms: u64) {
-        let changes = std::mem::take(&mut self.plan.changes);
-        let open: Vec<(usize, bool)> = self.queue.open().collect();
+        let changes = std::mem::take(&mut self.planning.plan.changes);
+        let open: Vec<(usize, bool)> = self.budget.queue.open().collect();
         let mut ready = Vec::new();
         for (at, clear) in open {
             if clear || self.is_due(at, &changes[at], now_ms) {
-                ready.push((at, self.queue.ready(at, now_ms)));
+                ready.push((at, self.budget.queue.ready(at, now_ms)));
             } else {
-                self.queue.unready(at);
+                self.budget.queue.unready(at);
             }
         }
         self.send_in_turn(&changes, &ready, now_ms);
         self.clear_lanes(&changes, now_ms);
-        self.plan.changes = changes;
+        self.planning.plan.changes = changes;
     }
 
     /// Forgets what lanes knew that belongs to no change any more.
@@ -72,14 +72,14 @@ impl Controller {
         let gathers = |change: &Arc<Change>| {
             change.waits.iter().all(|wait| matches!(wait, Wait::Gathering { .. }))
         };
-        for (id, lane) in &mut self.lanes {
+        for (id, lane) in &mut self.lanes.all {
             if lane.gathering_since_ms.is_some()
                 && planned(id).is_none_or(|change| lane.is_free(now_ms) && !gathers(change))
             {
                 lane.gathering_since_ms = None;
             }
         }
-        self.lanes.retain(|id, lane| {
+        self.lanes.all.retain(|id, lane| {
             lane.work.is_some()
                 || lane.wait_until_ms.is_some()
                 || lane.ended_ms.is_some_and(|at| at + self.options.check_interval_ms > now_ms)
@@ -89,15 +89,15 @@ impl Controller {
 
     /// How long a write waits for others that are about to join it.
     pub(crate) fn gather_ms(&self) -> u64 {
-        let factor = if self.queue.is_scarce() { SCARCE_FACTOR } else { 1 };
+        let factor = if self.budget.queue.is_scarce() { SCARCE_FACTOR } else { 1 };
         self.options.gather_ms * factor
     }
 
     /// Whether nothing but other writes and the budget keeps a change that waits on nothing hard.
     fn is_due(&mut self, at: usize, change: &Change, now_ms: u64) -> bool {
         let gather_ms = self.gather_ms();
-        self.queue.lay(at);
-        let lane = self.lanes.entry(change.target.clone()).or_default();
+        self.budget.queue.lay(at);
+        let lane = self.lanes.all.entry(change.target.clone()).or_default();
         if !lane.is_free(now_ms) {
             return false;
         }
@@ -111,7 +111,7 @@ impl Controller {
         if self.rereads_first(change, now_ms) {
             return false;
         }
-        let lane = self.lanes.entry(change.target.clone()).or_default();
+        let lane = self.lanes.all.entry(change.target.clone()).or_default();
         if again {
             // It was acknowledged before, and Azure still is as it was.
             lane.failures += 1;
@@ -138,10 +138,10 @@ impl Controller {
     /// Sends as many as the budget and the number of writes at a time let through; the rest keep
     /// their place in line.
     fn send_in_turn(&mut self, changes: &[Arc<Change>], ready: &[(usize, u64)], now_ms: u64) {
-        self.queue.begin(now_ms);
-        let mut under_way = self.lanes.values().filter(|l| l.work.is_some()).count();
+        self.budget.queue.begin(now_ms);
+        let mut under_way = self.lanes.all.values().filter(|l| l.work.is_some()).count();
         if ready.is_empty() {
-            self.shares.settle(now_ms);
+            self.budget.shares.settle(now_ms);
             return;
         }
         if under_way >= self.options.writes_at_once {
@@ -149,16 +149,17 @@ impl Controller {
         }
         // Where there is budget for none of them it does not matter whose turn it is.
         let classes: BTreeSet<usize> =
-            ready.iter().filter_map(|(at, _)| self.queue.class_of(*at)).collect();
+            ready.iter().filter_map(|(at, _)| self.budget.queue.class_of(*at)).collect();
         if classes.into_iter().filter(|class| self.has_budget(*class, now_ms)).count() == 0 {
             return;
         }
-        let mut line = self.shares.line_up(changes, ready, &self.world.kubernetes.services, now_ms);
-        while let Some((at, flow)) = self.shares.next(&mut line) {
+        let mut line =
+            self.budget.shares.line_up(changes, ready, &self.world.kubernetes.services, now_ms);
+        while let Some((at, flow)) = self.budget.shares.next(&mut line) {
             if under_way >= self.options.writes_at_once {
                 break;
             }
-            let class = self.queue.class_of(at);
+            let class = self.budget.queue.class_of(at);
             if !class.is_some_and(|class| self.has_budget(class, now_ms)) {
                 continue;
             }
@@ -167,10 +168,15 @@ impl Controller {
                 continue;
             }
             under_way += 1;
-            self.shares.charge(&change.causes, flow, &self.world.kubernetes.services, now_ms);
+            self.budget.shares.charge(
+                &change.causes,
+                flow,
+                &self.world.kubernetes.services,
+                now_ms,
+            );
             self.level_shares(&line);
-            self.queue.unready(at);
-            self.queue.lay(at);
+            self.budget.queue.unready(at);
+            self.budget.queue.lay(at);
             self.send(Change::clone(change), now_ms);
         }
     }
@@ -178,7 +184,7 @@ impl Controller {
     /// Whether something that the body refers to is being written: Azure refuses a reference to
     /// what is not in Succeeded state (ReferencedResourceNotProvisioned). Its answer comes first.
     fn refers_to_a_write(&self, change: &Change) -> bool {
-        let is_written = |id: &ResourceId| self.lanes.get(id).is_some_and(|l| l.work.is_some());
+        let is_written = |id: &ResourceId| self.lanes.all.get(id).is_some_and(|l| l.work.is_some());
         match &change.action {
             Action::Put { after: Resource::LoadBalancer(after), .. } => {
                 after.frontends.iter().any(|frontend| match &frontend.address {
@@ -196,20 +202,20 @@ impl Controller {
 
     fn level_shares(&mut self, line: &Line) {
         if !line.is_contested() {
-            self.shares.level();
+            self.budget.shares.level();
         }
     }
 
     /// Whether a change of this class may be sent; else it is noted when to look again.
     fn has_budget(&mut self, class: usize, now_ms: u64) -> bool {
-        if self.queue.is_refused(class) {
+        if self.budget.queue.is_refused(class) {
             return false;
         }
-        let Some(Class { limits, urgency }) = self.queue.class(class) else { return false };
-        match self.budget.ask(limits, *urgency, now_ms) {
+        let Some(Class { limits, urgency }) = self.budget.queue.class(class) else { return false };
+        match self.budget.limits.ask(limits, *urgency, now_ms) {
             Ok(()) => true,
             Err(refusal) => {
-                self.queue.refuse(class, refusal.ready_ms.max(now_ms + LOOK_MS));
+                self.budget.queue.refuse(class, refusal.ready_ms.max(now_ms + LOOK_MS));
                 false
             }
         }
@@ -217,14 +223,16 @@ impl Controller {
 
     /// What each write that waits for budget waits for, in the order in which it is their turn.
     fn budget_waits(&self) -> Vec<(usize, BudgetWait)> {
-        let (changes, now_ms) = (&self.plan.changes, self.queue.looked_ms);
-        let mut budget = self.budget.clone();
+        let (changes, now_ms) = (&self.planning.plan.changes, self.budget.queue.looked_ms);
+        let mut budget = self.budget.limits.clone();
         let services = &self.world.kubernetes.services;
-        let mut line = self.shares.line_up(changes, &self.queue.kept(), services, now_ms);
+        let mut line =
+            self.budget.shares.line_up(changes, &self.budget.queue.kept(), services, now_ms);
         let mut ahead: BTreeMap<Limit, u64> = BTreeMap::new();
         let mut waits = Vec::new();
-        while let Some((at, _)) = self.shares.next(&mut line) {
-            let class = self.queue.class_of(at).and_then(|class| self.queue.class(class));
+        while let Some((at, _)) = self.budget.shares.next(&mut line) {
+            let class =
+                self.budget.queue.class_of(at).and_then(|class| self.budget.queue.class(class));
             let Some(Class { limits, urgency }) = class else { continue };
             let Err(refusal) = budget.ask(limits, *urgency, now_ms) else { continue };
             let before = ahead.entry(refusal.limit.clone()).or_default();
@@ -240,12 +248,12 @@ impl Controller {
     /// budget.
     #[must_use]
     pub fn report_with_budget(&self) -> Report {
-        let mut report = self.report.clone();
+        let mut report = self.planning.report.clone();
         let mut waits = self.budget_waits();
         waits.sort_by_key(|(at, _)| *at);
         for (at, BudgetWait { limit, until_ms }) in waits {
             let wait = Wait::Budget { limit: limit.kind.name(), until_ms };
-            for uid in &self.plan.changes[at].causes {
+            for uid in &self.planning.plan.changes[at].causes {
                 if let Some(service) = report.services.get_mut(uid) {
                     Arc::make_mut(service).waits.push(wait.clone());
                 }
@@ -278,9 +286,9 @@ impl Controller {
             Action::UpdateLocations(update) => Arc::new(update.touched(table)),
             _ => Arc::default(),
         };
-        self.tally.write_sent(&change.target, change.causes.len(), addresses.len());
-        self.latencies.sent(&change, &addresses);
-        let lane = self.lanes.entry(change.target.clone()).or_default();
+        self.observers.tally.write_sent(&change.target, change.causes.len(), addresses.len());
+        self.observers.latencies.sent(&change, &addresses);
+        let lane = self.lanes.all.entry(change.target.clone()).or_default();
         lane.gathering_since_ms = None;
         lane.wait_until_ms = None;
         lane.work = Some(Work {
@@ -300,24 +308,24 @@ impl Controller {
         let (is_old, most) = match &change.action {
             Action::Put { before: Some(Resource::LoadBalancer(_)), .. }
             | Action::Delete { before: Resource::LoadBalancer(_) } => {
-                let shown = self.lanes.get(&change.target).map_or(0, |lane| lane.members_shown);
-                (shown != self.member_writes, REREADS)
+                let shown = self.lanes.all.get(&change.target).map_or(0, |lane| lane.members_shown);
+                (shown != self.lanes.member_writes, REREADS)
             }
             Action::Put { before: Some(Resource::PublicIp(ip)), .. } => {
                 (is_used_otherwise(&self.world, ip), REREADS_OF_IP)
             }
             _ => return false,
         };
-        let lane = self.lanes.entry(change.target.clone()).or_default();
+        let lane = self.lanes.all.entry(change.target.clone()).or_default();
         if !is_old || lane.rereads >= most {
             lane.rereads = 0;
             return false;
         }
         lane.rereads += 1;
-        lane.members_shown = self.member_writes;
+        lane.members_shown = self.lanes.member_writes;
         let correlation = self.correlation();
         let request = request::of_read(self.contract(), &change.target, correlation.clone());
-        let lane = self.lanes.entry(change.target.clone()).or_default();
+        let lane = self.lanes.all.entry(change.target.clone()).or_default();
         lane.work = Some(Work {
             change: change.clone(),
             correlation,
@@ -332,33 +340,33 @@ impl Controller {
 
     pub(crate) fn request(&mut self, caller: Caller, request: Request, now_ms: u64) {
         if request.method.is_write() {
-            self.counts.writes += 1;
+            self.observers.counts.writes += 1;
         } else {
-            self.counts.reads += 1;
+            self.observers.counts.reads += 1;
         }
         let read = (!request.method.is_write()).then(|| caller.clone());
-        let call = self.call(caller);
+        let call = self.calls.begin(caller);
         if let Some(caller) = read {
-            self.tally.read_sent(call, &caller);
+            self.observers.tally.read_sent(call, &caller);
         }
-        self.budget.take(call, &request, now_ms);
-        self.effects.push(Effect::Azure { call, request });
+        self.budget.limits.take(call, &request, now_ms);
+        self.calls.effects.push(Effect::Azure { call, request });
     }
 
     /// A poll is due, or a wait is over.
     pub(crate) fn wake_lane(&mut self, id: &ResourceId, now_ms: u64) {
-        let Some(lane) = self.lanes.get_mut(id) else { return };
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let urgency = lane.urgency();
         let Some(work) = &mut lane.work else {
             lane.wait_until_ms = None;
-            self.dirty = true;
+            self.planning.dirty = true;
             return;
         };
         let Pending::Poll { request, at_ms, held_ms } = &mut work.pending else { return };
         if *at_ms > now_ms {
             return;
         }
-        match self.budget.ask(&limits_of(request), urgency, now_ms) {
+        match self.budget.limits.ask(&limits_of(request), urgency, now_ms) {
             Err(refusal) => *held_ms = refusal.ready_ms.max(now_ms + LOOK_MS),
             Ok(()) => {
                 let request = request.clone();
@@ -370,7 +378,7 @@ impl Controller {
 
     /// Sends a read that belongs to a write under way, as soon as there is budget.
     pub(crate) fn call_lane(&mut self, id: &ResourceId, request: Request, now_ms: u64) {
-        if let Some(work) = self.lanes.get_mut(id).and_then(|l| l.work.as_mut()) {
+        if let Some(work) = self.lanes.all.get_mut(id).and_then(|l| l.work.as_mut()) {
             work.pending = Pending::Poll { request, at_ms: now_ms, held_ms: 0 };
         }
         self.wake_lane(id, now_ms);

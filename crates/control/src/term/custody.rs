@@ -4,10 +4,9 @@
 //! the meantime: an answer to a write of ours says that it is there, for a write names its UID. And
 //! lists may be older than what that process wrote for it.
 
-use crate::azure_reads::{LIST_LAG_MS, Ripening};
 use crate::controller::Controller;
-use crate::event::Leadership;
-use crate::gateway::Inheritance;
+use crate::reads::azure::LIST_LAG_MS;
+use crate::term::{Inheritance, TakeoverBarrier};
 use model::ServiceUid;
 use model::kubernetes::{Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service};
 use model::plan::Object;
@@ -21,8 +20,8 @@ impl Controller {
     /// show what that process wrote.
     pub(crate) fn inherit(&mut self, uid: &ServiceUid, now_ms: u64) {
         self.world.inherited.insert(uid.clone());
-        self.unlooked.insert(uid.clone());
-        self.ripening = Ripening::Until(now_ms + LIST_LAG_MS);
+        self.term.unlooked.insert(uid.clone());
+        self.term.barrier = TakeoverBarrier::Until(now_ms + LIST_LAG_MS);
     }
 
     /// Whether an object has become another process's, or is first seen as such. A process that may
@@ -30,7 +29,7 @@ impl Controller {
     pub(crate) fn is_inherited(&self, was: Option<Custody>, is: Custody) -> bool {
         let news = match was {
             None => true,
-            Some(was) => was == Custody::Own && self.leadership == Leadership::Held,
+            Some(was) => was == Custody::Own && self.term.is_held(),
         };
         is == Custody::Inherited && news
     }
@@ -42,9 +41,9 @@ impl Controller {
         let marks = held.pods.values().flat_map(|pod| &pod.marks).map(ServiceUid::new);
         let uids: BTreeSet<ServiceUid> = held.services.keys().cloned().chain(marks).collect();
         uids.iter().for_each(|uid| self.inherit(uid, now_ms));
-        self.inheritance = Inheritance::Open;
-        self.claims.clear();
-        self.objects.values_mut().for_each(|lane| lane.outlived = true);
+        self.term.inheritance = Inheritance::Open;
+        self.term.claims.clear();
+        self.kubernetes.objects.values_mut().for_each(|lane| lane.outlived = true);
         let held = &mut self.world.kubernetes;
         held.services
             .values_mut()
@@ -59,11 +58,11 @@ impl Controller {
     /// Which Services of another process's are told an address that no listed rule stands for. Only
     /// the first lists can make one unseen: a rule that goes later was taken away by ourselves.
     pub(crate) fn look_for_inherited(&mut self) {
-        if self.ripening == Ripening::Done || self.policy.layout == Layout::PerService {
-            self.unlooked.clear();
+        if self.term.barrier == TakeoverBarrier::Done || self.policy.layout == Layout::PerService {
+            self.term.unlooked.clear();
         }
         let Some(balancers) = self.world.azure.balancers.known() else { return };
-        if self.unlooked.is_empty() && self.world.unseen.is_empty() {
+        if self.term.unlooked.is_empty() && self.world.unseen.is_empty() {
             return;
         }
         let rules = balancers.values().flat_map(|balancer| &balancer.rules);
@@ -71,7 +70,7 @@ impl Controller {
         let ruled: BTreeSet<String> = bases.map(str::to_lowercase).collect();
         let held = &self.world.kubernetes.services;
         let is_told = |uid: &ServiceUid| held.get(uid).is_some_and(|s| !s.ingress.is_empty());
-        let unlooked = std::mem::take(&mut self.unlooked);
+        let unlooked = std::mem::take(&mut self.term.unlooked);
         self.world.unseen.extend(unlooked.into_iter().filter(is_told));
         self.world.unseen.retain(|uid| !ruled.contains(&uid.base_name().to_lowercase()));
     }
@@ -87,25 +86,26 @@ impl Controller {
                 let had = old.map(|old| (is_ours(old), old.custody));
                 let object =
                     Object::Service { name: service.name.clone(), uid: service.uid.clone() };
-                service.custody = custody(had, is_ours(service), self.claims.contains(&object));
+                service.custody =
+                    custody(had, is_ours(service), self.term.claims.contains(&object));
                 if is_ours(service) {
-                    self.claims.remove(&object);
+                    self.term.claims.remove(&object);
                 }
             }
             KubernetesFact::Pod(pod) => {
                 let old = held.pods.get(&pod.name).filter(|old| old.uid == pod.uid);
                 let had = old.map(|old| (is_marked(old), old.custody));
                 let object = Object::Pod { name: pod.name.clone(), uid: Arc::clone(&pod.uid) };
-                pod.custody = custody(had, is_marked(pod), self.claims.contains(&object));
+                pod.custody = custody(had, is_marked(pod), self.term.claims.contains(&object));
                 if is_marked(pod) {
-                    self.claims.remove(&object);
+                    self.term.claims.remove(&object);
                 }
             }
-            KubernetesFact::ServiceGone(gone) => self.claims.retain(|object| match object {
+            KubernetesFact::ServiceGone(gone) => self.term.claims.retain(|object| match object {
                 Object::Service { uid, .. } => uid != gone,
                 Object::Pod { .. } => true,
             }),
-            KubernetesFact::PodGone(gone) => self.claims.retain(|object| match object {
+            KubernetesFact::PodGone(gone) => self.term.claims.retain(|object| match object {
                 Object::Pod { name, .. } => name != gone,
                 Object::Service { .. } => true,
             }),
@@ -115,7 +115,7 @@ impl Controller {
 
     /// A write to the object was answered: it is there, and nobody else can let it go.
     pub(crate) fn confirm(&mut self, object: &Object) {
-        if self.objects.get(object).is_some_and(|lane| lane.outlived) {
+        if self.kubernetes.objects.get(object).is_some_and(|lane| lane.outlived) {
             return;
         }
         let held = &mut self.world.kubernetes;

@@ -3,13 +3,12 @@
 use crate::backoff;
 use crate::budget::Urgency;
 use crate::budget::limit::limits_of;
-use crate::busy::{BUSY_MS, LONGEST_BUSY_MS};
 use crate::controller::{Caller, Controller};
 use crate::effect::NoticeKind;
-use crate::event::Leadership;
-use crate::keep;
-use crate::lists::{Coming, LeftOut};
 use crate::obstacles::{Failure, Trouble};
+use crate::reads::busy::{BUSY_MS, LONGEST_BUSY_MS};
+use crate::reads::keep;
+use crate::reads::lists::{Coming, LeftOut};
 use arm::error::{ArmError, ErrorKind};
 use arm::page::{PageStep, Pages};
 use arm::{Answer, Request};
@@ -34,28 +33,6 @@ const UNAUTHORIZED: u16 = 401;
 
 /// Refusals in a row after which a region's zones count as unreadable.
 const ZONES_PATIENCE: u32 = 4;
-
-/// How far lists have come that may be older than what another process wrote before us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ripening {
-    /// They are old enough, or nothing was inherited.
-    Done,
-    /// They are read again at this time.
-    Until(u64),
-    /// They have been read again since then, and until nobody changes any of it any more: an
-    /// operation of another process's may yet be canceled, and what it took away comes back.
-    Reading(u64),
-}
-
-impl Ripening {
-    /// When they are to be read.
-    pub fn wake_ms(self) -> Option<u64> {
-        match self {
-            Self::Until(at) => Some(at),
-            Self::Done | Self::Reading(_) => None,
-        }
-    }
-}
 
 /// One list or resource that is read.
 #[derive(Debug, Default)]
@@ -117,6 +94,23 @@ impl Read {
         }
     }
 
+    /// What was read, or is awaited, was asked for too early.
+    pub fn ask_again(&mut self) {
+        if self.read_ms.is_some() || self.under_way.is_some() {
+            self.stale = Staleness::Stale;
+        }
+    }
+
+    /// Whether it is under way or about to be read.
+    pub fn is_awaited(&self) -> bool {
+        self.under_way.is_some() || self.stale != Staleness::Fresh || self.wait_until_ms.is_some()
+    }
+
+    /// Whether what was read of it, if anything, was read since a time.
+    pub fn is_read_since(&self, at_ms: u64) -> bool {
+        self.read_ms.is_none_or(|read_ms| read_ms >= at_ms)
+    }
+
     /// When it is attempted again; `None` while it is under way.
     pub fn next_ms(&self) -> Option<u64> {
         self.wait_until_ms.filter(|_| self.under_way.is_none())
@@ -142,21 +136,22 @@ fn is_lasting(error: &ArmError, need: &Need, failures: u32) -> bool {
 impl Controller {
     /// Sends the reads that planning asked for and those that are due.
     pub(crate) fn read_needs(&mut self, now_ms: u64) {
-        let stale = self.reads.iter().filter(|(_, r)| r.stale != Staleness::Fresh);
+        let stale = self.reads.store.iter().filter(|(_, r)| r.stale != Staleness::Fresh);
         let mut wanted: Vec<(Urgency, Need)> = stale
             .map(|(need, read)| match read.stale {
                 Staleness::Old => (Urgency::Background, need.clone()),
                 Staleness::Fresh | Staleness::Stale => (Urgency::Normal, need.clone()),
             })
             .collect();
-        wanted.extend(self.report.needs.iter().map(|need| (Urgency::Normal, need.clone())));
+        wanted
+            .extend(self.planning.report.needs.iter().map(|need| (Urgency::Normal, need.clone())));
         // What planning waits for comes before the look for drift.
         wanted.sort_by(|a, b| (b.0, &a.1).cmp(&(a.0, &b.1)));
         for (urgency, need) in wanted {
             if self.is_in_flux(&need) {
                 continue;
             }
-            let read = self.reads.entry(need.clone()).or_default();
+            let read = self.reads.store.entry(need.clone()).or_default();
             if read.under_way.is_none() && read.wait_until_ms.is_none_or(|at| at <= now_ms) {
                 self.read(need, urgency, now_ms);
             }
@@ -169,14 +164,14 @@ impl Controller {
         let ready =
             |(need, read): &(&Need, &Read)| read.under_way.is_some() || !self.is_in_flux(need);
         let interval_ms = self.options.check_interval_ms;
-        self.reads.iter().filter(ready).filter_map(move |(_, read)| read.wake_ms(interval_ms))
+        self.reads.store.iter().filter(ready).filter_map(move |(_, read)| read.wake_ms(interval_ms))
     }
 
     fn read(&mut self, need: Need, urgency: Urgency, now_ms: u64) {
         let correlation = self.correlation();
         let request = observe::need::request(&need, &self.policy, &correlation);
-        let read = self.reads.entry(need.clone()).or_default();
-        if let Err(refusal) = self.budget.ask(&limits_of(&request), urgency, now_ms) {
+        let read = self.reads.store.entry(need.clone()).or_default();
+        if let Err(refusal) = self.budget.limits.ask(&limits_of(&request), urgency, now_ms) {
             read.wait_until_ms = Some(refusal.ready_ms);
             return;
         }
@@ -192,9 +187,9 @@ impl Controller {
     pub(crate) fn go_on_reading(&mut self, now_ms: u64) {
         let due = |read: &Read| read.held.as_ref().is_some_and(|(_, at)| *at <= now_ms);
         let needs: Vec<Need> =
-            self.reads.iter().filter(|(_, r)| due(r)).map(|(need, _)| need.clone()).collect();
+            self.reads.store.iter().filter(|(_, r)| due(r)).map(|(need, _)| need.clone()).collect();
         for need in needs {
-            let held = self.reads.get_mut(&need).and_then(|read| read.held.take());
+            let held = self.reads.store.get_mut(&need).and_then(|read| read.held.take());
             if let Some((request, _)) = held {
                 self.next_page(&need, request, now_ms);
             }
@@ -203,10 +198,10 @@ impl Controller {
 
     /// Asks for the next page as soon as there is budget: the list is of no use without it.
     fn next_page(&mut self, need: &Need, request: Request, now_ms: u64) {
-        match self.budget.ask(&limits_of(&request), Urgency::Urgent, now_ms) {
+        match self.budget.limits.ask(&limits_of(&request), Urgency::Urgent, now_ms) {
             Ok(()) => self.request(Caller::Read(need.clone()), request, now_ms),
             Err(refusal) => {
-                let read = self.reads.entry(need.clone()).or_default();
+                let read = self.reads.store.entry(need.clone()).or_default();
                 read.held = Some((request, refusal.ready_ms));
             }
         }
@@ -214,23 +209,23 @@ impl Controller {
 
     /// Asks for a read as soon as possible.
     pub(crate) fn read_now(&mut self, need: Need) {
-        let read = self.reads.entry(need).or_default();
+        let read = self.reads.store.entry(need).or_default();
         read.stale = Staleness::Stale;
-        self.dirty = true;
+        self.planning.dirty = true;
     }
 
     /// Whatever of a read is under way comes to nothing: it began too early.
     pub(crate) fn abandon_read(&mut self, need: &Need) {
-        let Some(read) = self.reads.get_mut(need) else { return };
+        let Some(read) = self.reads.store.get_mut(need) else { return };
         read.under_way = None;
         read.held = None;
-        self.callers.retain(|_, call| call.caller != Caller::Read(need.clone()));
+        self.calls.callers.retain(|_, call| call.caller != Caller::Read(need.clone()));
     }
 
     /// Reads what planning does not ask for yet: for whoever wants to know how plans go on.
     pub fn read_ahead(&mut self, needs: impl IntoIterator<Item = Need>) {
         for need in needs {
-            if self.reads.get(&need).is_none_or(|read| read.under_way.is_none()) {
+            if self.reads.store.get(&need).is_none_or(|read| read.under_way.is_none()) {
                 self.read_now(need);
             }
         }
@@ -238,18 +233,18 @@ impl Controller {
 
     /// Everything that was read is read again.
     pub(crate) fn reread_everything(&mut self) {
-        for read in self.reads.values_mut().filter(|r| r.read_ms.is_some()) {
+        for read in self.reads.store.values_mut().filter(|r| r.read_ms.is_some()) {
             read.stale = Staleness::Stale;
         }
-        self.dirty = true;
+        self.planning.dirty = true;
     }
 
     /// What was read before of these is read again.
     pub(crate) fn read_known_again(&mut self, is_it: impl Fn(&Need) -> bool) {
-        for (need, read) in &mut self.reads {
+        for (need, read) in &mut self.reads.store {
             if is_it(need) && read.read_ms.is_some() {
                 read.stale = Staleness::Stale;
-                self.dirty = true;
+                self.planning.dirty = true;
             }
         }
     }
@@ -268,7 +263,7 @@ impl Controller {
             // The list it stands in: a machine may be gone from its scale set.
             _ => keep::covers(need, id),
         };
-        for (_, read) in self.reads.iter_mut().filter(|(need, _)| related(need)) {
+        for (_, read) in self.reads.store.iter_mut().filter(|(need, _)| related(need)) {
             read.stale = Staleness::Stale;
         }
     }
@@ -277,7 +272,7 @@ impl Controller {
     pub(crate) fn check_drift(&mut self, now_ms: u64) {
         let interval = self.options.check_interval_ms;
         let mut due = false;
-        for read in self.reads.values_mut() {
+        for read in self.reads.store.values_mut() {
             let waits = read.wait_until_ms.is_some_and(|at| at <= now_ms);
             let old = read.read_ms.is_some_and(|at| at + interval <= now_ms);
             if read.under_way.is_none() && (waits || (old && read.wait_until_ms.is_none())) {
@@ -291,65 +286,17 @@ impl Controller {
                 due = true;
             }
         }
-        self.look |= due;
-    }
-
-    /// Reads the lists again when their time has come; lets go of the wait once they are read.
-    pub(crate) fn ripen(&mut self, now_ms: u64) {
-        let lists = |need: &Need| {
-            matches!(
-                need,
-                Need::Balancers | Need::PublicIps(_) | Need::NatGateways | Need::SecurityGroup
-            )
-        };
-        match self.ripening {
-            Ripening::Done => {}
-            Ripening::Until(at) if at <= now_ms => {
-                // An answer that is still awaited was asked for too early.
-                for (_, read) in self.reads.iter_mut().filter(|(need, _)| lists(need)) {
-                    if read.read_ms.is_some() || read.under_way.is_some() {
-                        read.stale = Staleness::Stale;
-                    }
-                }
-                self.ripening = Ripening::Reading(now_ms);
-                self.dirty = true;
-            }
-            Ripening::Until(_) => {}
-            Ripening::Reading(since_ms) => {
-                let all = || self.reads.iter().filter(|(need, _)| lists(need));
-                let waits = |read: &Read| {
-                    read.under_way.is_some()
-                        || read.stale != Staleness::Fresh
-                        || read.wait_until_ms.is_some()
-                };
-                let read_again = !all().any(|(_, read)| waits(read))
-                    && self.lanes.values().all(|lane| !lane.hidden);
-                if read_again && !self.world.unseen.is_empty() {
-                    self.world.unseen.clear();
-                    self.dirty = true;
-                }
-                let settled = read_again && self.busy_needs().is_empty();
-                // One that is said to be changed for ever is nobody's operation.
-                let late = now_ms >= since_ms + UNFOLLOWED_MS
-                    && all().all(|(_, read)| read.read_ms.is_none_or(|at| at >= since_ms));
-                if settled || late {
-                    self.ripening = Ripening::Done;
-                    self.world.inherited.clear();
-                    self.world.unseen.clear();
-                    self.dirty = true;
-                }
-            }
-        }
+        self.planning.look |= due;
     }
 
     /// Whether a read is under way or about to be repeated.
     pub(crate) fn is_reading(&self) -> bool {
-        self.reads.values().any(|r| r.under_way.is_some() || r.wait_until_ms.is_some())
+        self.reads.store.values().any(|r| r.under_way.is_some() || r.wait_until_ms.is_some())
     }
 
     /// An answer to a read.
     pub(crate) fn advance_read(&mut self, need: &Need, answer: Answer, now_ms: u64) {
-        let Some(read) = self.reads.get_mut(need) else { return };
+        let Some(read) = self.reads.store.get_mut(need) else { return };
         let Some(mut under_way) = read.under_way.take() else { return };
         match under_way.pages.advance(answer) {
             PageStep::Next { items, request } => {
@@ -367,21 +314,21 @@ impl Controller {
                 read.trouble = None;
                 // What was told of failures and of silence is taken back by the next plan.
                 let told = |obstacle: &Obstacle| obstacle.about == Subject::Read(need.clone());
-                let recovered = self.report.obstacles.iter().any(told);
+                let recovered = self.planning.report.obstacles.iter().any(told);
                 let before = std::mem::take(&mut read.left_out);
                 let coming = if pages.count() > 1 { Coming::Pages(before) } else { Coming::Whole };
                 let news = self.store_read(need, gathering, (sent_ms, now_ms), coming);
                 // What was awaited may be as unreadable as before; the plan says what then.
-                let awaited = self.report.needs.contains(need);
-                let unnoted = self.leadership == Leadership::Held && !self.drift.is_noted();
+                let awaited = self.planning.report.needs.contains(need);
+                let unnoted = self.term.is_held() && !self.drift.is_noted();
                 if news == Applied::Changed || awaited || unnoted || recovered {
                     self.drift.expect_settled();
-                    self.dirty = true;
+                    self.planning.dirty = true;
                 }
-                self.look = true;
+                self.planning.look = true;
             }
             PageStep::Failed(error) => {
-                self.dirty = true;
+                self.planning.dirty = true;
                 let gone = error.kind == ErrorKind::Missing;
                 if gone {
                     read.read_ms = Some(now_ms);
@@ -431,6 +378,6 @@ impl Controller {
     /// What is being read, or will be soon.
     pub fn readings(&self) -> impl Iterator<Item = &Need> {
         let active = |r: &Read| r.under_way.is_some() || r.wait_until_ms.is_some();
-        self.reads.iter().filter(move |(_, r)| active(r)).map(|(need, _)| need)
+        self.reads.store.iter().filter(move |(_, r)| active(r)).map(|(need, _)| need)
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
-use crate::reason::{self, EventReason};
-use crate::words::{Waiting, Word};
+use crate::observers::event_queue::{Waiting, Word, Words};
+use crate::observers::reason::{self, EventReason};
+use crate::obstacles::Complaints;
 use model::kubernetes::{POD_FINALIZER, Service, Truth};
 use model::policy::Layout;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
@@ -27,6 +28,19 @@ pub(crate) struct Said {
     pub report: Option<Arc<ServiceReport>>,
 }
 
+/// What Services and Pods were told.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    pub said: BTreeMap<ServiceUid, Said>,
+    /// Texts of findings that were said about Pods.
+    pub said_of_pods: BTreeMap<ServiceName, BTreeSet<Arc<str>>>,
+    /// What Services were told that holds them up.
+    pub complaints: Complaints,
+    pub words: Words,
+    /// Number of the last Event.
+    pub last: u64,
+}
+
 /// Findings of one rule that an Event names; the others are counted.
 const NAMED: usize = 6;
 
@@ -34,7 +48,7 @@ impl Controller {
     /// Remembers a Service's name.
     pub(crate) fn note_name(&mut self, service: &Service) {
         let name = service.name.clone();
-        self.said.entry(service.uid.clone()).or_insert(Said {
+        self.observers.events.said.entry(service.uid.clone()).or_insert(Said {
             name,
             state: None,
             since_ms: 0,
@@ -46,12 +60,12 @@ impl Controller {
     /// Since when a Service is as it is.
     #[must_use]
     pub fn since_ms(&self, uid: &ServiceUid) -> Option<u64> {
-        self.said.get(uid).map(|s| s.since_ms)
+        self.observers.events.said.get(uid).map(|s| s.since_ms)
     }
 
     /// Compares the report with what was said.
     pub(crate) fn say_changes(&mut self, now_ms: u64) {
-        let report = std::mem::take(&mut self.report);
+        let report = std::mem::take(&mut self.planning.report);
         for (uid, service) in self.news(&report) {
             self.say_service(uid, service, now_ms);
         }
@@ -59,13 +73,13 @@ impl Controller {
             self.say_gone(&uid, now_ms);
         }
         self.say_pods(&report, now_ms);
-        self.report = report;
+        self.planning.report = report;
     }
 
     /// Services whose report is not the value that was looked at last. Both maps are walked side
     /// by side: there are many Services, and one step is rarely about more than a few.
     fn news<'r>(&self, report: &'r Report) -> Vec<(&'r ServiceUid, &'r Arc<ServiceReport>)> {
-        let mut said = self.said.iter().peekable();
+        let mut said = self.observers.events.said.iter().peekable();
         let is_new = |(uid, now): &(&ServiceUid, &Arc<ServiceReport>)| {
             while said.next_if(|(known, _)| known < uid).is_some() {}
             let known = said.peek().filter(|(known, _)| known == uid);
@@ -82,20 +96,21 @@ impl Controller {
             while reported.next_if(|known| known < uid).is_some() {}
             reported.peek() != Some(uid)
         };
-        self.said.keys().filter(is_gone).cloned().collect()
+        self.observers.events.said.keys().filter(is_gone).cloned().collect()
     }
 
     /// What is wrong with egress Pods, each thing once.
     fn say_pods(&mut self, report: &Report, now_ms: u64) {
-        if self.leadership == crate::Leadership::Lost {
+        if !self.term.is_held() {
             return;
         }
-        self.said_of_pods.retain(|pod, _| report.pods.contains_key(pod));
+        self.observers.events.said_of_pods.retain(|pod, _| report.pods.contains_key(pod));
         for (name, findings) in &report.pods {
             let Some(pod) = self.world.kubernetes.pods.get(name).cloned() else { continue };
             let by_rule = by_rule(findings);
             let texts = by_rule.iter().map(|(_, text)| Arc::clone(text)).collect();
-            let known = self.said_of_pods.insert(name.clone(), texts).unwrap_or_default();
+            let known =
+                self.observers.events.said_of_pods.insert(name.clone(), texts).unwrap_or_default();
             for (finding, message) in by_rule {
                 if !known.contains(&message) {
                     let word = warning(finding.rule, &message);
@@ -107,7 +122,7 @@ impl Controller {
 
     fn say_service(&mut self, uid: &ServiceUid, now: &Arc<ServiceReport>, now_ms: u64) {
         let held = self.world.holds.contains_key(uid);
-        let said = self.said.entry(uid.clone()).or_insert_with(|| Said {
+        let said = self.observers.events.said.entry(uid.clone()).or_insert_with(|| Said {
             name: now.name.clone(),
             state: None,
             since_ms: now_ms,
@@ -115,7 +130,7 @@ impl Controller {
             report: None,
         });
         said.report = Some(Arc::clone(now));
-        self.latencies.look_at_service(uid);
+        self.observers.latencies.look_at_service(uid);
         let was = said.state;
         let mut words = Vec::new();
         let mut programmed = false;
@@ -123,7 +138,7 @@ impl Controller {
             said.state = Some(now.state);
             let since_ms = was.is_none().then(|| since(&self.world, uid, now.state)).flatten();
             said.since_ms = since_ms.unwrap_or(now_ms);
-            self.latencies.look_at_pods();
+            self.observers.latencies.look_at_pods();
             match (was, now.state) {
                 (
                     None | Some(State::Programmed | State::Refused | State::RefusedServing),
@@ -172,8 +187,8 @@ impl Controller {
     }
 
     fn say_gone(&mut self, uid: &ServiceUid, now_ms: u64) {
-        let Some(said) = self.said.remove(uid) else { return };
-        self.latencies.look_at_service(uid);
+        let Some(said) = self.observers.events.said.remove(uid) else { return };
+        self.observers.latencies.look_at_service(uid);
         if said.state == Some(State::Removing) {
             let word = word(&reason::DELETED, "Deleted load balancer");
             self.post(&said.name, uid, word, now_ms);
@@ -182,7 +197,7 @@ impl Controller {
             self.say(now_ms, NoticeKind::Programmed, &about, text, None);
         }
         if !self.world.kubernetes.services.contains_key(uid) {
-            self.change_ids.remove(uid);
+            self.observers.changes.ids.remove(uid);
         }
     }
 
@@ -230,32 +245,32 @@ impl Controller {
         word: Word,
         at_ms: u64,
     ) {
-        if self.leadership == crate::Leadership::Lost {
+        if !self.term.is_held() {
             return;
         }
         let name = name.clone();
-        self.words.push(Waiting { kind, name, uid, word, at_ms });
+        self.observers.events.words.push(Waiting { kind, name, uid, word, at_ms });
         self.post_waiting();
     }
 
     /// An Event was posted, or was not; either way there is room for another.
     pub(crate) fn posted(&mut self) {
-        self.words.posted();
+        self.observers.events.words.posted();
         self.post_waiting();
     }
 
     fn post_waiting(&mut self) {
-        if self.leadership == crate::Leadership::Lost {
-            self.words.clear();
+        if !self.term.is_held() {
+            self.observers.events.words.clear();
         }
-        while let Some(next) = self.words.next() {
+        while let Some(next) = self.observers.events.words.next() {
             self.send_word(&next);
         }
     }
 
     fn send_word(&mut self, Waiting { kind, name, uid, word, at_ms }: &Waiting) {
-        self.next_event += 1;
-        let number = self.next_event;
+        self.observers.events.last += 1;
+        let number = self.observers.events.last;
         let at = timestamp(*at_ms);
         let body = json!({
             "apiVersion": "v1",
@@ -281,11 +296,11 @@ impl Controller {
             "lastTimestamp": at,
             "count": 1,
         });
-        let call = self.call(Caller::Event);
+        let call = self.calls.begin(Caller::Event);
         let path = format!("/api/v1/namespaces/{}/events", name.namespace);
         let content_type = "application/json";
         let request = KubernetesCall { method: "POST", path, content_type, body };
-        self.effects.push(Effect::Kubernetes { call, request });
+        self.calls.effects.push(Effect::Kubernetes { call, request });
     }
 }
 
@@ -407,11 +422,11 @@ mod tests {
             findings: refusals.chain(notes).collect(),
         };
         let services = [(ServiceUid::new("uid"), Arc::new(report))].into();
-        controller.report = Report { services, ..Report::default() };
+        controller.planning.report = Report { services, ..Report::default() };
         controller.say_changes(0);
         let mut lines = 0;
         let mut messages = Vec::new();
-        for effect in std::mem::take(&mut controller.effects) {
+        for effect in std::mem::take(&mut controller.calls.effects) {
             match effect {
                 Effect::Kubernetes { request, .. } => {
                     messages.push(request.body["message"].as_str().unwrap_or("").to_owned());
@@ -424,6 +439,6 @@ mod tests {
         assert!(messages[0].contains("\"5\"") && messages[0].ends_with("; and 994 more"));
         assert!(messages[1].contains("\"2\"") && !messages[1].contains("more"));
         controller.say_changes(1);
-        assert!(controller.effects.is_empty(), "it was said");
+        assert!(controller.calls.effects.is_empty(), "it was said");
     }
 }

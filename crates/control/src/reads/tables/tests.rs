@@ -1,4 +1,4 @@
-use crate::lists::{Coming, LeftOut};
+use crate::reads::lists::{Coming, LeftOut};
 use crate::{CallId, Controller, Effect, Event, KubernetesAnswer, Leadership, Options};
 use arm::exchange::{Answer, Method, Reply, Request, Target, TransportFault};
 use model::kubernetes::{
@@ -322,7 +322,7 @@ fn nobody_wakes_for_a_read_that_waits_for_a_write() {
         _ => None,
     });
     run.controller.world.azure.gateway_locations = model::world::Fact::Unknown;
-    run.controller.dirty = true;
+    run.controller.planning.dirty = true;
     run.now_ms += 3_600_000;
     // Other reads are due, too; they are answered.
     let mut events = Vec::new();
@@ -431,7 +431,7 @@ fn a_finalizer_of_another_process_is_not_taken_for_our_own() {
         }
     }
     run.controller.step(facts.into_iter().map(Event::Kubernetes), 0);
-    assert_eq!(run.controller.claims.len(), 1, "it has asked for it");
+    assert_eq!(run.controller.term.claims.len(), 1, "it has asked for it");
     run.controller.step([claimed()], 0);
     assert!(run.controller.world.inherited.is_empty());
     assert_eq!(run.controller.world.kubernetes.services[&uid].custody, Custody::Own);

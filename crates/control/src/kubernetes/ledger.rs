@@ -7,7 +7,7 @@
 use crate::backoff;
 use crate::controller::{Caller, Controller};
 use crate::effect::{CallId, Effect, KubernetesCall, NoticeKind};
-use crate::event::{KubernetesAnswer, Leadership};
+use crate::event::KubernetesAnswer;
 use crate::obstacles::{Failure, Trouble};
 use model::ServiceUid;
 use model::ledger::{Ledger, LedgerWrite, encode};
@@ -96,30 +96,32 @@ impl Controller {
     /// When the ledger is looked at again though nothing happens.
     pub(crate) fn wake_ledger_ms(&self) -> Option<u64> {
         let interval_ms = self.options.check_interval_ms;
-        self.ledger.wake_ms(interval_ms).filter(|_| self.has_ledger())
+        self.kubernetes.ledger.wake_ms(interval_ms).filter(|_| self.has_ledger())
     }
 
     /// Sends the call that is due.
     pub(crate) fn go_on_with_ledger(&mut self, now_ms: u64) {
-        let lane = &mut self.ledger;
+        let lane = &mut self.kubernetes.ledger;
         if lane.wait_until_ms.is_some_and(|at| at <= now_ms) {
             lane.wait_until_ms = None;
         }
         if lane.call.is_some() || lane.wait_until_ms.is_some() || !self.has_ledger() {
             return;
         }
-        let leads = self.leadership == Leadership::Held;
-        let write = self.plan.ledger.clone().filter(|_| leads);
+        let leads = self.term.is_held();
+        let write = self.planning.plan.ledger.clone().filter(|_| leads);
         let call = match write {
-            _ if self.ledger.is_old(self.options.check_interval_ms, now_ms) => LedgerCall::Read,
+            _ if self.kubernetes.ledger.is_old(self.options.check_interval_ms, now_ms) => {
+                LedgerCall::Read
+            }
             Some(write) => LedgerCall::Write(write),
             None => return,
         };
         let request = self.ledger_request(&call);
-        self.counts.kubernetes += u64::from(request.method != "GET");
-        let id = self.call(Caller::Ledger(call));
-        self.ledger.call = Some(id);
-        self.effects.push(Effect::Kubernetes { call: id, request });
+        self.observers.counts.kubernetes += u64::from(request.method != "GET");
+        let id = self.calls.begin(Caller::Ledger(call));
+        self.kubernetes.ledger.call = Some(id);
+        self.calls.effects.push(Effect::Kubernetes { call: id, request });
     }
 
     fn ledger_request(&self, call: &LedgerCall) -> KubernetesCall {
@@ -159,23 +161,25 @@ impl Controller {
         answer: KubernetesAnswer,
         now_ms: u64,
     ) {
-        if self.ledger.call != Some(id) {
+        if self.kubernetes.ledger.call != Some(id) {
             return;
         }
-        self.ledger.call = None;
-        self.dirty = true;
+        self.kubernetes.ledger.call = None;
+        self.planning.dirty = true;
         match (answer, call) {
             (KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. }, _) => {
-                let due = *call == LedgerCall::Read && self.plan.ledger.is_some();
-                self.ledger.rest(due, now_ms);
+                let due = *call == LedgerCall::Read && self.planning.plan.ledger.is_some();
+                self.kubernetes.ledger.rest(due, now_ms);
                 self.take_ledger(&body, now_ms);
                 self.tell_adoption(call, now_ms);
             }
             (KubernetesAnswer::Reply { status: 404, .. }, LedgerCall::Read) => {
-                self.ledger.rest(self.plan.ledger.is_some(), now_ms);
+                self.kubernetes.ledger.rest(self.planning.plan.ledger.is_some(), now_ms);
                 self.note_absence(now_ms);
             }
-            (KubernetesAnswer::Reply { status: 200..300, .. }, _) => self.ledger.read_ms = None,
+            (KubernetesAnswer::Reply { status: 200..300, .. }, _) => {
+                self.kubernetes.ledger.read_ms = None
+            }
             (KubernetesAnswer::Reply { status, retry_after_ms, body }, _) => {
                 let message = body.as_ref().and_then(|b| b.get("message")).and_then(Value::as_str);
                 let code = status.to_string();
@@ -241,7 +245,7 @@ impl Controller {
         let operation = self.ledger_operation(call);
         let text = format!("{operation} failed: {code}: {message}");
         let kind = ObstacleKind::Kubernetes;
-        let lane = &mut self.ledger;
+        let lane = &mut self.kubernetes.ledger;
         // Whether it was carried out nobody knows.
         lane.read_ms = lane.read_ms.filter(|_| *call == LedgerCall::Read);
         lane.failures += 1;
@@ -263,15 +267,15 @@ impl Controller {
 
     /// Why calls about the ledger fail, while one is due.
     pub(crate) fn ledger_trouble(&self) -> Option<&Trouble> {
-        let due = !self.ledger.is_idle() || self.plan.ledger.is_some();
-        self.ledger.trouble.as_ref().filter(|_| due)
+        let due = !self.kubernetes.ledger.is_idle() || self.planning.plan.ledger.is_some();
+        self.kubernetes.ledger.trouble.as_ref().filter(|_| due)
     }
 
     /// The Services that wait for the ledger.
     pub(crate) fn wait_for_ledger(&self) -> BTreeSet<ServiceUid> {
         let unread = self.world.kubernetes.ledger == Fact::Unknown;
         let waits = |wait: &Wait| *wait == Wait::Ledger || (unread && *wait == Wait::Listing);
-        let services = self.report.services.iter();
+        let services = self.planning.report.services.iter();
         let held_up = services.filter(|(_, report)| report.waits.iter().any(waits));
         held_up.map(|(uid, _)| uid.clone()).collect()
     }

@@ -121,8 +121,8 @@ impl Controller {
 
     pub(crate) fn time_pod(&mut self, address: IpAddr, owner: Owner, now_ms: u64) {
         let pod = PodChange { pending: Pending::since(now_ms), owner };
-        self.latencies.pods.entry(address).or_insert(pod);
-        self.latencies.judged = None;
+        self.observers.latencies.pods.entry(address).or_insert(pod);
+        self.observers.latencies.judged = None;
     }
 
     /// A Pod is ready but for our gate: from now on it is kept from its traffic by us alone.
@@ -138,7 +138,8 @@ impl Controller {
     pub(super) fn table_work(&self, judged: &mut Option<Grounds>) -> Option<TableWork> {
         let table = self.world.azure.gateway_locations.known()?;
         let mut planned = BTreeSet::new();
-        for change in self.queue.tables().filter_map(|at| self.plan.changes.get(at)) {
+        for change in self.budget.queue.tables().filter_map(|at| self.planning.plan.changes.get(at))
+        {
             if let Action::UpdateLocations(update) = &change.action {
                 planned.extend(update.touched(Some(table)));
             }
@@ -146,10 +147,11 @@ impl Controller {
         if planned.len() >= FAR_FROM_FULL {
             return None;
         }
-        let works = self.lanes.values().filter_map(|lane| lane.work.as_ref());
+        let works = self.lanes.all.values().filter_map(|lane| lane.work.as_ref());
         let mut calls = works.map(|work| &work.addresses).filter(|all| !all.is_empty());
         let under_way = calls.next().map(Arc::clone);
-        let grounds = Grounds { under_way: under_way.clone(), quiet: self.plan.is_empty() };
+        let grounds =
+            Grounds { under_way: under_way.clone(), quiet: self.planning.plan.is_empty() };
         let same = judged.as_ref().is_some_and(|judged| judged.is(&grounds));
         *judged = Some(grounds);
         (!same || !planned.is_empty()).then_some(TableWork { planned, under_way })
@@ -172,10 +174,10 @@ impl Controller {
         // Its turn may come: after its Service is registered, after it has our finalizer.
         let hopeful = match &pod.owner {
             Owner::Service(uid) => {
-                let service = self.report.services.get(uid);
+                let service = self.planning.report.services.get(uid);
                 service.is_some_and(|s| matches!(s.state, State::Waiting | State::Rejected))
             }
-            Owner::Egress => !self.plan.is_empty(),
+            Owner::Egress => !self.planning.plan.is_empty(),
             Owner::Any => false,
         };
         match under_way.is_some() || hopeful {

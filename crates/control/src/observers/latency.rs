@@ -12,8 +12,7 @@
 mod pods;
 
 use crate::controller::Controller;
-use crate::event::Leadership;
-use crate::histogram::Histogram;
+use crate::observers::histogram::Histogram;
 use model::azure::{LoadBalancer, PoolAddress};
 use model::kubernetes::{Node, Wish};
 use model::plan::{Action, Change, Edit, FinalizerPurpose, Object, Resource};
@@ -264,19 +263,19 @@ impl Controller {
     /// How long changes took.
     #[must_use]
     pub fn latencies(&self) -> &Latencies {
-        &self.latencies
+        &self.observers.latencies
     }
 
     fn is_timed(&self, kind: Kind) -> bool {
-        self.leadership == Leadership::Held && self.world.kubernetes.complete.contains(&kind)
+        self.term.is_held() && self.world.kubernetes.complete.contains(&kind)
     }
 
     /// A Service's owner changed it.
     pub(crate) fn time_service(&mut self, uid: &ServiceUid, now_ms: u64) {
         if self.is_timed(Kind::Services) {
-            let pending = self.latencies.services.entry(uid.clone());
+            let pending = self.observers.latencies.services.entry(uid.clone());
             pending.or_insert_with(|| Pending::since(now_ms));
-            self.latencies.look_at_service(uid);
+            self.observers.latencies.look_at_service(uid);
         }
     }
 
@@ -309,7 +308,7 @@ impl Controller {
     /// The fact was applied.
     pub(crate) fn time(&mut self, stir: Stir, now_ms: u64) {
         if let Some((name, addresses, machine)) = stir.node {
-            let node = self.latencies.nodes.entry(name).or_insert_with(|| NodeChange {
+            let node = self.observers.latencies.nodes.entry(name).or_insert_with(|| NodeChange {
                 pending: Pending::since(now_ms),
                 addresses: BTreeSet::new(),
                 machine: None,
@@ -324,7 +323,7 @@ impl Controller {
 
     /// Sees which changes are confirmed.
     pub(crate) fn measure(&mut self, now_ms: u64) {
-        let mut latencies = std::mem::take(&mut self.latencies);
+        let mut latencies = std::mem::take(&mut self.observers.latencies);
         let Latencies { measured, services, stirred, nodes, pods, judged } = &mut latencies;
         if !services.is_empty() {
             let released = self.released();
@@ -353,13 +352,13 @@ impl Controller {
                 Latencies::stays(measured, ChangeKind::Pod, pod.pending, verdict, now_ms)
             });
         }
-        self.latencies = latencies;
+        self.observers.latencies = latencies;
     }
 
     /// Changes of the plan, and those under way.
     fn written_or_to_be(&self) -> impl Iterator<Item = &Change> {
-        let works = self.lanes.values().filter_map(|lane| lane.work.as_ref());
-        self.plan.changes.iter().map(AsRef::as_ref).chain(works.map(|work| &work.change))
+        let works = self.lanes.all.values().filter_map(|lane| lane.work.as_ref());
+        self.planning.plan.changes.iter().map(AsRef::as_ref).chain(works.map(|work| &work.change))
     }
 
     /// Services whose finalizer goes, because nothing is left in Azure.
@@ -368,7 +367,7 @@ impl Controller {
             let Edit::Finalizers { purpose, .. } = edit else { return false };
             *purpose == FinalizerPurpose::Release
         };
-        let writes = self.plan.writes.iter().filter(|write| goes(&write.edit));
+        let writes = self.planning.plan.writes.iter().filter(|write| goes(&write.edit));
         let services = writes.filter_map(|write| match &write.object {
             Object::Service { uid, .. } => Some(uid),
             Object::Pod { .. } => None,
@@ -377,7 +376,7 @@ impl Controller {
     }
 
     fn verdict_on_service(&self, uid: &ServiceUid, released: &BTreeSet<&ServiceUid>) -> Verdict {
-        let report = self.report.services.get(uid).map(AsRef::as_ref);
+        let report = self.planning.report.services.get(uid).map(AsRef::as_ref);
         let Some(ServiceReport { state, waits, .. }) = report else {
             let known = self.world.kubernetes.services.get(uid);
             let wanted = known.is_some_and(|service| service.wish == Wish::LoadBalancer);
@@ -396,7 +395,8 @@ impl Controller {
 
     fn verdict_on_node(&self, node: &NodeChange, moved: &Moved) -> Verdict {
         // Where machines are in pools themselves, a new one has to be looked up first.
-        let looked_up = node.pending.sent || (self.report.needs.is_empty() && !self.is_reading());
+        let looked_up =
+            node.pending.sent || (self.planning.report.needs.is_empty() && !self.is_reading());
         match moved.touches(node) || !looked_up {
             true => Verdict::Open,
             false => Verdict::Settled,

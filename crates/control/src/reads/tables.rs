@@ -1,9 +1,10 @@
 //! The tables of the Service Gateway: they are written in parts and read as a whole, so a read may
 //! know less of some entries than we do.
 
-use crate::azure_reads::LIST_LAG_MS;
 use crate::controller::Controller;
-use crate::lists::{Coming, LeftOut};
+use crate::reads::azure::LIST_LAG_MS;
+use crate::reads::lists::{Coming, LeftOut};
+use crate::term::Inheritance;
 use arm::error::ArmError;
 use model::gateway::{LocationsUpdate, ServicesUpdate};
 use model::plan::Action;
@@ -20,16 +21,6 @@ use std::sync::Arc;
 pub(crate) struct Touched {
     services: BTreeMap<Arc<str>, u64>,
     locations: BTreeMap<IpAddr, u64>,
-}
-
-/// Whether what another process left was taken note of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Inheritance {
-    /// Not yet: it is at the next read of the tables.
-    #[default]
-    Open,
-    /// It was.
-    Taken,
 }
 
 /// Azure refuses to take away a service that addresses still list.
@@ -59,10 +50,10 @@ impl Controller {
     pub(crate) fn touch(&mut self, action: &Action, now_ms: u64) {
         match action {
             Action::UpdateServices(update) => {
-                self.touched.services.extend(names(update).map(|name| (name, now_ms)));
+                self.lanes.touched.services.extend(names(update).map(|name| (name, now_ms)));
             }
             Action::UpdateLocations(update) => {
-                self.touched.locations.extend(places(update).map(|place| (place, now_ms)));
+                self.lanes.touched.locations.extend(places(update).map(|place| (place, now_ms)));
             }
             _ => {}
         }
@@ -91,7 +82,7 @@ impl Controller {
     /// moment later. It is read when the write has ended.
     pub(crate) fn is_in_flux(&self, need: &Need) -> bool {
         let azure = &self.world.azure;
-        let works = self.lanes.values().filter_map(|lane| lane.work.as_ref());
+        let works = self.lanes.all.values().filter_map(|lane| lane.work.as_ref());
         let mut actions = works.map(|work| &work.change.action);
         match need {
             Need::GatewayServices => {
@@ -119,8 +110,8 @@ impl Controller {
         let (sent_ms, now_ms) = times;
         let from_ms = sent_ms.saturating_sub(LIST_LAG_MS);
         let mut busy = Touched::default();
-        std::mem::swap(&mut busy, &mut self.touched);
-        for work in self.lanes.values().filter_map(|lane| lane.work.as_ref()) {
+        std::mem::swap(&mut busy, &mut self.lanes.touched);
+        for work in self.lanes.all.values().filter_map(|lane| lane.work.as_ref()) {
             match &work.change.action {
                 Action::UpdateServices(u) => {
                     busy.services.extend(names(u).map(|n| (n, u64::MAX)));
@@ -145,7 +136,7 @@ impl Controller {
         let services = azure.gateway_services.known().cloned();
         let locations = azure.gateway_locations.known().map(Arc::clone);
         let read = gathering.finish(azure, need);
-        if *need == Need::GatewayServices && self.inheritance == Inheritance::Open {
+        if *need == Need::GatewayServices && self.term.inheritance == Inheritance::Open {
             self.inherit_registered(now_ms);
         }
         let azure = &mut self.world.azure;
@@ -182,7 +173,7 @@ impl Controller {
 
     /// What was registered before we came was another process's.
     fn inherit_registered(&mut self, now_ms: u64) {
-        self.inheritance = Inheritance::Taken;
+        self.term.inheritance = Inheritance::Taken;
         let known = self.world.kubernetes.services.keys();
         let known: BTreeMap<String, &ServiceUid> =
             known.map(|uid| (uid.as_str().to_lowercase(), uid)).collect();
@@ -197,7 +188,7 @@ impl Controller {
     fn settle(&mut self, mut busy: Touched) {
         busy.services.retain(|_, at| *at != u64::MAX);
         busy.locations.retain(|_, at| *at != u64::MAX);
-        self.touched = busy;
+        self.lanes.touched = busy;
     }
 
     /// A write was refused: the tables are read again, and what they refer to.

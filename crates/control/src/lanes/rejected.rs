@@ -2,10 +2,10 @@
 
 use crate::backoff;
 use crate::controller::Controller;
-use crate::gateway;
-use crate::lane::Work;
+use crate::lanes::lane::Work;
+use crate::lanes::search::Verdict;
 use crate::obstacles::{Failure, Strike, Trouble};
-use crate::search::Verdict;
+use crate::reads::tables;
 use arm::error::ArmError;
 use model::plan::Action;
 use model::world::Hold;
@@ -23,7 +23,7 @@ impl Controller {
         now_ms: u64,
     ) -> bool {
         let batch = self.batch(&work.change.causes);
-        match self.searches.entry(id.clone()).or_default().refused(&batch) {
+        match self.lanes.searches.entry(id.clone()).or_default().refused(&batch) {
             Verdict::Nobody => false,
             Verdict::Guilty(uid) => {
                 self.set_aside(&uid, id, work, error, now_ms);
@@ -32,7 +32,7 @@ impl Controller {
             Verdict::Hold(held) => {
                 for uid in held {
                     let reason = format!("{} is refused with other Services in it", id.name());
-                    let attempt = self.strikes.get(&uid).map_or(0, |s| s.trouble.attempt);
+                    let attempt = self.lanes.strikes.get(&uid).map_or(0, |s| s.trouble.attempt);
                     let code = Arc::from(error.code.as_str());
                     let reason = Arc::from(reason);
                     let target = id.clone();
@@ -52,7 +52,7 @@ impl Controller {
         error: &ArmError,
         now_ms: u64,
     ) {
-        let before = self.strikes.remove(uid).map(|strike| strike.trouble);
+        let before = self.lanes.strikes.remove(uid).map(|strike| strike.trouble);
         let failure = Failure::of_write(work, id, error);
         let trouble = Trouble::after(before, failure, &BTreeSet::from([uid.clone()]), now_ms);
         let attempt = trouble.attempt;
@@ -65,20 +65,24 @@ impl Controller {
             until_ms: Some(now_ms + wait),
             attempt,
         };
-        self.strikes.insert(uid.clone(), Strike { target: id.clone(), trouble });
+        self.lanes.strikes.insert(uid.clone(), Strike { target: id.clone(), trouble });
         self.world.holds.insert(uid.clone(), hold);
     }
 
     /// Where a lane with a search has nothing more to send, the next half has its turn.
     pub(crate) fn go_on_searching(&mut self) {
         let free: Vec<ResourceId> = self
+            .lanes
             .searches
             .keys()
             .filter(|id| {
-                self.lanes.get(*id).is_none_or(|l| l.work.is_none() && l.wait_until_ms.is_none())
+                self.lanes
+                    .all
+                    .get(*id)
+                    .is_none_or(|l| l.work.is_none() && l.wait_until_ms.is_none())
             })
             .filter(|id| {
-                !self.plan.changes.iter().any(|c| c.target == **id && !c.causes.is_empty())
+                !self.planning.plan.changes.iter().any(|c| c.target == **id && !c.causes.is_empty())
             })
             .cloned()
             .collect();
@@ -90,32 +94,32 @@ impl Controller {
     /// A table is written all the time on somebody's account: the next half does not wait for its
     /// lane to rest, but for a write without it that went through.
     pub(crate) fn widen_table_search(&mut self, id: &ResourceId, action: &Action) {
-        if gateway::is_table(action) {
+        if tables::is_table(action) {
             self.take_next_half(id);
         }
     }
 
     fn take_next_half(&mut self, id: &ResourceId) {
-        let Some(search) = self.searches.get_mut(id) else { return };
+        let Some(search) = self.lanes.searches.get_mut(id) else { return };
         if let Some(half) = search.take_half() {
             for uid in half {
                 if self.world.holds.get(&uid).is_some_and(|h| h.until_ms.is_none()) {
                     self.world.holds.remove(&uid);
                 }
             }
-            self.dirty = true;
+            self.planning.dirty = true;
         }
-        if self.searches.get(id).is_some_and(crate::search::Search::is_over) {
-            self.searches.remove(id);
+        if self.lanes.searches.get(id).is_some_and(crate::lanes::search::Search::is_over) {
+            self.lanes.searches.remove(id);
         }
     }
 
     /// A Service was changed by its owner: what was refused may be right now.
     pub(crate) fn forgive(&mut self, uid: &ServiceUid) {
-        self.strikes.remove(uid);
-        self.searches.values_mut().for_each(|search| search.forget(uid));
+        self.lanes.strikes.remove(uid);
+        self.lanes.searches.values_mut().for_each(|search| search.forget(uid));
         if self.world.holds.remove(uid).is_some() {
-            self.dirty = true;
+            self.planning.dirty = true;
         }
     }
 }

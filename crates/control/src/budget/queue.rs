@@ -6,7 +6,7 @@
 //! at anew.
 
 use crate::budget::{Limit, Urgency, limit::limits_of_path};
-use crate::lane::Lane;
+use crate::lanes::lane::Lane;
 use arm::Method;
 use model::ResourceId;
 use model::plan::{Action, Change, Resource};

@@ -4,8 +4,8 @@
 //! of nodes do not matter, and a controller that was down gives the gateway its full time again.
 
 use crate::controller::Controller;
-use crate::histogram::Histogram;
-use crate::said::timestamp;
+use crate::observers::histogram::Histogram;
+use crate::observers::kubernetes_events::timestamp;
 use model::ServiceName;
 use model::kubernetes::{Gate, GateReason, GatedPod, Others, READINESS_GATE};
 use model::world::Kind;
@@ -88,7 +88,7 @@ impl Controller {
             Subject::Nobody => {}
             Subject::All => {
                 let known: BTreeSet<&Arc<str>> = pods.values().map(|pod| &pod.uid).collect();
-                self.gates.waiting.retain(|uid, _| known.contains(uid));
+                self.kubernetes.gates.waiting.retain(|uid, _| known.contains(uid));
                 self.world.overdue.retain(|uid| known.contains(uid));
             }
             Subject::Pod(name, before) => {
@@ -105,23 +105,23 @@ impl Controller {
 
     fn follow_gate(&mut self, pod: &GatedPod, now_ms: u64) {
         if (pod.others, pod.gate) == (Others::Hold, Gate::Shut) {
-            if !self.gates.waiting.contains_key(&pod.uid) {
-                self.gates.waiting.insert(Arc::clone(&pod.uid), now_ms);
+            if !self.kubernetes.gates.waiting.contains_key(&pod.uid) {
+                self.kubernetes.gates.waiting.insert(Arc::clone(&pod.uid), now_ms);
                 self.time_gated(&pod.addresses, now_ms);
             }
             return;
         }
         let Some(since) = self.forget_gate(&pod.uid) else { return };
         if pod.gate == Gate::Open && *pod.reason == *GateReason::Programmed.name() {
-            self.gates.delays.add(now_ms.saturating_sub(since));
+            self.kubernetes.gates.delays.add(now_ms.saturating_sub(since));
         } else if pod.gate == Gate::Open && *pod.reason == *GateReason::TimedOut.name() {
-            self.gates.timeouts += 1;
+            self.kubernetes.gates.timeouts += 1;
         }
     }
 
     fn forget_gate(&mut self, uid: &Arc<str>) -> Option<u64> {
         self.world.overdue.remove(uid);
-        self.gates.waiting.remove(uid)
+        self.kubernetes.gates.waiting.remove(uid)
     }
 
     /// Pods that have waited for the time allowed are let through.
@@ -130,21 +130,21 @@ impl Controller {
         if self.wake_gates_ms().is_none_or(|at| at > now_ms) {
             return;
         }
-        let late = self.gates.waiting.iter();
+        let late = self.kubernetes.gates.waiting.iter();
         let late = late.filter(|(_, since)| since.saturating_add(timeout_ms) <= now_ms);
         self.world.overdue.extend(late.map(|(uid, _)| Arc::clone(uid)));
-        self.dirty = true;
+        self.planning.dirty = true;
     }
 
     /// When the next Pod has waited too long.
     pub(crate) fn wake_gates_ms(&self) -> Option<u64> {
-        self.gates.wake_ms(self.options.gate_timeout_ms, &self.world.overdue)
+        self.kubernetes.gates.wake_ms(self.options.gate_timeout_ms, &self.world.overdue)
     }
 
     /// Readiness gates: who waits, and how long others have.
     #[must_use]
     pub fn gates(&self) -> &Gates {
-        &self.gates
+        &self.kubernetes.gates
     }
 }
 

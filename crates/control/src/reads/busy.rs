@@ -16,7 +16,7 @@ pub(crate) const LONGEST_BUSY_MS: u64 = 30_000;
 impl Controller {
     /// Lists with a resource that is being changed, but not by us.
     pub(crate) fn busy_needs(&self) -> Vec<Need> {
-        let lanes = &self.lanes;
+        let lanes = &self.lanes.all;
         let ours = |id: &ResourceId| lanes.get(id).is_some_and(|lane| lane.work.is_some());
         let azure = &self.world.azure;
         let busy = |state: Provisioning, id: &ResourceId| state == Provisioning::Busy && !ours(id);
@@ -46,13 +46,13 @@ impl Controller {
     /// Lists with a resource that is being changed, but not by us, are read again soon.
     pub(crate) fn follow_busy(&mut self, now_ms: u64) {
         let needs = self.busy_needs();
-        for (need, read) in &mut self.reads {
+        for (need, read) in &mut self.reads.store {
             if !needs.contains(need) {
                 read.rest();
             }
         }
         for need in needs {
-            self.reads.entry(need).or_default().follow(now_ms);
+            self.reads.store.entry(need).or_default().follow(now_ms);
         }
     }
 

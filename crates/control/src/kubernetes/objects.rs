@@ -1,24 +1,19 @@
-//! Facts from Kubernetes come in; finalizers and addresses are written back.
+//! Finalizers, status and conditions are written to Kubernetes objects.
 
 use crate::CallId;
 use crate::backoff;
 use crate::controller::{Caller, Controller};
 use crate::effect::{Effect, KubernetesCall, NoticeKind};
 use crate::event::KubernetesAnswer;
-use crate::gates;
+use crate::kubernetes::gates;
+use crate::observers::kubernetes_events::timestamp;
 use crate::obstacles::{Failure, Trouble, operation_on, services_of};
-use crate::said::timestamp;
-use model::ServiceUid;
 use model::kubernetes::{
-    Claim, Condition, Custody, EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_CONDITION,
-    Service, Wish,
+    Claim, Condition, EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_CONDITION,
 };
 use model::obstacle::ObstacleKind;
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
-use model::policy::{Layout, PoolKind};
-use model::world::{Kind, Need};
 use observe::KubernetesFact;
-use observe::apply::Applied;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,122 +42,15 @@ pub(crate) struct ObjectLane {
 }
 
 impl Controller {
-    /// A fact from a watch.
-    pub(crate) fn learn(&mut self, mut fact: KubernetesFact, now_ms: u64) {
-        if let KubernetesFact::Pod(pod) = &mut fact {
-            if pod.finalizers.contains(POD_FINALIZER) {
-                self.waived.remove(&pod.uid);
-            } else if self.waived.contains(&pod.uid) {
-                pod.claim = Claim::Waived;
-            }
-        }
-        if let KubernetesFact::PodGone(name) = &fact
-            && let Some(pod) = self.world.kubernetes.pods.get(name)
-        {
-            self.waived.remove(&pod.uid);
-        }
-        self.keep_custody(&mut fact);
-        match &fact {
-            KubernetesFact::Service(service) => self.notice_service(service, now_ms),
-            KubernetesFact::ServiceGone(uid) => self.notice_gone(uid),
-            KubernetesFact::Node(node) if !self.world.kubernetes.nodes.contains_key(&node.name) => {
-                self.notice_node();
-            }
-            KubernetesFact::Pod(pod) => self.notice_pod(pod, now_ms),
-            _ => {}
-        }
-        let begun = self.is_listing() && !matches!(fact, KubernetesFact::ListEnd(_));
-        let gated = self.gate_subject(&fact);
-        let stir = self.stir(&fact);
-        if observe::apply::apply(&mut self.world.kubernetes, &mut self.listing, fact)
-            == Applied::Changed
-        {
-            self.dirty |= !begun;
-            self.follow_gates(gated, now_ms);
-            self.time(stir, now_ms);
-        }
-    }
-
-    /// Whether the first lists are not complete, without which nothing is planned: until one of
-    /// them ends another object more is no reason to look at all of them.
-    fn is_listing(&self) -> bool {
-        self.policy.layout == Layout::PerService && !self.world.is_complete(&Kind::CONTAINER)
-    }
-
-    fn notice_service(&mut self, service: &Service, now_ms: u64) {
-        let old = self.world.kubernetes.services.get(&service.uid).cloned();
-        let changed = match &old {
-            Some(old) => asks(old) != asks(service),
-            None => service.wish == Wish::LoadBalancer,
-        };
-        let was = old.as_ref().map(|old| old.custody);
-        if self.is_inherited(was, service.custody) {
-            self.inherit(&service.uid, now_ms);
-        }
-        self.world.abandoned.remove(service.name.to_string().to_lowercase().as_str());
-        if changed {
-            self.forgive(&service.uid);
-            self.asked_ms.insert(service.uid.clone(), now_ms);
-            self.time_service(&service.uid, now_ms);
-            let text = match (&old, service.wish) {
-                (None, _) => format!("Service {} asks for a load balancer", service.name),
-                (Some(_), Wish::LoadBalancer) => format!("Service {} was changed", service.name),
-                (Some(_), Wish::Nothing) => {
-                    format!("Service {} no longer wants a load balancer", service.name)
-                }
-            };
-            let about = BTreeSet::from([service.uid.clone()]);
-            self.note_name(service);
-            self.name_change(&service.uid);
-            self.say(now_ms, NoticeKind::Asked, &about, text, None);
-        }
-    }
-
-    /// A Pod of another process's may have egress gateways that lists do not show yet.
-    fn notice_pod(&mut self, pod: &Pod, now_ms: u64) {
-        let old = self.world.kubernetes.pods.get(&pod.name).filter(|old| old.uid == pod.uid);
-        let was = old.map(|old| old.custody);
-        if self.is_inherited(was, pod.custody) {
-            for name in pod.egress.iter().chain(&pod.marks) {
-                self.inherit(&ServiceUid::new(name), now_ms);
-            }
-        }
-    }
-
-    /// A node is new: where machines are in pools themselves, its machine has to be looked up.
-    fn notice_node(&mut self) {
-        let nics = self.policy.pools == PoolKind::NodeNic;
-        // Where nodes are divided by their sets, a VM's set stands nowhere but in Azure.
-        let divided = matches!(self.policy.layout, Layout::Several(_) | Layout::PerNodeSet { .. });
-        let machines = |need: &Need| match need {
-            Need::ScaleSets | Need::ScaleSetVms(_) | Need::NetworkInterfaces => nics,
-            Need::VirtualMachines => nics || divided,
-            _ => false,
-        };
-        self.read_known_again(machines);
-    }
-
-    /// A Service vanished although its finalizer should have kept it: what it has is nobody's.
-    fn notice_gone(&mut self, uid: &ServiceUid) {
-        if let Some(service) = self.world.kubernetes.services.get(uid) {
-            let name = service.name.to_string().to_lowercase();
-            self.world.abandoned.insert(Arc::from(name));
-            self.world.abandoned.insert(Arc::from(uid.base_name().to_lowercase()));
-            self.world.abandoned.insert(Arc::from(uid.as_str().to_lowercase()));
-            self.forgive(&uid.clone());
-            self.asked_ms.remove(uid);
-        }
-    }
-
     /// Sends every Kubernetes write of the plan whose object is free.
     pub(crate) fn write_kubernetes(&mut self, now_ms: u64) {
-        let writes = std::mem::take(&mut self.plan.writes);
-        let mut under_way = self.objects.values().filter(|o| o.call.is_some()).count();
+        let writes = std::mem::take(&mut self.planning.plan.writes);
+        let mut under_way = self.kubernetes.objects.values().filter(|o| o.call.is_some()).count();
         for write in &writes {
             if under_way >= self.options.kubernetes_writes_at_once {
                 break;
             }
-            let lane = self.objects.entry(write.object.clone()).or_default();
+            let lane = self.kubernetes.objects.entry(write.object.clone()).or_default();
             let waits = lane.wait_until_ms.is_some_and(|until| now_ms < until);
             if lane.call.is_none() && !waits {
                 self.write_object(write, now_ms);
@@ -170,43 +58,43 @@ impl Controller {
             }
         }
         let idle = |lane: &ObjectLane| lane.call.is_none() && lane.wait_until_ms.is_none();
-        if self.objects.values().any(idle) {
+        if self.kubernetes.objects.values().any(idle) {
             let planned: BTreeSet<&Object> = writes.iter().map(|write| &write.object).collect();
-            self.objects.retain(|object, lane| !idle(lane) || planned.contains(object));
+            self.kubernetes.objects.retain(|object, lane| !idle(lane) || planned.contains(object));
         }
-        self.plan.writes = writes;
+        self.planning.plan.writes = writes;
     }
 
     fn write_object(&mut self, write: &KubernetesWrite, now_ms: u64) {
-        let call = self.call(Caller::Object(write.object.clone()));
-        self.counts.kubernetes += 1;
-        if let Some(lane) = self.objects.get_mut(&write.object) {
+        let call = self.calls.begin(Caller::Object(write.object.clone()));
+        self.observers.counts.kubernetes += 1;
+        if let Some(lane) = self.kubernetes.objects.get_mut(&write.object) {
             lane.call = Some(call);
             lane.outlived = false;
         }
         if matches!(write.edit, Edit::Finalizers { purpose: FinalizerPurpose::Claim, .. }) {
-            self.claims.insert(write.object.clone());
+            self.term.claims.insert(write.object.clone());
         }
         let request = request(write, now_ms);
-        self.effects.push(Effect::Kubernetes { call, request });
+        self.calls.effects.push(Effect::Kubernetes { call, request });
     }
 
     /// The answer to a Kubernetes write.
     pub(crate) fn written(&mut self, object: &Object, answer: KubernetesAnswer, now_ms: u64) {
-        self.dirty = true;
+        self.planning.dirty = true;
         match answer {
             KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. } => {
                 self.confirm(object);
-                self.objects.remove(object);
+                self.kubernetes.objects.remove(object);
                 // Our own write is seen before the watch brings it.
                 self.overlay(object, &body, now_ms);
             }
             KubernetesAnswer::Reply { status: 200..300, .. } => {
                 self.confirm(object);
-                self.objects.remove(object);
+                self.kubernetes.objects.remove(object);
             }
             KubernetesAnswer::Reply { status: 404, .. } => {
-                self.objects.remove(object);
+                self.kubernetes.objects.remove(object);
                 match object {
                     Object::Service { uid, .. } => {
                         self.learn(KubernetesFact::ServiceGone(uid.clone()), now_ms);
@@ -219,7 +107,7 @@ impl Controller {
             }
             KubernetesAnswer::Reply { status, retry_after_ms, body } => {
                 // A finalizer that is there all the same is another's.
-                self.claims.remove(object);
+                self.term.claims.remove(object);
                 let message = body.as_ref().and_then(|b| b.get("message")).and_then(Value::as_str);
                 let why = message.unwrap_or("no message").to_owned();
                 self.delay(object, retry_after_ms, &format!("{status}: {why}"), now_ms);
@@ -242,7 +130,7 @@ impl Controller {
             }
         };
         let classes = &self.options.classes;
-        let interner = &mut self.interner;
+        let interner = &mut self.reads.interner;
         let fact = match object {
             Object::Service { .. } => {
                 observe::kubernetes::service_from_value(body, classes, interner)
@@ -267,7 +155,7 @@ impl Controller {
     }
 
     fn delay(&mut self, object: &Object, asked_ms: Option<u64>, why: &str, now_ms: u64) {
-        let lane = self.objects.entry(object.clone()).or_default();
+        let lane = self.kubernetes.objects.entry(object.clone()).or_default();
         lane.call = None;
         lane.failures += 1;
         let (code, message) = why.split_once(": ").unwrap_or(("NoAnswer", why));
@@ -304,25 +192,13 @@ impl Controller {
             write.object == *object && *purpose == FinalizerPurpose::Claim
         };
         let Some(pod) = self.world.kubernetes.pods.get_mut(name) else { return };
-        if pod.finalizers.contains(POD_FINALIZER) || !self.plan.writes.iter().any(claims) {
+        if pod.finalizers.contains(POD_FINALIZER) || !self.planning.plan.writes.iter().any(claims) {
             return;
         }
         *pod = Arc::new(Pod { claim: Claim::Waived, ..Pod::clone(pod) });
-        self.waived.insert(Arc::clone(uid));
+        self.kubernetes.waived.insert(Arc::clone(uid));
         let (name, uid) = (name.clone(), Arc::clone(uid));
         self.tell_unclaimed(&name, &uid, why, now_ms);
-    }
-}
-
-/// What of a Service its owner decides on.
-fn asks(service: &Service) -> Service {
-    Service {
-        revision: Arc::from(""),
-        finalizers: Vec::new(),
-        ingress: Vec::new(),
-        condition: None,
-        custody: Custody::Own,
-        ..service.clone()
     }
 }
 
@@ -406,6 +282,7 @@ fn ingress(entry: &Ingress) -> Value {
 mod tests {
     use super::*;
     use model::ServiceName;
+    use model::ServiceUid;
     use model::kubernetes::{Gate, GateReason};
     use model::plan::FinalizerPurpose;
 
@@ -425,9 +302,9 @@ mod tests {
         let object = Object::Service { name, uid: ServiceUid::new("uid-1") };
         let mut controller = Controller::new(policy(), crate::Options::default());
         let mut wait = |asked_ms: Option<u64>| {
-            controller.objects.clear();
+            controller.kubernetes.objects.clear();
             controller.delay(&object, asked_ms, "429: too many requests", 1_000);
-            controller.objects.get(&object).and_then(|lane| lane.wait_until_ms)
+            controller.kubernetes.objects.get(&object).and_then(|lane| lane.wait_until_ms)
         };
         assert_eq!(wait(None), Some(1_100));
         assert_eq!(wait(Some(2_000)), Some(3_000));

@@ -1,8 +1,8 @@
 //! One lane a resource: idle, or one write under way.
 
 use crate::budget::Urgency;
+use crate::lanes::request;
 use crate::obstacles::{Failure, Trouble};
-use crate::request;
 use arm::Request;
 use arm::operation::Operation;
 use arm::path::Contract;

@@ -2,7 +2,7 @@
 
 use crate::controller::Caller;
 use crate::effect::CallId;
-use crate::histogram::Histogram;
+use crate::observers::histogram::Histogram;
 use arm::Answer;
 use arm::error::ErrorKind;
 use model::ResourceId;

@@ -1,9 +1,9 @@
 //! Lists that have come take the place of what is held, as far as they are believed.
 
-use crate::azure_reads::LIST_LAG_MS;
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
-use crate::keep::{self, Belief};
+use crate::reads::azure::LIST_LAG_MS;
+use crate::reads::keep::{self, Belief};
 use model::ResourceId;
 use model::world::Need;
 use observe::Applied;
@@ -59,7 +59,7 @@ impl Controller {
             Coming::Pages(before) => before.resources.contains(id),
         };
         let paged = paged.into_iter().filter(|id| !believed(id)).map(|id| (id, Belief::Paged));
-        let ids = self.lanes.iter().filter_map(|(id, lane)| {
+        let ids = self.lanes.all.iter().filter_map(|(id, lane)| {
             let since = |from: u64| lane.ended_ms.is_some_and(|at| at >= from);
             let belief = if lane.work.is_some() || since(sent_ms) {
                 Belief::Written
@@ -72,13 +72,13 @@ impl Controller {
         });
         // What we wrote ourselves is known better than by pages: of two, the last counts.
         let held = keep::hold(&self.world.azure, need, paged.chain(ids));
-        for (_, lane) in self.lanes.iter_mut().filter(|(id, _)| held.contains_key(id)) {
+        for (_, lane) in self.lanes.all.iter_mut().filter(|(id, _)| held.contains_key(id)) {
             lane.overruled |= lane.work.is_some();
         }
         let read = gathering.finish(&mut self.world.azure, need);
         let keep::Disbelieved { left_out, hidden } =
             keep::restore(&mut self.world.azure, need, held);
-        for (_, lane) in self.lanes.iter_mut().filter(|(id, _)| hidden.contains(id)) {
+        for (_, lane) in self.lanes.all.iter_mut().filter(|(id, _)| hidden.contains(id)) {
             lane.hidden |= lane.work.is_some();
         }
         self.doubt(need, LeftOut { resources: left_out, ..LeftOut::default() });
@@ -93,7 +93,7 @@ impl Controller {
         if left_out != LeftOut::default() {
             self.read_now(need.clone());
         }
-        self.reads.entry(need.clone()).or_default().left_out = left_out;
+        self.reads.store.entry(need.clone()).or_default().left_out = left_out;
     }
     /// An item of a list that is no resource as we know it.
     pub(crate) fn say_unread(&mut self, need: &Need, problem: &str, now_ms: u64) {

@@ -12,11 +12,11 @@ pub(crate) type Drains = BTreeMap<IpAddr, u64>;
 impl Controller {
     /// Takes in what the plan that was just made says about draining.
     pub(crate) fn follow_drains(&mut self, now_ms: u64) {
-        let Some(draining) = &self.report.draining else { return };
-        self.drains.retain(|address, _| draining.contains(address));
+        let Some(draining) = &self.planning.report.draining else { return };
+        self.kubernetes.drains.retain(|address, _| draining.contains(address));
         self.world.drained.retain(|address| draining.contains(address));
         for address in draining {
-            self.drains.entry(*address).or_insert(now_ms);
+            self.kubernetes.drains.entry(*address).or_insert(now_ms);
         }
     }
 
@@ -26,15 +26,16 @@ impl Controller {
             return;
         }
         let allowed_ms = self.drain_ms();
-        let over = self.drains.iter().filter(|(_, since)| **since + allowed_ms <= now_ms);
+        let over =
+            self.kubernetes.drains.iter().filter(|(_, since)| **since + allowed_ms <= now_ms);
         self.world.drained.extend(over.map(|(address, _)| *address));
-        self.dirty = true;
+        self.planning.dirty = true;
     }
 
     /// When the next address has drained for long enough.
     pub(crate) fn wake_drains_ms(&self) -> Option<u64> {
         let allowed_ms = self.drain_ms();
-        let under = self.drains.iter().filter(|(a, _)| !self.world.drained.contains(*a));
+        let under = self.kubernetes.drains.iter().filter(|(a, _)| !self.world.drained.contains(*a));
         under.map(|(_, since)| since + allowed_ms).min()
     }
 
@@ -67,9 +68,9 @@ mod tests {
     }
 
     fn heard(controller: &mut Controller, draining: Option<&[IpAddr]>, now_ms: u64) {
-        controller.report.draining = draining.map(|all| all.iter().copied().collect());
+        controller.planning.report.draining = draining.map(|all| all.iter().copied().collect());
         controller.follow_drains(now_ms);
-        controller.dirty = false;
+        controller.planning.dirty = false;
         controller.pass_drains(now_ms);
     }
 
@@ -88,9 +89,9 @@ mod tests {
         assert_eq!(controller.next_wake_ms(), Some(31_000));
         // Pools that cannot be looked at say nothing.
         heard(controller, None, 30_999);
-        assert_eq!((over(controller), controller.dirty), (vec![], false));
+        assert_eq!((over(controller), controller.planning.dirty), (vec![], false));
         heard(controller, Some(&[FIRST, SECOND]), 31_000);
-        assert_eq!((over(controller), controller.dirty), (vec![FIRST], true));
+        assert_eq!((over(controller), controller.planning.dirty), (vec![FIRST], true));
         assert_eq!(controller.wake_drains_ms(), Some(41_000));
         // The first is taken out: when it comes and goes again, it has its full time again.
         heard(controller, Some(&[SECOND]), 32_000);

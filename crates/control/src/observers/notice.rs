@@ -3,23 +3,31 @@
 use crate::controller::Controller;
 use crate::effect::{Effect, Notice, NoticeKind};
 use model::ServiceUid;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Ids of what Services' owners changed last, for the log.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub ids: BTreeMap<ServiceUid, Arc<str>>,
+    /// Number of the last change.
+    pub last: u64,
+}
 
 impl Controller {
     /// A correlation id in the form of a UUID, from the instance and the number of the call.
     pub(crate) fn correlation(&self) -> String {
-        let number = self.next_call + 1;
+        let number = self.calls.last + 1;
         let instance = &self.options.instance;
         format!("{instance:0>8}-0000-4000-8000-{number:012x}")
     }
 
     /// A Service was changed by its owner: notices of what follows carry a new change id.
     pub(crate) fn name_change(&mut self, uid: &ServiceUid) {
-        self.next_change += 1;
-        let (instance, number) = (&self.options.instance, self.next_change);
+        self.observers.changes.last += 1;
+        let (instance, number) = (&self.options.instance, self.observers.changes.last);
         let id = format!("{instance:0>8}-0001-4000-8000-{number:012x}");
-        self.change_ids.insert(uid.clone(), Arc::from(id));
+        self.observers.changes.ids.insert(uid.clone(), Arc::from(id));
     }
 
     pub(crate) fn say(
@@ -30,14 +38,15 @@ impl Controller {
         text: String,
         correlation: Option<String>,
     ) {
-        let changes = services.iter().filter_map(|uid| self.change_ids.get(uid).cloned());
+        let changes =
+            services.iter().filter_map(|uid| self.observers.changes.ids.get(uid).cloned());
         let changes = changes.collect();
         let services = services.iter().filter_map(|uid| {
             let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
-            known.or_else(|| self.said.get(uid).map(|s| s.name.clone()))
+            known.or_else(|| self.observers.events.said.get(uid).map(|s| s.name.clone()))
         });
         let services = services.collect();
         let notice = Notice { at_ms: now_ms, kind, services, text, changes, correlation };
-        self.effects.push(Effect::Say(notice));
+        self.calls.effects.push(Effect::Say(notice));
     }
 }

@@ -1,0 +1,29 @@
+//! Writes in Azure: sent, followed to their end, tried again, and what Azure refuses.
+
+pub(crate) mod follow;
+pub(crate) mod lane;
+mod rejected;
+pub mod request;
+pub mod search;
+mod send;
+
+use crate::obstacles::Strike;
+use crate::reads::tables::Touched;
+use lane::Lane;
+use model::{ResourceId, ServiceUid};
+use search::Search;
+use std::collections::BTreeMap;
+
+/// What is written in Azure.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    pub all: BTreeMap<ResourceId, Lane>,
+    pub touched: Touched,
+    pub searches: BTreeMap<ResourceId, Search>,
+    /// Services that Azure rejects, until a write for them goes through.
+    pub strikes: BTreeMap<ServiceUid, Strike>,
+    /// When Services were last changed by their owners.
+    pub asked_ms: BTreeMap<ServiceUid, u64>,
+    /// Writes of pool members so far: each gives a new ETag to the load balancers it is behind.
+    pub member_writes: u64,
+}
