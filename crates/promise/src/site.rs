@@ -263,6 +263,22 @@ fn egress(config: &Value) -> BTreeMap<String, Vec<String>> {
     all.map(|(name, value)| (name.to_lowercase(), names(value))).collect()
 }
 
+fn sku(config: &Value) -> Sku {
+    match text(config, "loadBalancerSku").to_lowercase().as_str() {
+        "basic" => Sku::Basic,
+        "service" => Sku::Service,
+        _ => Sku::Standard,
+    }
+}
+
+fn pools(config: &Value) -> PoolKind {
+    match text(config, "loadBalancerBackendPoolConfigurationType").to_lowercase().as_str() {
+        "nodeip" => PoolKind::Addresses,
+        "podip" => PoolKind::Pods,
+        _ => PoolKind::Nics,
+    }
+}
+
 impl Site {
     /// Whether a Service may name a resource group.
     pub(crate) fn allows_group(&self, name: &str, own: &str) -> bool {
@@ -272,17 +288,7 @@ impl Site {
     }
 
     pub(crate) fn read(config: &Value, cluster: &str) -> Self {
-        let sku = match text(config, "loadBalancerSku").to_lowercase().as_str() {
-            "basic" => Sku::Basic,
-            "service" => Sku::Service,
-            _ => Sku::Standard,
-        };
-        let kind = text(config, "loadBalancerBackendPoolConfigurationType");
-        let pools = match kind.to_lowercase().as_str() {
-            "nodeip" => PoolKind::Addresses,
-            "podip" => PoolKind::Pods,
-            _ => PoolKind::Nics,
-        };
+        let sku = sku(config);
         let machines = or(text(config, "vmType"), "vmss").to_lowercase();
         let set = match machines.starts_with("vmss") {
             true => "primaryScaleSetName",
@@ -312,7 +318,7 @@ impl Site {
             balancer_name: or(text(config, "loadBalancerName"), cluster),
             sku,
             layout: layout(config, sku),
-            pools,
+            pools: pools(config),
             primary_set: text(config, set),
             network: id("vnetResourceGroup", "virtualNetworks", "vnetName"),
             subnet: text(config, "subnetName"),
