@@ -140,16 +140,7 @@ impl Controller {
                     Answer::Reply(reply) => ArmError::of_reply(reply),
                     Answer::Fault(fault) => ArmError::of_fault(Method::Get, fault),
                 };
-                let failure = Failure::of_read(format!("GET {}", short(id)), &error);
-                lane.note(failure, &work.change.causes, now_ms);
-                // Not knowing is no reason to guess: read again in a while.
-                lane.failures += 1;
-                let at_ms = now_ms + backoff::after(lane.failures, None);
-                let stage = match work.stage {
-                    Stage::Rereading(outcome) => Stage::Rereading(outcome),
-                    Stage::Operating(_) | Stage::Verifying => Stage::Rereading(Outcome::Not),
-                };
-                lane.look_again(contract, id, Work { stage, ..work }, at_ms);
+                self.reread_failed(id, work, &error, now_ms);
                 return;
             }
         };
@@ -172,6 +163,25 @@ impl Controller {
         }
         let verified = matches!(work.stage, Stage::Verifying);
         self.end(id, verified.then_some(work.change.action), now_ms);
+    }
+
+    /// Not knowing is no reason to guess: read again in a while. What others do until then cannot
+    /// be told from what the write has come to, but by what it asked for.
+    fn reread_failed(&mut self, id: &ResourceId, work: Work, error: &ArmError, now_ms: u64) {
+        let contract = self.contract();
+        let stage = match work.stage {
+            Stage::Rereading(outcome) => Stage::Rereading(outcome),
+            Stage::Operating(_) | Stage::Verifying => {
+                self.note_sent(id, &work.change.action);
+                Stage::Rereading(Outcome::Not)
+            }
+        };
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
+        let failure = Failure::of_read(format!("GET {}", short(id)), error);
+        lane.note(failure, &work.change.causes, now_ms);
+        lane.failures += 1;
+        let at_ms = now_ms + backoff::after(lane.failures, None);
+        lane.look_again(contract, id, Work { stage, ..work }, at_ms);
     }
 
     fn failed(&mut self, id: &ResourceId, error: &ArmError, now_ms: u64) {

@@ -164,6 +164,22 @@ fn with_report_a_write_whose_answer_is_lost_is_nobody_elses() {
     assert_eq!(said(&lab), Vec::<String>::new());
 }
 
+/// The same of a write that succeeded, where the load balancer could not be read after it and the
+/// Service went before any list was read.
+#[test]
+fn with_report_a_write_that_could_not_be_read_back_is_nobody_elses() {
+    let mut lab = two("report");
+    lab.azure.add_fault(fault(FaultKind::AppliedThenReset, "GET", "loadBalancers/kubernetes$"));
+    create(&mut lab, service(2));
+    assert!(lab.settle(INTERVAL_MS / 2));
+    let own = base(&lab, "web-0002");
+    assert!(balancer(&lab).to_string().contains(&own));
+    delete(&mut lab, "default", "web-0002");
+    assert!(lab.settle(INTERVAL_MS / 4));
+    assert!(!balancer(&lab).to_string().contains(&own), "{}", balancer(&lab));
+    assert_eq!(said(&lab), Vec::<String>::new());
+}
+
 #[test]
 fn a_probe_edited_by_hand_is_one_field() {
     for policy in ["repair", "report"] {
