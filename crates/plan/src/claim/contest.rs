@@ -4,14 +4,15 @@
 //! the other keeps what it has and waits.
 
 use super::holder;
+use super::placement::Assignment;
 use crate::ask::{FloatingIp, Intent, RuleKind};
-use crate::draft::{Draft, Stance};
+use crate::draft::{Draft, Stance, Traces};
 use crate::own::name;
 use crate::own::name::is_of;
 use crate::shape::frontend::{self, Place};
 use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, rule_protocol};
 use model::report::{Until, Wait};
-use model::{Exposure, Family, ResourceId};
+use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -225,9 +226,16 @@ pub(crate) fn foreign_port<'b>(
     balancer.rules.iter().find(foreign)
 }
 
-/// Frontends with nobody's name on which only Services of ours stood: the Service that made such a
-/// frontend has gone before those that shared it, and it goes with the last of these.
-pub(crate) fn drop_inherited(draft: &Draft<'_>, before: &LoadBalancer, after: &mut LoadBalancer) {
+/// Takes out frontends that stood for other Services of ours alone, of whose rules this write takes
+/// the last away: no later write would, once nothing tells any more whose they are. One whose
+/// address is to be closed first stays with its Service until then.
+pub(crate) fn drop_inherited(
+    draft: &mut Draft<'_>,
+    seats: &Assignment,
+    open: &BTreeSet<IpAddr>,
+    before: &LoadBalancer,
+    after: &mut LoadBalancer,
+) {
     let mut gone: BTreeSet<String> = BTreeSet::new();
     for frontend in &before.frontends {
         let id = before.id.child("frontendIPConfigurations", &frontend.name);
@@ -235,17 +243,36 @@ pub(crate) fn drop_inherited(draft: &Draft<'_>, before: &LoadBalancer, after: &m
             || after.foreign.iter().any(|f| f.frontends.contains(&id));
         let mut rules = before.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id)).peekable();
         let ours = |r: &Rule| draft.owner_of(&r.name).is_some() || draft.is_orphaned(&r.name);
-        if is_inherited(draft, &frontend.name) && !left && rules.peek().is_some() && rules.all(ours)
-        {
-            gone.insert(frontend.name.to_lowercase());
+        let outlived = rules.peek().is_some() && rules.all(ours) && !left;
+        if !outlived || !is_inherited(draft, seats, &frontend.name) {
+            continue;
+        }
+        let closes = frontend::address_of(draft, frontend).is_some_and(|ip| open.contains(&ip));
+        match draft.owner_of(&frontend.name).filter(|_| closes).cloned() {
+            Some(uid) => {
+                draft.cases.entry(uid).and_modify(|case| case.traces = Traces::Some);
+            }
+            None => {
+                gone.insert(frontend.name.to_lowercase());
+            }
         }
     }
     after.frontends.retain(|f| !gone.contains(&f.name.to_lowercase()));
 }
 
-/// Whether a frontend has the name of a Service that is no more.
-pub(crate) fn is_inherited(draft: &Draft<'_>, frontend: &str) -> bool {
-    name::base_of(frontend).is_some() && draft.owner_of(frontend).is_none()
+/// Whether a frontend has the name of a Service that is no more, or that leaves the load balancer.
+pub(crate) fn is_inherited(draft: &Draft<'_>, seats: &Assignment, frontend: &str) -> bool {
+    name::base_of(frontend).is_some()
+        && draft.owner_of(frontend).is_none_or(|uid| leaves(draft, seats, uid))
+}
+
+/// Whether a Service loses what it has on a load balancer.
+pub(crate) fn leaves(draft: &Draft<'_>, seats: &Assignment, uid: &ServiceUid) -> bool {
+    match draft.cases[uid].stance {
+        Stance::Frozen(_) | Stance::Container(_) => false,
+        Stance::Wanted(_) => !seats.has(uid),
+        Stance::Leaving => true,
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{pool, rule};
 use crate::ask::{Intent, SHARED_PROBE};
 use crate::claim::placement::Assignment;
 use crate::claim::{contest, limit};
-use crate::draft::{Draft, Stance, Traces};
+use crate::draft::{Draft, Traces};
 use crate::order::{bridge, shell};
 use crate::own::name::{self, is_of};
 use crate::own::tags;
@@ -64,7 +64,8 @@ impl Build<'_> {
             return None;
         }
         let after = &self.after;
-        let mut linked = after.frontends.iter().filter(|f| contest::is_inherited(draft, &f.name));
+        let linked = after.frontends.iter();
+        let mut linked = linked.filter(|f| contest::is_inherited(draft, self.seats, &f.name));
         linked.find_map(|frontend| {
             let id = after.id.child("frontendIPConfigurations", &frontend.name);
             let rules = || after.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
@@ -119,7 +120,7 @@ pub(crate) fn plan(
     }
     if let Some(before) = &before {
         contest::settle(draft, before, &mut build.after);
-        contest::drop_inherited(draft, before, &mut build.after);
+        contest::drop_inherited(draft, seats, open, before, &mut build.after);
     }
     contest::drop_lost_ports(draft, &mut build.after);
     drop_unused_shared_probe(&mut build.after);
@@ -174,14 +175,10 @@ enum Fate {
 }
 
 fn fate(draft: &Draft<'_>, seats: &Assignment, part: &str) -> Fate {
-    let Some(base) = name::base_of(part) else { return Fate::Stays };
-    let Some(uid) = draft.owner_of(part) else {
-        return if draft.is_abandoned(base) { Fate::Goes(None) } else { Fate::Stays };
-    };
-    match draft.cases[uid].stance {
-        Stance::Frozen(_) | Stance::Container(_) => Fate::Stays,
-        Stance::Wanted(_) if seats.has(uid) => Fate::Stays,
-        Stance::Wanted(_) | Stance::Leaving => Fate::Goes(Some(uid.clone())),
+    match draft.owner_of(part) {
+        Some(uid) if contest::leaves(draft, seats, uid) => Fate::Goes(Some(uid.clone())),
+        None if draft.is_orphaned(part) => Fate::Goes(None),
+        Some(_) | None => Fate::Stays,
     }
 }
 
@@ -209,7 +206,8 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
         let led = |f: &Frontend| {
             let id = after.id.child("frontendIPConfigurations", &f.name);
             let mut rules = after.rules.iter().filter(|r| own(&r.name));
-            contest::is_inherited(draft, &f.name) && rules.any(|r| r.frontend.as_ref() == Some(&id))
+            contest::is_inherited(draft, build.seats, &f.name)
+                && rules.any(|r| r.frontend.as_ref() == Some(&id))
         };
         let mut held = after.frontends.iter().filter(|f| own(&f.name) || led(f));
         let held = held

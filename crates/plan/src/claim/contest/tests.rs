@@ -5,6 +5,7 @@ use crate::shape::stage::{ADDRESS, PINNED, SUBNET, change, internal, parts, poli
 use crate::shape::stage::{settled, uid, world};
 use model::azure::LoadBalancer;
 use model::kubernetes::{Service, Wish};
+use model::plan::{Action, Resource};
 use model::report::{Until, Wait};
 use model::{Family, World};
 use std::sync::Arc;
@@ -61,6 +62,31 @@ fn an_inherited_frontend_waits_for_what_stands_before_it() {
         let left = balancers(&world).flat_map(|b| &b.frontends);
         assert!(left.into_iter().all(|f| !f.name.starts_with("a00000001")), "it goes");
     }
+}
+
+/// The Service that made it is going, and another one's rule is all that is left on it.
+#[test]
+fn a_frontend_goes_with_the_last_rule_on_it_and_its_services_finalizer_after_it() {
+    let gone = || Service { wish: Wish::Nothing, ..pinned(1, ADDRESS) };
+    let mut world = settled(world(vec![pinned(1, ADDRESS), pinned(2, ADDRESS)]));
+    change(&mut world, gone());
+    let mut world = settled(world);
+    // Its finalizer has not been taken off yet.
+    change(&mut world, gone());
+    let is_frontend = |name: &str| name.starts_with("a00000001");
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(plan.writes.len(), 1, "nothing is left to wait for: {:#?}", plan.writes);
+    change(&mut world, pinned(2, ANOTHER));
+    let (plan, _) = crate::plan(&world, &policy());
+    let put = plan.changes.iter().find_map(|change| match &change.action {
+        Action::Put { after: Resource::LoadBalancer(after), .. } => Some((change, after)),
+        _ => None,
+    });
+    let (put, after) = put.expect("the load balancer is written");
+    assert!(!after.frontends.iter().any(|f| is_frontend(&f.name)), "{after:#?}");
+    assert!(put.causes.contains(&uid(1)), "{:?}", put.causes);
+    assert_eq!(plan.writes, [], "the finalizer waits for that write");
+    assert_eq!(parts(&settled(world)), ["2 10.224.9.10", "2-TCP-82 -> 2"]);
 }
 
 #[test]
