@@ -130,13 +130,14 @@ impl Stage {
 
     /// The same, but a load balancer stands, whoever's parts are on it: nodes are behind it.
     pub(super) fn without_stripped_parts(&self, resource: &Arc<Value>) -> Option<Arc<Value>> {
-        let is_one = |name: &str| {
-            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
-            self.truth.owner_of(name).is_some_and(|uid| self.is_stripped(uid))
-        };
         if self.stripped().next().is_none() {
             return Some(Arc::clone(resource));
         }
+        let shared = self.frontends_of_others();
+        let is_one = |name: &str| {
+            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
+            self.is_part_of_stripped(name) && !shared.contains(&name.to_lowercase())
+        };
         if is_one(name_of(resource)) {
             return None;
         }
@@ -148,12 +149,40 @@ impl Stage {
             }
         }
         forget_references(&mut kept, &is_one);
+        // A Private Link Service is theirs where it stands before nothing else.
+        let before = |link: &Value| {
+            let all = link["properties"]["loadBalancerFrontendIpConfigurations"].as_array();
+            all.map_or(0, Vec::len)
+        };
+        if before(resource) > 0 && before(&kept) == 0 {
+            return None;
+        }
         // The shared probe stands for their rules alone.
         let idle: BTreeSet<String> = was.difference(&probes_used(&kept)).cloned().collect();
         if let Some(probes) = kept["properties"]["probes"].as_array_mut() {
             probes.retain(|probe| !idle.contains(&name_of(probe).to_lowercase()));
         }
         Some(Arc::new(kept))
+    }
+
+    /// Whether a part has the name of such a Service's.
+    fn is_part_of_stripped(&self, name: &str) -> bool {
+        self.truth.owner_of(name).is_some_and(|uid| self.is_stripped(uid))
+    }
+
+    /// Names, lower case, of frontends to which rules of other Services lead: they stand for these,
+    /// whoever has made them.
+    fn frontends_of_others(&self) -> BTreeSet<String> {
+        let mut shared = BTreeSet::new();
+        for balancer in self.azure.resources_of("Microsoft.Network/loadBalancers") {
+            let rules = parts(&balancer, "loadBalancingRules").into_iter();
+            for (_, rule) in rules.filter(|(name, _)| !self.is_part_of_stripped(name)) {
+                let to = rule["properties"]["frontendIPConfiguration"]["id"].as_str();
+                let name = to.and_then(|to| to.rsplit('/').next());
+                shared.extend(name.map(str::to_lowercase));
+            }
+        }
+        shared
     }
 
     /// Whether a controller wants nothing more, but for what such Services and later ones of their

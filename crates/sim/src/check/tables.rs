@@ -77,7 +77,15 @@ impl Stage {
         is: &BTreeSet<Entry>,
     ) {
         let late = self.is_late(sent);
-        let rows = after["services"].as_object().into_iter().flatten().filter(|_| !late);
+        // The table has no ETag: who takes the pools off a row that people have unregistered since
+        // it was read makes one that leads nowhere, and takes it away next.
+        let detached = |name: &str, row: &Value| {
+            let pools = row["properties"]["loadBalancerBackendPools"].as_array();
+            let owner = self.truth.owner_of(name).and_then(|uid| self.truth.services.get(uid));
+            pools.is_none_or(Vec::is_empty) && owner.is_some_and(|service| !service.wants)
+        };
+        let rows = after["services"].as_object().into_iter().flatten();
+        let rows = rows.filter(|(name, row)| !late && !detached(name, row));
         let fresh =
             rows.map(|(name, _)| name).filter(|name| before["services"].get(name).is_none());
         for name in fresh {
