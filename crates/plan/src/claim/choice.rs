@@ -290,8 +290,12 @@ fn refamilied(
     Err(Choice::Wait(remake(draft, intent, ip)))
 }
 
-/// Lets a Service's public IP go, so that another is made in its place.
+/// Lets a Service's public IP go, so that another is made in its place. Another process may have
+/// done that already: until lists are certain to show it, it stays.
 fn remake(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Wait {
+    if draft.world.inherited.contains(&intent.uid) {
+        return Wait::Listing;
+    }
     draft.recreated.insert(intent.uid.clone());
     delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
     Wait::Resource { id: ip.id.clone(), until: Until::Gone }

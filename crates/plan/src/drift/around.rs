@@ -2,7 +2,7 @@
 
 use super::{Confirmed, overlay, parts, parts_after, place, tables};
 use crate::Planner;
-use model::azure::LoadBalancer;
+use model::azure::{LoadBalancer, Rule};
 use model::drift::{Drift, Part};
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
@@ -78,6 +78,8 @@ fn unmask(
             kept.push(change);
             continue;
         };
+        let lost = lost_rules(&change, &found).into_iter().filter(|part| parts.contains(part));
+        needed.extend(lost.map(|part| (change.target.clone(), part)));
         match rebase(Arc::make_mut(&mut change), &found, confirmed, parts) {
             Rebased::Written => kept.push(change),
             Rebased::Nothing => {
@@ -110,6 +112,34 @@ fn unmask(
 fn places(held: &Held, id: &ResourceId) -> Vec<(ResourceId, Part)> {
     let parts = held.get(id).into_iter().flatten();
     parts.map(|part| (id.clone(), part.clone())).collect()
+}
+
+/// Rules that lead nowhere as the resource is, and whose frontend is to have another address. A
+/// rule names its frontend and not the address, so that it would stay as it was: status would tell
+/// an address that nothing leads to.
+fn lost_rules(change: &Change, found: &Resource) -> Vec<Part> {
+    let Action::Put { before: Some(before), after } = &change.action else { return Vec::new() };
+    let (
+        Resource::LoadBalancer(before),
+        Resource::LoadBalancer(after),
+        Resource::LoadBalancer(found),
+    ) = (before, after, found)
+    else {
+        return Vec::new();
+    };
+    let address = |balancer: &LoadBalancer, id: &ResourceId| {
+        let mut all = balancer.frontends.iter();
+        let own = all.find(|f| f.name.eq_ignore_ascii_case(id.name()));
+        own.map(|frontend| frontend.address.clone())
+    };
+    let moves = |id: &ResourceId| address(before, id) != address(after, id);
+    let stands = |rule: &Rule| {
+        let mut all = found.rules.iter();
+        all.any(|r| r.name.eq_ignore_ascii_case(&rule.name) && r.frontend == rule.frontend)
+    };
+    let lost = after.rules.iter().filter(|rule| rule.frontend.as_ref().is_some_and(moves));
+    let lost = lost.filter(|rule| !stands(rule));
+    lost.map(|rule| Part { kind: "rule", name: Arc::clone(&rule.name) }).collect()
 }
 
 /// What is left of a change.

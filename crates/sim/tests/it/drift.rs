@@ -141,6 +141,36 @@ fn with_report_it_is_only_shown_and_everything_else_goes_on() {
     assert_eq!(lab.controller().drift_fields(), 0);
 }
 
+/// A rule names its frontend and not the address: where the owner asks for another address, a rule
+/// that is gone is part of the wish, or status would tell an address that nothing leads to.
+#[test]
+fn with_report_a_rule_that_is_gone_is_back_once_its_frontend_has_another_address() {
+    let mut lab = two("report");
+    let annotate = |lab: &mut Laboratory, key: &str, value: &str| {
+        let key = format!("service.beta.kubernetes.io/azure-load-balancer-{key}");
+        let body = json!({"metadata": {"annotations": {key: value}}});
+        patch(lab, "services", "default", "web-0001", body);
+    };
+    annotate(&mut lab, "internal", "true");
+    assert!(lab.settle(DAY_MS));
+    lab.pass(INTERVAL_MS);
+    let rules = |lab: &Laboratory| {
+        let balancer = lab.azure.resource(&network("loadBalancers/kubernetes-internal"));
+        names(&balancer.expect("it is there"), "loadBalancingRules")
+    };
+    let there = rules(&lab);
+    assert_eq!(there.len(), 1);
+    edit(&mut lab, "loadBalancers/kubernetes-internal", |body| {
+        body["properties"]["loadBalancingRules"] = json!([]);
+    });
+    lab.pass(INTERVAL_MS);
+    assert_eq!((rules(&lab).len(), lab.controller().drift_fields()), (0, 1), "it is left so");
+    annotate(&mut lab, "ipv4", "10.224.9.9");
+    assert!(lab.settle(DAY_MS));
+    assert_eq!((rules(&lab), lab.controller().drift_fields()), (there, 0));
+    assert_eq!(address_of(&lab, "web-0001").as_deref(), Some("10.224.9.9"));
+}
+
 /// What a write of our own has come to is ours, also where its answer was lost and its owner went
 /// back to the earlier wish before any list was read.
 #[test]

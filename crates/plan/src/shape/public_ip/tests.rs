@@ -2,13 +2,12 @@ use crate::check::check;
 use crate::fixture;
 use crate::own::tags;
 use crate::shape::stage::{policy, settled, uid, world};
-use model::ServiceName;
-use model::World;
 use model::azure::{Provisioning, PublicIp};
 use model::kubernetes::{Custody, Service, ServicePort, Wish};
 use model::plan::{Action, Change, Edit, FinalizerPurpose, Resource};
 use model::report::{State, Wait};
 use model::world::{Fact, Hold};
+use model::{Family, ServiceName, World};
 use std::sync::Arc;
 
 /// Public Service number `n`.
@@ -132,6 +131,21 @@ fn a_status_loses_nothing_before_lists_are_certain() {
     assert!(report.services[&uid(1)].waits.contains(&Wait::Listing));
     world.inherited.clear();
     assert_eq!(statuses(&world), 1, "now it goes");
+}
+
+/// Another process may have made it anew under the same name a moment ago, which no list shows yet:
+/// what looks like the old one is not taken away before lists are certain.
+#[test]
+fn a_public_ip_of_another_process_is_not_made_anew_before_all_is_seen() {
+    let mut world = settled(world(vec![public(1)]));
+    edit(&mut world, 1, |ip| ip.family = Family::V6);
+    world.inherited.insert(uid(1));
+    let (plan, report) = crate::plan(&world, &policy());
+    assert_eq!(plan.changes, []);
+    assert!(report.services[&uid(1)].waits.contains(&Wait::Listing));
+    world.inherited.clear();
+    let deletes = |change: &Arc<Change>| matches!(change.action, Action::Delete { .. });
+    assert!(changes(&world).iter().any(deletes), "now it goes");
 }
 
 /// Another controller wrote the list with a blank: who leaves it goes all the same.
