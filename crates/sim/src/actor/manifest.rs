@@ -33,6 +33,8 @@ impl Wish {
                 && let Some(port) = port.as_object_mut()
             {
                 port.shift_remove("nodePort");
+                // The API server gives a port that keeps its name the node port it had.
+                port.insert("name".to_owned(), json!(format!("{name}-direct")));
             }
             port
         });

@@ -142,7 +142,7 @@ impl Stage {
             return None;
         }
         let mut kept = Value::clone(resource);
-        let was = probes_used(&kept);
+        let was = [used(&kept, "probe"), used(&kept, "backendAddressPool")];
         for collection in ["frontendIPConfigurations", "loadBalancingRules", "probes"] {
             if let Some(items) = kept["properties"][collection].as_array_mut() {
                 items.retain(|item| !is_one(name_of(item)));
@@ -157,10 +157,16 @@ impl Stage {
         if before(resource) > 0 && before(&kept) == 0 {
             return None;
         }
-        // The shared probe stands for their rules alone.
-        let idle: BTreeSet<String> = was.difference(&probes_used(&kept)).cloned().collect();
-        if let Some(probes) = kept["properties"]["probes"].as_array_mut() {
-            probes.retain(|probe| !idle.contains(&name_of(probe).to_lowercase()));
+        // The shared probe and the pool of a Local Service stand for their rules alone.
+        let [probes, mut pools] = was;
+        pools.retain(|pool| self.is_pool_of_stripped(pool));
+        for (collection, kind, was) in
+            [("probes", "probe", probes), ("backendAddressPools", "backendAddressPool", pools)]
+        {
+            let idle: BTreeSet<String> = was.difference(&used(&kept, kind)).cloned().collect();
+            if let Some(items) = kept["properties"][collection].as_array_mut() {
+                items.retain(|item| !idle.contains(&name_of(item).to_lowercase()));
+            }
         }
         Some(Arc::new(kept))
     }
@@ -183,6 +189,12 @@ impl Stage {
             }
         }
         shared
+    }
+
+    /// Whether a pool, by its name in lower case, is such a Service's own.
+    fn is_pool_of_stripped(&self, pool: &str) -> bool {
+        let pool = pool.strip_suffix("-ipv6").unwrap_or(pool);
+        self.stripped().any(|service| service.name.replace('/', "-") == pool)
     }
 
     /// Whether a controller wants nothing more, but for what such Services and later ones of their
@@ -219,10 +231,10 @@ impl Stage {
     }
 }
 
-/// Names of the probes, lower case, that rules of a load balancer ask.
-fn probes_used(balancer: &Value) -> BTreeSet<String> {
+/// Names, lower case, of what rules of a load balancer refer to in a field.
+fn used(balancer: &Value, field: &str) -> BTreeSet<String> {
     let rules = parts(balancer, "loadBalancingRules").into_values();
-    let ids = rules.filter_map(|rule| rule["properties"]["probe"]["id"].as_str());
+    let ids = rules.filter_map(|rule| rule["properties"][field]["id"].as_str());
     ids.filter_map(|id| id.rsplit('/').next()).map(str::to_lowercase).collect()
 }
 

@@ -42,8 +42,12 @@ impl Stage {
         let (was, is) = (entries(before), entries(after));
         self.check_others_rows(before, after, &was, &is);
         self.check_registrations(write.sent, before, after, &is);
+        self.check_connected(write.sent, before, after);
         if was != is {
-            self.check_published(write.sent, &was, &is);
+            let mut left = was.clone();
+            // Who is registered without a pool of a load balancer gets no traffic.
+            left.retain(|(_, _, name)| is_connected(before, name));
+            self.check_published(write.sent, &left, &is);
             self.ledger.tables_by = Some((write.sent.process, write.sent.epoch));
         }
     }
@@ -114,6 +118,27 @@ impl Stage {
         }
     }
 
+    /// S3: a registration keeps its load balancer, for each Service that nobody has changed.
+    fn check_connected(&mut self, sent: &Sent, before: &Value, after: &Value) {
+        let rows = before["services"].as_object().into_iter().flatten();
+        let lost = rows.map(|(name, _)| name).filter(|name| {
+            let stays = after["services"].get(name.as_str()).is_some();
+            stays && is_connected(before, name) && !is_connected(after, name)
+        });
+        for name in lost {
+            let Some(uid) = self.truth.owner_of(name) else { continue };
+            let Some(service) = self.truth.services.get(uid) else { continue };
+            let asked = !service.wants || service.edited_at > sent.services;
+            let deleted = self.was_deleted(&scene::network(&format!("loadBalancers/{name}")));
+            if asked || deleted || self.is_late(sent) {
+                continue;
+            }
+            let text = format!("{} lost its load balancer in the table unasked", service.name);
+            self.fail("S3", text);
+            return;
+        }
+    }
+
     /// S3: the address of a Pod that is ready stays where it is, for each Service that nobody has
     /// changed.
     fn check_published(&mut self, sent: &Sent, was: &BTreeSet<Entry>, is: &BTreeSet<Entry>) {
@@ -178,6 +203,16 @@ impl Stage {
         }
         found
     }
+}
+
+/// Whether a registration names a pool of a load balancer.
+fn is_connected(tables: &Value, name: &str) -> bool {
+    let rows = tables["services"].as_object().into_iter().flatten();
+    let mut own = rows.filter(|(key, _)| key.eq_ignore_ascii_case(name));
+    own.any(|(_, row)| {
+        let pools = row["properties"]["loadBalancerBackendPools"].as_array();
+        pools.is_some_and(|pools| !pools.is_empty())
+    })
 }
 
 /// The table of addresses.
