@@ -9,7 +9,7 @@ use crate::order::upgrade;
 use crate::own::Whose;
 use crate::own::tags;
 use crate::tell::kubernetes;
-use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
+use model::azure::{Allocation, Frontend, FrontendAddress, Provisioning, PublicIp, Rest, Sku};
 use model::plan::{Action, Change, Resource};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
@@ -179,16 +179,21 @@ fn release_one(
             }
         }
     }
-    if kept.len() == tags::users(ip).len() {
-        let known = |user: &&str| by_user(draft, user).is_some();
-        if ip.provisioning == Provisioning::Failed && kept.iter().any(known) {
-            // No load balancer that it is on can be written, for whomever: it is written as it is,
-            // also where the Service that has it is set aside.
-            edited.entry(ip.id.clone()).or_insert_with(|| unedited(ip));
-        }
+    let known = |user: &&str| by_user(draft, user).is_some();
+    let all = kept.len() == tags::users(ip).len();
+    let needed = (all && kept.iter().any(known)) || is_on_a_balancer(draft, &ip.id);
+    let failed = ip.provisioning == Provisioning::Failed;
+    let alone = !edited.contains_key(&ip.id);
+    if needed && failed && alone && (all || kept.is_empty()) {
+        // Azure refuses every write of a load balancer that it is on, whichever Service that write
+        // is for: it is written as it is, also where its Service is set aside, gone or leaving.
+        edited.insert(ip.id.clone(), unedited(ip));
         return;
     }
-    if kept.is_empty() && !edited.contains_key(&ip.id) {
+    if all {
+        return;
+    }
+    if kept.is_empty() && alone {
         delete(draft, ip, causes);
         return;
     }
@@ -208,6 +213,15 @@ fn release_one(
         tags::clear(tags, tags::DNS);
     }
     edit.causes.extend(causes);
+}
+
+fn is_on_a_balancer(draft: &Draft<'_>, id: &ResourceId) -> bool {
+    let balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
+    balancers.flat_map(|balancer| &balancer.frontends).any(|frontend| is_at(frontend, id))
+}
+
+fn is_at(frontend: &Frontend, id: &ResourceId) -> bool {
+    matches!(&frontend.address, FrontendAddress::Public(ip) if ip == id)
 }
 
 fn unedited(ip: &Arc<PublicIp>) -> Edited {
@@ -252,10 +266,7 @@ fn claim(draft: &Draft<'_>, user: &str, ip: &PublicIp, chosen: &Chosen) -> Claim
 pub(crate) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet<ServiceUid>) {
     let mut waits = Vec::new();
     for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
-        let uses = balancer.frontends.iter().any(
-            |f| matches!(&f.address, model::azure::FrontendAddress::Public(id) if *id == ip.id),
-        );
-        if uses {
+        if balancer.frontends.iter().any(|frontend| is_at(frontend, &ip.id)) {
             waits.push(Wait::Resource { id: balancer.id.clone(), until: Until::Released });
         }
     }

@@ -81,11 +81,49 @@ fn a_public_ip_that_failed_is_mended_although_its_service_is_set_aside() {
     let name = format!("kubernetes-{}", uid(1).base_name());
     assert_eq!(put, [(&*name, 0)]);
     assert!(matches!(changes[0].action, Action::Put { before: Some(_), .. }), "{changes:?}");
-    // Nobody's whom we know: it stays as it is.
+    // No Service that is known uses it, and no load balancer that Azure would refuse: it stays.
     world.kubernetes.services.remove(&uid(1));
     world.holds.clear();
+    leave_balancers(&mut world);
     let (plan, _) = crate::plan(&world, &policy());
     assert!(plan.changes.iter().all(|change| change.target.name() != name), "{plan:#?}");
+}
+
+fn leave_balancers(world: &mut World) {
+    for balancer in world.azure.balancers.known_mut().into_iter().flat_map(|all| all.values_mut()) {
+        Arc::make_mut(balancer).frontends.clear();
+    }
+}
+
+/// The actions planned for the public IP of Service 1 once it has failed.
+fn mended(world: &mut World) -> Vec<bool> {
+    edit(world, 1, |ip| ip.provisioning = Provisioning::Failed);
+    let name = format!("kubernetes-{}", uid(1).base_name());
+    let changes = changes(world);
+    let own = changes.iter().filter(|change| change.target.name() == name);
+    own.map(|c| matches!(c.action, Action::Put { .. }) && c.waits.is_empty()).collect()
+}
+
+/// The finalizer of the Service was stripped: its frontend stays on the load balancer, which no
+/// other Service's write would get past while the public IP is Failed.
+#[test]
+fn a_public_ip_that_failed_is_mended_although_its_service_is_gone() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    world.kubernetes.services.remove(&uid(1));
+    assert_eq!(mended(&mut world), [true]);
+}
+
+/// A Service of the same name has taken its place: the public IP goes once no load balancer has
+/// it, and until then must not be Failed.
+#[test]
+fn a_public_ip_that_failed_is_mended_before_it_is_deleted() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    world.kubernetes.services.remove(&uid(1));
+    let service = Service { name: ServiceName::new("default", "web-1"), ..public(3) };
+    world.kubernetes.services.insert(uid(3), Arc::new(service));
+    assert_eq!(mended(&mut world), [true]);
+    leave_balancers(&mut world);
+    assert_eq!(mended(&mut world), [false], "it is deleted");
 }
 
 /// What another process was opening for it a moment ago may not be seen yet: nothing of a Service
