@@ -77,7 +77,15 @@ pub(super) fn of<'d>(
                 let is_claimed = owner.is_some_and(|owner| seats.has(owner));
                 Some(Standing { balancer, frontend, address, is_claimed })
             });
-            found.extend(standing.map(|standing| (family, standing)));
+            // By the family of its address: a Service that becomes dual-stack has the address of
+            // its only family at the frontend that will be IPv4's, until that is written.
+            let Some(standing) = standing else { continue };
+            let actual = Family::of(standing.address);
+            if actual == family {
+                found.insert(family, standing);
+            } else {
+                found.entry(actual).or_insert(standing);
+            }
         }
     }
     found

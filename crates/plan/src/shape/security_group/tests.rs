@@ -5,11 +5,12 @@ use crate::fixture;
 use crate::forecast::settle;
 use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, policy, settled};
 use crate::shape::stage::{uid, world};
-use model::azure::{Rest, SecurityRule};
+use model::azure::{PublicIp, Rest, SecurityRule};
 use model::kubernetes::Service;
+use model::plan::{Action, Resource};
 use model::report::Severity;
 use model::world::{Fact, Hold};
-use model::{NodeName, World};
+use model::{Family, NodeName, World};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -68,6 +69,45 @@ fn a_deny_rule_denies_only_what_is_the_services() {
     assert_eq!(denied(&settled(world(vec![more]))), ["* 10.224.9.9 [*]", "Tcp 20.9.9.9 [80]"]);
 }
 
+fn bring(world: &mut World, name: &str, address: &str) {
+    let address: IpAddr = address.parse().expect("an address");
+    let base = fixture::public_ip(name, Some(address));
+    let ip = PublicIp { tags: None, user: None, family: Family::of(address), ..base };
+    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
+    all.expect("read").insert(ip.id.clone(), Arc::new(ip));
+}
+
+/// The frontend of its only family is to be that of its IPv4 address, and still has the IPv6 one.
+#[test]
+fn a_service_that_becomes_dual_stack_opens_no_address_in_rules_of_the_other_family() {
+    let public = |families: &[Family], annotations: &[(&str, &str)]| {
+        let service = fixture::claimed(fixture::service(&[annotations, &[DENY]].concat()));
+        Service { families: families.to_vec(), ..service }
+    };
+    let range = "azure-allowed-ip-ranges";
+    let single = [("azure-pip-name", "six"), (range, "2001:db8::/32")];
+    let mut world = world(vec![public(&[Family::V6], &single)]);
+    bring(&mut world, "six", "2603:1030::10");
+    bring(&mut world, "four", "20.50.0.14");
+    let mut world = settled(world);
+    assert_eq!(denied(&world), ["* 2603:1030::10 [*]"]);
+    let pips = [("azure-pip-name", "four"), ("azure-pip-name-ipv6", "six")];
+    let dual = [&pips[..], &[(range, "10.0.0.0/8,2001:db8::/32")]].concat();
+    change(&mut world, public(&[Family::V6, Family::V4], &dual));
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(check(&world, &policy(), &plan), []);
+    let group = plan.changes.iter().find_map(|change| match &change.action {
+        Action::Put { after: Resource::SecurityGroup(group), .. } => Some(Arc::clone(group)),
+        _ => None,
+    });
+    let standing = world.azure.security_group.known().expect("read").clone().expect("there");
+    for rule in &group.unwrap_or(standing).rules {
+        let six = rule.name.contains("IPv6");
+        assert!(rule.destinations.iter().all(|d| d.contains(':') == six), "{rule:?}");
+    }
+    assert_eq!(denied(&settled(world)), ["* 20.50.0.14 [*]", "* 2603:1030::10 [*]"]);
+}
+
 /// The frontend keeps the name of the Service that made it, and is the other's alone.
 #[test]
 fn a_deny_rule_denies_all_of_an_address_that_only_others_were_on() {
@@ -105,7 +145,7 @@ fn no_rule_that_denies_all_of_the_nodes_stays() {
     for group in world.azure.security_group.known_mut().into_iter().flatten() {
         for rule in &mut Arc::make_mut(group).rules {
             if rule.access == model::azure::Access::Deny {
-                rule.name = crate::own::name::deny_rule(model::Family::V4).into();
+                rule.name = crate::own::name::deny_rule(Family::V4).into();
                 rule.protocol = "*".into();
                 rule.ports = BTreeSet::from(["*".into()]);
             }
