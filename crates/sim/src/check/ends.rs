@@ -368,6 +368,14 @@ impl Stage {
             .collect()
     }
 
+    /// Whether Azure works at a write of a network resource, whoever sent it.
+    #[must_use]
+    pub fn is_azure_busy(&self) -> bool {
+        let is_network = |r: &Value| text(&r["id"]).to_lowercase().contains("/microsoft.network/");
+        let mut all = self.azure.shown();
+        all.any(|r| is_network(&r) && r["properties"]["provisioningState"] == "Updating")
+    }
+
     /// Why it has not come right, in the controller's own words.
     #[must_use]
     pub fn unsettled(&self) -> String {

@@ -53,10 +53,11 @@ impl Play {
         while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
             self.tend();
             if self.stage.settle(60_000) {
-                if self.company.is_content(&self.stage) {
+                if self.company.is_content(&self.stage) && !self.stage.is_azure_busy() {
                     break;
                 }
-                // All is done, and somebody still has not got what they want: time has to pass.
+                // All is done, and somebody still has not got what they want, or Azure still works
+                // at what they wrote: time has to pass.
                 self.stage.advance(self.stage.now_ms + 60_000);
             }
         }

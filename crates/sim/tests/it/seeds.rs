@@ -74,6 +74,7 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (19_008, Profile::All, "judged a status that was on its way when its process died"),
     (20_016, Profile::All, "a new leader took ready Pods away: it had read one table too early"),
     (20_016, Profile::Containers, "the same"),
+    (500_001_510, Profile::All, "judged while Azure worked at the write of a neighbour"),
 ];
 
 /// The same with faults that came later, and with which of them.
