@@ -433,6 +433,8 @@ pub struct Subnet {
     pub prefixes: Vec<ipnet::IpNet>,
     /// Whether `privateLinkServiceNetworkPolicies` is Disabled.
     pub private_link: PrivateLinkPolicy,
+    /// Provisioning state (read only).
+    pub provisioning: Provisioning,
     /// The rest.
     pub rest: Rest,
 }

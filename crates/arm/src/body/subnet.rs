@@ -48,6 +48,7 @@ pub fn read_subnet(body: &Value) -> Result<Subnet, BodyError> {
         etag: found.etag.clone(),
         prefixes,
         private_link,
+        provisioning: found.provisioning,
         rest: found.rest(),
     })
 }
@@ -55,7 +56,7 @@ pub fn read_subnet(body: &Value) -> Result<Subnet, BodyError> {
 /// Writes a subnet.
 #[must_use]
 pub fn write_subnet(subnet: &Subnet) -> Value {
-    let Subnet { id, etag: _, prefixes, private_link, rest } = subnet;
+    let Subnet { id, etag: _, prefixes, private_link, provisioning: _, rest } = subnet;
     let mut rest = rest.unpack();
     let mut p = Object::new();
     if !PREFIXES.iter().any(|key| rest.properties.contains_key(*key)) && !prefixes.is_empty() {

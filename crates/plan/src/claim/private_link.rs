@@ -14,7 +14,7 @@ use crate::own::tags::owner;
 use crate::own::{Whose, name};
 use crate::tell::kubernetes;
 use floating::Floating;
-use model::azure::{PrivateLinkPolicy, PrivateLinkService, Subnet};
+use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
 use model::report::{Finding, Until, Wait};
 use model::world::{Fact, Need};
 use model::{Family, Group, ResourceId, ServiceUid};
@@ -54,7 +54,7 @@ pub(crate) struct Held {
     pub there: Option<Arc<PrivateLinkService>>,
     /// The subnet of its addresses.
     pub subnet: ResourceId,
-    /// The same, where it has to be opened for Private Link Services first.
+    /// The same, where it has to be opened for Private Link Services, or mended, first.
     pub opens: Option<Arc<Subnet>>,
     /// Services on whose account it is written.
     pub causes: BTreeSet<ServiceUid>,
@@ -391,7 +391,9 @@ fn subnet(
     let id = draft.policy.subnet_id(&link.subnet);
     let why = match draft.world.azure.subnets.get(&id) {
         Some(Fact::Known(Some(subnet))) => {
-            let closed = subnet.private_link != PrivateLinkPolicy::Disabled;
+            // Azure refuses what refers to a subnet whose last write failed.
+            let closed = subnet.private_link != PrivateLinkPolicy::Disabled
+                || subnet.provisioning == Provisioning::Failed;
             return Some((id, closed.then(|| Arc::clone(subnet))));
         }
         Some(Fact::Unknown) | None => {

@@ -42,7 +42,7 @@ pub(crate) fn parts(resource: &Resource) -> Parts {
             r.rules.iter().for_each(|rule| put(p, "rule", Arc::clone(&rule.name), allow(rule)));
         }
         Resource::Subnet(r) => {
-            let Subnet { private_link, id: _, etag: _, prefixes: _, rest: _ } = &**r;
+            let Subnet { private_link, .. } = &**r;
             put(p, "field", "private link policy", plain(private_link));
         }
         Resource::PrivateLinkService(r) => link(p, r),

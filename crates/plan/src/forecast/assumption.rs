@@ -40,6 +40,7 @@ pub(super) fn assume(azure: &mut Azure, policy: &Policy, need: &Need) {
                 etag: None,
                 prefixes: prefixes.collect(),
                 private_link: PrivateLinkPolicy::Enabled,
+                provisioning: Provisioning::Succeeded,
                 rest: Rest::default(),
             };
             azure.subnets.insert(id.clone(), Fact::Known(Some(Arc::new(subnet))));

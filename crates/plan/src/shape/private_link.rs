@@ -89,6 +89,7 @@ fn open(draft: &mut Draft<'_>, subnet: &Arc<Subnet>, causes: &BTreeSet<ServiceUi
     }
     let mut after = Subnet::clone(subnet);
     after.private_link = PrivateLinkPolicy::Disabled;
+    after.provisioning = Provisioning::Succeeded;
     // The codec writes the field from what is known above; the old word would be a difference.
     let mut rest = after.rest.unpack();
     rest.properties.shift_remove("privateLinkServiceNetworkPolicies");

@@ -48,6 +48,7 @@ pub(crate) fn world(services: Vec<Service>) -> World {
             etag: None,
             prefixes: vec![prefix.parse().expect("a range")],
             private_link: PrivateLinkPolicy::Enabled,
+            provisioning: model::azure::Provisioning::Succeeded,
             rest: Rest::default(),
         };
         azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));

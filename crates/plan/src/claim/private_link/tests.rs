@@ -71,6 +71,7 @@ fn subnet(name: &str) -> Subnet {
         etag: None,
         prefixes: vec!["10.0.0.0/8".parse().expect("a range")],
         private_link: PrivateLinkPolicy::Enabled,
+        provisioning: Provisioning::Succeeded,
         rest: Rest::default(),
     }
 }
@@ -189,6 +190,15 @@ fn it_is_made_after_its_frontend_and_its_subnet() {
     assert_eq!(&*link.addresses[0].name, "nodes-pls-a000000011111422283330123456789a-dynamic-0");
     assert_eq!(owner(link), Some("default/web-1"));
     assert_eq!(way.last.services[&uid(1)].state, State::Programmed);
+}
+
+#[test]
+fn a_subnet_that_failed_is_written_again() {
+    let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
+    let opened = Subnet { private_link: PrivateLinkPolicy::Disabled, ..subnet("nodes") };
+    let failed = Subnet { provisioning: Provisioning::Failed, ..opened };
+    world.azure.subnets.insert(failed.id.clone(), Fact::Known(Some(Arc::new(failed))));
+    assert_eq!(verbs(&forecast(&world, &policy())), ["PUT subnets"]);
 }
 
 #[test]

@@ -133,6 +133,7 @@ pub(super) fn node_world(service: &Service) -> World {
             etag: None,
             prefixes: vec!["10.0.0.0/8".parse().unwrap(), "fd00::/16".parse().unwrap()],
             private_link: PrivateLinkPolicy::Enabled,
+            provisioning: Provisioning::Succeeded,
             rest: Rest::default(),
         };
         azure.subnets.insert(id, Fact::Known(Some(Arc::new(subnet))));

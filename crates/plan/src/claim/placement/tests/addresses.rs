@@ -40,6 +40,7 @@ fn world(services: Vec<Service>) -> World {
         etag: None,
         prefixes: vec!["10.0.0.0/16".parse().expect("a range")],
         private_link: PrivateLinkPolicy::Enabled,
+        provisioning: model::azure::Provisioning::Succeeded,
         rest: Rest::default(),
     };
     world.azure.private_links.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
