@@ -1,6 +1,6 @@
 //! The state machine: one request and the time in, one answer out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -119,6 +119,12 @@ impl Azure {
     /// The same, without copies.
     pub fn shown(&self) -> impl Iterator<Item = Arc<Value>> {
         self.store.keys().filter_map(|key| self.view(key))
+    }
+
+    /// The names of all resource groups, lower case.
+    pub fn group_names(&self) -> BTreeSet<String> {
+        let name = |key: &String| key.rsplit('/').next().map(str::to_owned);
+        self.groups.keys().filter_map(name).collect()
     }
 
     /// Every resource of a kind, such as `Microsoft.Network/loadBalancers`.

@@ -8,8 +8,8 @@ use crate::progress;
 use control::{Controller, Effect, Event, Leadership};
 use edge::lease::Held;
 use edge::runner::{Step, channel};
-use model::Policy;
 use model::world::{Kind, Need};
+use model::{Policy, ServiceName};
 use observe::KubernetesFact;
 use plan::forecast::forecast;
 use std::collections::BTreeSet;
@@ -82,23 +82,36 @@ impl Step for Reader {
     }
 }
 
+/// What is read, and for how long.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    /// Values of spec.loadBalancerClass that are ours beside none.
+    pub classes: BTreeSet<String>,
+    /// The ledger of the cluster's controller.
+    pub ledger: ServiceName,
+    /// How long it may take.
+    pub limit: Duration,
+}
+
 /// Reads everything planning needs; what stands in `as_if` is taken for true instead of what the
 /// cluster says of the same.
 ///
 /// # Errors
-/// Something could not be read within `limit`.
+/// Something could not be read in time.
 pub async fn read(
     engine: &Engine,
     policy: Policy,
-    classes: &BTreeSet<String>,
+    reading: &Reading,
     as_if: Vec<KubernetesFact>,
-    limit: Duration,
 ) -> Result<Controller, Failure> {
+    let Reading { classes, ledger, limit } = reading;
+    let limit = *limit;
     let (sender, receiver) = channel();
     let stop = CancellationToken::new();
     let failed = CancellationToken::new();
     let mut options = options(classes.clone());
     options.leadership = Leadership::Lost;
+    options.ledger = ledger.clone();
     options.cluster_uid = cluster::uid(&engine.client).await?;
     engine.watch(&policy, classes, &sender, &stop);
     let reader = Reader {

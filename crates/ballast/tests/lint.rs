@@ -27,6 +27,7 @@ const SEVERAL: &str = r#", "multipleStandardLoadBalancerConfigurations": [
 const SELECTIVE: &str = r#", "multipleStandardLoadBalancerConfigurations": [
     {"name": "kubernetes", "primaryVMSet": "vmss",
      "serviceLabelSelector": {"matchLabels": {"tier": "edge"}}}]"#;
+const STRICT: &str = r#", "tenancy": "strict""#;
 const CONTAINER: &str = r#", "loadBalancerSku": "service", "serviceGatewayEnabled": true,
     "loadBalancerBackendPoolConfigurationType": "podIP""#;
 
@@ -47,7 +48,8 @@ fn policy(more: &str) -> Policy {
     config::read(&sources).unwrap_or_else(|e| panic!("{more}: {e:?}")).policy
 }
 
-/// A manifest; lines that begin with `@` are annotations, all others belong to the spec.
+/// A manifest; lines that begin with `@` are annotations (a key without `/` has the usual prefix),
+/// all others belong to the spec.
 fn manifest_of(lines: &str) -> String {
     let lines: Vec<&str> =
         lines.lines().map(str::trim_end).filter(|l| !l.trim().is_empty()).collect();
@@ -58,7 +60,11 @@ fn manifest_of(lines: &str) -> String {
     );
     for line in annotations {
         let (key, value) = line.trim_start()[1..].split_once(": ").unwrap();
-        text.push_str(&format!("    service.beta.kubernetes.io/{key}: \"{value}\"\n"));
+        let key = match key.contains('/') {
+            true => key.to_owned(),
+            false => format!("service.beta.kubernetes.io/{key}"),
+        };
+        text.push_str(&format!("    {key}: \"{value}\"\n"));
     }
     text.push_str("spec:\n  type: LoadBalancer\n");
     if !spec.iter().any(|line| line.trim_start().starts_with("ports:")) {
@@ -104,6 +110,8 @@ const CASES: &[(&str, &str, &str)] = &[
     ("UnusedPinnedAddress", SINGLE, "@azure-load-balancer-ipv6: 2603::1"),
     ("InvalidAdditionalAddress", SINGLE, "@azure-additional-public-ips: 20.1.2.3,host"),
     ("ForbiddenAdditionalAddress", SINGLE, "@azure-additional-public-ips: 169.254.169.254"),
+    ("InvalidSharingNamespace", SINGLE, "@ballast.dev/share-with-namespaces: Team A"),
+    ("ResourceGroupNotAllowed", STRICT, "@azure-load-balancer-resource-group: ips"),
     ("InvalidPublicIpName", SINGLE, "@azure-pip-name: rg/web"),
     ("InvalidPublicIpPrefix", SINGLE, "@azure-pip-prefix-id: prefix"),
     ("InvalidResourceGroup", SINGLE, "@azure-load-balancer-resource-group: a/b"),
@@ -259,6 +267,9 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("PinnedAddressUnusable", "which addresses a subnet has, only Azure knows"),
     ("PinnedAddressNotFound", "which public IPs there are, only Azure knows"),
     ("AdditionalAddressTaken", "needs something else that has the address"),
+    ("AddressNotShared", "needs another namespace's Service"),
+    ("PrivateLinkNotShared", "needs another namespace's Service"),
+    ("PublicIpNotAllowed", "whose a public IP is, only Azure knows"),
     ("PoolNameTaken", "needs a second Service, or a cluster of that name"),
     ("PublicIpOptionsIgnored", "needs a public IP that was brought, or a second Service"),
     ("PublicIpNotFound", "which public IPs there are, only Azure knows"),
@@ -301,7 +312,7 @@ fn every_rule_has_a_manifest_that_breaks_it() {
         };
         assert_eq!(mistake.level, level, "{name}");
         let line = text.lines().nth(usize::try_from(mistake.line).unwrap() - 1).unwrap();
-        let last = match mistake.key.starts_with("service.beta") {
+        let last = match mistake.key.contains('/') {
             true => mistake.key.as_str(),
             false => mistake.key.rsplit('.').next().unwrap(),
         };

@@ -20,6 +20,7 @@ use crate::own::tags;
 use crate::own::{self, Own, Whose, other_layout};
 use model::azure::{FrontendAddress, LoadBalancer, PublicIp, Sku};
 use model::drift::Part;
+use model::ledger::Holder;
 use model::plan::{Action, Change, Resource};
 use model::policy::Layout;
 use model::{Policy, ResourceId, World};
@@ -83,7 +84,8 @@ pub fn find(world: &World, policy: &Policy) -> Orphans {
     world.abandoned.extend(found.names.iter().cloned());
     let coming = forecast(&world, policy);
     let lost: Vec<&Change> = coming.changes.iter().collect();
-    let addresses = addresses(&world, &lost, &found.names);
+    let mut addresses = addresses(&world, &lost, &found.names);
+    addresses.extend(recorded(&world));
     for change in lost {
         collect(&world, &found.names, &addresses, change, &mut found.list);
     }
@@ -163,6 +165,18 @@ fn addresses(world: &World, lost: &[&Change], names: &BTreeSet<Arc<str>>) -> BTr
         FrontendAddress::Public(_) | FrontendAddress::Other => None,
     });
     ips.chain(private).map(|address| address.to_string()).collect()
+}
+
+/// Addresses that the ledger has on the account of Services that are all gone.
+fn recorded(world: &World) -> impl Iterator<Item = String> {
+    let services = &world.kubernetes.services;
+    let ledger = world.kubernetes.ledger.known();
+    let all = ledger.into_iter().flat_map(|ledger| &ledger.destinations);
+    let is_gone = |holder: &Holder| match holder {
+        Holder::Service(uid) => !services.contains_key(uid),
+        Holder::Node => false,
+    };
+    all.filter(move |(_, holders)| holders.iter().all(is_gone)).map(|(to, _)| to.to_string())
 }
 
 fn collect(

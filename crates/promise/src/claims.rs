@@ -28,6 +28,7 @@ pub(crate) fn lost(case: &Case<'_>) -> Vec<Option<String>> {
             links_and_ipv6(case, service, asks),
             link_owned(case, service, asks),
             others_port(case, service, asks),
+            all_ports(case, service, asks),
         ];
         if let Some(why) = others.into_iter().flatten().next() {
             lose(at, why);
@@ -128,6 +129,29 @@ fn others_port(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<St
         }
     }
     None
+}
+
+/// Azure has no floating IP for internal IPv6 frontends, and takes one rule for a backend port of a
+/// pool without it: the first rule for all ports is the only one. Who has it keeps it.
+fn all_ports(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {
+    if !(asks.ha_ports && asks.internal && asks.families.contains(&Family::V6)) {
+        return None;
+    }
+    let pool = rules::pool(case, service, asks, Family::V6);
+    let holder = |balancer: &str| {
+        let mut rules = parts(case.estate.get(balancer)?, "loadBalancingRules");
+        rules.find_map(|rule| {
+            let inside = &rule["properties"];
+            let all = same(text(&inside["protocol"]), "All") && inside["backendPort"] == 0;
+            let here = same(last(text(&inside["backendAddressPool"]["id"])), &pool);
+            (all && here && inside["enableFloatingIP"] != true).then(|| text(&rule["name"]))
+        })
+    };
+    let may = placement::eligible(case, service, asks);
+    let holders: Option<Vec<&str>> = may.iter().map(|id| holder(id)).collect();
+    let mut holders = holders?.into_iter();
+    let other = holders.all(|rule| !names::is_of(rule, &service.base));
+    other.then(|| format!("all ports of pool {pool} are another rule's"))
 }
 
 /// A DNS label is one public IP's. It is the wish of the first Service on the public IP.

@@ -100,6 +100,9 @@ fn lacks(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> 
     if !asks.access.no_rules && case.estate.get(&case.site.security_group).is_none() {
         return Some("the security group does not exist".to_owned());
     }
+    if let Some(group) = groups(asks).find(|group| !is_there(case, group)) {
+        return Some(format!("resource group {group} does not exist"));
+    }
     let stands = asks.families.iter().all(|family| case.place(service, *family).is_some());
     if !stands && !may.iter().any(|id| has_room(case, asks, id)) {
         return Some("no load balancer has room".to_owned());
@@ -109,6 +112,17 @@ fn lacks(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> 
     } else {
         lacks_outside(case, service, asks)
     }
+}
+
+/// The resource groups that a Service names.
+fn groups(asks: &Asks) -> impl Iterator<Item = &String> {
+    let of_ips = asks.public_ip.group.as_ref().filter(|_| !asks.internal);
+    let of_link = asks.link.as_ref().and_then(|link| link.group.as_ref());
+    of_ips.into_iter().chain(of_link)
+}
+
+fn is_there(case: &Case<'_>, group: &str) -> bool {
+    case.scene.groups.as_ref().is_none_or(|all| all.contains(&group.to_lowercase()))
 }
 
 fn lacks_outside(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<String> {

@@ -66,9 +66,10 @@ pub struct Scene {
     /// ARM resources that stood before the cluster's first Service: what is another's is told by
     /// that. Beside them every address and every tag of ours is on account of a Service.
     pub before: Vec<Arc<Value>>,
+    /// Names, lower case, of the resource groups that there are; `None` where nobody knows them.
+    pub groups: Option<BTreeSet<String>>,
     /// Services, as `namespace/name`, that are refused for a reason which neither Kubernetes nor
-    /// the resources show: a group that cannot be read, say. They keep what they have, and are
-    /// told.
+    /// Azure shows. They keep what they have, and are told.
     pub refused: BTreeSet<String>,
     /// Addresses of which nothing that stands says any more whose they were: their public IPs were
     /// deleted by hand, and the process that was to close them died. A security rule to one stays.

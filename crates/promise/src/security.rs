@@ -284,7 +284,7 @@ fn one_or_list<'v>(inside: &'v Value, field: &str) -> Vec<&'v str> {
 }
 
 /// A Service that is refused keeps what it has: its addresses as its status and its frontends tell
-/// them, and nodes on its node ports.
+/// them, and nodes on its node ports, those that its rules lead to included.
 fn kept(case: &Case<'_>) -> Kept {
     let mut kept = Kept::default();
     let refused = case
@@ -299,6 +299,12 @@ fn kept(case: &Case<'_>) -> Kept {
         let own = all.filter(|frontend| names::is_of(text(&frontend["name"]), &service.base));
         let own = own.filter_map(|frontend| case.address_of(frontend));
         kept.addresses.extend(own.filter_map(|address| address.parse::<IpAddr>().ok()));
+        // The ports of the Service may be others by now.
+        let all = case.estate.balancers();
+        let rules = all.flat_map(|(_, balancer)| parts(balancer, "loadBalancingRules"));
+        let own = rules.filter(|rule| names::is_of(text(&rule["name"]), &service.base));
+        let ports = own.filter_map(|rule| rule["properties"]["backendPort"].as_u64());
+        kept.ports.extend(ports.map(|port| port.to_string()));
         let ports = items(&service.object["spec"]["ports"]);
         kept.ports.extend(ports.filter_map(|p| p["nodePort"].as_u64()).map(|p| p.to_string()));
     }

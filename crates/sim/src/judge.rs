@@ -59,6 +59,7 @@ pub fn scene(kubernetes: &Store, azure: &Azure, config: &Config, before: &Before
         gateway: azure.gateway(config.gateway_id().as_str()),
         class: None,
         before: before.resources(),
+        groups: Some(azure.group_names()),
         refused: BTreeSet::new(),
         forgotten: BTreeSet::new(),
         held: BTreeSet::new(),

@@ -7,6 +7,7 @@ pub mod completions;
 pub mod data_path;
 pub mod explain;
 pub mod kube_emulator;
+pub mod lease;
 pub mod lint;
 pub mod man;
 pub mod migrate;

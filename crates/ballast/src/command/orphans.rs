@@ -1,10 +1,11 @@
 //! `ballast orphans`.
 
 use crate::cluster;
-use crate::command::run::LeaseArgs;
+use crate::command::lease::LeaseArgs;
 use crate::command::source::{SourceArgs, connect_and_read};
 use crate::engine::{Engine, kinds, options};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::once::Reading;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::pages::unlisted;
 use crate::render::orphans::{OrphansDocument, render};
@@ -58,9 +59,13 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
         return Ok(if found.list.is_empty() { Exit::Done } else { Exit::Changes });
     }
     let classes: BTreeSet<String> = args.source.load_balancer_class.iter().cloned().collect();
-    let limit = Duration::from_secs(args.source.timeout);
+    let reading = Reading {
+        classes: classes.clone(),
+        ledger: args.source.lease_name.ledger(),
+        limit: Duration::from_secs(args.source.timeout),
+    };
     let (cluster, config) = (&args.source.cluster, &args.source.config);
-    let (reader, engine) = connect_and_read(cluster, config, &classes, limit).await?;
+    let (reader, engine) = connect_and_read(cluster, config, &reading).await?;
     let policy = reader.policy().clone();
     let found = find(reader.world(), &policy);
     show(&found, &policy, args.output, paint)?;
@@ -172,8 +177,8 @@ async fn delete(
 ) -> Outcome {
     let mut options = options(classes.clone());
     options.cluster_uid = cluster::uid(&engine.client).await?;
-    options.ledger = args.lease.ledger();
-    let lease = args.lease.settings();
+    options.ledger = args.source.lease_name.ledger();
+    let lease = args.lease.settings(&args.source.lease_name);
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let done = signal::stop().child_token();
     let mut controller = Controller::new(policy.clone(), options);

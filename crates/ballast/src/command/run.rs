@@ -3,21 +3,21 @@
 use crate::azure::AzureConnection;
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
+use crate::command::lease::{LeaseArgs, LeaseName, seconds};
 use crate::command::serving::ServingArgs;
 use crate::engine::{Engine, SharedController, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::pages::Pages;
 use crate::signal;
-use clap::{ArgAction, ValueEnum};
+use clap::ValueEnum;
 use control::budget::Limits;
 use control::{Controller, Leadership};
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
-use edge::lease::LeaseSettings;
 use edge::log::{self, LogFormat};
 use edge::notice::NoticeSink;
 use kube::Client;
-use model::{Policy, ServiceName};
+use model::Policy;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +38,9 @@ pub struct Args {
     /// The lease.
     #[command(flatten)]
     pub lease: LeaseArgs,
+    /// Its name.
+    #[command(flatten)]
+    pub lease_name: LeaseName,
     /// Where health, metrics, status and the console are served.
     #[command(flatten)]
     pub serving: ServingArgs,
@@ -93,64 +96,6 @@ pub enum Lines {
     Json,
 }
 
-/// The lease that allows writing.
-#[derive(Debug, clap::Args)]
-pub struct LeaseArgs {
-    /// Write only while holding a Lease
-    #[arg(long, value_name = "BOOL", default_value_t = true)]
-    #[arg(action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
-    pub leader_elect: bool,
-    /// How long a silent holder keeps the lease, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds)]
-    pub leader_elect_lease_duration: u64,
-    /// How long the holder goes on without a renewal, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
-    pub leader_elect_renew_deadline: u64,
-    /// How long between two renewals, in seconds; others look twice as often
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
-    pub leader_elect_retry_period: u64,
-    /// The Lease's namespace
-    #[arg(long, value_name = "NAMESPACE", default_value = "kube-system")]
-    pub leader_elect_resource_namespace: String,
-    /// The Lease's name
-    #[arg(long, value_name = "NAME", default_value = "ballast")]
-    pub leader_elect_resource_name: String,
-}
-
-/// Milliseconds from `15`, `15s`, `1m` or `500ms`.
-fn seconds(text: &str) -> Result<u64, String> {
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let factor = match unit {
-        "" | "s" => 1_000,
-        "ms" => 1,
-        "m" => 60_000,
-        _ => return Err("a whole number of seconds, or one with ms, s or m".into()),
-    };
-    let number: u64 = number.parse().map_err(|_| "it begins with no number".to_owned())?;
-    number.checked_mul(factor).ok_or_else(|| "it is too long".to_owned())
-}
-
-impl LeaseArgs {
-    /// The ledger beside the Lease.
-    pub(crate) fn ledger(&self) -> ServiceName {
-        let namespace = &self.leader_elect_resource_namespace;
-        control::ledger_of(namespace, &self.leader_elect_resource_name)
-    }
-
-    /// The settings of the election; `None` without one.
-    pub(crate) fn settings(&self) -> Option<LeaseSettings> {
-        self.leader_elect.then(|| LeaseSettings {
-            namespace: self.leader_elect_resource_namespace.clone(),
-            name: self.leader_elect_resource_name.clone(),
-            lease_ms: self.leader_elect_lease_duration,
-            renew_deadline_ms: self.leader_elect_renew_deadline,
-            retry_ms: self.leader_elect_retry_period,
-            identity: edge::lease::identity(),
-        })
-    }
-}
-
 /// Runs the controller until a signal.
 ///
 /// # Errors
@@ -168,13 +113,13 @@ pub async fn run(args: Args) -> Outcome {
     args.serving.serve(&pages, &stop).await?;
     let Some(started) = start(&args, clock, &pages, &stop).await? else { return Ok(Exit::Done) };
     let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
-    let lease = args.lease.settings();
+    let lease = args.lease.settings(&args.lease_name);
     let mut options = options(classes.clone());
     options.check_interval_ms = args.check_interval.saturating_mul(1_000);
     options.gate_timeout_ms = args.readiness_gate_timeout;
     options.limits = args.azure_limits.into();
     options.cluster_uid = started.cluster_uid;
-    options.ledger = args.lease.ledger();
+    options.ledger = args.lease_name.ledger();
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let notices = NoticeSink::default();
     #[cfg(feature = "otel")]
@@ -287,20 +232,4 @@ async fn connect(args: &Args, clock: Clock) -> Result<Started, Halt> {
     cluster::probe(&client).await.map_err(no_cluster)?;
     let cluster_uid = cluster::uid(&client).await.map_err(no_cluster)?;
     Ok(Started { policy: config.policy, client, azure, cluster_uid })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::seconds;
-
-    #[test]
-    fn spans_are_read_with_and_without_a_unit() {
-        assert_eq!(seconds("15"), Ok(15_000));
-        assert_eq!(seconds("15s"), Ok(15_000));
-        assert_eq!(seconds("500ms"), Ok(500));
-        assert_eq!(seconds("2m"), Ok(120_000));
-        for wrong in ["", "s", "1h30", "-1", "18446744073709551615m"] {
-            assert!(seconds(wrong).is_err(), "{wrong:?}");
-        }
-    }
 }

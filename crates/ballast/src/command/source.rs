@@ -1,5 +1,6 @@
 //! What a command that only looks plans on: a cluster and its Azure, or files.
 
+use super::lease::LeaseName;
 use crate::as_if::{self, AsIf};
 use crate::azure::AzureConnection;
 use crate::cloud_config::CloudConfigArgs;
@@ -8,7 +9,7 @@ use crate::engine::Engine;
 use crate::estate::{self, Estate};
 use crate::exit::Failure;
 use crate::manifest::{self, Manifest};
-use crate::once;
+use crate::once::{self, Reading};
 use control::Controller;
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
@@ -45,6 +46,9 @@ pub struct SourceArgs {
     /// How long reading may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
+    /// The lease of the controller.
+    #[command(flatten)]
+    pub lease_name: LeaseName,
 }
 
 /// What is there.
@@ -90,8 +94,12 @@ impl SourceArgs {
         let (engine, policy) = connect(&self.cluster, &self.config).await?;
         let AsIf { facts, manifests } =
             as_if::read(&self.as_if, &engine.client, &policy, classes).await?;
-        let limit = Duration::from_secs(self.timeout);
-        let controller = once::read(&engine, policy, classes, facts, limit).await?;
+        let reading = Reading {
+            classes: classes.clone(),
+            ledger: self.lease_name.ledger(),
+            limit: Duration::from_secs(self.timeout),
+        };
+        let controller = once::read(&engine, policy, &reading, facts).await?;
         let (world, policy) = (controller.world().clone(), controller.policy().clone());
         let obstacles = controller.obstacles().to_vec();
         Ok(Source { world, policy, manifests, obstacles })
@@ -136,10 +144,9 @@ pub async fn offline(
 pub async fn read_once(
     cluster: &ClusterArgs,
     config: &CloudConfigArgs,
-    classes: &BTreeSet<String>,
-    limit: Duration,
+    reading: &Reading,
 ) -> Result<(Controller, Clock), Failure> {
-    let (controller, engine) = connect_and_read(cluster, config, classes, limit).await?;
+    let (controller, engine) = connect_and_read(cluster, config, reading).await?;
     Ok((controller, engine.clock))
 }
 
@@ -150,11 +157,10 @@ pub async fn read_once(
 pub async fn connect_and_read(
     cluster: &ClusterArgs,
     config: &CloudConfigArgs,
-    classes: &BTreeSet<String>,
-    limit: Duration,
+    reading: &Reading,
 ) -> Result<(Controller, Engine), Failure> {
     let (engine, policy) = connect(cluster, config).await?;
-    let controller = once::read(&engine, policy, classes, Vec::new(), limit).await?;
+    let controller = once::read(&engine, policy, reading, Vec::new()).await?;
     Ok((controller, engine))
 }
 

@@ -2,8 +2,10 @@
 
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::ClusterArgs;
+use crate::command::lease::LeaseName;
 use crate::command::source::read_once;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::once::Reading;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::render::status::render;
 use crate::render::watch::Watch;
@@ -49,6 +51,9 @@ pub struct Args {
     /// How long reading may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
+    /// The lease of the controller.
+    #[command(flatten)]
+    pub lease_name: LeaseName,
 }
 
 /// Prints each Service.
@@ -110,7 +115,8 @@ async fn look(args: &Args) -> Result<StatusDocument, Failure> {
     }
     let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
     let limit = Duration::from_secs(args.timeout);
-    let (controller, clock) = read_once(&args.cluster, &args.config, &classes, limit).await?;
+    let reading = Reading { classes, ledger: args.lease_name.ledger(), limit };
+    let (controller, clock) = read_once(&args.cluster, &args.config, &reading).await?;
     let (world, policy) = (controller.world(), controller.policy());
     Ok(StatusDocument::of_report(world, policy, controller.report(), clock.now_ms()))
 }

@@ -144,7 +144,8 @@ fn addresses(policy: &Policy) -> Vec<Validation> {
     let unread = format!("variables.pinned == '' || ({})", annotated.join(" && "));
     valid.push(format!("({unread} || isIP(variables.pinned))"));
     public.push(format!(
-        "({unread} || !isIP(variables.pinned) || {})",
+        "({unread} || !isIP(variables.pinned) || !{} || {})",
+        of_field_family(),
         is_public("variables.pinned")
     ));
     vec![

@@ -28,7 +28,8 @@ pub(super) fn read(
             continue;
         }
         let key = format!("{PREFIX}{key}");
-        if let Some(address) = address(r, exposure, &key, text)
+        if let Some(address) = parsed(r, &key, text)
+            && fits(r, exposure, &key, text, address)
             && accept(r, family, &key, address)
         {
             pinned.insert(family, address);
@@ -50,26 +51,30 @@ fn field(
     if text.is_empty() || families.iter().all(|f| annotated.contains(f)) {
         return;
     }
-    let Some(address) = address(r, exposure, field, text) else { return };
+    let Some(address) = parsed(r, field, text) else { return };
     let family = Family::of(address);
     if !families.contains(&family) {
         r.find_field(&UNUSED_PINNED_ADDRESS, field, text);
-    } else if !annotated.contains(&family) {
+    } else if !annotated.contains(&family) && fits(r, exposure, field, text, address) {
         pinned.insert(family, address);
     }
 }
 
-fn address(r: &mut Reader<'_>, exposure: Exposure, key: &str, text: &str) -> Option<IpAddr> {
+fn parsed(r: &mut Reader<'_>, key: &str, text: &str) -> Option<IpAddr> {
     let Ok(address) = text.parse::<IpAddr>() else {
         r.find_field(&INVALID_PINNED_ADDRESS, key, text);
         return None;
     };
-    let address = address.to_canonical();
-    if exposure == Exposure::Public && !is_public(address) {
+    Some(address.to_canonical())
+}
+
+/// Whether a load balancer of this exposure can have the address.
+fn fits(r: &mut Reader<'_>, exposure: Exposure, key: &str, text: &str, address: IpAddr) -> bool {
+    let fits = exposure == Exposure::Internal || is_public(address);
+    if !fits {
         r.find_field(&PRIVATE_PINNED_ADDRESS, key, text);
-        return None;
     }
-    Some(address)
+    fits
 }
 
 fn accept(r: &mut Reader<'_>, family: Family, key: &str, address: IpAddr) -> bool {

@@ -205,11 +205,11 @@ fn pinned_addresses_fit_the_load_balancer() {
     let (addresses, public_ips) = intent.expect("a public address is fine");
     assert_eq!(addresses[&Family::V4].to_string(), "20.50.0.10");
     assert_eq!(public_ips[&Family::V4], PublicIpIntent::Pinned);
-    for address in
-        ["10.0.0.1", "100.64.0.1", "168.63.129.16", "127.0.0.1", "224.0.0.1", "0.0.0.0", "fd00::1"]
+    for address in ["10.0.0.1", "100.64.0.1", "168.63.129.16", "127.0.0.1", "224.0.0.1", "0.0.0.0"]
     {
         assert_eq!(pinned(address, &[]).0, ["PrivatePinnedAddress"], "{address}");
     }
+    assert_eq!(pinned("fd00::1", &[]).0, ["UnusedPinnedAddress"]);
     assert_eq!(pinned("10.0.0.1", &[INTERNAL]).0, Vec::<&str>::new());
     assert_eq!(pinned("web", &[INTERNAL]).0, ["InvalidPinnedAddress"]);
     assert_eq!(pinned("fd00::1", &[INTERNAL]).0, ["UnusedPinnedAddress"]);

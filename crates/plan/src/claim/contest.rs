@@ -5,12 +5,12 @@
 
 use super::holder;
 use super::placement::Assignment;
-use crate::ask::{FloatingIp, Intent, RuleKind};
+use crate::ask::{FloatingIp, Intent, RuleIntent, RuleKind};
 use crate::draft::{Draft, Stance, Traces};
 use crate::own::name;
 use crate::own::name::is_of;
 use crate::shape::frontend::{self, Place};
-use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, rule_protocol};
+use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, RuleProtocol, rule_protocol};
 use model::report::{Until, Wait};
 use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -193,37 +193,47 @@ fn is_rightful(draft: &Draft<'_>, rule: &Rule) -> bool {
     })
 }
 
-/// The rule of somebody else's in our pool that has the backend port of a wanted rule.
-pub(crate) fn foreign_port<'b>(
+/// The rule of another in a pool that has the backend port of a wanted rule. Azure takes one rule
+/// for each where floating IP is off. A node port is the Service's that Kubernetes gave it to:
+/// another of ours with a rule for it has lost it. All ports stay with who has them.
+pub(crate) fn backend_port_taken<'b>(
     draft: &Draft<'_>,
     balancer: &'b LoadBalancer,
     intent: &Intent,
     family: Family,
     pool: &ResourceId,
 ) -> Option<&'b Rule> {
-    let translated = intent.rule_options.floating_ip == FloatingIp::Disabled
-        || (intent.exposure == Exposure::Internal && family == Family::V6);
-    if !translated {
-        return None;
-    }
-    let wanted: Vec<_> = intent
-        .rules
-        .iter()
-        .filter_map(|wish| match wish.kind {
-            RuleKind::Port { protocol, node_port, .. } => {
-                Some((rule_protocol(protocol), node_port?))
-            }
-            RuleKind::AllPorts { .. } => None,
-        })
-        .collect();
-    let foreign = |rule: &&Rule| {
+    let wanted = backend_ports(intent, family);
+    let goes_on = |rule: &Rule| match draft.owner_of(&rule.name) {
+        None => !draft.is_orphaned(&rule.name),
+        Some(uid) => {
+            let all = (RuleProtocol::All, 0);
+            let asks = |other: &Intent| backend_ports(other, family).contains(&all);
+            rule.protocol == RuleProtocol::All && draft.cases[uid].intent().is_none_or(asks)
+        }
+    };
+    let mut others = balancer.rules.iter().filter(|rule| !is_of(&rule.name, &intent.base));
+    others.find(|rule| {
         rule.floating_ip != Some(true)
             && wanted.contains(&(rule.protocol, rule.backend_port))
             && rule.pool.as_ref() == Some(pool)
-            && draft.owner_of(&rule.name).is_none()
-            && !draft.is_orphaned(&rule.name)
+            && goes_on(rule)
+    })
+}
+
+/// Backend ports of a Service's rules without floating IP. The annotation that switches it off does
+/// not count for HA ports.
+fn backend_ports(intent: &Intent, family: Family) -> Vec<(RuleProtocol, u16)> {
+    let inside = intent.exposure == Exposure::Internal && family == Family::V6;
+    let translated = intent.rule_options.floating_ip == FloatingIp::Disabled || inside;
+    let port = |wish: &RuleIntent| match wish.kind {
+        RuleKind::Port { protocol, node_port, .. } if translated => {
+            Some((rule_protocol(protocol), node_port?))
+        }
+        RuleKind::AllPorts { .. } if inside => Some((RuleProtocol::All, 0)),
+        RuleKind::Port { .. } | RuleKind::AllPorts { .. } => None,
     };
-    balancer.rules.iter().find(foreign)
+    intent.rules.iter().filter_map(port).collect()
 }
 
 /// Takes out frontends that stood for other Services of ours alone, of whose rules this write takes

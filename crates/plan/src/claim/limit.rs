@@ -4,12 +4,14 @@ use super::contest;
 use super::listeners::Listeners;
 use super::share::{self, Scarce, Shortage};
 use super::{Refusal, refusal};
-use crate::ask::Intent;
+use crate::ask::{Intent, annotation};
 use crate::draft::Draft;
 use crate::own::name;
 use crate::own::name::is_of;
 use crate::shape::{pool, rule};
-use model::azure::{ForeignCollection, ForeignRule, Frontend, LoadBalancer, RuleProtocol, Sku};
+use model::azure::{
+    ForeignCollection, ForeignRule, Frontend, LoadBalancer, Rule, RuleProtocol, Sku,
+};
 use model::plan::{Action, Resource};
 use model::policy::PoolKind;
 use model::report::{Finding, Severity};
@@ -173,16 +175,23 @@ fn finding(
     for family in &intent.families {
         let pool = pool::of(draft.policy, intent, *family);
         let id = balancer.id.child("backendAddressPools", &pool);
-        if let Some(rule) = contest::foreign_port(draft, balancer, intent, *family, &id) {
-            let value = rule.backend_port.to_string();
-            let message = format!(
-                "node port {{value}} is used by rule {} in pool {pool}; use another one",
-                rule.name
-            );
-            return Some(refusal("NodePortTaken", "spec.ports", &value, &message));
+        let taken = contest::backend_port_taken(draft, balancer, intent, *family, &id);
+        if let Some(rule) = taken {
+            return Some(backend_port_taken(rule, &pool));
         }
     }
     no_room(draft, balancer, intent, ready, room)
+}
+
+fn backend_port_taken(rule: &Rule, pool: &str) -> Finding {
+    let name = &rule.name;
+    if rule.protocol == RuleProtocol::All {
+        let message = format!("all ports of pool {pool} are used by rule {name}; use single ones");
+        let key = annotation::full("azure-load-balancer-enable-high-availability-ports");
+        return refusal("NodePortTaken", &key, "true", &message);
+    }
+    let message = format!("node port {{value}} is used by rule {name} in pool {pool}; use another");
+    refusal("NodePortTaken", "spec.ports", &rule.backend_port.to_string(), &message)
 }
 
 /// There is no room for what a Service has more than before.

@@ -1,11 +1,12 @@
 //! The ledger: what is open is known to be ours, whoever runs, and whatever was taken away by hand.
 
-use crate::support::container::{fault, refusal, service_of, uid_of};
+use crate::support::container::{fault, merge, refusal, service_of, uid_of};
 use crate::support::*;
 use azure_emulator::{Fault, Request};
 use control::NoticeKind;
 use kube_emulator::{Failure, Fault as ApiFault, Method, ObjectRef, Part, Patch};
 use model::ledger::Holder;
+use plan::orphans::find;
 use serde_json::{Value, json};
 use sim::Laboratory;
 use std::collections::BTreeSet;
@@ -205,6 +206,28 @@ fn a_ledger_that_somebody_deletes_is_made_again_with_what_nothing_else_tells() {
     lab.azure.clear_faults();
     assert!(lab.settle(DAY_MS));
     assert!(!group(&lab).contains(BROUGHT));
+}
+
+#[test]
+fn what_only_the_ledger_tells_of_a_service_that_vanished_is_an_orphan() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, brought());
+    create(&mut lab, service(1));
+    assert!(lab.settle(DAY_MS));
+    take_away(&mut lab);
+    let body = json!({"metadata": {"finalizers": null}});
+    merge(&mut lab, "services", "web-0000", Part::Main, body);
+    delete(&mut lab, "default", "web-0000");
+    lab.restart();
+    let policy = lab.config().clone();
+    let found = find(&lab.read_under(&policy), &policy);
+    let listed: Vec<_> = found.list.iter().map(|o| (o.kind, o.name.to_string())).collect();
+    let [(kind, name)] = &listed[..] else { panic!("one is listed: {listed:?}") };
+    assert_eq!(*kind, "security rule");
+    assert!(name.ends_with(&format!("to {BROUGHT}")), "{name}");
+    assert!(lab.settle(DAY_MS));
+    assert!(!group(&lab).contains(BROUGHT));
+    assert_eq!(find(&lab.read_under(&policy), &policy).list, []);
 }
 
 #[test]

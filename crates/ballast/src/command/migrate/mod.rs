@@ -6,11 +6,12 @@ mod mover;
 
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
-use crate::command::run::LeaseArgs;
+use crate::command::lease::{LeaseArgs, LeaseName};
 use crate::command::source::{Files, connect_and_read, offline};
 use crate::engine::options;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::manifest;
+use crate::once::Reading;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::signal;
 use clap::ValueEnum;
@@ -57,6 +58,9 @@ pub struct Args {
     /// The lease: nobody else may write meanwhile.
     #[command(flatten)]
     pub lease: LeaseArgs,
+    /// Its name.
+    #[command(flatten)]
+    pub lease_name: LeaseName,
     /// With --dry-run: manifests (YAML or JSON; files, folders, or - for standard input) instead
     /// of a cluster
     #[arg(short = 'f', long = "filename", value_name = "PATH")]
@@ -129,8 +133,8 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
         show(&found, args.output, color)?;
         return Ok(if found.obstacles.is_empty() { Exit::Done } else { Exit::Failed });
     }
-    let (controller, engine) =
-        connect_and_read(&args.cluster, &args.config, &classes, limit).await?;
+    let reading = Reading { classes: classes.clone(), ledger: args.lease_name.ledger(), limit };
+    let (controller, engine) = connect_and_read(&args.cluster, &args.config, &reading).await?;
     let policy = controller.policy().clone();
     check(&args, &policy)?;
     let found = document(&forecast(controller.world(), &policy), controller.world(), &policy);
@@ -152,8 +156,8 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
     journal.begin(&found.to, found.calls)?;
     let mut options = options(classes.clone());
     options.cluster_uid = cluster::uid(&engine.client).await?;
-    options.ledger = args.lease.ledger();
-    let lease = args.lease.settings();
+    options.ledger = args.lease_name.ledger();
+    let lease = args.lease.settings(&args.lease_name);
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let done = signal::stop().child_token();
     let mover = Mover::new(Controller::new(policy.clone(), options), journal, done.clone());

@@ -158,7 +158,8 @@ fn ports(intent: &Intent, protocol: Protocol) -> BTreeSet<Arc<str>> {
         .ports
         .iter()
         .filter(|p| p.protocol == protocol)
-        .map(|p| if translated { p.node_port.unwrap_or(p.port) } else { p.port })
+        // HA ports need no node ports; then nothing listens on the nodes' own addresses.
+        .map(|p| if translated { p.node_port.unwrap_or(0) } else { p.port })
         .map(|port| Arc::from(port.to_string()))
         .collect()
 }
