@@ -1,7 +1,7 @@
 //! Scarce things that Services ask for beside each other or beside others.
 
 use crate::asks::{Asks, Family};
-use crate::case::{Case, Service};
+use crate::case::{Case, Fate, Service};
 use crate::estate::{id, items, last, part, parts, same, text, told};
 use crate::public_ip;
 use crate::site::{Layout, Sharing};
@@ -109,7 +109,8 @@ fn others_port(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<St
         for kind in ["loadBalancingRules", "inboundNatRules"] {
             for rule in parts(place.balancer, kind) {
                 let inside = &rule["properties"];
-                if names::base_of(text(&rule["name"])).is_some() {
+                let of_service = names::base_of(text(&rule["name"]));
+                if of_service.is_some_and(|base| !keeps(case, service, base)) {
                     continue;
                 }
                 let of = |key: &str| inside[key].as_u64().unwrap_or(0);
@@ -122,13 +123,22 @@ fn others_port(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<St
                 let backend = (theirs.0, of("backendPort"));
                 let same_pool = same(last(text(&inside["backendAddressPool"]["id"])), &pool);
                 let mut ports = asks.forwarded().map(|p| (p.protocol.in_rule(), p.node_port));
-                if !asks.floating && same_pool && ports.any(|own| clash(own, backend)) {
+                let others = of_service.is_none() && !asks.floating && same_pool;
+                if others && ports.any(|own| clash(own, backend)) {
                     return Some(format!("a node port is taken by {}", text(&rule["name"])));
                 }
             }
         }
     }
     None
+}
+
+/// Whether a rule of this name is another Service's that is refused, and keeps what it has. Its node
+/// ports are whose Kubernetes says.
+fn keeps(case: &Case<'_>, service: &Service<'_>, base: &str) -> bool {
+    let refused = |other: &&Service<'_>| matches!(other.fate, Fate::Refused(_) | Fate::Denied(..));
+    let mut refused = case.services.iter().filter(refused);
+    !same(base, &service.base) && refused.any(|other| same(&other.base, base))
 }
 
 /// Azure has no floating IP for internal IPv6 frontends, and takes one rule for a backend port of a

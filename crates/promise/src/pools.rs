@@ -56,6 +56,9 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
         else {
             continue;
         };
+        if rules::heads(asks).is_empty() {
+            continue;
+        }
         for family in &asks.families {
             let Some(place) = case.place(service, *family) else { continue };
             let name = rules::pool(case, service, asks, *family);

@@ -490,3 +490,23 @@ fn a_second_internal_ipv6_service_with_ha_ports_is_refused() {
     assert_eq!(findings(&lab), ["NodePortTaken"]);
     assert_eq!(address_of(&lab, 0).len() + address_of(&lab, 1).len(), 1);
 }
+
+#[test]
+fn a_local_service_without_rules_needs_no_pool_of_its_own() {
+    let mut lab = settled_in(Shape::Several, &[plain()]);
+    let edit = Wish { local: true, ..with(&[("port_{port}_no_lb_rule", "true")]) };
+    edit.replace(&mut lab, 0);
+    assert!(lab.settle(LIMIT_MS));
+    assert_eq!(address_of(&lab, 0).len(), 1);
+}
+
+#[test]
+fn a_port_that_a_refused_service_keeps_is_taken() {
+    let brought = [("azure-pip-name", "byo-pip6")];
+    let six = Wish { families: &["IPv6"], ..with(&brought) };
+    let mut lab = settled(&[six.clone(), six.clone()]);
+    assert_eq!(findings(&lab), ["PortTaken"]);
+    let sctp = Wish { ports: vec![("TCP", 80, None), ("SCTP", 5000, None)], ..six };
+    assert_eq!(writes_after(&mut lab, |lab| sctp.replace(lab, 0)), Vec::<String>::new());
+    assert_eq!(findings(&lab), ["UnsupportedSctp", "PortTaken"]);
+}
