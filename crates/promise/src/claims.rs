@@ -133,8 +133,8 @@ fn others_port(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<St
     None
 }
 
-/// Whether a rule of this name is another Service's that is refused, and keeps what it has. Its node
-/// ports are whose Kubernetes says.
+/// Whether a rule of this name is another Service's that is refused, and keeps what it has. Its
+/// node ports are whose Kubernetes says.
 fn keeps(case: &Case<'_>, service: &Service<'_>, base: &str) -> bool {
     let refused = |other: &&Service<'_>| matches!(other.fate, Fate::Refused(_) | Fate::Denied(..));
     let mut refused = case.services.iter().filter(refused);
