@@ -9,7 +9,7 @@ pub const LINES: usize = 500;
 /// Characters of a line.
 pub const COLUMNS: usize = 100;
 
-/// Fields of a struct in [`COMPOSED`].
+/// Fields of a struct of the controller.
 pub const FIELDS: usize = 12;
 /// What is composed of parts.
 const COMPOSED: &str = "crates/control/src/";
@@ -104,7 +104,7 @@ pub fn columns(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// No struct in [`COMPOSED`] has more fields than [`FIELDS`].
+/// No struct of the controller has more fields than [`FIELDS`].
 #[must_use]
 pub fn fields(tree: &Tree) -> Vec<Problem> {
     let is_field = |line: &str| {
