@@ -9,17 +9,18 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use data_path::{Hosts, Semantics, Tables, Wire};
 use http::{HeaderMap, HeaderValue, Response};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::azure::{Azure, not_json};
-use crate::message::{Answer, Fate, Request};
-use crate::wire::Wire;
+use crate::message::{Answer, Fate, Request, refusal};
 
 /// How often a call without an answer looks whether the rules were cleared.
 const HUNG_LOOK: Duration = Duration::from_millis(100);
@@ -50,11 +51,44 @@ pub async fn serve_with(
     wire: Wire,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let running = wire.clone().run(Arc::clone(&azure));
+    let running = wire.clone().run(changes(Arc::clone(&azure)));
     tokio::select! {
         served = answer_all(listener, azure, Some(wire), shutdown) => served,
         () = running => Ok(()),
     }
+}
+
+/// Gives the data path's tables whenever a resource has changed.
+fn changes(azure: Shared) -> impl FnMut() -> Option<Tables> {
+    let mut seen = None;
+    move || {
+        let azure = azure.lock().unwrap_or_else(PoisonError::into_inner);
+        let revision = Some(azure.revision());
+        (revision != seen).then(|| {
+            seen = revision;
+            azure.tables()
+        })
+    }
+}
+
+/// Answers the paths below `/_/data-path`; `None` if the path is another.
+fn answer_data_path(wire: &Wire, request: &Request) -> Option<Answer> {
+    let path = request.path.split('?').next().unwrap_or("").trim_end_matches('/');
+    let body = request.body.clone().unwrap_or(Value::Null);
+    let placed = match (request.method.as_str(), path) {
+        ("GET", "/_/data-path") => return Some(Answer::new(200, Some(wire.view()))),
+        ("POST", "/_/data-path/hosts") => serde_json::from_value::<Hosts>(body)
+            .map_err(|error| format!("reading the hosts failed: {error}; correct the body"))
+            .and_then(|hosts| wire.place(hosts)),
+        ("POST", "/_/data-path/semantics") => serde_json::from_value::<Semantics>(body)
+            .map_err(|error| format!("reading the semantics failed: {error}; correct the body"))
+            .map(|semantics| wire.set_semantics(semantics)),
+        _ => return None,
+    };
+    Some(match placed {
+        Ok(()) => Answer::new(200, Some(json!({}))),
+        Err(reason) => Answer::from(refusal(400, "InvalidDataPath", reason)),
+    })
 }
 
 async fn answer_all(
@@ -129,7 +163,7 @@ async fn answer(
             Err(_) => return Ok(response(not_json())),
         }
     }
-    if let Some(answer) = wire.and_then(|wire| wire.answer(&request)) {
+    if let Some(answer) = wire.and_then(|wire| answer_data_path(&wire, &request)) {
         return Ok(response(answer));
     }
     let now_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

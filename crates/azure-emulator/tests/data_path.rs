@@ -3,10 +3,9 @@
 
 mod common;
 
-use azure_emulator::{
-    Azure, Floated, Host, Hosts, Options, Request, Shared, Wire, WireOptions, serve_with,
-};
+use azure_emulator::{Azure, Options, Request, Shared, serve_with};
 use common::net;
+use data_path::{Floated, Host, Hosts, Wire, WireOptions};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -287,18 +286,18 @@ async fn by_source_address_all_connections_of_a_client_reach_one_node() {
         field.place(&[tcp_node(1).await, tcp_node(2).await, tcp_node(3).await]);
         field.open(&[true, true, true]).await;
         let view = field.until("both ports", |view| view["frontends"][1]["at"].is_string()).await;
-        let doors: Vec<SocketAddr> = view["frontends"]
+        let listeners: Vec<SocketAddr> = view["frontends"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|door| door["at"].as_str().unwrap().parse().unwrap())
+            .map(|frontend| frontend["at"].as_str().unwrap().parse().unwrap())
             .collect();
-        assert_eq!(doors.len(), 2);
+        assert_eq!(listeners.len(), 2);
         let mut nodes = Vec::new();
         for client in 2..32 {
             let mut found = Vec::new();
-            for door in [0, 1, 0, 1, 0, 1, 0, 1] {
-                let mut stream = connect_from([127, 0, 0, client], doors[door]).await;
+            for at in [0, 1, 0, 1, 0, 1, 0, 1] {
+                let mut stream = connect_from([127, 0, 0, client], listeners[at]).await;
                 found.push(say(&mut stream, "x").await.unwrap());
             }
             found.sort_unstable();

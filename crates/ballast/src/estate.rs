@@ -135,7 +135,7 @@ impl Estate {
         // Each round reads something new; a need that comes back although it was read would go on
         // for ever, and is left to the report.
         for _ in 0..32 {
-            let forecast = plan::forecast::forecast(world, policy);
+            let forecast = explain::forecast::forecast(world, policy);
             let needs: Vec<Need> =
                 forecast.report.needs.iter().chain(&forecast.last.needs).cloned().collect();
             if needs.is_empty() {

@@ -94,7 +94,7 @@ pub fn lint(
     crate::estate::Estate::assumed(policy).fill(&mut world, policy);
     // What is wrong with a Service alone is said at once; what is wrong with it beside others, once
     // they stand.
-    let forecast = plan::forecast::forecast(&world, policy);
+    let forecast = explain::forecast::forecast(&world, policy);
     for report in [&forecast.report, &forecast.last] {
         let by_service = report.services.values().map(|s| ("Service", &s.name, &s.findings));
         let by_pod = report.pods.iter().map(|(name, findings)| ("Pod", name, findings));

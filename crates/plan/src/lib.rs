@@ -17,17 +17,11 @@
 pub mod admission;
 pub mod ask;
 pub mod drift;
-pub mod explain;
-pub mod forecast;
-pub mod orphans;
 pub mod own;
-pub mod reach;
 
 mod check;
 mod claim;
 mod draft;
-#[cfg(test)]
-mod fixture;
 mod nodes;
 mod order;
 mod pods;

@@ -11,8 +11,8 @@ pub mod tree;
 pub use tree::{Problem, Tree};
 
 /// Crates without sockets, clocks and chance.
-pub const PURE: [&str; 8] =
-    ["arm", "console", "control", "lease", "model", "observe", "plan", "promise"];
+pub const PURE: [&str; 9] =
+    ["arm", "console", "control", "explain", "lease", "model", "observe", "plan", "promise"];
 
 /// Every rule.
 #[must_use]

@@ -1,6 +1,6 @@
 //! Whether an emulated Azure forwards what clients send to its frontends.
 
-use azure_emulator::{Wire, WireOptions};
+use data_path::{Wire, WireOptions};
 
 /// Arguments of the data path.
 #[derive(Clone, Copy, Debug, clap::Args)]

@@ -5,9 +5,9 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::manifest::{self, Manifest};
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::render::explain::{document, render};
+use explain::causes::{Stranger, Wire, explain};
 use model::ServiceName;
 use model::gateway::LocationsUpdate;
-use plan::explain::{Stranger, Wire, explain};
 use serde_json::Value;
 
 /// Arguments of `explain`.

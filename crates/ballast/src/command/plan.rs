@@ -5,7 +5,7 @@ use crate::exit::{Exit, Outcome};
 use crate::manifest;
 use crate::output::{self, ColorChoice, Format, Paint};
 use crate::render::plan::{document, render, render_by_service};
-use plan::forecast::forecast;
+use explain::forecast::forecast;
 
 /// Arguments of `plan`.
 #[derive(Debug, clap::Args)]

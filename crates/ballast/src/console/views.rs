@@ -13,9 +13,9 @@ use ::console::view::{Budget, Calls, DriftLine, Head, Snapshot};
 use control::budget::{Level, Waiting};
 use control::{Controller, DriftOutcome, Notice, NoticeKind};
 use edge::lease::leader::Leader;
+use explain::causes::explain;
+use explain::forecast::forecast;
 use model::{Obstacle, Policy, ResourceId, ServiceName, World};
-use plan::explain::explain;
-use plan::forecast::forecast;
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -7,9 +7,9 @@ use crate::render::known;
 use crate::render::plan::words::{group_name, kind_name, shown_name};
 use crate::render::table::lay_out;
 use edge::terminal::one_line;
+use explain::causes::{Absent, ExplainedResource, Explanation, Source, Standing, Target};
 use model::report::{State, Wait};
 use plan::ask::annotation::PREFIX;
-use plan::explain::{Absent, ExplainedResource, Explanation, Source, Standing, Target};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

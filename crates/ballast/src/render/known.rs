@@ -17,7 +17,7 @@ pub fn text(text: &str) -> String {
 }
 
 fn is_placeholder(ip: IpAddr) -> bool {
-    plan::forecast::is_placeholder(ip) && !ip.is_unspecified() && !ip.is_loopback()
+    explain::forecast::is_placeholder(ip) && !ip.is_unspecified() && !ip.is_loopback()
 }
 
 /// The same in all of a JSON value; placeholders in a list of which several are unknown stand once

@@ -2,8 +2,8 @@
 
 use crate::output::{Ink, Paint};
 use crate::render::table::lay_out;
+use explain::orphans::{Origin, Orphan, Orphans};
 use model::Policy;
-use plan::orphans::{Origin, Orphan, Orphans};
 use serde::Serialize;
 
 /// What `ballast orphans -o json` prints.

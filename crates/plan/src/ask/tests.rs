@@ -10,7 +10,7 @@ mod properties;
 use super::reader::Reader;
 use super::*;
 use crate::ask::annotation::full;
-use crate::fixture::policy;
+use fixture::policy;
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
 };

@@ -1,8 +1,8 @@
 //! Each breach, by a plan that is broken in one way.
 
 use super::{Breach, check};
-use crate::fixture::{balancer, claimed, policy, public_ip, service, world};
 use crate::plan;
+use fixture::{balancer, claimed, policy, public_ip, service, world};
 use model::azure::{
     Access, FrontendAddress, LoadBalancer, PrivateLinkService, Provisioning, PublicIp, Rest,
     RuleProtocol, SecurityGroup, SecurityRule, Sku,

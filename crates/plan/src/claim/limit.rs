@@ -353,8 +353,8 @@ fn counted(count: usize, noun: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{policy, service, world};
     use crate::plan;
+    use fixture::{policy, service, world};
     use model::azure::{LoadBalancer, Rule, SecurityGroup, SecurityRule, Sku};
     use model::kubernetes::{Node, Service, ServicePort};
     use model::policy::{BalancerSku, PoolKind};
@@ -441,7 +441,7 @@ mod tests {
         };
         (1..9).for_each(|n| add("aaa", n, 40));
         (9..13).for_each(|n| add("zzz", n, 20));
-        let (world, report) = crate::forecast::settle(world, &policy);
+        let (world, report) = explain::forecast::settle(world, &policy);
         let refused = |namespace: &str| {
             let of = report.services.values().filter(|s| &*s.name.namespace == namespace);
             of.flat_map(|s| &s.findings).map(|f| (f.rule, f.message.to_string())).collect()

@@ -2,9 +2,8 @@
 
 use crate::ask::annotation::SHARE;
 use crate::check::check;
-use crate::fixture;
-use crate::forecast::settle;
 use crate::shape::stage::{policy, settled, uid, world};
+use explain::forecast::settle;
 use ipnet::IpNet;
 use model::azure::PublicIp;
 use model::kubernetes::{Ingress, Node, Service, ServicePort, TrafficPolicy};

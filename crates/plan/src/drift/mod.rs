@@ -23,7 +23,7 @@ mod sent;
 mod tables;
 
 pub use around::plan_around;
-pub(crate) use parts::parts;
+pub use parts::{Parts, parts};
 
 pub use marks::{restore_marks, unmarked};
 
@@ -33,7 +33,7 @@ use model::gateway::{GatewayServices, Locations};
 use model::plan::{Action, Change, Resource};
 use model::world::Azure;
 use model::{Plan, ResourceId, ServiceUid, World};
-use parts::{Parts, overlay};
+use parts::overlay;
 use sent::Sent;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

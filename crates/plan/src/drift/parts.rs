@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Parts by kind and name. What Azure assigns, and what passes through us unread, is not in them.
-pub(crate) type Parts = BTreeMap<Part, Value>;
+pub type Parts = BTreeMap<Part, Value>;
 
 fn put(parts: &mut Parts, kind: &'static str, name: impl Into<Arc<str>>, value: Value) {
     parts.insert(Part { kind, name: name.into() }, value);
@@ -31,7 +31,7 @@ fn put_tags(parts: &mut Parts, tags: Option<&Tags>) {
 }
 
 /// The parts of a resource.
-pub(crate) fn parts(resource: &Resource) -> Parts {
+pub fn parts(resource: &Resource) -> Parts {
     let mut parts = Parts::new();
     let p = &mut parts;
     match resource {

@@ -70,7 +70,6 @@ fn is_probed(draft: &Draft<'_>, balancer: &ResourceId, pool: &Pool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture;
     use model::azure::{AdminState, LoadBalancer};
     use model::kubernetes::{Membership, Node};
     use model::plan::{Action, Resource};

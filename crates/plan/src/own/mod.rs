@@ -18,9 +18,9 @@
 //! Two clusters that share a resource group in their cloud configs have different cluster names.
 
 pub mod name;
-pub(crate) mod other_layout;
-pub(crate) mod pod_names;
-pub(crate) mod tags;
+pub mod other_layout;
+pub mod pod_names;
+pub mod tags;
 
 use model::azure::{FrontendAddress, PrivateLinkService, PublicIp, Tags};
 use model::world::Fact;
@@ -31,11 +31,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The tag with the UID of the cluster that made a resource.
-pub(crate) const UID: &str = "ballast-cluster-uid";
+pub const UID: &str = "ballast-cluster-uid";
 
 /// Whose a resource is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub enum Whose {
     /// This cluster's: it may be changed and deleted.
     Ours,
     /// No controller's: a BYO public IP. Never deleted.
@@ -49,7 +49,7 @@ pub(crate) enum Whose {
 
 /// Answers whose a resource is.
 #[derive(Debug)]
-pub(crate) struct Own<'w> {
+pub struct Own<'w> {
     world: &'w World,
     policy: &'w Policy,
     /// Services of this cluster by base name and by name, folded; collected when first needed.
@@ -200,7 +200,7 @@ fn base_in(name: &str) -> Option<&str> {
 }
 
 /// Public IPs of every group that has been read.
-pub(crate) fn public_ips(world: &World) -> impl Iterator<Item = &Arc<PublicIp>> {
+pub fn public_ips(world: &World) -> impl Iterator<Item = &Arc<PublicIp>> {
     world.azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values)
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Azure allows 80 characters; five are kept for a family's suffix.
 const LENGTH: usize = 75;
 /// Length of a base name.
-pub(crate) const BASE: usize = 32;
+pub const BASE: usize = 32;
 /// Suffix of internal load balancers.
 pub const INTERNAL: &str = "-internal";
 /// Suffix of IPv6 parts.
@@ -181,7 +181,7 @@ pub fn base_of(name: &str) -> Option<&str> {
 }
 
 /// Whether a part's name is a Service's, by the folded base name.
-pub(crate) fn is_of(part: &str, base: &str) -> bool {
+pub fn is_of(part: &str, base: &str) -> bool {
     // The comparison is the cheaper half, and it is asked of all parts for all Services.
     let begins = part.get(..base.len()).is_some_and(|b| b.eq_ignore_ascii_case(base));
     begins && base_of(part).is_some_and(|b| b.len() == base.len())

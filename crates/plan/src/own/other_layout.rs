@@ -34,7 +34,7 @@ const NAMED: usize = 3;
 
 /// One resource, or part of one, that the other layout has left.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Leftover {
+pub struct Leftover {
     /// What it is.
     pub kind: &'static str,
     /// Its name.
@@ -57,7 +57,7 @@ impl Leftover {
 
 /// Everything that the other layout has left, as far as Azure has been read. In the order in which
 /// it can be deleted.
-pub(crate) fn find(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
+pub fn find(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
     match policy.layout {
         Layout::PerService => over_nodes(world, policy, own),
         Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {

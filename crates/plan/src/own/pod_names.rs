@@ -6,13 +6,13 @@ use model::{Policy, ResourceId, ServiceUid};
 use std::sync::Arc;
 
 /// The frontend of a container load balancer.
-pub(crate) const FRONTEND: &str = "frontend";
+pub const FRONTEND: &str = "frontend";
 
 /// Suffix of public IPs.
-pub(crate) const PUBLIC_IP: &str = "-pip";
+pub const PUBLIC_IP: &str = "-pip";
 
 /// The gateway service, load balancer and pool of a Service.
-pub(crate) fn of_service(uid: &ServiceUid) -> Arc<str> {
+pub fn of_service(uid: &ServiceUid) -> Arc<str> {
     let text = uid.as_str();
     if text.bytes().any(|b| b.is_ascii_uppercase()) {
         Arc::from(text.to_lowercase())
@@ -22,37 +22,37 @@ pub(crate) fn of_service(uid: &ServiceUid) -> Arc<str> {
 }
 
 /// The name that a load balancer is for, if it is one of ours.
-pub(crate) fn of_balancer(id: &ResourceId) -> String {
+pub fn of_balancer(id: &ResourceId) -> String {
     id.name().to_lowercase()
 }
 
 /// The name that a public IP is for, if it is one of ours.
-pub(crate) fn of_ip(id: &ResourceId) -> Option<String> {
+pub fn of_ip(id: &ResourceId) -> Option<String> {
     id.name().to_lowercase().strip_suffix(PUBLIC_IP).map(str::to_owned)
 }
 
 /// The public IP of a load balancer, and the IPv4 one of an egress gateway.
-pub(crate) fn public_ip(name: &str) -> String {
+pub fn public_ip(name: &str) -> String {
     format!("{name}{PUBLIC_IP}")
 }
 
 /// The IPv6 public IP of an egress gateway.
-pub(crate) fn public_ip_v6(name: &str) -> String {
+pub fn public_ip_v6(name: &str) -> String {
     format!("{name}-pip-v6")
 }
 
 /// The table of gateway services, as the target of writes.
-pub(crate) fn services_table(policy: &Policy) -> ResourceId {
+pub fn services_table(policy: &Policy) -> ResourceId {
     ResourceId::new(format!("{}/services", policy.gateway_id()))
 }
 
 /// The table of addresses, as the target of writes.
-pub(crate) fn locations_table(policy: &Policy) -> ResourceId {
+pub fn locations_table(policy: &Policy) -> ResourceId {
     ResourceId::new(format!("{}/addressLocations", policy.gateway_id()))
 }
 
 /// Whether a name has the form of a UID: 8-4-4-4-12 hexadecimal digits.
-pub(crate) fn is_uid(name: &str) -> bool {
+pub fn is_uid(name: &str) -> bool {
     name.len() == 36
         && name.bytes().enumerate().all(|(at, byte)| match at {
             8 | 13 | 18 | 23 => byte == b'-',
@@ -62,7 +62,7 @@ pub(crate) fn is_uid(name: &str) -> bool {
 
 /// Whether Azure takes a name for an egress gateway: up to 73 characters, so that the public IPs'
 /// suffix fits into 80.
-pub(crate) fn is_egress(name: &str) -> bool {
+pub fn is_egress(name: &str) -> bool {
     let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b);
     let first = name.bytes().next();
     let last = name.bytes().next_back();
@@ -74,12 +74,12 @@ pub(crate) fn is_egress(name: &str) -> bool {
 }
 
 /// Whether a name stands for the cluster's own way out.
-pub(crate) fn is_reserved(name: &str) -> bool {
+pub fn is_reserved(name: &str) -> bool {
     name.eq_ignore_ascii_case(DEFAULT_EGRESS)
 }
 
 /// Whether a gateway service is not ours: a default, or one of a form that we never register.
-pub(crate) fn is_foreign(service: &GatewayService) -> bool {
+pub fn is_foreign(service: &GatewayService) -> bool {
     service.default == DefaultService::Yes
         || is_reserved(&service.name)
         || match service.direction {

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Names of the Services that use a public IP, comma-separated.
-pub(crate) const SERVICE: &str = "k8s-azure-service";
+pub const SERVICE: &str = "k8s-azure-service";
 /// The cluster that made a resource.
-pub(crate) const CLUSTER: &str = "k8s-azure-cluster-name";
+pub const CLUSTER: &str = "k8s-azure-cluster-name";
 /// The Service that set a public IP's DNS label.
-pub(crate) const DNS: &str = "k8s-azure-dns-label-service";
+pub const DNS: &str = "k8s-azure-dns-label-service";
 /// The Service that a Private Link Service belongs to.
-pub(crate) const OWNER: &str = "k8s-azure-owner-service";
+pub const OWNER: &str = "k8s-azure-owner-service";
 /// What older releases wrote instead of [`SERVICE`], [`CLUSTER`] and [`DNS`].
 const LEGACY: [(&str, &str); 3] = [
     (SERVICE, "service"),
@@ -23,7 +23,7 @@ const LEGACY: [(&str, &str); 3] = [
 
 /// Whether a key is one that no Service may set: ours, those of older releases, and those by which
 /// AKS knows what it manages.
-pub(crate) fn is_reserved(key: &str) -> bool {
+pub fn is_reserved(key: &str) -> bool {
     let key = key.to_lowercase();
     ["k8s-azure-", "aks-managed-", UID].iter().any(|prefix| key.starts_with(prefix))
         || LEGACY.iter().any(|(_, legacy)| *legacy == key)
@@ -39,28 +39,28 @@ pub(super) fn ours<'a>(tags: &'a Tags, key: &str) -> Option<&'a str> {
 }
 
 /// Whether a public IP carries the Service tag: without it, it is BYO and never deleted.
-pub(crate) fn is_managed(ip: &PublicIp) -> bool {
+pub fn is_managed(ip: &PublicIp) -> bool {
     !of(ip, SERVICE).unwrap_or("").is_empty()
 }
 
 /// Services that a public IP's tag names.
-pub(crate) fn users(ip: &PublicIp) -> Vec<&str> {
+pub fn users(ip: &PublicIp) -> Vec<&str> {
     let names = of(ip, SERVICE).unwrap_or("").split(',').map(str::trim);
     names.filter(|name| !name.is_empty()).collect()
 }
 
 /// The cluster that made a public IP.
-pub(crate) fn cluster(ip: &PublicIp) -> Option<&str> {
+pub fn cluster(ip: &PublicIp) -> Option<&str> {
     of(ip, CLUSTER)
 }
 
 /// The Service that set a public IP's DNS label.
-pub(crate) fn dns_owner(ip: &PublicIp) -> Option<&str> {
+pub fn dns_owner(ip: &PublicIp) -> Option<&str> {
     of(ip, DNS)
 }
 
 /// The Service that a Private Link Service belongs to.
-pub(crate) fn owner(link: &PrivateLinkService) -> Option<&str> {
+pub fn owner(link: &PrivateLinkService) -> Option<&str> {
     link.tags.as_ref().and_then(|tags| model::azure::tag(tags, OWNER))
 }
 
@@ -69,7 +69,7 @@ fn of<'a>(ip: &'a PublicIp, key: &str) -> Option<&'a str> {
 }
 
 /// Gives what older releases wrote its present keys: where `systemTags` are set the old ones go.
-pub(crate) fn renew(tags: &mut Tags) {
+pub fn renew(tags: &mut Tags) {
     for (key, _) in LEGACY {
         if model::azure::tag(tags, key).is_none()
             && let Some(value) = ours(tags, key).map(str::to_owned)
@@ -80,13 +80,13 @@ pub(crate) fn renew(tags: &mut Tags) {
 }
 
 /// Sets a tag, keeping the letters of the key that is there.
-pub(crate) fn set(tags: &mut Tags, key: &str, value: &str) {
+pub fn set(tags: &mut Tags, key: &str, value: &str) {
     let there = tags.keys().find(|k| k.eq_ignore_ascii_case(key)).cloned();
     tags.insert(there.unwrap_or_else(|| Arc::from(key)), Arc::from(value));
 }
 
 /// Removes a tag, by its key or the key that older releases used.
-pub(crate) fn clear(tags: &mut Tags, key: &str) {
+pub fn clear(tags: &mut Tags, key: &str) {
     let legacy = LEGACY.iter().find(|(current, _)| *current == key).map(|(_, legacy)| *legacy);
     tags.retain(|k, _| {
         !k.eq_ignore_ascii_case(key) && !legacy.is_some_and(|l| k.eq_ignore_ascii_case(l))
@@ -95,7 +95,7 @@ pub(crate) fn clear(tags: &mut Tags, key: &str) {
 
 /// The tags of a resource after ours are set: `more`, then those of the config, which win. Where
 /// `systemTags` is configured, tags that are neither wanted nor protected by it go.
-pub(crate) fn merged(
+pub fn merged(
     present: Option<&Tags>,
     policy: &Policy,
     more: &BTreeMap<Arc<str>, Arc<str>>,

@@ -1,6 +1,5 @@
 use super::tags;
 use super::{Own, UID, Whose};
-use crate::fixture;
 use model::azure::{PrivateLinkService, Provisioning, PublicIp, Rest, Tags};
 use model::{Group, Policy, ServiceUid, World};
 use std::collections::BTreeMap;

@@ -1,8 +1,7 @@
 //! Internal Services in a network of two subnets, for tests.
 
 use crate::check::check;
-use crate::fixture;
-use crate::forecast::settle;
+use explain::forecast::settle;
 use model::azure::{LoadBalancer, PrivateLinkPolicy, Rest, Subnet};
 use model::kubernetes::{Service, ServicePort};
 use model::policy::PoolKind;

@@ -3,7 +3,7 @@
 
 use crate::support::container::*;
 use crate::support::*;
-use plan::orphans::{Origin, find};
+use explain::orphans::{Origin, find};
 use serde_json::{Value, json};
 use sim::{Config, Laboratory};
 

@@ -119,7 +119,7 @@ struct Switch<'a> {
 /// Changes the config, restarts, lets everything happen and records it.
 fn switch(lab: &mut Laboratory, switch: Switch<'_>, record: &mut String) {
     let before = addresses(lab);
-    let forecast = plan::forecast::forecast(&lab.read_under(&switch.to), &switch.to);
+    let forecast = explain::forecast::forecast(&lab.read_under(&switch.to), &switch.to);
     lab.azure.clear_calls();
     lab.seen.clear();
     lab.inspect = Some(empty_pools);

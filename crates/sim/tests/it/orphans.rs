@@ -2,8 +2,8 @@
 
 use crate::support::container::*;
 use crate::support::*;
+use explain::orphans::{Orphans, find};
 use kube_emulator::Part;
-use plan::orphans::{Orphans, find};
 use serde_json::{Value, json};
 use sim::Laboratory;
 

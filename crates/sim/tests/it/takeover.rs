@@ -131,7 +131,7 @@ fn what_the_reference_left_is_taken_over_without_a_write() {
             })
             .collect();
         let controller = inherited.lab.controller();
-        let forecast = plan::forecast::forecast(controller.world(), controller.policy());
+        let forecast = explain::forecast::forecast(controller.world(), controller.policy());
         assert!(forecast.is_empty(), "{}: {forecast:#?}", case.name);
         if !writes.is_empty() {
             wrong.push(format!("{}\n    {}", case.name, writes.join("\n    ")));

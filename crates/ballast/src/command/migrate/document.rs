@@ -2,12 +2,12 @@
 
 use crate::output::{Ink, Paint};
 use crate::render::plan::{Verb, kind_name, shown_name, verb, word};
+use explain::forecast::{Forecast, Step};
 use model::azure::Sku;
 use model::plan::{Action, Resource};
 use model::policy::{BalancerSku, Layout, PoolKind};
 use model::report::Severity;
 use model::{Policy, ServiceUid, World};
-use plan::forecast::{Forecast, Step};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -17,19 +17,17 @@ use crate::signal;
 use clap::ValueEnum;
 use control::{Controller, Leadership};
 use document::{MigrationDocument, document, render};
+use explain::forecast::forecast;
 use journal::Journal;
 use model::Policy;
 use model::policy::Layout;
 use mover::Mover;
-use plan_crate::forecast::forecast;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-use ::plan as plan_crate;
 
 /// Arguments of `migrate`.
 ///

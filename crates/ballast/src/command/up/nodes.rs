@@ -2,8 +2,8 @@
 
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Ink, Paint};
-use azure_emulator::data_path::Transport;
-use azure_emulator::{Host, Hosts, SampleOptions, Wire};
+use azure_emulator::SampleOptions;
+use data_path::{Host, Hosts, Transport, Wire};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -83,11 +83,11 @@ pub(super) async fn show_places(
     let mut shown = BTreeSet::new();
     loop {
         for place in wire.places() {
-            let transport = match place.door.transport {
+            let transport = match place.entry.transport {
                 Transport::Tcp => "TCP",
                 Transport::Udp => "UDP",
             };
-            let door = format!("{}:{}/{transport}", place.door.address, place.door.port);
+            let door = format!("{}:{}/{transport}", place.entry.address, place.entry.port);
             let line = match (place.at, &place.missing) {
                 (Some(at), _) => format!("data path: {door} is at {at}"),
                 (None, Some(why)) => format!("data path: {door} is nowhere: {why}"),

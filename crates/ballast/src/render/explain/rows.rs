@@ -5,7 +5,7 @@ use crate::output::{Ink, Paint};
 use crate::render::known;
 use crate::render::table::lay_out;
 use crate::render::tree::scalar;
-use plan::explain::{ExplainedResource, Field, Part, Path, Share, Source, Step};
+use explain::causes::{ExplainedResource, Field, Part, Path, Share, Source, Step};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

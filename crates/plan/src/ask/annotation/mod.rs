@@ -18,7 +18,7 @@ pub const PREFIX: &str = "service.beta.kubernetes.io/";
 pub const OWN: &str = "ballast.dev/";
 
 /// The annotation by which a Service lets other namespaces share its addresses.
-pub(crate) const SHARE: &str = "ballast.dev/share-with-namespaces";
+pub const SHARE: &str = "ballast.dev/share-with-namespaces";
 
 /// The whole key.
 #[must_use]

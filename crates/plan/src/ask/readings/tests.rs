@@ -1,5 +1,5 @@
 use crate::Planner;
-use crate::fixture::{policy, service, world};
+use fixture::{policy, service, world};
 use model::kubernetes::{Affinity, Service};
 use model::policy::{BalancerSku, Layout, PoolKind};
 use model::world::Fact;

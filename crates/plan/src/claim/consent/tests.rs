@@ -2,8 +2,8 @@
 
 use crate::ask::annotation::SHARE;
 use crate::claim::tests::{NAMED, add, bring, brought, public, refusals};
-use crate::forecast::settle;
 use crate::shape::stage::{PINNED, internal, policy, settled, uid, world};
+use explain::forecast::settle;
 use model::kubernetes::{Ingress, Service, Wish};
 use model::policy::{Sharing, Tenancy};
 use model::{Group, Policy, ServiceName, World};

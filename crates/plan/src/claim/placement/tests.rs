@@ -2,8 +2,7 @@
 
 mod addresses;
 
-use crate::fixture;
-use crate::forecast::forecast;
+use explain::forecast::forecast;
 use model::azure::{AdminState, LoadBalancer};
 use model::kubernetes::{
     Affinity, Deletion, Endpoint, EndpointSlice, LoadBalancerType, Membership, Node, NodeRole,

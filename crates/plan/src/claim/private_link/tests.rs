@@ -1,8 +1,7 @@
 //! Tests of Private Link Services: the whole way, from the first read to the last.
 
 use super::*;
-use crate::fixture;
-use crate::forecast::{Forecast, forecast};
+use explain::forecast::{Forecast, forecast};
 use model::azure::{LoadBalancer, PrivateLinkRank, Provisioning, Rest};
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, SERVICE_FINALIZER, Service, ServicePort, TargetPort,

@@ -1,7 +1,6 @@
 //! A cluster and a cloud, as small as planning sees them.
 
 use crate::Planner;
-use crate::fixture;
 use crate::own::pod_names;
 use model::azure::{FrontendAddress, LoadBalancer, NatGateway, PublicIp, Sku};
 use model::gateway::{

@@ -1,5 +1,4 @@
-use crate::fixture;
-use crate::forecast::{Forecast, forecast};
+use explain::forecast::{Forecast, forecast};
 use model::azure::{
     AdminState, Ipv6Service, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool,
     PoolAddress, PoolMember, PrivateLinkRank, Rest,
@@ -524,7 +523,7 @@ fn a_pool_takes_a_thousand_network_interfaces() {
         vms.insert(id.clone(), Arc::new(member(id, MemberKind::ScaleSetVm)));
     }
     world.azure.scale_set_vms.insert(set(), Fact::Known(vms));
-    let (mut world, report) = crate::forecast::settle(world, &policy);
+    let (mut world, report) = explain::forecast::settle(world, &policy);
     let all = world.azure.scale_set_vms[&set()].known().expect("tests know its instances");
     let in_it = |member: &PoolMember| member.configurations[0].pools.contains(&pool());
     assert_eq!(all.values().filter(|member| in_it(member)).count(), 1_000);

@@ -1,5 +1,4 @@
 use crate::check::check;
-use crate::fixture;
 use crate::own::tags;
 use crate::shape::stage::{policy, settled, uid, world};
 use model::azure::{Provisioning, PublicIp};

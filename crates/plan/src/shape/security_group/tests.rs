@@ -1,10 +1,9 @@
 //! What opens when.
 
 use crate::check::check;
-use crate::fixture;
-use crate::forecast::settle;
 use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, policy, settled};
 use crate::shape::stage::{uid, world};
+use explain::forecast::settle;
 use model::azure::{PublicIp, Rest, SecurityRule};
 use model::kubernetes::Service;
 use model::plan::{Action, Resource};

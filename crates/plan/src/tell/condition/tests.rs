@@ -1,5 +1,5 @@
-use crate::fixture::{claimed, policy, service, world};
 use crate::plan;
+use fixture::{claimed, policy, service, world};
 use model::kubernetes::{Condition, Deletion, LoadBalancerType, Service, Truth, Wish};
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
 use model::plan::{ConditionEdit, Edit};

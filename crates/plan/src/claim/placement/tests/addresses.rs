@@ -2,7 +2,6 @@
 
 use super::{change, on, policy, pool, service, settle, two, uid};
 use crate::ask::annotation::PREFIX;
-use crate::fixture;
 use model::azure::{FrontendAddress, LoadBalancer, PrivateLinkPolicy, Rest, Subnet};
 use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, TrafficPolicy};
 use model::policy::Layout;

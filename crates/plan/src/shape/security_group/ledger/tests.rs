@@ -1,8 +1,8 @@
 //! What is recorded, opened, closed and forgotten, and in which order.
 
 use crate::check::{Breach, check};
-use crate::forecast::settle;
 use crate::shape::stage::{ADDRESS, PINNED, change, internal, policy, settled, uid, world};
+use explain::forecast::settle;
 use model::azure::SecurityGroup;
 use model::kubernetes::{Deletion, Service, Wish};
 use model::ledger::{Destinations, Holder, Ledger};

@@ -1,0 +1,493 @@
+//! What carrying out plans would come to, step by step, without Azure.
+//!
+//! A plan holds what can be written now and what still waits. To show the whole way, the plan's
+//! ready changes are applied to a copy of the World, and planning goes on from there until nothing
+//! is left. What only Azure can know (an address it will choose) gets a placeholder.
+
+mod assumption;
+pub mod transition;
+
+use crate::reach::{Reached, reached};
+use assumption::assume;
+use model::azure::{AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
+use model::gateway::UpdateAction;
+use model::kubernetes::{Custody, Ingress, Service};
+use model::ledger::{Ledger, LedgerWrite};
+use model::plan::{Action, Change, ConditionEdit, Edit, KubernetesWrite, Object, Resource};
+use model::report::Wait;
+use model::world::{Azure, Fact};
+use model::{Etag, Family, Policy, Report, ResourceId, ServiceUid, World};
+use plan::plan;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+/// Rounds after which a plan that never ends is reported instead of followed.
+const ROUNDS: usize = 100;
+
+/// The whole way from the World as it is to the World as it is to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forecast {
+    /// Azure changes, one a resource, in the order of their last write.
+    pub changes: Vec<Change>,
+    /// Kubernetes writes, in order.
+    pub writes: Vec<KubernetesWrite>,
+    /// The report of the first plan: what waits and what is wrong now.
+    pub report: Report,
+    /// The report of the last plan: what is still wrong or unknown then.
+    pub last: Report,
+    /// Calls it takes.
+    pub calls: usize,
+    /// Each call, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One Azure call on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Calls of one round are sent side by side; each round waits for the one before.
+    pub round: usize,
+    /// What is written.
+    pub change: Change,
+    /// Who was reached before this call and is not after it.
+    pub cut: Reached,
+    /// Who is reached again.
+    pub restored: Reached,
+}
+
+impl Forecast {
+    /// Whether nothing would be written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.writes.is_empty()
+    }
+}
+
+/// Whether an address stands for one that Azure will choose.
+#[must_use]
+pub fn is_placeholder(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(a) => a.octets()[0] == 0,
+        IpAddr::V6(a) => a.segments()[..6].iter().all(|s| *s == 0),
+    }
+}
+
+/// Follows plans to their end.
+#[must_use]
+pub fn forecast(world: &World, policy: &Policy) -> Forecast {
+    follow(world, policy).0
+}
+
+/// The same, and the World that it leads to.
+pub fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
+    let mut path = Path { world: world.clone(), placeholders: 0, network: policy.network() };
+    path.open_ledger();
+    let mut merged: BTreeMap<ResourceId, (usize, Change)> = BTreeMap::new();
+    let mut forecast = Forecast::default();
+    let mut open = reached(world);
+    let mut cut = Reached::new();
+    for round in 0..ROUNDS {
+        let (plan, report) = plan(&path.world, policy);
+        if round == 0 {
+            forecast.report.clone_from(&report);
+        }
+        forecast.last = report;
+        let changes = plan.changes.iter().map(AsRef::as_ref);
+        let ready: Vec<&Change> = changes.filter(|c| is_ready(c)).collect();
+        let alone = ready.iter().all(|c| c.waits.is_empty());
+        let mut moved = false;
+        for change in &ready {
+            // What gathers goes once nothing else can join it.
+            if !alone && !change.waits.is_empty() {
+                continue;
+            }
+            path.apply(change);
+            moved = true;
+            forecast.calls += 1;
+            let now = if is_unused(change) { open.clone() } else { reached(&path.world) };
+            let lost: Reached = open.difference(&now).cloned().collect();
+            let restored: Reached = cut.intersection(&now).cloned().collect();
+            cut.extend(lost.iter().cloned());
+            cut.retain(|who| !restored.contains(who));
+            open.retain(|who| now.contains(who));
+            open.extend(restored.iter().cloned());
+            let step = Change::clone(change);
+            forecast.steps.push(Step { round, change: step, cut: lost, restored });
+            let order = forecast.calls;
+            merge(&mut merged, change, order);
+        }
+        for write in &plan.writes {
+            path.write(write);
+            moved = true;
+        }
+        moved |= path.record(plan.ledger.as_deref());
+        forecast.writes.extend(plan.writes);
+        if !moved && path.world.inherited.is_empty() {
+            break;
+        }
+        if !moved {
+            // What waits for lists that are certain goes on once they are.
+            path.world.inherited.clear();
+        }
+    }
+    let mut changes: Vec<(usize, Change)> = merged.into_values().collect();
+    changes.retain(|(_, change)| !is_void(change));
+    changes.sort_by_key(|(order, _)| *order);
+    forecast.changes = changes.into_iter().map(|(_, change)| change).collect();
+    (forecast, path.world)
+}
+
+/// The World that plans lead to, and the last report. What has not been read is taken as empty.
+pub fn settle(world: World, policy: &Policy) -> (World, Report) {
+    let placeholders = last_placeholder(&world);
+    let mut path = Path { world, placeholders, network: policy.network() };
+    path.open_ledger();
+    let mut last = Report::default();
+    for _ in 0..ROUNDS {
+        let (plan, report) = plan(&path.world, policy);
+        let mut moved = !report.needs.is_empty();
+        for need in &report.needs {
+            assume(&mut path.world.azure, policy, need);
+        }
+        last = report;
+        let alone = plan.changes.iter().filter(|c| is_ready(c)).all(|c| c.waits.is_empty());
+        for change in plan.changes.iter().filter(|c| is_ready(c)) {
+            if alone || change.waits.is_empty() {
+                path.apply(change);
+                moved = true;
+            }
+        }
+        for write in &plan.writes {
+            path.write(write);
+            moved = true;
+        }
+        moved |= path.record(plan.ledger.as_deref());
+        if !moved {
+            break;
+        }
+    }
+    (path.world, last)
+}
+
+/// The number of the last placeholder that a World which was settled before holds.
+fn last_placeholder(world: &World) -> u16 {
+    let azure = &world.azure;
+    let ips = azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values);
+    let balancers = azure.balancers.known().into_iter().flat_map(BTreeMap::values);
+    let frontends = balancers.flat_map(|b| &b.frontends).filter_map(|f| match &f.address {
+        FrontendAddress::Private { address, .. } => *address,
+        FrontendAddress::Public(_) | FrontendAddress::Other => None,
+    });
+    let numbers = ips.filter_map(|ip| ip.address).chain(frontends).filter(|a| is_placeholder(*a));
+    let numbers = numbers.map(|address| match address {
+        IpAddr::V4(a) => u16::from_be_bytes([a.octets()[2], a.octets()[3]]),
+        IpAddr::V6(a) => a.segments()[7],
+    });
+    numbers.max().unwrap_or(0)
+}
+
+/// Whether a change makes what nothing leads through yet: who is reached stays as it is.
+fn is_unused(change: &Change) -> bool {
+    matches!(&change.action, Action::Put { before: None, after: Resource::PublicIp(_) })
+}
+
+fn is_ready(change: &Change) -> bool {
+    change.waits.iter().all(|w| matches!(w, Wait::Gathering { .. }))
+}
+
+/// Several writes of one resource show as one: from its first state to its last.
+fn merge(merged: &mut BTreeMap<ResourceId, (usize, Change)>, change: &Change, order: usize) {
+    let Some((at, earlier)) = merged.get_mut(&change.target) else {
+        merged.insert(change.target.clone(), (order, change.clone()));
+        return;
+    };
+    *at = order;
+    earlier.causes.extend(change.causes.iter().cloned());
+    let first = match &earlier.action {
+        Action::Put { before, .. } => before.clone(),
+        Action::Delete { before } => Some(before.clone()),
+        _ => None,
+    };
+    earlier.action = match (&change.action, first) {
+        (Action::Put { after, .. }, before) => Action::Put { before, after: after.clone() },
+        (Action::Delete { .. }, Some(before)) => Action::Delete { before },
+        (other, _) => other.clone(),
+    };
+}
+
+/// Made and taken away again, or back as it was.
+fn is_void(change: &Change) -> bool {
+    matches!(&change.action, Action::Put { before: Some(before), after } if before == after)
+}
+
+struct Path {
+    world: World,
+    placeholders: u16,
+    network: ResourceId,
+}
+
+impl Path {
+    /// Without a cluster there is no ledger.
+    fn open_ledger(&mut self) {
+        let ledger = &mut self.world.kubernetes.ledger;
+        if *ledger == Fact::Unknown {
+            *ledger = Fact::Known(Arc::default());
+        }
+    }
+
+    /// Writes the ledger. Whether there was anything to write.
+    fn record(&mut self, write: Option<&LedgerWrite>) -> bool {
+        let Some(write) = write else { return false };
+        self.world.kubernetes.ledger = Fact::Known(Arc::new(Ledger {
+            revision: Some(Arc::from("placeholder")),
+            planned_on: write.planned_on.clone(),
+            destinations: write.destinations.clone(),
+        }));
+        true
+    }
+
+    fn placeholder(&mut self, family: Family) -> IpAddr {
+        self.placeholders += 1;
+        let n = self.placeholders;
+        match family {
+            Family::V4 => {
+                let [high, low] = n.to_be_bytes();
+                IpAddr::V4(Ipv4Addr::new(0, 1, high, low))
+            }
+            Family::V6 => IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0, 1, n)),
+        }
+    }
+
+    fn apply(&mut self, change: &Change) {
+        match &change.action {
+            Action::Put { after, .. } => self.put(after),
+            Action::Delete { before } => remove(&mut self.world.azure, before.id()),
+            Action::DeleteChild => remove_connection(&mut self.world.azure, &change.target),
+            Action::MigratePools { pools } => self.migrate(&change.target, pools),
+            Action::UpdateServices(update) => {
+                if let Some(services) = self.world.azure.gateway_services.known_mut() {
+                    for put in &update.put {
+                        let key = Arc::from(put.service.name.to_lowercase());
+                        services.insert(key, Arc::new(put.service.clone()));
+                    }
+                    for (name, _) in &update.delete {
+                        services.remove(name.to_lowercase().as_str());
+                    }
+                }
+            }
+            Action::UpdateLocations(update) => {
+                let Some(table) = self.world.azure.gateway_locations.known_mut() else { return };
+                let table = Arc::make_mut(table);
+                for location in &update.locations {
+                    let at = Arc::make_mut(table.entry(location.location).or_default());
+                    if location.action == UpdateAction::FullUpdate || location.addresses.is_empty()
+                    {
+                        at.clear();
+                    }
+                    for (address, services) in &location.addresses {
+                        if services.is_empty() {
+                            at.remove(address);
+                        } else {
+                            at.insert(*address, Arc::clone(services));
+                        }
+                    }
+                    if at.is_empty() {
+                        table.remove(&location.location);
+                    }
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, resource: &Resource) {
+        let etag = Some(Etag::new("placeholder"));
+        match resource {
+            Resource::PublicIp(ip) => {
+                let mut ip = PublicIp::clone(ip);
+                ip.address = Some(ip.address.unwrap_or_else(|| self.placeholder(ip.family)));
+                ip.etag = etag;
+                if let Some(group) = ip.id.group() {
+                    let facts = self.world.azure.public_ips.entry(group).or_default();
+                    insert(facts, ip.id.clone(), ip);
+                }
+            }
+            Resource::LoadBalancer(balancer) => {
+                let mut balancer = LoadBalancer::clone(balancer);
+                balancer.etag = etag;
+                for frontend in &mut balancer.frontends {
+                    if let FrontendAddress::Private { address, family, .. } = &mut frontend.address
+                        && address.is_none()
+                    {
+                        *address = Some(self.placeholder(*family));
+                    }
+                }
+                attach(&mut self.world.azure, &balancer.id, &balancer.frontends);
+                insert(&mut self.world.azure.balancers, balancer.id.clone(), balancer);
+            }
+            Resource::SecurityGroup(group) => {
+                self.world.azure.security_group = Fact::Known(Some(Arc::clone(group)));
+            }
+            Resource::Subnet(subnet) => {
+                let fact = Fact::Known(Some(Arc::clone(subnet)));
+                self.world.azure.subnets.insert(subnet.id.clone(), fact);
+            }
+            Resource::PrivateLinkService(service) => {
+                if let Some(group) = service.id.group() {
+                    let facts = self.world.azure.private_links.entry(group).or_default();
+                    facts
+                        .known_mut()
+                        .map(|all| all.insert(service.id.clone(), Arc::clone(service)));
+                }
+            }
+            Resource::NatGateway(gateway) => {
+                let all = self.world.azure.nat_gateways.known_mut();
+                all.map(|all| all.insert(gateway.id.clone(), Arc::clone(gateway)));
+            }
+            Resource::PoolMember(member) => self.put_member(member),
+        }
+    }
+
+    /// The address of the node on the machine that a NIC is below.
+    fn host_of(&self, nic: &ResourceId, family: Family) -> Option<IpAddr> {
+        let is_above = |id: &str| {
+            let id = id.strip_prefix("azure://").unwrap_or(id).to_lowercase();
+            nic.folded().strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let mut nodes = self.world.kubernetes.nodes.values();
+        nodes.find(|n| n.provider_id.as_deref().is_some_and(is_above))?.address(family)
+    }
+
+    /// Each NIC in the pools becomes its address, where that can be known.
+    fn migrate(&mut self, id: &ResourceId, pools: &[Arc<str>]) {
+        let known = self.world.azure.balancers.known().and_then(|all| all.get(id));
+        let Some(mut balancer) = known.map(|b| LoadBalancer::clone(b)) else { return };
+        for pool in balancer.pools.iter_mut().filter(|p| pools.contains(&p.name)) {
+            pool.network = Some(self.network.clone());
+            for nic in std::mem::take(&mut pool.nics) {
+                let family = if pool.name.ends_with(plan::own::name::IPV6) {
+                    Family::V6
+                } else {
+                    Family::V4
+                };
+                let address = self.host_of(&nic, family);
+                let address = address.unwrap_or_else(|| self.placeholder(family));
+                let (name, admin) = (Arc::from(nic.name()), AdminState::None);
+                pool.addresses.push(PoolAddress { address, name, admin, network: None });
+            }
+        }
+        insert(&mut self.world.azure.balancers, id.clone(), balancer);
+    }
+
+    fn put_member(&mut self, member: &Arc<model::azure::PoolMember>) {
+        use model::azure::MemberKind;
+        let azure = &mut self.world.azure;
+        let facts = match member.kind {
+            MemberKind::ScaleSet | MemberKind::FlexibleScaleSet => Some(&mut azure.scale_sets),
+            MemberKind::NetworkInterface => Some(&mut azure.network_interfaces),
+            MemberKind::ScaleSetVm => {
+                member.owner.as_ref().and_then(|owner| azure.scale_set_vms.get_mut(owner))
+            }
+        };
+        if let Some(all) = facts.and_then(Fact::known_mut) {
+            all.insert(member.id.clone(), Arc::clone(member));
+        }
+    }
+
+    fn write(&mut self, write: &KubernetesWrite) {
+        match &write.object {
+            Object::Service { uid, .. } => self.write_service(uid, &write.edit),
+            Object::Pod { name, .. } => {
+                let gated = self.world.kubernetes.gated_pods.get_mut(name);
+                if let (Edit::Gate { gate, .. }, Some(pod)) = (&write.edit, gated) {
+                    Arc::make_mut(pod).gate = *gate;
+                }
+                let Some(pod) = self.world.kubernetes.pods.get_mut(name) else { return };
+                if let Edit::Finalizers { list, marks, .. } = &write.edit {
+                    let pod = Arc::make_mut(pod);
+                    pod.finalizers = list.iter().cloned().collect::<BTreeSet<_>>();
+                    pod.custody = Custody::Own;
+                    if let Some(marks) = marks {
+                        pod.marks.clone_from(marks);
+                    }
+                }
+            }
+        }
+    }
+
+    fn write_service(&mut self, uid: &ServiceUid, edit: &Edit) {
+        let services = &mut self.world.kubernetes.services;
+        let Some(service) = services.get_mut(uid) else { return };
+        let service: &mut Service = Arc::make_mut(service);
+        match edit {
+            Edit::Finalizers { list, purpose, .. } => {
+                service.finalizers.clone_from(list);
+                service.custody = Custody::Own;
+                if *purpose == model::plan::FinalizerPurpose::Release {
+                    services.remove(uid);
+                }
+            }
+            Edit::Status { ingress, condition } => show(service, ingress.as_deref(), condition),
+            Edit::Gate { .. } => {}
+        }
+    }
+}
+
+fn show(service: &mut Service, ingress: Option<&[Ingress]>, condition: &ConditionEdit) {
+    if let Some(list) = ingress {
+        service.ingress = list.to_vec();
+    }
+    match condition {
+        ConditionEdit::Keep => {}
+        ConditionEdit::Set(condition) => service.condition = Some(condition.clone()),
+        ConditionEdit::Remove => service.condition = None,
+    }
+}
+
+fn insert<T>(facts: &mut Fact<BTreeMap<ResourceId, Arc<T>>>, id: ResourceId, resource: T) {
+    if let Some(all) = facts.known_mut() {
+        all.insert(id, Arc::new(resource));
+    }
+}
+
+/// Takes a private endpoint connection off its Private Link Service.
+fn remove_connection(azure: &mut Azure, id: &ResourceId) {
+    let Some(service) = id.parent() else { return };
+    for facts in azure.private_links.values_mut().filter_map(Fact::known_mut) {
+        if let Some(link) = facts.get_mut(&service) {
+            Arc::make_mut(link).connections.retain(|c| c != id);
+        }
+    }
+}
+
+/// Public IPs know which frontend of a load balancer uses them.
+fn attach(azure: &mut Azure, balancer: &ResourceId, frontends: &[Frontend]) {
+    let user = |ip: &ResourceId| {
+        let address = FrontendAddress::Public(ip.clone());
+        let found = frontends.iter().find(|f| f.address == address);
+        found.map(|f| balancer.child("frontendIPConfigurations", &f.name))
+    };
+    let facts = azure.public_ips.values_mut().filter_map(Fact::known_mut);
+    for ip in facts.flat_map(BTreeMap::values_mut) {
+        let now = user(&ip.id);
+        let own = ip.user.as_ref().and_then(ResourceId::parent).as_ref() == Some(balancer);
+        if now.is_some() || own {
+            Arc::make_mut(ip).user = now;
+        }
+    }
+}
+
+fn remove(azure: &mut Azure, id: &ResourceId) {
+    attach(azure, id, &[]);
+    if let Some(all) = azure.balancers.known_mut() {
+        all.remove(id);
+    }
+    for facts in azure.public_ips.values_mut().filter_map(Fact::known_mut) {
+        facts.remove(id);
+    }
+    for facts in azure.private_links.values_mut().filter_map(Fact::known_mut) {
+        facts.remove(id);
+    }
+    if let Some(all) = azure.nat_gateways.known_mut() {
+        all.remove(id);
+    }
+}

@@ -1,0 +1,70 @@
+//! Which Services traffic reaches, as far as load balancers decide it.
+
+use model::azure::{FrontendAddress, LoadBalancer, MemberKind, Pool, PoolMember};
+use model::world::Fact;
+use model::{Family, ResourceId, ServiceUid, World};
+use plan::own::name;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A Service and a family of its addresses.
+pub type Reached = BTreeSet<(ServiceUid, Family)>;
+
+/// The Services with a rule that leads from an address of theirs to a pool with members.
+#[must_use]
+pub fn reached(world: &World) -> Reached {
+    let services = world.kubernetes.services.values();
+    let by_base: BTreeMap<String, &ServiceUid> =
+        services.map(|s| (s.uid.base_name().to_lowercase(), &s.uid)).collect();
+    let mut reached = Reached::new();
+    for balancer in world.azure.balancers.known().into_iter().flat_map(BTreeMap::values) {
+        for rule in &balancer.rules {
+            let base = name::base_of(&rule.name).map(str::to_lowercase);
+            let Some(uid) = base.and_then(|base| by_base.get(&base)) else { continue };
+            let family = rule.frontend.as_ref().and_then(|id| family(world, balancer, id));
+            let filled = rule.pool.as_ref().is_some_and(|id| is_filled(world, balancer, id));
+            if let Some(family) = family.filter(|_| filled) {
+                reached.insert(((*uid).clone(), family));
+            }
+        }
+    }
+    reached
+}
+
+/// The family of a frontend's address.
+fn family(world: &World, balancer: &LoadBalancer, id: &ResourceId) -> Option<Family> {
+    let frontend = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(id.name()))?;
+    match &frontend.address {
+        FrontendAddress::Private { family, address, .. } => address.map(|_| *family),
+        FrontendAddress::Public(id) => {
+            let facts = world.azure.public_ips.get(&id.group()?)?.known()?;
+            facts.get(id).filter(|ip| ip.address.is_some()).map(|ip| ip.family)
+        }
+        FrontendAddress::Other => None,
+    }
+}
+
+fn is_filled(world: &World, balancer: &LoadBalancer, id: &ResourceId) -> bool {
+    let pool = balancer.pools.iter().find(|p| p.name.eq_ignore_ascii_case(id.name()));
+    pool.is_some_and(|pool| !pool.addresses.is_empty() || has_nics(world, pool, id))
+}
+
+/// What members say themselves counts: a load balancer may have been read before they changed.
+fn has_nics(world: &World, pool: &Pool, id: &ResourceId) -> bool {
+    let mut known = false;
+    for member in members(world) {
+        known = true;
+        if member.configurations.iter().any(|c| c.pools.contains(id)) {
+            return true;
+        }
+    }
+    !known && !pool.nics.is_empty()
+}
+
+/// Instances and NICs that were read.
+fn members(world: &World) -> impl Iterator<Item = &Arc<PoolMember>> {
+    let instances = world.azure.scale_set_vms.values().filter_map(Fact::known);
+    let nics = world.azure.network_interfaces.known();
+    let all = instances.chain(nics).flat_map(BTreeMap::values);
+    all.filter(|m| matches!(m.kind, MemberKind::ScaleSetVm | MemberKind::NetworkInterface))
+}
