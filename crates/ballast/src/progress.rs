@@ -1,6 +1,6 @@
 //! How far something is, on a terminal, once it has taken two seconds.
 
-use sim::bench::Progress;
+use bench::Progress;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;

@@ -3,7 +3,7 @@
 
 use ballast::command::bench::page::markers;
 use ballast::command::bench::simulated;
-use sim::bench::ContainerSize;
+use bench::ContainerSize;
 use std::path::Path;
 
 fn section(name: &str) -> String {

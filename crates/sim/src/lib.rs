@@ -4,7 +4,6 @@
 mod named;
 
 pub mod actor;
-pub mod bench;
 pub mod canary;
 pub mod check;
 pub mod config;

@@ -43,7 +43,7 @@ const BANNED: [&str; 20] = [
 ];
 
 /// The workspace's crates, and which of them each may depend on outside its tests.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("model", &[]),
     ("arm", &["model"]),
     ("observe", &["arm", "model"]),
@@ -73,11 +73,13 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "promise",
         ],
     ),
+    ("bench", &["azure-emulator", "control", "kube-emulator", "model", "plan", "sim"]),
     (
         "ballast",
         &[
             "arm",
             "azure-emulator",
+            "bench",
             "console",
             "control",
             "data-path",

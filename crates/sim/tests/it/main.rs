@@ -2,7 +2,6 @@
 
 mod annotations_drawn;
 mod asked;
-mod bench;
 mod budget;
 mod calls;
 mod canaries;

@@ -5,10 +5,10 @@ use super::simulated::{self, Result, Writing};
 use super::table::{Table, grouped};
 use crate::exit::{Failure, Outcome};
 use crate::progress::Bar;
+use bench::{ArrivalRow, Cost, Guest, arrival, backends_of};
 use clap::value_parser;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
-use sim::bench::{ArrivalRow, Cost, Guest, arrival, backends_of};
 use std::time::Duration;
 
 /// How often each Service arrives; the median counts.

@@ -5,10 +5,10 @@ use super::simulated::{self, CONVERGE, Result, Writing};
 use super::table::{Table, grouped};
 use crate::exit::{Failure, Outcome};
 use crate::progress::Bar;
+use bench::Settled;
 use clap::value_parser;
 use plan::Planner;
 use serde_json::json;
-use sim::bench::Settled;
 use std::time::Instant;
 
 /// How often a thing is timed; the median counts.

@@ -5,12 +5,12 @@ use super::table::{Table, factor, grouped, seconds};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, Format};
 use crate::progress::Bar;
-use clap::value_parser;
-use serde_json::{Value, json};
-use sim::bench::{
+use bench::{
     Backends, ContainerRow, ContainerSize, ConvergeRow, NodeRow, Pools, Stuck, Terms,
     reads_elsewhere,
 };
+use clap::value_parser;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// How results are written.
@@ -147,7 +147,7 @@ pub fn converged(services: &[u32]) -> std::result::Result<Result, Failure> {
     for terms in Terms::ALL {
         for &n in services {
             let mut bar = Bar::new(format!("{n} Services, {}", terms.name()));
-            rows.push(sim::bench::converge(n, terms, &mut |p| bar.show(p)).map_err(stuck)?);
+            rows.push(bench::converge(n, terms, &mut |p| bar.show(p)).map_err(stuck)?);
         }
     }
     let columns = vec![
@@ -222,7 +222,7 @@ pub fn node_changes(nodes: &[u32]) -> std::result::Result<Result, Failure> {
     for pools in Pools::ALL {
         for &n in nodes {
             let mut bar = Bar::new(format!("{n} nodes, {}", pools.name()));
-            let two = sim::bench::node_changes(n, pools, &mut |p| bar.show(p)).map_err(stuck)?;
+            let two = bench::node_changes(n, pools, &mut |p| bar.show(p)).map_err(stuck)?;
             rows.extend(two);
         }
     }
@@ -267,7 +267,7 @@ pub fn node_changes(nodes: &[u32]) -> std::result::Result<Result, Failure> {
 }
 
 fn nodes_chart(rows: &[NodeRow]) -> Chart {
-    let added = || rows.iter().filter(|row| row.change == sim::bench::Change::Added);
+    let added = || rows.iter().filter(|row| row.change == bench::Change::Added);
     let mut series = Vec::new();
     for (color, pools) in Pools::ALL.into_iter().enumerate() {
         let calls = |row: &NodeRow| (row.calls.writes + row.calls.reads) as f64;
@@ -290,7 +290,7 @@ pub fn containers(sizes: &[ContainerSize]) -> std::result::Result<Result, Failur
     let mut rows = Vec::new();
     for &size in sizes {
         let mut bar = Bar::new(format!("{} Services of {} Pods", size.services, size.pods));
-        rows.extend(sim::bench::container(size, &mut |p| bar.show(p)).map_err(stuck)?);
+        rows.extend(bench::container(size, &mut |p| bar.show(p)).map_err(stuck)?);
     }
     let columns = vec![
         "Services × Pods",

@@ -18,7 +18,7 @@ pub use floor::{Demand, Terms};
 pub use nodes::{Change, NodeRow, Pools, node_changes, reads_elsewhere};
 pub use settled::Settled;
 
-use crate::Laboratory;
+use sim::Laboratory;
 use std::collections::BTreeSet;
 
 const DAY_MS: u64 = 86_400_000;

@@ -1,7 +1,7 @@
 //! Benchmarks in simulated time, at small sizes: what they count is what happens, and it stays
 //! close to the least that is possible.
 
-use sim::bench::*;
+use bench::*;
 
 #[test]
 fn a_hundred_services_take_the_fewest_writes_under_all_terms() {

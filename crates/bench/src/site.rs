@@ -1,7 +1,6 @@
 //! The cluster and the cloud that are measured.
 
 use super::Terms;
-use crate::{Config, Laboratory, Promises, Scrutiny};
 use azure_emulator::{
     Azure, Options as AzureOptions, SampleGateway, SampleMachine, SampleOptions, Switch,
     sample_cloud_config, sample_estate,
@@ -9,6 +8,7 @@ use azure_emulator::{
 use control::Options;
 use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
 use serde_json::{Value, json};
+use sim::{Config, Laboratory, Promises, Scrutiny};
 use std::collections::BTreeSet;
 
 /// Changes of a kind that the store remembers: enough that no watch expires.

@@ -4,8 +4,8 @@
 use super::converge::{create_all, empty_site};
 use super::site::Site;
 use super::{Progress, Stuck, come_to_rest, rest};
-use crate::Meter;
 use serde_json::{Map, Value, json};
+use sim::Meter;
 use std::time::Duration;
 
 /// The Service that arrives.
