@@ -143,6 +143,12 @@ impl Azure {
         self.view_any(id)
     }
 
+    /// Lets time pass: operations that are due by then have ended. `now_ms` must never go back.
+    pub fn pass(&mut self, now_ms: u64) {
+        self.now_ms = self.now_ms.max(now_ms);
+        self.settle();
+    }
+
     /// Carries out one request. `now_ms` must never go back.
     pub fn handle(&mut self, request: Request, now_ms: u64) -> Answer {
         self.handle_shared(request, now_ms).whole()
@@ -150,8 +156,7 @@ impl Azure {
 
     /// The same, where the caller does without a copy of what the answer shows.
     pub fn handle_shared(&mut self, request: Request, now_ms: u64) -> Answer {
-        self.now_ms = self.now_ms.max(now_ms);
-        self.settle();
+        self.pass(now_ms);
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
             self.revision += 1;
         }

@@ -23,7 +23,9 @@ impl Controller {
         now_ms: u64,
     ) -> bool {
         let batch = self.batch(&work.change.causes);
-        match self.lanes.searches.entry(id.clone()).or_default().refused(&batch) {
+        let failed = self.lanes.strikes.iter().filter(|(_, strike)| strike.target == *id);
+        let failed = failed.map(|(uid, _)| uid.clone()).collect();
+        match self.lanes.searches.entry(id.clone()).or_default().refused(&batch, &failed) {
             Verdict::Nobody => false,
             Verdict::Guilty(uid) => {
                 self.set_aside(&uid, id, work, error, now_ms);

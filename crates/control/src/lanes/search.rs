@@ -2,6 +2,7 @@
 //!
 //! A refused batch is halved: one half is held back while the other is tried. A half that goes
 //! through lets the next one in; a half that is refused is halved again, until one Service is left.
+//! Services that were refused alone before are the first half to be held back.
 
 use model::ServiceUid;
 use std::collections::BTreeSet;
@@ -33,8 +34,13 @@ pub enum Verdict {
 }
 
 impl Search {
-    /// A batch on account of these Services was refused.
-    pub fn refused(&mut self, batch: &BTreeSet<ServiceUid>) -> Verdict {
+    /// A batch on account of these Services was refused. `failed` are those that were refused
+    /// alone before.
+    pub fn refused(
+        &mut self,
+        batch: &BTreeSet<ServiceUid>,
+        failed: &BTreeSet<ServiceUid>,
+    ) -> Verdict {
         let suspects: BTreeSet<ServiceUid> = batch.difference(&self.cleared).cloned().collect();
         let mut services = suspects.iter();
         match (services.next(), services.next()) {
@@ -49,9 +55,7 @@ impl Search {
                 Verdict::Guilty(one.clone())
             }
             (Some(_), Some(_)) => {
-                let mut tried = suspects;
-                let middle = tried.iter().nth(tried.len().div_ceil(2)).cloned();
-                let held = middle.map(|at| tried.split_off(&at)).unwrap_or_default();
+                let (held, tried) = halves(suspects, failed);
                 self.trying = tried;
                 self.waiting.push(held.clone());
                 Verdict::Hold(held)
@@ -81,6 +85,21 @@ impl Search {
     }
 }
 
+/// Who is held back and who is tried.
+fn halves(
+    mut suspects: BTreeSet<ServiceUid>,
+    failed: &BTreeSet<ServiceUid>,
+) -> (BTreeSet<ServiceUid>, BTreeSet<ServiceUid>) {
+    let again: BTreeSet<ServiceUid> = suspects.intersection(failed).cloned().collect();
+    if !again.is_empty() && again.len() < suspects.len() {
+        suspects.retain(|uid| !again.contains(uid));
+        return (again, suspects);
+    }
+    let middle = suspects.iter().nth(suspects.len().div_ceil(2)).cloned();
+    let held = middle.map(|at| suspects.split_off(&at)).unwrap_or_default();
+    (held, suspects)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,9 +109,14 @@ mod tests {
     }
 
     /// Plays a lane: a batch is refused while it holds a guilty Service.
-    fn writes_until_found(all: u32, guilty: &[u32]) -> (usize, BTreeSet<ServiceUid>) {
+    fn writes_until_found(
+        all: u32,
+        guilty: &[u32],
+        before: &[u32],
+    ) -> (usize, BTreeSet<ServiceUid>) {
         let guilty: BTreeSet<ServiceUid> =
             guilty.iter().map(|n| ServiceUid::new(format!("{n:04}"))).collect();
+        let before = before.iter().map(|n| ServiceUid::new(format!("{n:04}"))).collect();
         let mut search = Search::default();
         let (mut batch, mut found, mut writes) = (uids(0..all), BTreeSet::new(), 0);
         loop {
@@ -100,7 +124,7 @@ mod tests {
             if batch.is_disjoint(&guilty) {
                 batch = BTreeSet::new();
             } else {
-                match search.refused(&batch) {
+                match search.refused(&batch, &before) {
                     Verdict::Guilty(one) => {
                         found.insert(one);
                         batch = BTreeSet::new();
@@ -121,10 +145,22 @@ mod tests {
     #[test]
     fn one_of_fifty_is_found_in_about_two_logarithms() {
         for guilty in 0..50 {
-            let (writes, found) = writes_until_found(50, &[guilty]);
+            let (writes, found) = writes_until_found(50, &[guilty], &[]);
             assert_eq!(found.len(), 1);
             assert!(writes <= 13, "{writes} writes to find Service {guilty}");
         }
+    }
+
+    /// Once its wait is over a Service is sent with others again.
+    #[test]
+    fn who_was_refused_alone_before_is_suspected_first() {
+        for guilty in 0..50 {
+            let (writes, found) = writes_until_found(50, &[guilty], &[guilty]);
+            assert_eq!((writes, found.len()), (3, 1), "all, all others, Service {guilty}");
+        }
+        // It is right by now, and another one is wrong.
+        let (writes, found) = writes_until_found(50, &[7], &[30]);
+        assert!(writes <= 15 && found.len() == 1, "{writes} writes");
     }
 
     /// The write holds nothing of the first half while the second is held back, as where both want
@@ -134,22 +170,22 @@ mod tests {
         let (first, second) = (uids(0..1), uids(1..2));
         let both = uids(0..2);
         let mut search = Search::default();
-        assert_eq!(search.refused(&both), Verdict::Hold(second.clone()));
+        assert_eq!(search.refused(&both, &BTreeSet::new()), Verdict::Hold(second.clone()));
         assert_eq!(search.take_half(), Some(second.clone()));
         assert!(!search.is_over(), "the second half is being tried");
         let guilty = second.first().expect("it has one").clone();
-        assert_eq!(search.refused(&both), Verdict::Guilty(guilty));
+        assert_eq!(search.refused(&both, &BTreeSet::new()), Verdict::Guilty(guilty));
         assert!(search.is_over());
-        assert!(search.refused(&first) == Verdict::Nobody, "it was cleared");
+        assert!(search.refused(&first, &BTreeSet::new()) == Verdict::Nobody, "it was cleared");
     }
 
     #[test]
     fn those_who_wait_keep_their_turn_where_only_cleared_ones_are_refused() {
         let mut search = Search::default();
-        assert_eq!(search.refused(&uids(0..4)), Verdict::Hold(uids(2..4)));
-        assert_eq!(search.refused(&uids(0..2)), Verdict::Hold(uids(1..2)));
+        assert_eq!(search.refused(&uids(0..4), &BTreeSet::new()), Verdict::Hold(uids(2..4)));
+        assert_eq!(search.refused(&uids(0..2), &BTreeSet::new()), Verdict::Hold(uids(1..2)));
         assert_eq!(search.take_half(), Some(uids(1..2)));
-        assert_eq!(search.refused(&uids(0..1)), Verdict::Nobody);
+        assert_eq!(search.refused(&uids(0..1), &BTreeSet::new()), Verdict::Nobody);
         assert!(!search.is_over());
         assert_eq!(search.take_half(), Some(uids(2..4)));
     }
@@ -157,7 +193,7 @@ mod tests {
     #[test]
     fn a_search_is_over_once_the_last_half_went_through() {
         let mut search = Search::default();
-        search.refused(&uids(0..4));
+        search.refused(&uids(0..4), &BTreeSet::new());
         assert!(search.take_half().is_some());
         assert_eq!(search.take_half(), None);
         assert!(search.is_over());
@@ -165,7 +201,7 @@ mod tests {
 
     #[test]
     fn several_are_all_found() {
-        let (_, found) = writes_until_found(50, &[3, 4, 49]);
+        let (_, found) = writes_until_found(50, &[3, 4, 49], &[]);
         assert_eq!(found.len(), 3);
     }
 }

@@ -12,6 +12,7 @@ use model::policy::{BalancerSku, IpTagChange};
 use model::report::{Finding, Severity, Until, Wait};
 use model::world::{Fact, Need};
 use model::{Family, ResourceId};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -237,28 +238,65 @@ fn dns_conflict(
     ))
 }
 
-/// A DNS label is a region's: each stands for one public IP of a family.
+/// A DNS label is a region's: each stands for one public IP of a family. One that the Service
+/// leaves gives its label up when it goes.
 fn label_conflict(
     draft: &Draft<'_>,
     intent: &Intent,
-    (family, id): (Family, &ResourceId),
+    place: (Family, &ResourceId),
     edited: &BTreeMap<ResourceId, Edited>,
 ) -> Result<(), Choice> {
     let DnsLabel::Set(label) = &intent.public_ip_options.dns_label else { return Ok(()) };
-    let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);
-    let known = facts.flat_map(BTreeMap::values).map(AsRef::as_ref);
-    let mut others = known.chain(edited.values().map(|edit| &edit.after));
-    let other = others.find(|ip| {
-        ip.id != *id
-            && ip.family == family
-            && ip.location == draft.policy.location
-            && ip.dns_label.as_ref().is_some_and(|have| have.eq_ignore_ascii_case(label))
-    });
-    let Some(other) = other else { return Ok(()) };
+    let other = label_holder(draft, label, place, edited);
+    let Some(other) = other.filter(|ip| !is_left(draft, intent, ip)) else { return Ok(()) };
     let message =
         format!("label {{value}} is used by public IP {}; use another one", other.id.name());
     let key = "service.beta.kubernetes.io/azure-dns-label-name";
     Err(refuse("DnsLabelTaken", key, label, &message))
+}
+
+/// Another public IP that has a label.
+fn label_holder<'d>(
+    draft: &'d Draft<'_>,
+    label: &str,
+    (family, id): (Family, &ResourceId),
+    edited: &'d BTreeMap<ResourceId, Edited>,
+) -> Option<&'d PublicIp> {
+    let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);
+    let known = facts.flat_map(BTreeMap::values).map(AsRef::as_ref);
+    let mut others = known.chain(edited.values().map(|edit| &edit.after));
+    others.find(|ip| {
+        ip.id != *id
+            && ip.family == family
+            && ip.location == draft.policy.location
+            && ip.dns_label.as_ref().is_some_and(|have| have.eq_ignore_ascii_case(label))
+    })
+}
+
+/// Whether a public IP is the Service's alone: it is deleted once the Service stands on another.
+fn is_left(draft: &Draft<'_>, intent: &Intent, ip: &PublicIp) -> bool {
+    let (users, key) = (tags::users(ip), intent.name.to_string());
+    let alone = !users.is_empty() && users.iter().all(|user| user.eq_ignore_ascii_case(&key));
+    alone && draft.own.public_ip(ip) == Whose::Ours
+}
+
+/// What a Service asks of a public IP. While the one that it leaves has the label, the new one is
+/// made without: clients that know the name reach the Service until the old one is deleted.
+pub(crate) fn asked_of<'i>(
+    draft: &Draft<'_>,
+    intent: &'i Intent,
+    place: (Family, &ResourceId),
+    edited: &BTreeMap<ResourceId, Edited>,
+) -> Cow<'i, Intent> {
+    let DnsLabel::Set(label) = &intent.public_ip_options.dns_label else {
+        return Cow::Borrowed(intent);
+    };
+    if label_holder(draft, label, place, edited).is_none() {
+        return Cow::Borrowed(intent);
+    }
+    let mut intent = intent.clone();
+    intent.public_ip_options.dns_label = DnsLabel::Untouched;
+    Cow::Owned(intent)
 }
 
 /// A Basic address that something else uses cannot be raised to Standard.

@@ -1,6 +1,6 @@
 //! Plans as if nothing had drifted, and writes nothing of what has.
 
-use super::{Confirmed, overlay, parts, parts_after, place, tables};
+use super::{Confirmed, find_among, overlay, parts, parts_after, place, tables};
 use crate::Planner;
 use model::azure::{LoadBalancer, Rule};
 use model::drift::{Drift, Part};
@@ -24,6 +24,7 @@ pub fn plan_around(
     confirmed: &Confirmed,
     drifts: &mut Vec<Drift>,
 ) -> (Plan, Report) {
+    let mut settled = BTreeSet::new();
     loop {
         let mut held = Held::new();
         for drift in drifts.iter() {
@@ -31,13 +32,26 @@ pub fn plan_around(
         }
         let real = mask(&mut world.azure, confirmed, &held);
         let (mut plan, report) = planner.plan(world, policy);
+        // Behind a registration that is gone stand rows that are gone, too.
+        let mut behind = match held.is_empty() {
+            true => Vec::new(),
+            false => find_among(confirmed, world, plan.changes.iter().map(AsRef::as_ref)),
+        };
         world.azure = real;
+        behind.retain(|drift| !settled.contains(&drift.place()));
+        if !behind.is_empty() {
+            settled.extend(behind.iter().map(Drift::place));
+            drifts.append(&mut behind);
+            continue;
+        }
         let needed = unmask(&mut plan, &world.azure, confirmed, &held);
         if needed.is_empty() {
+            drifts.sort_by(|a, b| (&a.target, &a.part).cmp(&(&b.target, &b.part)));
             return (plan, report);
         }
-        // Each round takes something off; without drift the plan needs nothing more.
+        // Each round takes something off for good; without drift the plan needs nothing more.
         drifts.retain(|drift| !needed.contains(&drift.place()));
+        settled.extend(needed);
     }
 }
 
@@ -96,6 +110,12 @@ fn unmask(
         });
         for id in waits.filter(|id| dropped.contains(*id)) {
             needed.extend(places(held, id));
+        }
+        if let Action::UpdateLocations(update) = &change.action {
+            for (id, parts) in held {
+                let lost = tables::named_and_gone(real, update, parts);
+                needed.extend(lost.into_iter().map(|part| (id.clone(), part)));
+            }
         }
         if !gone.is_empty() {
             // What is written may name what is gone.

@@ -115,9 +115,11 @@ impl Confirmed {
         self.sent.keep(|id| busy.contains(id));
         self.resources = settled;
         let is_free = |is_it: fn(&Action) -> bool| !plan.changes.iter().any(|c| is_it(&c.action));
-        if is_free(|action| matches!(action, Action::UpdateServices(_))) {
-            self.tables.services = azure.gateway_services.known().cloned();
+        if !is_free(|action| matches!(action, Action::UpdateServices(_))) {
+            return;
         }
+        self.tables.services = azure.gateway_services.known().cloned();
+        // Rows of a service that is to be registered are not planned before it is.
         if is_free(|action| matches!(action, Action::UpdateLocations(_))) {
             self.tables.locations = azure.gateway_locations.known().cloned();
         }

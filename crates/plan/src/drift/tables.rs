@@ -7,7 +7,7 @@ use model::gateway::{
 };
 use model::world::{Azure, Fact};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -148,6 +148,21 @@ pub(super) fn services_of<'a>(part: &'a Part, values: [Option<&'a Value>; 2]) ->
     }
     let lists = values.into_iter().flatten().filter_map(Value::as_array);
     lists.flatten().filter_map(Value::as_str).collect()
+}
+
+/// Registrations among these parts that are gone and that an update's rows name: Azure refuses a
+/// row whose service is not registered.
+pub(super) fn named_and_gone(
+    azure: &Azure,
+    update: &LocationsUpdate,
+    parts: &BTreeSet<Part>,
+) -> Vec<Part> {
+    let Some(found) = azure.gateway_services.known() else { return Vec::new() };
+    let rows = update.locations.iter().flat_map(|at| &at.addresses);
+    let named: BTreeSet<String> =
+        rows.flat_map(|(_, names)| names.iter()).map(|name| name.to_lowercase()).collect();
+    let lost = |part: &&Part| part.kind == SERVICE && !found.contains_key(&part.name);
+    parts.iter().filter(lost).filter(|part| named.contains(&*part.name)).cloned().collect()
 }
 
 /// Notes what an update of services has come to.

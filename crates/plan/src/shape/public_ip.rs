@@ -69,6 +69,7 @@ fn adopt(
     first: &FirstHolders,
 ) {
     let before = draft.public_ip(id).cloned();
+    let intent = &*choice::asked_of(draft, intent, (family, id), edited);
     let edit = edited.entry(id.clone()).or_insert_with(|| Edited {
         after: before.as_deref().cloned().unwrap_or_else(|| fresh(draft, intent, family, id)),
         before,

@@ -84,6 +84,8 @@ impl Company {
 
 /// Somebody reads a resource, changes it and writes it back. True when Azure took it.
 pub(crate) fn edit(stage: &mut Stage, id: &str, change: impl FnOnce(&mut Value)) -> bool {
+    // What was to be deleted by now is not made anew.
+    stage.azure.pass(stage.now_ms);
     let Some(mut resource) = stage.azure.resource(id) else { return false };
     change(&mut resource);
     let request = Request::new("PUT", id).with_body(resource);

@@ -355,6 +355,41 @@ fn a_location_of_the_gateway_edited_by_hand() {
     }
 }
 
+/// Azure refuses an address of a Service that is not registered: what needs the registration puts
+/// it right, whatever else is left as it is.
+#[test]
+fn with_report_a_registration_is_made_again_once_an_address_needs_it() {
+    let mut lab = container_with("report");
+    let now = lab.now_ms;
+    let uid = uid_of(&lab, &web_name(1));
+    let mut by_hand = |action: &str, body: Value| {
+        let path = format!("{}/{action}?api-version=2025-01-01", gateway_id());
+        let request = Request { body: Some(body), ..Request::new("POST", &path) };
+        let answer = lab.azure.handle(request, now);
+        assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    };
+    by_hand(
+        "updateAddressLocations",
+        json!({"action": "PartialUpdate", "addressLocations": [
+            {"addressLocation": location(0), "addressUpdateAction": "PartialUpdate", "addresses": [
+                {"address": pod_ip(1), "services": []}]}]}),
+    );
+    by_hand(
+        "updateServices",
+        json!({"action": "PartialUpdate", "serviceRequests": [
+            {"isDelete": true, "service": {"name": uid}}]}),
+    );
+    lab.pass(INTERVAL_MS);
+    assert!(!registered(&lab).contains(&uid), "it is left so");
+    lab.azure.clear_calls();
+    set_slice(&mut lab, &web_name(1), 0, ready(&[(1, 0), (2, 0)]));
+    lab.pass(INTERVAL_MS);
+    assert!(registered(&lab).contains(&uid));
+    assert!(format!("{:?}", table(&lab)).contains(&pod_ip(2)), "{:?}", table(&lab));
+    let refused = lab.azure.calls().iter().find(|call| call.is_write() && call.status >= 400);
+    assert!(refused.is_none(), "{refused:?}");
+}
+
 fn container_with(policy: &str) -> Laboratory {
     let mut lab = container_laboratory(2);
     let mut keys = keys();

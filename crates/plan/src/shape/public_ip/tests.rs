@@ -200,3 +200,39 @@ fn a_service_leaves_a_tag_that_is_written_with_blanks() {
     });
     assert_eq!(ips.collect::<Vec<_>>(), [["default/web-2"]]);
 }
+
+/// The prefix is part of a public IP's name: without it the Service gets another, and a label
+/// stands for one public IP of a region.
+#[test]
+fn a_label_goes_over_once_the_public_ip_that_has_it_is_deleted() {
+    let prefix =
+        "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network/publicIPPrefixes/p";
+    let label = ("azure-dns-label-name", "web");
+    let asking = |annotations: &[(&str, &str)]| {
+        let annotated = fixture::service(annotations).annotations;
+        Service { annotations: annotated, ..public(1) }
+    };
+    let mut world = settled(world(vec![asking(&[label, ("azure-pip-prefix-id", prefix)])]));
+    let labels = |world: &World| -> Vec<(String, Option<String>)> {
+        let known = world.azure.public_ips[&policy().group].known().expect("it was read");
+        let own = known.values().filter(|ip| ip.id.name().contains(&*uid(1).base_name()));
+        own.map(|ip| (ip.id.name().to_owned(), ip.dns_label.as_deref().map(str::to_owned)))
+            .collect()
+    };
+    let base = format!("kubernetes-{}", uid(1).base_name());
+    assert_eq!(labels(&world), [(format!("{base}-p"), Some("web".to_owned()))]);
+
+    world.kubernetes.services.insert(uid(1), Arc::new(asking(&[label])));
+    let first = crate::plan(&world, &policy()).0.changes;
+    let made: Vec<_> = first
+        .iter()
+        .filter_map(|change| match &change.action {
+            Action::Put { after: Resource::PublicIp(ip), .. } => {
+                Some((ip.id.name(), ip.dns_label.as_deref()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(made, [(&*base, None)]);
+    assert_eq!(labels(&settled(world)), [(base.clone(), Some("web".to_owned()))]);
+}
