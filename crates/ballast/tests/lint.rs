@@ -215,6 +215,18 @@ const CASES: &[(&str, &str, &str)] = &[
         NICS,
         "@azure-pls-create: true\n@azure-load-balancer-internal: true\n@azure-pls-visibility: a,b",
     ),
+    (
+        "AutoApprovalNotVisible",
+        NICS,
+        "@azure-pls-create: true\n@azure-load-balancer-internal: true\n@azure-pls-visibility: a\n\
+         @azure-pls-auto-approval: b",
+    ),
+    (
+        "ProbeSettingIgnored",
+        SINGLE,
+        "externalTrafficPolicy: Local\nhealthCheckNodePort: 31000\n\
+         @port_80_health-probe_interval: 9",
+    ),
     ("NoEligibleLoadBalancer", SELECTIVE, ""),
     (
         "PortTaken",

@@ -2,7 +2,7 @@
 
 use super::reader::{Reader, is_group_name, is_resource_name};
 use super::rules::{
-    FindingRule, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,
+    APPROVAL_INVISIBLE, FindingRule, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,
     INVALID_PRIVATE_LINK_FQDN, INVALID_PRIVATE_LINK_NAME, INVALID_RESOURCE_GROUP, INVALID_SUBNET,
     INVALID_SUBSCRIPTION, PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_NIC_POOLS,
     PRIVATE_LINK_NEEDS_STANDARD, PRIVATE_LINK_NOT_CREATED, PRIVATE_LINK_UNREACHABLE,
@@ -59,6 +59,11 @@ pub(super) fn read(
     }
     place(r, families, frontend);
     let addresses = addresses(r);
+    let (visibility, auto_approval) = (subscriptions(r, VISIBILITY), subscriptions(r, APPROVAL));
+    let seen = |id: &Arc<str>| visibility.iter().any(|v| **v == *"*" || v.eq_ignore_ascii_case(id));
+    for id in auto_approval.iter().filter(|id| !seen(id)) {
+        r.find(&APPROVAL_INVISIBLE, APPROVAL, id);
+    }
     let owned = OWN.iter().any(|key| r.raw(key).is_some());
     Some(PrivateLinkIntent {
         name: named(r, NAME, &INVALID_PRIVATE_LINK_NAME, is_resource_name),
@@ -74,8 +79,8 @@ pub(super) fn read(
         } else {
             ProxyProtocol::Disabled
         },
-        visibility: subscriptions(r, VISIBILITY),
-        auto_approval: subscriptions(r, APPROVAL),
+        visibility,
+        auto_approval,
         ownership: if owned { PrivateLinkOwnership::Own } else { PrivateLinkOwnership::Shared },
     })
 }

@@ -3,9 +3,11 @@
 use super::reader::Reader;
 use super::rules::{
     INVALID_PROBE_COUNT, INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT, INVALID_PROBE_PROTOCOL,
-    INVALID_REQUEST_PATH, NODE_PORTS_REQUIRED, PROBE_TOO_SLOW, UNSUPPORTED_SCTP,
+    INVALID_REQUEST_PATH, NODE_PORTS_REQUIRED, PROBE_SETTING_IGNORED, PROBE_TOO_SLOW,
+    UNSUPPORTED_SCTP,
 };
 use super::{FloatingIp, ProbeIntent, ProbeName, ProxyProtocol, RuleIntent, RuleKind};
+use crate::ask::annotation;
 use model::azure::ProbeProtocol;
 use model::kubernetes::{ServicePort, TrafficPolicy};
 use model::policy::{BalancerSku, ClusterProbe};
@@ -76,6 +78,7 @@ fn source(r: &mut Reader<'_>, setting: &Setting<'_>) -> Source {
         return match r.service.health_check_node_port {
             // Behind the PROXY protocol the health check server understands nothing.
             Some(port) if setting.proxy != ProxyProtocol::Enabled => {
+                note_ignored(r);
                 Source::HealthCheck(health_check(r, port))
             }
             Some(_) | None => Source::Own,
@@ -97,6 +100,36 @@ fn health_check(r: &mut Reader<'_>, port: u16) -> ProbeIntent {
     let (interval_s, threshold) = timing(r, port);
     let (name, protocol) = (ProbeName::HealthCheck(port), ProbeProtocol::Http);
     ProbeIntent { name, protocol, port, path: Some(Arc::from(HEALTHZ)), interval_s, threshold }
+}
+
+/// Settings of a port count for its own probe alone. The Go controller reads interval and count of
+/// the common one under the health check node port.
+fn note_ignored(r: &mut Reader<'_>) {
+    for port in &r.service.ports {
+        if r.text(&format!("port_{}_health-probe_port", port.port)).is_some() {
+            continue;
+        }
+        for (setting, all) in [
+            ("interval", Some(INTERVAL)),
+            ("num-of-probe", Some(COUNT)),
+            ("protocol", None),
+            ("request-path", None),
+        ] {
+            let key = format!("port_{}_health-probe_{setting}", port.port);
+            let Some(value) = r.raw(&key) else { continue };
+            match all {
+                Some(all) => {
+                    let message = format!(
+                        "{}, which {} sets",
+                        PROBE_SETTING_IGNORED.message,
+                        annotation::full(all)
+                    );
+                    r.find_with(&PROBE_SETTING_IGNORED, &annotation::full(&key), value, &message);
+                }
+                None => r.find(&PROBE_SETTING_IGNORED, &key, value),
+            }
+        }
+    }
 }
 
 /// The rule for everything, named after the first port; its probe is the first that there is.

@@ -175,6 +175,10 @@ rules! {
     PROBE_TOO_SLOW Refusal "ProbeTooSlow"
         "azure-load-balancer-health-probe-interval: 60 s x 2"
         "interval times count must be less than 120 seconds";
+    PROBE_SETTING_IGNORED Note "ProbeSettingIgnored"
+        "port_443_health-probe_interval: 9"
+        "{value} has no effect on this Service; Services with externalTrafficPolicy Local are \
+         probed on their health check node port";
     INVALID_REQUEST_PATH Refusal "InvalidRequestPath"
         "azure-load-balancer-health-probe-request-path: ready"
         "must be a path that begins with /";
@@ -229,6 +233,10 @@ rules! {
     INVALID_SUBSCRIPTION Refusal "InvalidSubscription"
         "azure-pls-visibility: a,b"
         "must be subscription IDs separated by blanks, or *";
+    APPROVAL_INVISIBLE Note "AutoApprovalNotVisible"
+        "azure-pls-auto-approval: 11111111-2222-3333-4444-555555555555"
+        "{value} cannot be approved, because azure-pls-visibility does not list it; only \
+         subscriptions that see the Private Link Service connect to it";
     TOO_MANY_SUBSCRIPTIONS Refusal "TooManySubscriptions"
         "azure-pls-visibility: 101 subscriptions"
         "{value} are too many; at most 100 are possible";

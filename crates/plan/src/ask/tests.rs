@@ -321,6 +321,17 @@ fn a_private_link_service_needs_a_place_to_stand() {
     let all = link(&[create, INTERNAL, ("azure-pls-visibility", "a-1 * b-2")]);
     assert_eq!(all.visibility, ["*".into()]);
     assert_eq!(all.ownership, PrivateLinkOwnership::Own);
+    for (visible, notes) in
+        [("a-1 b-2", vec![]), ("*", vec![]), ("a-1", vec!["AutoApprovalNotVisible"])]
+    {
+        let keys = [
+            create,
+            INTERNAL,
+            ("azure-pls-visibility", visible),
+            ("azure-pls-auto-approval", "B-2"),
+        ];
+        assert_eq!(names(&read(&service(&keys), &nics).findings), notes, "{visible}");
+    }
     let note = read(&service(&[("azure-pls-name", "x")]), &policy()).findings;
     assert_eq!(names(&note), ["PrivateLinkNotCreated"]);
 }

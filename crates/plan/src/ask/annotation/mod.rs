@@ -213,10 +213,13 @@ fn split_port(key: &str) -> Option<(u16, &str)> {
     Some((port.parse().ok().filter(|_| digits)?, rest))
 }
 
+/// Keys of probes as some documents of AKS write them.
+const PROBES: &str = "load-balancer-health-probe-";
+
 /// Whether a key without [`PREFIX`] looks like one of ours, right or wrong.
 #[must_use]
 pub fn is_ours(key: &str) -> bool {
-    ["azure-", "port_", OWN].iter().any(|start| key.starts_with(start))
+    ["azure-", "port_", PROBES, OWN].iter().any(|start| key.starts_with(start))
 }
 
 /// Most bytes of a key that suggestions are made for: the API server takes 63 behind the prefix.
@@ -228,7 +231,14 @@ pub fn suggestion(key: &str) -> Option<String> {
     if key.len() > LONGEST_KEY {
         return None;
     }
+    if let Some(rest) = key.strip_prefix(PROBES) {
+        return suggestion(&format!("azure-{PROBES}{rest}"));
+    }
     let port = key.strip_prefix("port_").and_then(|rest| rest.split('_').next());
+    // Where the key has no number, the suggestion has none.
+    if let Some(port) = port.filter(|port| *port != PORT && port.parse::<u16>().is_err()) {
+        return suggestion(&key.replacen(port, PORT, 1));
+    }
     let room = 2 + key.len() / 12;
     TABLE
         .iter()
@@ -284,6 +294,12 @@ mod tests {
         assert_eq!(meant("azure-dns-label-names"), "azure-dns-label-name");
         assert_eq!(meant("port_80_health-probe-interval"), "port_80_health-probe_interval");
         assert_eq!(meant("azure-Pls-Create"), "azure-pls-create");
+        assert_eq!(
+            meant("load-balancer-health-probe-num-of-probe"),
+            "azure-load-balancer-health-probe-num-of-probe"
+        );
+        // What is suggested is never what was written.
+        assert_eq!(meant("port_http_no_lb_rule"), "port_{port}_no_lb_rule");
         assert_eq!(suggestion("azure-something-else"), None);
     }
 

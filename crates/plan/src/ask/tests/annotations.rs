@@ -67,6 +67,8 @@ const PREFIX_ID: &str =
 const NOTHING: &[(&str, &str)] = &[];
 const INSIDE: &[(&str, &str)] = &[INTERNAL];
 const LINK: &[(&str, &str)] = &[INTERNAL, ("azure-pls-create", "true")];
+const SEEN_LINK: &[(&str, &str)] =
+    &[INTERNAL, ("azure-pls-create", "true"), ("azure-pls-visibility", "*")];
 const HTTP: &[(&str, &str)] = &[("port_80_health-probe_protocol", "http")];
 const RANGED: &[(&str, &str)] = &[("azure-allowed-ip-ranges", "10.0.0.0/8")];
 
@@ -180,7 +182,7 @@ static CASES: &[Case] = cases! {
         "true", |i| link(i).proxy_protocol == ProxyProtocol::Enabled, "on" "InvalidBoolean";
     "azure-pls-visibility" LINK
         "a-1 b-2", |i| link(i).visibility.len() == 2, "a,b" "InvalidSubscription";
-    "azure-pls-auto-approval" LINK
+    "azure-pls-auto-approval" SEEN_LINK
         "a-1", |i| link(i).auto_approval.len() == 1, "a,b" "InvalidSubscription";
 };
 

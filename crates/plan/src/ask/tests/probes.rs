@@ -29,6 +29,22 @@ fn a_local_service_has_one_probe_for_all_ports() {
 }
 
 #[test]
+fn settings_of_a_port_that_is_not_probed_alone_are_noted() {
+    let notes = |annotations: &[(&str, &str)]| -> Vec<(String, String)> {
+        let findings = read(&local(annotations), &policy()).findings;
+        findings.iter().map(|f| (f.rule.to_owned(), f.key.to_string())).collect()
+    };
+    let key = |key: &str| format!("service.beta.kubernetes.io/{key}");
+    let ignored = |of: &str| ("ProbeSettingIgnored".to_owned(), key(of));
+    let interval = ("port_443_health-probe_interval", "9");
+    let path = ("port_443_health-probe_request-path", "/ready");
+    assert_eq!(notes(&[interval, path]), [ignored(interval.0), ignored(path.0)]);
+    // Its own probe takes them.
+    assert_eq!(notes(&[("port_443_health-probe_port", "443"), interval, path]), []);
+    assert_eq!(notes(&[("port_31000_health-probe_interval", "9")]), []);
+}
+
+#[test]
 fn behind_the_proxy_protocol_a_local_service_is_probed_port_by_port() {
     let link = [INTERNAL, ("azure-pls-create", "true"), ("azure-pls-proxy-protocol", "true")];
     let own = |port| Some((ProbeName::Rule, port));
