@@ -49,6 +49,9 @@ pub(super) fn delete(stage: &mut Stage, id: &str) -> (u16, String) {
     let code = answer.code().unwrap_or("").to_owned();
     let status = answer.status;
     stage.trace.say(stage.now_ms, || format!("somebody deletes {} -> {status} {code}", last(id)));
+    if matches!(status, 200..300) {
+        stage.note_deleted(id);
+    }
     (status, code)
 }
 

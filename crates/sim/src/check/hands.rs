@@ -106,6 +106,12 @@ impl Stage {
         }
     }
 
+    /// People have a resource deleted. Azure answers 202 and goes on showing it until the operation
+    /// has ended, so that what stands right after their call does not tell.
+    pub(crate) fn note_deleted(&mut self, id: &str) {
+        self.ledger.touched.resources.insert(id.to_lowercase(), self.now_ms);
+    }
+
     /// Load balancers are taken away for others of another SKU.
     pub(crate) fn rebuild(&mut self) {
         self.ledger.touched.rebuilt_ms = Some(self.now_ms);

@@ -74,6 +74,8 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (19_008, Profile::All, "judged a status that was on its way when its process died"),
     (20_016, Profile::All, "a new leader took ready Pods away: it had read one table too early"),
     (20_016, Profile::Containers, "the same"),
+    (600_000_078, Profile::Containers, "judged while what people deleted was still going"),
+    (700_000_210, Profile::Containers, "the same"),
     (500_001_510, Profile::All, "judged while Azure worked at the write of a neighbour"),
 ];
 
