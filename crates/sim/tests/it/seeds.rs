@@ -77,6 +77,16 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (600_000_078, Profile::Containers, "judged while what people deleted was still going"),
     (700_000_210, Profile::Containers, "the same"),
     (500_001_510, Profile::All, "judged while Azure worked at the write of a neighbour"),
+    (
+        500_000_883,
+        Profile::All,
+        "whether writes gather longer hung on who was due: round and round",
+    ),
+    (500_002_538, Profile::All, "a label was taken, by the public IP that its own Service leaves"),
+    (500_002_791, Profile::All, "a row of a service whose registration others had taken away"),
+    (500_002_635, Profile::All, "a Service that was refused alone was searched for again"),
+    (800_000_068, Profile::Containers, "the same"),
+    (500_002_717, Profile::All, "somebody made a load balancer anew that was deleted by then"),
 ];
 
 /// The same with faults that came later, and with which of them.
