@@ -255,6 +255,22 @@ impl Gateway {
         inbound || foreign_nat || (foreign_ip && self.entry.is_none())
     }
 
+    /// Whether nodes have IPv6 by now, and the NAT gateway has none: it was made before them. What
+    /// bears the name of its public IP and is not ours keeps it without.
+    fn lacks_ipv6(&self, draft: &Draft<'_>, nat: &NatGateway) -> bool {
+        let [_, (id, _)] = &self.ips;
+        let usable = |ip: &Arc<PublicIp>| {
+            ip.sku == Sku::StandardV2
+                && ip.family == Family::V6
+                && ip.user.as_ref().is_none_or(|user| *user == self.id)
+                && !draft.own.is_another_clusters(ip.tags.as_ref())
+        };
+        nat.public_ips_v6.is_empty()
+            && nat.sku == Sku::StandardV2
+            && has_ipv6(draft)
+            && draft.public_ip(id).is_none_or(usable)
+    }
+
     fn is_in_flight(&self, draft: &Draft<'_>) -> bool {
         draft.is_in_flight(&self.id) || self.ips.iter().any(|(id, _)| draft.is_in_flight(id))
     }
@@ -321,6 +337,7 @@ fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, cla
             };
             gateway.put_nat(draft, after, Vec::new());
         }
+        Some(nat) if gateway.lacks_ipv6(draft, nat) => add_ipv6(draft, gateway, nat),
         Some(_) => {}
     }
     let wanted = gateway.entry(Some(gateway.id.clone()));
@@ -337,7 +354,18 @@ fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, cla
     }
 }
 
-/// Makes the NAT gateway. What it has then stays: IPv6 does not come later.
+/// Gives a NAT gateway IPv6.
+fn add_ipv6(draft: &mut Draft<'_>, gateway: &Gateway, nat: &NatGateway) {
+    let [_, (id, family)] = &gateway.ips;
+    public_ip::ensure(draft, &gateway.cause, id, *family, Vec::new());
+    let ready = public_ip::is_ready(draft, id);
+    let waits = if ready { Vec::new() } else { vec![until(id, Until::Ready)] };
+    let after = NatGateway { public_ips_v6: vec![id.clone()], ..NatGateway::clone(nat) };
+    gateway.put_nat(draft, after, waits);
+}
+
+/// Makes the NAT gateway. What it has then stays, but for IPv6, which comes with the first node that
+/// has it.
 fn make(draft: &mut Draft<'_>, gateway: &Gateway, mut waits: Vec<Wait>) {
     let both = has_ipv6(draft);
     let mut ids: BTreeMap<Family, Vec<ResourceId>> = BTreeMap::new();

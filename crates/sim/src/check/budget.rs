@@ -106,6 +106,8 @@ struct Record {
     in_a_row: u32,
     /// How things were when it was last sent.
     seen: Option<Seen>,
+    /// The last of those that ended as they should, in the order of sending.
+    done: Option<CallId>,
 }
 
 /// What an answer says.
@@ -330,9 +332,14 @@ impl Stage {
             record.not_before_ms = record.not_before_ms.max(now_ms + heard.wait_ms);
             match heard.end {
                 End::Failed => record.failed_ms.push_back(now_ms),
-                End::Done | End::Runs => (record.failures, record.in_a_row) = (0, 0),
+                End::Done | End::Runs => {
+                    (record.failures, record.in_a_row) = (0, 0);
+                    record.done = record.done.max(Some(id));
+                }
             }
-            if heard.end == End::Failed {
+            // A call that was sent before one that has succeeded, and that fails after it, says
+            // nothing of how things are now: a list that nobody waits for any more.
+            if heard.end == End::Failed && record.done < Some(id) {
                 record.failures += u32::from(!heard.stale);
                 record.in_a_row += 1;
             }

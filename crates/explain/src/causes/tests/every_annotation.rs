@@ -55,9 +55,11 @@ fn telling(key: &str) -> (&'static str, Vec<(&'static str, &'static str)>) {
         "azure-pls-ip-configuration-ip-address" => ("10.0.0.98", vec![INTERNAL, LINK]),
         "azure-pls-fqdns" => ("web.example", vec![INTERNAL, LINK]),
         "azure-pls-proxy-protocol" => ("true", vec![INTERNAL, LINK]),
-        "azure-pls-visibility" | "azure-pls-auto-approval" => {
-            ("00000000-0000-0000-0000-000000000009", vec![INTERNAL, LINK])
-        }
+        "azure-pls-visibility" => ("00000000-0000-0000-0000-000000000009", vec![INTERNAL, LINK]),
+        "azure-pls-auto-approval" => (
+            "00000000-0000-0000-0000-000000000009",
+            vec![INTERNAL, LINK, ("azure-pls-visibility", "*")],
+        ),
         // The other flags.
         _ => ("true", vec![]),
     }

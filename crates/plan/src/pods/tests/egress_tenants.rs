@@ -1,6 +1,6 @@
 //! Egress gateways that Pods of several namespaces ask for.
 
-use super::stage::{Stage, pod};
+use super::stage::{Stage, ip, node_ip, pod};
 use crate::Planner;
 use model::ServiceName;
 use model::kubernetes::{Deletion, POD_FINALIZER, Pod};
@@ -140,4 +140,25 @@ fn there_are_as_many_gateways_as_the_config_allows() {
     stage.policy.tenancy.most_egress = 9;
     stage.settle();
     assert_eq!((names(&stage).len(), rules(&mut stage)), (4, vec![]));
+}
+
+/// A node joins before it has addresses, or a cluster becomes dual-stack: what a gateway has hangs
+/// on the nodes that there are, not on when it was made.
+#[test]
+fn a_gateway_gets_ipv6_with_the_first_node_that_has_it() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.settle();
+    assert!(!stage.calls.contains(&"PUT team-a-pip-v6".to_owned()), "{:?}", stage.calls);
+    stage.calls.clear();
+    stage.node(9, vec![node_ip(9), ip("fd00::9")]);
+    stage.settle();
+    assert_eq!(stage.calls, ["PUT team-a-pip-v6", "PUT team-a"]);
+    let nat = stage.nats().values().next().expect("it was made");
+    assert_eq!((nat.public_ips.len(), nat.public_ips_v6.len()), (1, 1));
+    // It keeps it when that node goes.
+    stage.calls.clear();
+    stage.node(9, vec![node_ip(9)]);
+    stage.settle();
+    assert_eq!(stage.calls, Vec::<String>::new());
 }
