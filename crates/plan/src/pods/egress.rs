@@ -364,8 +364,8 @@ fn add_ipv6(draft: &mut Draft<'_>, gateway: &Gateway, nat: &NatGateway) {
     gateway.put_nat(draft, after, waits);
 }
 
-/// Makes the NAT gateway. What it has then stays, but for IPv6, which comes with the first node that
-/// has it.
+/// Makes the NAT gateway. What it has then stays, but for IPv6, which comes with the first node
+/// that has it.
 fn make(draft: &mut Draft<'_>, gateway: &Gateway, mut waits: Vec<Wait>) {
     let both = has_ipv6(draft);
     let mut ids: BTreeMap<Family, Vec<ResourceId>> = BTreeMap::new();
