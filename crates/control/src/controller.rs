@@ -131,6 +131,8 @@ pub(crate) struct Calls {
     pub callers: BTreeMap<CallId, Awaited>,
     /// Number of the last call.
     pub last: u64,
+    /// Number of the last correlation id.
+    pub named: u64,
     /// The time of the last step.
     pub now_ms: u64,
     pub effects: Vec<Effect>,

@@ -50,7 +50,6 @@ impl Controller {
     pub(crate) fn write_azure(&mut self, now_ms: u64) {
         let changes = std::mem::take(&mut self.planning.plan.changes);
         let open: Vec<(usize, bool)> = self.budget.queue.open().collect();
-        self.ask_budget(&changes, &open, now_ms);
         let mut ready = Vec::new();
         for (at, clear) in open {
             if clear || self.is_due(at, &changes[at], now_ms) {
@@ -62,20 +61,6 @@ impl Controller {
         self.send_in_turn(&changes, &ready, now_ms);
         self.clear_lanes(&changes, now_ms);
         self.planning.plan.changes = changes;
-    }
-
-    /// Asks whether there is budget for what could be sent, before it is said who is due: how long
-    /// a write waits for others depends on it.
-    fn ask_budget(&mut self, changes: &[Arc<Change>], open: &[(usize, bool)], now_ms: u64) {
-        self.budget.queue.begin(now_ms);
-        let lanes = &self.lanes.all;
-        let free = |at: usize| lanes.get(&changes[at].target).is_none_or(|l| l.is_free(now_ms));
-        let free = open.iter().filter(|(at, clear)| *clear || free(*at));
-        let classes: BTreeSet<usize> =
-            free.filter_map(|(at, _)| self.budget.queue.class_of(*at)).collect();
-        for class in classes {
-            self.has_budget(class, now_ms);
-        }
     }
 
     /// Forgets what lanes knew that belongs to no change any more.
@@ -153,11 +138,14 @@ impl Controller {
     /// Sends as many as the budget and the number of writes at a time let through; the rest keep
     /// their place in line.
     fn send_in_turn(&mut self, changes: &[Arc<Change>], ready: &[(usize, u64)], now_ms: u64) {
-        let mut under_way = self.lanes.all.values().filter(|l| l.work.is_some()).count();
         if ready.is_empty() {
+            // Whether there is budget shows when something is to be sent. Until then it is as
+            // scarce as it was: how long a write waits for others must not hang on who was due.
             self.budget.shares.settle(now_ms);
             return;
         }
+        self.budget.queue.begin(now_ms);
+        let mut under_way = self.lanes.all.values().filter(|l| l.work.is_some()).count();
         if under_way >= self.options.writes_at_once {
             return;
         }

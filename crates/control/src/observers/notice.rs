@@ -15,9 +15,11 @@ pub(crate) struct Changes {
 }
 
 impl Controller {
-    /// A correlation id in the form of a UUID, from the instance and the number of the call.
-    pub(crate) fn correlation(&self) -> String {
-        let number = self.calls.last + 1;
+    /// A correlation id in the form of a UUID, from the instance and the number of the call that
+    /// comes next. It is given once, whether that call is made or not.
+    pub(crate) fn correlation(&mut self) -> String {
+        let number = self.calls.last.max(self.calls.named) + 1;
+        self.calls.named = number;
         let instance = &self.options.instance;
         format!("{instance:0>8}-0000-4000-8000-{number:012x}")
     }

@@ -8,6 +8,7 @@ use crate::stage::Stage;
 use crate::truth::ServiceTruth;
 use control::Controller;
 use model::plan::{Change, Object};
+use model::report::{ServiceReport, Wait};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -209,8 +210,12 @@ impl Stage {
             let mut causes = change.causes.iter();
             !change.waits.is_empty() && causes.all(|uid| self.is_stripped(uid.as_str()))
         };
+        // What a new leader's lists lack may stand all the same.
+        let listing = |report: &Arc<ServiceReport>| report.waits.contains(&Wait::Listing);
+        let listed = world.unseen.is_empty() && !controller.report().services.values().any(listing);
         controller.is_settled()
-            || (self.stripped().next().is_some()
+            || (listed
+                && self.stripped().next().is_some()
                 && plan.changes.iter().all(waits)
                 && plan.writes.iter().all(|write| is_theirs(&write.object))
                 && world.in_flight.is_empty()
