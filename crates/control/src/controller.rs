@@ -303,7 +303,7 @@ impl Controller {
                 if leadership == Leadership::Held && !self.term.is_held() {
                     // Somebody else may have written meanwhile.
                     self.reread_everything();
-                    self.kubernetes.ledger.doubt();
+                    self.doubt_ledger();
                     self.take_over_tables();
                     self.inherit_all(now_ms);
                 }

@@ -53,12 +53,6 @@ impl LedgerLane {
         self.call.is_none() && self.read_ms.is_some()
     }
 
-    /// What was read is another process's, and what was sent was sent under another lease.
-    pub fn doubt(&mut self) {
-        *self =
-            Self { failures: self.failures, wait_until_ms: self.wait_until_ms, ..Self::default() };
-    }
-
     /// A call succeeded. How often writes have failed is kept while one is due: a read between two
     /// of them is no success.
     fn rest(&mut self, due: bool, now_ms: u64) {
@@ -97,6 +91,15 @@ impl Controller {
     pub(crate) fn wake_ledger_ms(&self) -> Option<u64> {
         let interval_ms = self.options.check_interval_ms;
         self.kubernetes.ledger.wake_ms(interval_ms).filter(|_| self.has_ledger())
+    }
+
+    /// Forgets what was read and sent under another lease: until the ledger is read nothing is
+    /// opened or closed by what it said then. It is read at once, because the lease was just won
+    /// from an API server that answers.
+    pub(crate) fn doubt_ledger(&mut self) {
+        let failures = self.kubernetes.ledger.failures;
+        self.kubernetes.ledger = LedgerLane { failures, ..LedgerLane::default() };
+        self.world.kubernetes.ledger = Fact::Unknown;
     }
 
     /// Sends the call that is due.

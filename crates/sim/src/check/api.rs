@@ -165,28 +165,32 @@ impl Stage {
 
     /// Addresses of frontends that a rule leads to.
     pub(crate) fn standing_addresses(&self) -> Vec<String> {
+        let all = self.azure.resources_of(BALANCERS);
+        all.iter().flat_map(|balancer| self.standing_on(balancer)).collect()
+    }
+
+    /// Addresses of a load balancer's frontends that a rule leads to.
+    pub(super) fn standing_on(&self, balancer: &Value) -> Vec<String> {
+        let id = balancer["id"].as_str().unwrap_or("");
+        let rules = parts(balancer, "loadBalancingRules");
         let mut found = Vec::new();
-        for resource in self.azure.resources_of(BALANCERS) {
-            let id = resource["id"].as_str().unwrap_or("");
-            let rules = parts(&resource, "loadBalancingRules");
-            for (name, frontend) in parts(&resource, "frontendIPConfigurations") {
-                let own = format!("{id}/frontendIPConfigurations/{name}").to_lowercase();
-                let led = rules.values().any(|rule| {
-                    let to = &rule["properties"]["frontendIPConfiguration"]["id"];
-                    to.as_str().is_some_and(|to| to.to_lowercase() == own)
-                });
-                if !led {
-                    continue;
-                }
-                let inside = &frontend["properties"];
-                let public = inside["publicIPAddress"]["id"].as_str();
-                let public = public.and_then(|id| self.azure.shown_by_id(id));
-                let address = match &public {
-                    Some(ip) => ip["properties"]["ipAddress"].as_str(),
-                    None => inside["privateIPAddress"].as_str(),
-                };
-                found.extend(address.map(str::to_owned));
+        for (name, frontend) in parts(balancer, "frontendIPConfigurations") {
+            let own = format!("{id}/frontendIPConfigurations/{name}").to_lowercase();
+            let led = rules.values().any(|rule| {
+                let to = &rule["properties"]["frontendIPConfiguration"]["id"];
+                to.as_str().is_some_and(|to| to.to_lowercase() == own)
+            });
+            if !led {
+                continue;
             }
+            let inside = &frontend["properties"];
+            let public = inside["publicIPAddress"]["id"].as_str();
+            let public = public.and_then(|id| self.azure.shown_by_id(id));
+            let address = match &public {
+                Some(ip) => ip["properties"]["ipAddress"].as_str(),
+                None => inside["privateIPAddress"].as_str(),
+            };
+            found.extend(address.map(str::to_owned));
         }
         found
     }

@@ -107,9 +107,21 @@ impl Stage {
     }
 
     /// People have a resource deleted. Azure answers 202 and goes on showing it until the operation
-    /// has ended, so that what stands right after their call does not tell.
+    /// has ended, so that what stands right after their call does not tell: what stands on it goes
+    /// with it.
     pub(crate) fn note_deleted(&mut self, id: &str) {
-        self.ledger.touched.resources.insert(id.to_lowercase(), self.now_ms);
+        let now_ms = self.now_ms;
+        let id = id.to_lowercase();
+        let shown = self.azure.shown_by_id(&id).filter(|_| id.contains(&BALANCERS.to_lowercase()));
+        let standing =
+            shown.iter().flat_map(|balancer| self.standing_on(balancer)).collect::<Vec<_>>();
+        let touched = &mut self.ledger.touched;
+        for (name, part) in shown.iter().flat_map(|b| parts(b, "frontendIPConfigurations")) {
+            touched.frontends.insert(name.to_lowercase(), now_ms);
+            touched.ips.insert(address_of(part), now_ms);
+        }
+        touched.addresses.extend(standing.into_iter().map(|address| (address, now_ms)));
+        touched.resources.insert(id, now_ms);
     }
 
     /// Load balancers are taken away for others of another SKU.
