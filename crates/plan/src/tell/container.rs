@@ -30,9 +30,10 @@ pub(crate) fn conclude(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid)
         }
         Stance::Leaving if draft.cases[uid].traces == Traces::None => {
             let service = draft.cases[uid].service;
-            // Another controller's class may use the common finalizer, too.
+            // Another controller's class may use the common finalizer, too. A Service without a
+            // class is ours, as with node-based load balancers.
             let ours = service.has_finalizer(GATEWAY_FINALIZER)
-                || service.load_balancer_type == LoadBalancerType::Ours
+                || service.load_balancer_type != LoadBalancerType::Foreign
                 || service.condition.is_some();
             if ours {
                 draft.writes.extend(kubernetes::let_go(service));

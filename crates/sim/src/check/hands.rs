@@ -144,7 +144,7 @@ impl Stage {
     }
 
     /// Whether drift is only reported: what people did stays.
-    fn leaves_drift(&self) -> bool {
+    pub(super) fn leaves_drift(&self) -> bool {
         self.config.drift == DriftPolicy::Report
     }
 

@@ -2,7 +2,8 @@
 
 use super::stage::{Stage, pod, service, uid};
 use model::kubernetes::{
-    Custody, EGRESS_MARKS, GATEWAY_FINALIZER, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service,
+    Custody, EGRESS_MARKS, GATEWAY_FINALIZER, LoadBalancerType, POD_FINALIZER, Pod,
+    SERVICE_FINALIZER, Service, Wish,
 };
 use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Plan};
 use model::report::Wait;
@@ -105,4 +106,21 @@ fn a_public_ip_that_names_a_nat_gateway_which_has_gone_is_nobody_elses() {
     };
     assert!(!plan.writes.iter().any(lets_go), "{plan:#?}");
     assert!(report.pods.is_empty(), "{:?}", report.pods);
+}
+
+#[test]
+fn the_stock_finalizer_goes_from_a_service_without_a_class_only() {
+    let held = |load_balancer_type| {
+        let mut stage = Stage::new();
+        stage.put(Service {
+            finalizers: vec![SERVICE_FINALIZER.into()],
+            wish: Wish::Nothing,
+            load_balancer_type,
+            ..service(1)
+        });
+        stage.settle();
+        stage.world.kubernetes.services.get(&uid(1)).is_some_and(|s| !s.finalizers.is_empty())
+    };
+    assert!(held(LoadBalancerType::Foreign), "another controller may have set it");
+    assert!(!held(LoadBalancerType::Other), "it wants no load balancer of any class");
 }
