@@ -91,6 +91,7 @@ pub(super) struct Call {
     pub about: String,
     /// How things were when it was sent.
     pub seen: Seen,
+    pub sent_ms: u64,
 }
 
 /// What is known of calls of one purpose to one target.
@@ -204,7 +205,8 @@ impl Stage {
         let seen = self.seen((number, epoch), None);
         let method = request.method;
         let correlation = request.correlation.clone();
-        let call = Call { target, path, correlation, purpose, method, about, seen };
+        let call =
+            Call { target, path, correlation, purpose, method, about, seen, sent_ms: now_ms };
         self.note_call(sent, id, call);
     }
 
@@ -223,8 +225,8 @@ impl Stage {
         let mut seen = self.seen((sent.process, sent.epoch), Some(&target));
         seen.forget_unseen(sent.services);
         let (path, correlation) = (String::new(), String::new());
-        let method = Method::Patch;
-        let call = Call { target, path, correlation, purpose, method, about, seen };
+        let (method, sent_ms) = (Method::Patch, self.now_ms);
+        let call = Call { target, path, correlation, purpose, method, about, seen, sent_ms };
         self.note_call(sent, id, call);
     }
 
@@ -327,9 +329,12 @@ impl Stage {
             }
             *until_ms = (*until_ms).max(now_ms + heard.wait_ms);
         }
-        let mut failures = 0;
+        let (mut failures, mut overtaken) = (0, false);
         if let Some(record) = budget.records.get_mut(&(call.purpose.of_record(), key)) {
             record.not_before_ms = record.not_before_ms.max(now_ms + heard.wait_ms);
+            // Two that were under way together fail for one reason: lists are asked for again when
+            // the lease is won.
+            let together = record.failed_ms.back().is_some_and(|at| call.sent_ms < *at);
             match heard.end {
                 End::Failed => record.failed_ms.push_back(now_ms),
                 End::Done | End::Runs => {
@@ -339,11 +344,16 @@ impl Stage {
             }
             // A call that was sent before one that has succeeded, and that fails after it, says
             // nothing of how things are now: a list that nobody waits for any more.
-            if heard.end == End::Failed && record.done < Some(id) {
+            overtaken = heard.end == End::Failed && record.done > Some(id);
+            if heard.end == End::Failed && !overtaken && !together {
                 record.failures += u32::from(!heard.stale);
                 record.in_a_row += 1;
             }
             failures = record.in_a_row;
+        }
+        if overtaken {
+            self.ledger.waits.close((number, epoch), now_ms + heard.wait_ms);
+            return;
         }
         self.expect((number, epoch, call.about.clone()), &call, &heard, failures);
     }

@@ -83,6 +83,14 @@ enum Verdict {
     Late,
 }
 
+impl Waits {
+    /// One life of a process is told to wait.
+    pub(super) fn close(&mut self, life: (usize, u64), until_ms: u64) {
+        let closed = self.closed_ms.entry(life).or_insert(0);
+        *closed = (*closed).max(until_ms);
+    }
+}
+
 impl Stage {
     /// Something was called: whatever was open about it is followed up.
     pub(super) fn follow_up(&mut self, key: &Key, purpose: Purpose) {
@@ -116,8 +124,7 @@ impl Stage {
         let life = (key.0, key.1);
         let now_ms = self.now_ms;
         let waits = &mut self.ledger.waits;
-        let closed = waits.closed_ms.entry(life).or_insert(0);
-        *closed = (*closed).max(now_ms + heard.wait_ms);
+        waits.close(life, now_ms + heard.wait_ms);
         let azure = matches!(call.purpose, Purpose::Write | Purpose::Read | Purpose::Follow);
         if azure {
             *waits.news.entry(life).or_insert(0) += 1;
