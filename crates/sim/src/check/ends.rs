@@ -41,8 +41,11 @@ fn tidy(value: &Value) -> Option<Value> {
     Some(match value {
         Value::Null => return None,
         Value::Object(fields) => {
+            // What has an id is called by it.
+            let called = fields.contains_key("id");
             let mut kept: Vec<(String, Value)> = fields
                 .iter()
+                .filter(|(key, _)| *key != "name" || !called)
                 .filter(|(key, _)| !BY_CHANCE.contains(&key.as_str()))
                 .filter(|(key, value)| *key != "destinationaddressprefix" || !is_node(value))
                 .filter(|(key, value)| *key != "enableproxyprotocol" || **value == true)
@@ -109,17 +112,11 @@ fn drop_field(resource: &mut Value, place: &str, key: &str) {
 
 /// A frontend on a BYO public IP is called after the first of the Services that share it, which
 /// depends on when they came: here it is called after the public IP.
-fn on_brought(frontend: &str, value: &Value) -> Vec<(String, String)> {
+fn on_brought(balancer: &str, frontend: &str, value: &Value) -> Option<(String, String)> {
     let id = text(&value["properties"]["publicIPAddress"]["id"]).to_lowercase();
-    let ip = id.rsplit('/').next().unwrap_or("");
-    if !is_brought(ip) {
-        return Vec::new();
-    }
-    let frontend = frontend.to_lowercase();
-    let forms = ["frontendipconfigurations/{}\"", "\"name\":\"{}\""];
-    forms
-        .map(|form| (form.replace("{}", &frontend), form.replace("{}", &format!("<on {ip}>"))))
-        .into()
+    let ip = id.rsplit('/').next().filter(|ip| is_brought(ip))?;
+    let form = |name: &str| format!("loadbalancers/{balancer}/frontendipconfigurations/{name}\"");
+    Some((form(&frontend.to_lowercase()), form(&format!("<on {ip}>"))))
 }
 
 /// The id of the load balancer that a pool is on.
@@ -289,7 +286,7 @@ impl Stage {
                 words.push((format!("\"{address}\""), format!("\"<address of {last}>\"")));
             }
             for (name, frontend) in parts(resource, "frontendIPConfigurations") {
-                words.extend(on_brought(&name, frontend));
+                words.extend(on_brought(&last, &name, frontend));
                 if let Some(address) = frontend["properties"]["privateIPAddress"].as_str() {
                     let name = format!("\"<address of frontend {}>\"", name.to_lowercase());
                     words.push((format!("\"{address}\""), name));
