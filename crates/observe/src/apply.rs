@@ -41,6 +41,15 @@ pub struct Listing {
     gated_pods: Option<BTreeSet<ServiceName>>,
     namespaces: Option<BTreeSet<Arc<str>>>,
     names: BTreeMap<ServiceName, ServiceUid>,
+    left: Vec<Arc<Service>>,
+}
+
+impl Listing {
+    /// Services that are known to have gone since this was last asked, or to be none of our
+    /// business any more. One that a list lacks is not among them: a list may be old.
+    pub fn take_left(&mut self) -> Vec<Arc<Service>> {
+        std::mem::take(&mut self.left)
+    }
 }
 
 /// Takes one fact.
@@ -165,7 +174,8 @@ fn gone<K: Ord, T>(held: &mut BTreeMap<K, T>, named: &mut Option<BTreeSet<K>>, k
 }
 
 /// Whether a Service has, or may have, anything in Azure, or anything of ours in its status.
-fn matters(service: &Service) -> bool {
+#[must_use]
+pub fn matters(service: &Service) -> bool {
     service.wish == Wish::LoadBalancer
         || service.load_balancer_type == LoadBalancerType::Ours
         || service.has_finalizer(SERVICE_FINALIZER)
@@ -202,6 +212,7 @@ fn drop_service(held: &mut Kubernetes, listing: &mut Listing, uid: &ServiceUid) 
     if listing.names.get(&service.name) == Some(uid) {
         listing.names.remove(&service.name);
     }
+    listing.left.push(service);
     Applied::Changed
 }
 

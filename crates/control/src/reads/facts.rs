@@ -7,7 +7,7 @@ use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod, Service, Wish};
 use model::policy::{Layout, PoolKind};
 use model::world::{Kind, Need};
 use observe::KubernetesFact;
-use observe::apply::Applied;
+use observe::apply::{Applied, matters};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -29,7 +29,6 @@ impl Controller {
         self.keep_custody(&mut fact);
         match &fact {
             KubernetesFact::Service(service) => self.notice_service(service, now_ms),
-            KubernetesFact::ServiceGone(uid) => self.notice_gone(uid),
             KubernetesFact::Node(node) if !self.world.kubernetes.nodes.contains_key(&node.name) => {
                 self.notice_node();
             }
@@ -45,6 +44,9 @@ impl Controller {
             self.planning.dirty |= !begun;
             self.follow_gates(gated, now_ms);
             self.time(stir, now_ms);
+        }
+        for service in self.reads.listing.take_left() {
+            self.notice_left(&service);
         }
     }
 
@@ -64,7 +66,11 @@ impl Controller {
         if self.is_inherited(was, service.custody) {
             self.inherit(&service.uid, now_ms);
         }
-        self.world.abandoned.remove(service.name.to_string().to_lowercase().as_str());
+        if matters(service) {
+            for name in names_of(service) {
+                self.world.abandoned.remove(&name);
+            }
+        }
         if changed {
             self.forgive(&service.uid);
             self.lanes.asked_ms.insert(service.uid.clone(), now_ms);
@@ -107,17 +113,21 @@ impl Controller {
         self.read_known_again(machines);
     }
 
-    /// A Service vanished although its finalizer should have kept it: what it has is nobody's.
-    fn notice_gone(&mut self, uid: &ServiceUid) {
-        if let Some(service) = self.world.kubernetes.services.get(uid) {
-            let name = service.name.to_string().to_lowercase();
-            self.world.abandoned.insert(Arc::from(name));
-            self.world.abandoned.insert(Arc::from(uid.base_name().to_lowercase()));
-            self.world.abandoned.insert(Arc::from(uid.as_str().to_lowercase()));
-            self.forgive(&uid.clone());
-            self.lanes.asked_ms.remove(uid);
-        }
+    /// A Service is gone, or wants nothing of us any more and carries no finalizer of ours. What it
+    /// had is gone before, unless somebody else took the finalizer off, or a process that led
+    /// before made something late: that is nobody's.
+    fn notice_left(&mut self, service: &Service) {
+        self.world.abandoned.extend(names_of(service));
+        self.forgive(&service.uid);
+        self.lanes.asked_ms.remove(&service.uid);
     }
+}
+
+/// What names of a Service's are in Azure, lower case.
+fn names_of(service: &Service) -> [Arc<str>; 3] {
+    let (name, uid) = (&service.name, &service.uid);
+    [name.to_string(), uid.base_name(), uid.as_str().to_owned()]
+        .map(|name| Arc::from(name.to_lowercase()))
 }
 
 /// What of a Service its owner decides on.
@@ -129,5 +139,44 @@ fn asks(service: &Service) -> Service {
         condition: None,
         custody: Custody::Own,
         ..service.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::reads::tables::tests::{policy, service};
+    use crate::{Controller, Event, Options};
+    use model::kubernetes::{LoadBalancerType, Service, Wish};
+    use model::world::Kind;
+    use observe::KubernetesFact as Fact;
+
+    fn hear(controller: &mut Controller, facts: impl IntoIterator<Item = Fact>) -> Vec<String> {
+        controller.step(facts.into_iter().map(Event::Kubernetes), 0);
+        controller.world.abandoned.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_service_that_wants_nothing_any_more_has_left() {
+        let of = |revision: &str| Service { revision: revision.into(), ..service(None) };
+        let plain = |revision: &str| Service {
+            wish: Wish::Nothing,
+            load_balancer_type: LoadBalancerType::Other,
+            finalizers: Vec::new(),
+            ..of(revision)
+        };
+        let fact = |service: Service| [Fact::Service(Box::new(service))];
+        let mut controller = Controller::new(policy(), Options::default());
+        let controller = &mut controller;
+        assert!(hear(controller, fact(of("2"))).is_empty());
+        // What a process that led before makes late for it goes by these names.
+        let uid = of("2").uid;
+        let names = [uid.as_str().to_owned(), uid.base_name(), "default/web".to_owned()];
+        assert_eq!(hear(controller, fact(plain("3"))), names);
+        assert_eq!(hear(controller, fact(plain("4"))), names, "a change of it is no return");
+        assert!(hear(controller, fact(of("6"))).is_empty(), "it is one again");
+        // A list may be old: what it lacks counts for nothing.
+        let list = [Fact::ListBegin(Kind::Services), Fact::ListEnd(Kind::Services)];
+        assert!(hear(controller, list).is_empty());
+        assert!(controller.world.kubernetes.services.is_empty());
     }
 }

@@ -113,6 +113,11 @@ impl Stage {
         // deletion had ended, and it made the resource anew.
         let deleting = |value: &Value| value["properties"]["provisioningState"] == "Deleting";
         let made = write.before.is_none_or(deleting) && write.after.is_some();
+        if write.sent.term < self.lease.term && made {
+            self.ledger.made_late.insert(key.clone());
+        } else {
+            self.ledger.made_late.remove(&key);
+        }
         let fenced = write.method != Method::Post && !made;
         if fenced && write.sent.term < last && changed() {
             let text = format!(

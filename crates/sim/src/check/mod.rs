@@ -54,6 +54,9 @@ pub const RULES: [(&str, &str); 15] = [
 pub struct Ledger {
     /// Under which term of the lease a resource was last changed.
     pub(crate) terms: BTreeMap<String, u64>,
+    /// Resources, lower case, that who led before has made late: who leads now learns of them with
+    /// its next lists.
+    pub(crate) made_late: BTreeSet<String>,
     /// Writes of who led before that an ETag kept off.
     pub fenced: u64,
     /// Frontends to their address, and when their Service had last asked for another place.

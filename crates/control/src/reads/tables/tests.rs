@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 const UID: &str = "00000001-1111-4222-8333-0123456789ab";
 
-fn policy() -> model::Policy {
+pub(crate) fn policy() -> model::Policy {
     let text = json!({
         "subscriptionId": "s", "resourceGroup": "rg", "location": "eastus", "vnetName": "vnet",
         "tenantId": "t", "aadClientId": "c", "aadClientSecret": "x", "vmType": "vmss",
@@ -29,7 +29,7 @@ fn policy() -> model::Policy {
     observe::config::read(&sources).expect("it is a good config").policy
 }
 
-fn service(ingress: Option<&str>) -> Service {
+pub(crate) fn service(ingress: Option<&str>) -> Service {
     Service {
         uid: ServiceUid::new(UID),
         name: ServiceName::new("default", "web"),
