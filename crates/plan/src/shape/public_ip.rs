@@ -169,8 +169,10 @@ fn release_one(
 ) {
     let mut kept = Vec::new();
     let mut causes = BTreeSet::new();
+    let unknown = is_under_unknown(draft, &ip.id);
     for user in tags::users(ip) {
-        match claim(draft, user, ip, chosen) {
+        let claim = if unknown { Claim::Holds } else { claim(draft, user, ip, chosen) };
+        match claim {
             Claim::Holds => kept.push(user),
             Claim::Ended(uid) => {
                 causes.extend(uid.clone());
@@ -219,6 +221,15 @@ fn release_one(
 fn is_on_a_balancer(draft: &Draft<'_>, id: &ResourceId) -> bool {
     let balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
     balancers.flat_map(|balancer| &balancer.frontends).any(|frontend| is_at(frontend, id))
+}
+
+/// Whether a frontend that no Service known here has, and that stays therefore, is on a public IP:
+/// of one that had the same name before, say, whose finalizer somebody took off. Who is named on
+/// the public IP cannot wait for what nobody is going to take away.
+fn is_under_unknown(draft: &Draft<'_>, id: &ResourceId) -> bool {
+    let balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
+    let mut on = balancers.flat_map(|balancer| &balancer.frontends).filter(|f| is_at(f, id));
+    on.any(|f| draft.owner_of(&f.name).is_none() && !draft.is_orphaned(&f.name))
 }
 
 fn is_at(frontend: &Frontend, id: &ResourceId) -> bool {

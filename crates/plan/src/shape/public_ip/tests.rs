@@ -125,6 +125,29 @@ fn a_public_ip_that_failed_is_mended_before_it_is_deleted() {
     assert_eq!(mended(&mut world), [false], "it is deleted");
 }
 
+/// Nothing says that the frontend of a Service that this process has not seen go is nobody's: it
+/// stays, and the Service that has the name by now does not wait for it.
+#[test]
+fn a_service_does_not_wait_for_what_one_of_its_name_has_left() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    world.kubernetes.services.remove(&uid(1));
+    let finalizers = vec![model::kubernetes::SERVICE_FINALIZER.into()];
+    let name = ServiceName::new("default", "web-1");
+    let leaving = Service { name, wish: Wish::Nothing, finalizers, ..public(3) };
+    world.kubernetes.services.insert(uid(3), Arc::new(leaving));
+    let deletes = |plan: &model::Plan| {
+        plan.changes.iter().any(|change| matches!(change.action, Action::Delete { .. }))
+    };
+    let (plan, report) = crate::plan(&world, &policy());
+    assert!(!deletes(&plan), "{plan:#?}");
+    assert!(report.services[&uid(3)].waits.is_empty(), "{report:#?}");
+    assert_eq!(plan.writes.len(), 1, "its finalizer goes: {plan:#?}");
+    // Once it is known to have gone, all of it goes.
+    world.abandoned.insert(uid(1).base_name().to_lowercase().into());
+    let (plan, _) = crate::plan(&world, &policy());
+    assert!(deletes(&plan), "{plan:#?}");
+}
+
 /// What another process was opening for it a moment ago may not be seen yet: nothing of a Service
 /// is taken away before lists are certain to show it.
 #[test]
