@@ -56,18 +56,52 @@ pub(crate) fn tenancy(
         Stance::Frozen(_) | Stance::Container(_) => Tenancy::Shared,
         Stance::Leaving => ending,
         Stance::Wanted(_) if !place.seats.services.contains(uid) => ending,
-        Stance::Wanted(intent) => {
-            let of = |f: &&Family| name::frontend(intent, **f).eq_ignore_ascii_case(&other.name);
-            match intent.families.iter().find(of) {
-                Some(family) if holder::wants(draft, place.chosen, intent, *family, other) => {
-                    Tenancy::Shared
-                }
-                // It stays for the sake of those who are on it.
-                None if is_on => Tenancy::Shared,
-                Some(_) | None => Tenancy::ReleasedBySameWrite,
-            }
+        Stance::Wanted(intent) if is_wanted_by(draft, place, intent, other) => Tenancy::Shared,
+        // It stays for the sake of those who are on it, unless its owner takes its name along.
+        Stance::Wanted(intent) if is_on && !is_taken_along(draft, place, intent, other) => {
+            Tenancy::Shared
         }
+        Stance::Wanted(_) => Tenancy::ReleasedBySameWrite,
     }
+}
+
+/// The family for which a Service has a frontend of this name.
+fn family_of(intent: &Intent, frontend: &Frontend) -> Option<Family> {
+    let named = |f: &Family| name::frontend(intent, *f).eq_ignore_ascii_case(&frontend.name);
+    intent.families.iter().copied().find(named)
+}
+
+/// Whether a frontend that is named after a Service has the address that the Service asks for.
+fn is_wanted_by(
+    draft: &Draft<'_>,
+    place: &Place<'_>,
+    intent: &Intent,
+    frontend: &Frontend,
+) -> bool {
+    let family = family_of(intent, frontend);
+    family.is_some_and(|family| holder::wants(draft, place.chosen, intent, family, frontend))
+}
+
+/// Whether a Service is going to have a frontend of this name at another address: not where it
+/// joins another Service's there.
+fn is_taken_along(
+    draft: &Draft<'_>,
+    place: &Place<'_>,
+    intent: &Intent,
+    frontend: &Frontend,
+) -> bool {
+    let Some(family) = family_of(intent, frontend) else { return false };
+    let stays = |other: &&Frontend| {
+        let owner = draft.owner_of(&other.name).filter(|owner| **owner != intent.uid);
+        let owner = owner.filter(|owner| place.seats.services.contains(*owner));
+        owner.is_some_and(|owner| match &draft.cases[owner].stance {
+            Stance::Wanted(owner) => is_wanted_by(draft, place, owner, other),
+            Stance::Frozen(_) | Stance::Container(_) => true,
+            Stance::Leaving => false,
+        })
+    };
+    let mut others = place.balancer.frontends.iter().filter(stays);
+    !others.any(|other| holder::wants(draft, place.chosen, intent, family, other))
 }
 
 /// Gives back what two Services have at once in the edited body: who had it keeps it, and the
