@@ -139,6 +139,11 @@ const FAILED_LATER: &[(u64, &[Fault], &str)] = &[
     (500_001_840, LATER, "an owner's ports kept node ports that a new Service would not have"),
     (500_001_687, LATER, "a new leader's old list showed a public IP to be made anew"),
     (500_001_892, LATER, "judged addresses of a registration that no load balancer leads to"),
+    (511_000_443, LATER, "a new leader closed rules by the ledger of its last term"),
+    (511_000_653, LATER, "judged a status while what people deleted was still going"),
+    (511_000_610, LATER, "judged what a deposed leader's late write had made"),
+    (512_000_242, LATER, "a Service waited for what one of its name had left behind"),
+    (512_000_225, LATER, "who shared a frontend waited for its owner, who had left for another's"),
 ];
 
 fn holds(seed: u64, settings: &Settings) {
