@@ -147,13 +147,10 @@ fn idle(resources: &[Arc<Value>]) -> BTreeSet<String> {
 
 /// Takes out the pools of a load balancer that no rule leads to: whether one was ever made there
 /// depends on when.
-fn drop_pools(balancer: &mut Value, id: &str, idle: &BTreeSet<String>) {
+fn drop_pools(balancer: &mut Value, idle: &BTreeSet<String>) {
     let pools = balancer.pointer_mut("/properties/backendaddresspools");
     if let Some(pools) = pools.and_then(Value::as_array_mut) {
-        pools.retain(|pool| {
-            let name = text(&pool["name"]).to_lowercase();
-            !idle.contains(&format!("{}/backendaddresspools/{name}", id.to_lowercase()))
-        });
+        pools.retain(|pool| !idle.contains(text(&pool["id"])));
     }
 }
 
@@ -204,7 +201,7 @@ impl Stage {
                     tidied = pools_of(&tidied, &idle);
                 }
                 if id.contains("/loadBalancers/") {
-                    drop_pools(&mut tidied, id, &idle);
+                    drop_pools(&mut tidied, &idle);
                 }
                 if self.scene.layout == Layout::Several {
                     drop_rules_to_nodes(&mut tidied);

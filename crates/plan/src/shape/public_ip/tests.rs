@@ -1,7 +1,7 @@
 use crate::check::check;
 use crate::own::tags;
 use crate::shape::stage::{policy, settled, uid, world};
-use model::azure::{Provisioning, PublicIp};
+use model::azure::{LoadBalancer, Provisioning, PublicIp, Rest};
 use model::kubernetes::{Custody, Service, ServicePort, Wish};
 use model::plan::{Action, Change, Edit, FinalizerPurpose, Resource};
 use model::report::{State, Wait};
@@ -258,4 +258,117 @@ fn a_label_goes_over_once_the_public_ip_that_has_it_is_deleted() {
         .collect();
     assert_eq!(made, [(&*base, None)]);
     assert_eq!(labels(&settled(world)), [(base.clone(), Some("web".to_owned()))]);
+}
+
+/// The load balancer of Services 1 and 2 is edited.
+fn edit_balancer(world: &mut World, edit: impl FnOnce(&mut LoadBalancer)) {
+    let all = world.azure.balancers.known_mut().into_iter().flat_map(|all| all.values_mut());
+    edit(Arc::make_mut(all.into_iter().next().expect("there is one")));
+}
+
+/// What Service 1 is told.
+fn told(world: &World) -> Vec<String> {
+    let (plan, _) = crate::plan(world, &policy());
+    let ingress = plan.writes.iter().filter_map(|write| match &write.edit {
+        Edit::Status { ingress, .. } => ingress.as_ref(),
+        _ => None,
+    });
+    ingress.flatten().filter_map(|entry| Some(entry.ip.as_ref()?.to_string())).collect()
+}
+
+fn untell(world: &mut World) {
+    let service = world.kubernetes.services.get_mut(&uid(1)).expect("it is there");
+    Arc::make_mut(service).ingress.clear();
+}
+
+#[test]
+fn who_leaves_a_shared_public_ip_takes_its_label_tag_along() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    edit(&mut world, 1, |ip| {
+        let tags = ip.tags.get_or_insert_default();
+        tags::set(tags, tags::SERVICE, "default/web-1,default/web-2");
+        tags::set(tags, tags::DNS, "default/web-2");
+    });
+    let changes = changes(&world);
+    let [change] = &changes[..] else { panic!("one change: {changes:#?}") };
+    let Action::Put { after: Resource::PublicIp(after), .. } = &change.action else {
+        panic!("the public IP: {change:#?}")
+    };
+    assert_eq!((tags::users(after), tags::dns_owner(after)), (vec!["default/web-1"], None));
+}
+
+#[test]
+fn no_address_is_told_while_azure_works_at_the_load_balancer() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    untell(&mut world);
+    assert_eq!(told(&world).len(), 1);
+    edit_balancer(&mut world, |balancer| balancer.provisioning = Provisioning::Busy);
+    assert_eq!(told(&world), Vec::<String>::new());
+}
+
+#[test]
+fn two_families_are_told_at_once() {
+    let mut cluster = world(Vec::new());
+    for node in cluster.kubernetes.nodes.values_mut() {
+        Arc::make_mut(node).addresses.push("fd00::4".parse().expect("an address"));
+    }
+    let both = Service { families: vec![Family::V4, Family::V6], ..public(1) };
+    crate::shape::stage::change(&mut cluster, both);
+    let mut world = settled(cluster);
+    untell(&mut world);
+    assert_eq!(told(&world).len(), 2);
+    edit_balancer(&mut world, |balancer| {
+        balancer.rules.retain(|rule| !rule.name.ends_with("-IPv6"));
+        balancer.frontends.retain(|frontend| !frontend.name.ends_with("-IPv6"));
+    });
+    assert_eq!(told(&world), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_not_known_of_a_rule_stays_when_it_is_changed() {
+    let mut world = settled(world(vec![public(1)]));
+    let mut fields = Rest::default().unpack();
+    fields.top.insert("theirs".to_owned(), true.into());
+    let theirs = Rest::from(fields);
+    edit_balancer(&mut world, |balancer| balancer.rules[0].rest = theirs.clone());
+    let service = world.kubernetes.services.get_mut(&uid(1)).expect("it is there");
+    Arc::make_mut(service).affinity = model::kubernetes::Affinity::ClientIp;
+    let changes = changes(&world);
+    let [change] = &changes[..] else { panic!("one change: {changes:#?}") };
+    let Action::Put { after: Resource::LoadBalancer(after), .. } = &change.action else {
+        panic!("the load balancer: {change:#?}")
+    };
+    assert_eq!(after.rules[0].rest, theirs);
+}
+
+#[test]
+fn a_public_ip_goes_after_the_rules_to_its_address() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    leave_balancers(&mut world);
+    edit_balancer(&mut world, |balancer| balancer.rules.clear());
+    let service = world.kubernetes.services.get_mut(&uid(1)).expect("it is there");
+    Arc::make_mut(service).wish = Wish::Nothing;
+    let waits = |world: &World| -> Vec<usize> {
+        let changes = changes(world);
+        let deleted = changes.iter().filter(|c| matches!(c.action, Action::Delete { .. }));
+        deleted.map(|change| change.waits.len()).collect()
+    };
+    assert_eq!(waits(&world), [1], "the security group comes first");
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        Arc::make_mut(group).rules.clear();
+    }
+    assert_eq!(waits(&world), [0]);
+}
+
+#[test]
+fn a_service_of_another_process_is_not_let_go_by_the_first_lists() {
+    let service = Service { wish: Wish::Nothing, ..public(1) };
+    let mut world = world(vec![service]);
+    let released = |world: &World| {
+        let (plan, _) = crate::plan(world, &policy());
+        plan.writes.iter().filter(|w| matches!(w.edit, Edit::Finalizers { .. })).count()
+    };
+    assert_eq!(released(&world), 1);
+    world.inherited.insert(uid(1));
+    assert_eq!(released(&world), 0);
 }
