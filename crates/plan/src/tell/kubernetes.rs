@@ -212,10 +212,6 @@ fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
                 || balancer.frontends.iter().any(|f| named(&f.name) && !is_shared(balancer, f))
         })
     });
-    if draft.world.inherited.contains(uid) {
-        draft.wait(uid, Wait::Listing);
-        return;
-    }
     let sent = draft.world.in_flight.values().any(|f| f.causes.contains(uid));
     let writing = sent || draft.changes.values().any(|c| c.causes.contains(uid));
     let blind = draft.balancers().is_none() || !draft.needs.is_empty() || is_hidden(draft, uid);

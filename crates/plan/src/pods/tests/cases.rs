@@ -682,3 +682,34 @@ fn public_ip_bodies_have_the_recorded_shape() {
     assert_eq!(ip.allocation, model::azure::Allocation::Static);
     assert!(ip.tags.is_none() && ip.zones.is_empty());
 }
+
+#[test]
+fn a_slice_without_an_owner_counts_once_its_service_comes() {
+    let mut stage = Stage::new();
+    stage.slice("by-hand", 1, &[(1, 1)]);
+    stage.edit_slice("by-hand", |slice| {
+        (slice.owner, slice.service) = (None, Some(service(1).name));
+    });
+    stage.settle();
+    assert_eq!(stage.table(), Vec::<String>::new());
+    stage.put(service(1));
+    stage.settle();
+    assert_eq!(stage.table().len(), 1, "{:?}", stage.table());
+}
+
+#[test]
+fn nothing_is_registered_while_its_load_balancer_is_written() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    let balancer = stage.policy.balancer_id(uid(1).as_str());
+    let written = loop {
+        let changes = stage.round();
+        if let Some(change) = changes.into_iter().find(|change| change.target == balancer) {
+            break change;
+        }
+    };
+    let sendable = |stage: &mut Stage| stage.ready().0.len();
+    assert_eq!(sendable(&mut stage), 1, "the registration");
+    stage.flying.push(written);
+    assert_eq!(sendable(&mut stage), 0);
+}

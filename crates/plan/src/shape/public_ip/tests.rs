@@ -321,7 +321,26 @@ fn two_families_are_told_at_once() {
         balancer.rules.retain(|rule| !rule.name.ends_with("-IPv6"));
         balancer.frontends.retain(|frontend| !frontend.name.ends_with("-IPv6"));
     });
+    // Nothing can be written for the second one yet.
+    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
+    let mut ips = all.into_iter().flat_map(|all| all.values_mut());
+    let six = ips.find(|ip| ip.family == Family::V6).expect("it has one of IPv6");
+    Arc::make_mut(six).provisioning = Provisioning::Busy;
     assert_eq!(told(&world), Vec::<String>::new());
+}
+
+#[test]
+fn a_frontend_waits_for_its_public_ip() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    let base = uid(1).base_name();
+    edit_balancer(&mut world, |balancer| {
+        balancer.rules.retain(|rule| !rule.name.contains(&*base));
+        balancer.frontends.retain(|frontend| !frontend.name.contains(&*base));
+    });
+    let writes = |world: &World| changes(world).iter().filter(|c| c.waits.is_empty()).count();
+    assert_eq!(writes(&world), 1, "the load balancer");
+    edit(&mut world, 1, |ip| ip.provisioning = Provisioning::Busy);
+    assert_eq!(writes(&world), 0);
 }
 
 #[test]
