@@ -207,10 +207,10 @@ impl Machine {
             events.push(KubernetesFact::ListBegin(kind));
             let objects = self.store.list(plural, None);
             events.extend(objects.iter().filter_map(|object| self.fact(plural, object)));
-            events.push(KubernetesFact::ListEnd(kind));
+            events.push(KubernetesFact::ListEnd(kind, None));
         }
         for kind in [Kind::EndpointSlices, Kind::Pods, Kind::GatedPods, Kind::Namespaces] {
-            events.extend([KubernetesFact::ListBegin(kind), KubernetesFact::ListEnd(kind)]);
+            events.extend([KubernetesFact::ListBegin(kind), KubernetesFact::ListEnd(kind, None)]);
         }
         self.step(events.into_iter().map(Event::Kubernetes).collect());
     }

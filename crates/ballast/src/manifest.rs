@@ -184,7 +184,7 @@ pub fn cluster(
                 apply(KubernetesFact::GatedPod(pod));
             }
         }
-        apply(KubernetesFact::ListEnd(kind));
+        apply(KubernetesFact::ListEnd(kind, None));
     }
     held.complete.insert(Kind::GatedPods);
     Ok(held)

@@ -56,7 +56,7 @@ async fn services_are_listed_and_watched() {
     loop {
         match events.recv().await.expect("the watch goes on") {
             Event::Kubernetes(KubernetesFact::ListBegin(Kind::Services)) => seen.push("<".into()),
-            Event::Kubernetes(KubernetesFact::ListEnd(Kind::Services)) => {
+            Event::Kubernetes(KubernetesFact::ListEnd(Kind::Services, _)) => {
                 seen.push(">".into());
                 create(&client, services, service("after")).await;
             }
@@ -100,7 +100,7 @@ async fn a_pod_that_lost_its_label_while_nobody_watched_is_found() {
                 assert_eq!((pod.egress, pod.finalizers.len()), (None, 1));
                 break;
             }
-            Event::Kubernetes(KubernetesFact::ListBegin(_) | KubernetesFact::ListEnd(_)) => {}
+            Event::Kubernetes(KubernetesFact::ListBegin(_) | KubernetesFact::ListEnd(..)) => {}
             other => panic!("{other:?}"),
         }
     }

@@ -102,7 +102,7 @@ pub fn apply(held: &mut Kubernetes, listing: &mut Listing, fact: KubernetesFact)
             gone(&mut held.namespaces, &mut listing.namespaces, &name)
         }
         KubernetesFact::ListBegin(kind) => begin(listing, kind),
-        KubernetesFact::ListEnd(kind) => end(held, listing, kind),
+        KubernetesFact::ListEnd(kind, revision) => end(held, listing, kind, revision.as_deref()),
     }
 }
 
@@ -243,22 +243,33 @@ fn begin(listing: &mut Listing, kind: Kind) -> Applied {
 }
 
 /// What the list did not name is gone. An end without a beginning completes nothing.
-fn end(held: &mut Kubernetes, listing: &mut Listing, kind: Kind) -> Applied {
+/// What a list does not name is gone, unless it is held at a newer revision: the list is older than
+/// that, as one may be that comes from a server's cache, and the watch that follows begins there.
+fn end(
+    held: &mut Kubernetes,
+    listing: &mut Listing,
+    kind: Kind,
+    revision: Option<&str>,
+) -> Applied {
     let kept = match kind {
         Kind::Services => match listing.services.take() {
             Some(named) => {
-                let kept = keep(&mut held.services, Some(&named));
+                let kept = keep(&mut held.services, Some(&named), revision);
                 let services = &held.services;
                 listing.names.retain(|_, uid| services.contains_key(uid));
                 kept
             }
             None => None,
         },
-        Kind::Nodes => keep(&mut held.nodes, listing.nodes.take().as_ref()),
-        Kind::EndpointSlices => keep(&mut held.slices, listing.slices.take().as_ref()),
-        Kind::Pods => listing.pods.take().map(|named| end_pods(held, &named)),
-        Kind::GatedPods => keep(&mut held.gated_pods, listing.gated_pods.take().as_ref()),
-        Kind::Namespaces => keep(&mut held.namespaces, listing.namespaces.take().as_ref()),
+        Kind::Nodes => keep(&mut held.nodes, listing.nodes.take().as_ref(), revision),
+        Kind::EndpointSlices => keep(&mut held.slices, listing.slices.take().as_ref(), revision),
+        Kind::Pods => listing.pods.take().map(|named| end_pods(held, &named, revision)),
+        Kind::GatedPods => keep(&mut held.gated_pods, listing.gated_pods.take().as_ref(), revision),
+        Kind::Namespaces => listing.namespaces.take().map(|named| {
+            let before = held.namespaces.len();
+            held.namespaces.retain(|name, _| named.contains(name));
+            changed(held.namespaces.len() != before)
+        }),
     };
     match kept {
         None => Applied::Unchanged,
@@ -269,10 +280,14 @@ fn end(held: &mut Kubernetes, listing: &mut Listing, kind: Kind) -> Applied {
 
 /// Pods are listed by their label. One with our finalizer that is not named may only have lost it:
 /// its finalizer has to go before it is forgotten.
-fn end_pods(held: &mut Kubernetes, named: &BTreeSet<ServiceName>) -> Applied {
+fn end_pods(
+    held: &mut Kubernetes,
+    named: &BTreeSet<ServiceName>,
+    revision: Option<&str>,
+) -> Applied {
     let mut applied = Applied::Unchanged;
     held.pods.retain(|name, pod| {
-        if named.contains(name) {
+        if named.contains(name) || is_after(&pod.revision, revision) {
             return true;
         }
         let claimed = pod.finalizers.contains(POD_FINALIZER);
@@ -287,9 +302,22 @@ fn end_pods(held: &mut Kubernetes, named: &BTreeSet<ServiceName>) -> Applied {
     applied
 }
 
-fn keep<K: Ord, T>(held: &mut BTreeMap<K, T>, named: Option<&BTreeSet<K>>) -> Option<Applied> {
+fn keep<K: Ord, T: Revised>(
+    held: &mut BTreeMap<K, Arc<T>>,
+    named: Option<&BTreeSet<K>>,
+    revision: Option<&str>,
+) -> Option<Applied> {
     let named = named?;
     let before = held.len();
-    held.retain(|key, _| named.contains(key));
-    Some(if held.len() == before { Applied::Unchanged } else { Applied::Changed })
+    held.retain(|key, value| named.contains(key) || is_after(value.revision(), revision));
+    Some(changed(held.len() != before))
+}
+
+/// Whether what is held is newer than a list.
+fn is_after(held: &str, list: Option<&str>) -> bool {
+    list.is_some_and(|list| is_older(list, held))
+}
+
+fn changed(is_changed: bool) -> Applied {
+    if is_changed { Applied::Changed } else { Applied::Unchanged }
 }

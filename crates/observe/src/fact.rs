@@ -38,6 +38,7 @@ pub enum KubernetesFact {
     NamespaceGone(Arc<str>),
     /// A list of this kind begins: what is not named until its end is gone.
     ListBegin(Kind),
-    /// The list of this kind is complete.
-    ListEnd(Kind),
+    /// The list of this kind is complete, and is of this revision where that is known: what is held
+    /// at a newer one came after it.
+    ListEnd(Kind, Option<Arc<str>>),
 }

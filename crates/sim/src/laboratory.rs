@@ -469,7 +469,7 @@ impl Laboratory {
         for object in listed {
             facts.extend(self.fact(kind, &object, false));
         }
-        facts.push(KubernetesFact::ListEnd(kind));
+        facts.push(KubernetesFact::ListEnd(kind, None));
         if !self.watched.contains_key(&kind) {
             // Pods without the label are looked through once, at the start.
             for object in strays.iter().filter(|object| has_egress_finalizer(object)) {

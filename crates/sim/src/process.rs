@@ -188,7 +188,10 @@ impl Process {
         for object in objects {
             self.tell(kind, &object, false);
         }
-        self.inbox.push(Event::Kubernetes(KubernetesFact::ListEnd(kind)));
+        self.inbox.push(Event::Kubernetes(KubernetesFact::ListEnd(
+            kind,
+            Some(revision.to_string().into()),
+        )));
         if let Some(stream) = self.streams.get_mut(&kind) {
             stream.listed = Listed::Yes;
             stream.revision = revision;

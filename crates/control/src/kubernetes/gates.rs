@@ -74,7 +74,7 @@ impl Controller {
         let name = match fact {
             KubernetesFact::GatedPod(pod) => &pod.name,
             KubernetesFact::GatedPodGone(name) => name,
-            KubernetesFact::ListEnd(Kind::GatedPods) => return Subject::All,
+            KubernetesFact::ListEnd(Kind::GatedPods, _) => return Subject::All,
             _ => return Subject::Nobody,
         };
         let held = self.world.kubernetes.gated_pods.get(name);

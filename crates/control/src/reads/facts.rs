@@ -35,7 +35,7 @@ impl Controller {
             KubernetesFact::Pod(pod) => self.notice_pod(pod, now_ms),
             _ => {}
         }
-        let begun = self.is_listing() && !matches!(fact, KubernetesFact::ListEnd(_));
+        let begun = self.is_listing() && !matches!(fact, KubernetesFact::ListEnd(..));
         let gated = self.gate_subject(&fact);
         let stir = self.stir(&fact);
         if observe::apply::apply(&mut self.world.kubernetes, &mut self.reads.listing, fact)
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(hear(controller, fact(plain("4"))), names, "a change of it is no return");
         assert!(hear(controller, fact(of("6"))).is_empty(), "it is one again");
         // A list may be old: what it lacks counts for nothing.
-        let list = [Fact::ListBegin(Kind::Services), Fact::ListEnd(Kind::Services)];
+        let list = [Fact::ListBegin(Kind::Services), Fact::ListEnd(Kind::Services, None)];
         assert!(hear(controller, list).is_empty());
         assert!(controller.world.kubernetes.services.is_empty());
     }

@@ -188,7 +188,8 @@ impl Watch {
             }
             next = page.next;
             if next.is_none() {
-                self.tell(KubernetesFact::ListEnd(self.source.kind)).await?;
+                let revision = Some(page.revision.as_str().into());
+                self.tell(KubernetesFact::ListEnd(self.source.kind, revision)).await?;
                 return Ok(page.revision);
             }
         }

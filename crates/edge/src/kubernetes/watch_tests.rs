@@ -26,7 +26,7 @@ fn field<'a>(seen: &'a Seen, name: &str) -> &'a str {
 fn word(event: Event) -> String {
     match event {
         Event::Kubernetes(KubernetesFact::ListBegin(_)) => "begin".into(),
-        Event::Kubernetes(KubernetesFact::ListEnd(_)) => "end".into(),
+        Event::Kubernetes(KubernetesFact::ListEnd(..)) => "end".into(),
         Event::Kubernetes(KubernetesFact::Namespace(name, labels)) => {
             format!("{name}@{}", labels.get("r").map_or("", AsRef::as_ref))
         }

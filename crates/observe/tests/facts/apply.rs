@@ -91,20 +91,36 @@ fn a_fact_that_says_nothing_new_changes_nothing() {
 fn a_list_takes_away_what_it_does_not_name() {
     let mut held = Held::default();
     held.take(KubernetesFact::Node(node("old", 1, "10.0.0.1")));
-    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Nodes)), Applied::Unchanged);
+    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Nodes, None)), Applied::Unchanged);
     assert!(held.kubernetes.complete.is_empty());
     held.take(KubernetesFact::ListBegin(Kind::Nodes));
     held.take(KubernetesFact::Node(node("new", 2, "10.0.0.2")));
     assert_eq!(held.kubernetes.nodes.len(), 2, "until the end all are there");
-    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Nodes)), Applied::Changed);
+    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Nodes, None)), Applied::Changed);
     let names: Vec<&str> = held.kubernetes.nodes.keys().map(NodeName::as_str).collect();
     assert_eq!(names, ["new"]);
     held.take(KubernetesFact::ListBegin(Kind::Nodes));
     held.take(KubernetesFact::Node(node("new", 2, "10.0.0.2")));
-    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Nodes)), Applied::Unchanged);
+    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Nodes, None)), Applied::Unchanged);
     held.take(KubernetesFact::ListBegin(Kind::Services));
-    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Services)), Applied::Changed);
+    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Services, None)), Applied::Changed);
     assert_eq!(held.kubernetes.complete, BTreeSet::from([Kind::Services, Kind::Nodes]));
+}
+
+#[test]
+fn a_list_takes_nothing_away_that_came_after_it() {
+    let mut held = Held::default();
+    held.take(KubernetesFact::Node(node("before", 6, "10.0.0.1")));
+    held.take(KubernetesFact::Node(node("after", 8, "10.0.0.2")));
+    let names = |held: &Held| -> Vec<String> {
+        held.kubernetes.nodes.keys().map(ToString::to_string).collect()
+    };
+    held.take(KubernetesFact::ListBegin(Kind::Nodes));
+    held.take(KubernetesFact::ListEnd(Kind::Nodes, Some("7".into())));
+    assert_eq!(names(&held), ["after"]);
+    held.take(KubernetesFact::ListBegin(Kind::Nodes));
+    held.take(KubernetesFact::ListEnd(Kind::Nodes, Some("8".into())));
+    assert_eq!(names(&held), Vec::<String>::new());
 }
 
 #[test]
@@ -112,7 +128,7 @@ fn a_service_that_a_list_leaves_out_frees_its_name() {
     let mut held = Held::default();
     held.service(service("a", "1", 9, "LoadBalancer", &[]));
     held.take(KubernetesFact::ListBegin(Kind::Services));
-    held.take(KubernetesFact::ListEnd(Kind::Services));
+    held.take(KubernetesFact::ListEnd(Kind::Services, None));
     assert_eq!(held.uids(), Vec::<&str>::new());
     assert_eq!(held.service(service("a", "2", 3, "LoadBalancer", &[])), Applied::Changed);
 }
@@ -147,7 +163,7 @@ fn a_pod_with_our_finalizer_that_a_list_leaves_out_has_lost_its_label_only() {
     held.take(pod("claimed", json!(["servicegateway.azure.com/pod-cleanup"])));
     held.take(pod("free", json!([])));
     held.take(KubernetesFact::ListBegin(Kind::Pods));
-    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Pods)), Applied::Changed);
+    assert_eq!(held.take(KubernetesFact::ListEnd(Kind::Pods, None)), Applied::Changed);
     let left: Vec<_> = held.kubernetes.pods.values().map(|p| (&*p.uid, p.egress.clone())).collect();
     assert_eq!(left, [("claimed", None)]);
 }
@@ -212,9 +228,9 @@ fn gated_pods_are_listed_apart_from_the_others() {
     held.take(KubernetesFact::ListBegin(Kind::GatedPods));
     assert_eq!(held.take(pod("a", 1)), Applied::Changed);
     assert_eq!(held.take(pod("b", 1)), Applied::Changed);
-    held.take(KubernetesFact::ListEnd(Kind::GatedPods));
+    held.take(KubernetesFact::ListEnd(Kind::GatedPods, None));
     assert!(held.kubernetes.complete.contains(&Kind::GatedPods));
-    for fact in [KubernetesFact::ListBegin(Kind::Pods), KubernetesFact::ListEnd(Kind::Pods)] {
+    for fact in [KubernetesFact::ListBegin(Kind::Pods), KubernetesFact::ListEnd(Kind::Pods, None)] {
         held.take(fact);
     }
     assert_eq!(held.kubernetes.gated_pods.len(), 2, "a list of other Pods says nothing of these");
@@ -222,6 +238,6 @@ fn gated_pods_are_listed_apart_from_the_others() {
     let gone = KubernetesFact::GatedPodGone(ServiceName::new("d", "b"));
     assert_eq!(held.take(gone), Applied::Changed);
     held.take(KubernetesFact::ListBegin(Kind::GatedPods));
-    held.take(KubernetesFact::ListEnd(Kind::GatedPods));
+    held.take(KubernetesFact::ListEnd(Kind::GatedPods, None));
     assert!(held.kubernetes.gated_pods.is_empty());
 }

@@ -137,13 +137,13 @@ impl Mutant {
                 }
                 (
                     Canary::BelievesHalfList,
-                    Event::Kubernetes(KubernetesFact::ListEnd(Kind::Nodes)),
+                    Event::Kubernetes(KubernetesFact::ListEnd(Kind::Nodes, _)),
                 ) => {
                     self.seen += 1;
                     // The first list of a process is whole: later ones are half.
                     let half = if self.seen > 1 { nodes.len() / 2 } else { nodes.len() };
                     out.extend(nodes.drain(..).take(half));
-                    out.push(Event::Kubernetes(KubernetesFact::ListEnd(Kind::Nodes)));
+                    out.push(Event::Kubernetes(KubernetesFact::ListEnd(Kind::Nodes, None)));
                 }
                 // Neither its shell nor the controller hears that it is over.
                 (Canary::IgnoresLease, Event::Leadership(Leadership::Lost)) => {}
@@ -257,5 +257,5 @@ impl Mutant {
 
 /// Whether a fact is a change and no part of a list's frame.
 fn is_news(fact: &KubernetesFact) -> bool {
-    !matches!(fact, KubernetesFact::ListBegin(_) | KubernetesFact::ListEnd(_))
+    !matches!(fact, KubernetesFact::ListBegin(_) | KubernetesFact::ListEnd(..))
 }

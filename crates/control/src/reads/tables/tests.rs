@@ -102,7 +102,7 @@ fn cluster() -> Vec<Fact> {
         role: NodeRole::Worker,
     }));
     facts.push(slice("1", &[1]));
-    facts.extend(kinds.iter().map(|kind| Fact::ListEnd(*kind)));
+    facts.extend(kinds.iter().map(|kind| Fact::ListEnd(*kind, None)));
     facts
 }
 
