@@ -420,8 +420,9 @@ fn check_values(entry: &Entry, rule: &Value) -> Checked {
         return bad("the backend port must be 1 to 65535, or 0 with protocol All");
     }
     let idle = number(inside, &["idleTimeoutInMinutes"]).unwrap_or(4);
-    if !(4..=100).contains(&idle) {
-        return bad("idleTimeoutInMinutes must be 4 to 100");
+    let longest = if same(text(&entry.value, &["sku", "name"]), "Standard") { 100 } else { 30 };
+    if !(4..=longest).contains(&idle) {
+        return bad(&format!("idleTimeoutInMinutes must be 4 to {longest}"));
     }
     let spread = text(inside, &["loadDistribution"]);
     if !["", "Default", "SourceIP", "SourceIPProtocol"].iter().any(|known| same(known, spread)) {

@@ -100,7 +100,8 @@ pub fn lint(
         let by_pod = report.pods.iter().map(|(name, findings)| ("Pod", name, findings));
         for (kind, name, findings) in by_service.chain(by_pod) {
             let Some(manifest) = sound.iter().find(|m| is_named(m, kind, name)) else { continue };
-            for finding in findings {
+            // Which nodes there are is no mistake of a manifest.
+            for finding in findings.iter().filter(|f| f.rule != plan::NO_BACKENDS) {
                 mistakes.push(places.mistake(manifest, level(finding), &Raw::of(finding)));
             }
         }

@@ -299,6 +299,7 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("PrivateLinkNameTaken", "needs a Private Link Service"),
     ("PrivateLinkAddressUnusable", "which addresses a subnet has, only Azure knows"),
     ("AddressPoolsBehindPrivateLink", "needs a Private Link Service"),
+    ("NoBackends", "which nodes there are, only the cluster knows"),
     ("PoolKindSwitching", "needs pools of the other kind"),
     ("IpTagsOfSharedPublicIp", "needs a public IP"),
     ("BasicPublicIpInUse", "needs a Basic public IP"),

@@ -245,6 +245,13 @@ fn read_pools(fields: &mut Fields, sku: BalancerSku) -> PoolKind {
              together, or none of them",
         ));
     }
+    if sku == BalancerSku::Basic && pools == PoolKind::NodeIp {
+        fields.error(clash(
+            "`loadBalancerBackendPoolConfigurationType: nodeIP` needs `loadBalancerSku: standard`, \
+             because pools of Basic load balancers take no addresses; leave it out, or set it to \
+             nodeIPConfiguration",
+        ));
+    }
     pools
 }
 

@@ -429,6 +429,14 @@ fn basic_lives_on_only_where_azure_did_not_retire_it() {
     let stack = policy(json!({"loadBalancerSku": "basic", "cloud": "AzureStackCloud"}));
     assert_eq!(stack.layout, Layout::PerNodeSet { without_own: Vec::new() });
     assert_eq!(stack.exclude_control_plane, ControlPlane::Included);
+    let addresses = json!({"loadBalancerSku": "basic", "cloud": "AzureStackCloud",
+        "loadBalancerBackendPoolConfigurationType": "nodeIP"});
+    assert_eq!(
+        wrong(addresses),
+        "`loadBalancerBackendPoolConfigurationType: nodeIP` needs `loadBalancerSku: standard`, \
+         because pools of Basic load balancers take no addresses; leave it out, or set it to \
+         nodeIPConfiguration"
+    );
     for endpoint in ["http://127.0.0.1:8443/", "https://localhost", "http://[::1]:1"] {
         policy(json!({"loadBalancerSku": "basic", "resourceManagerEndpoint": endpoint}));
     }

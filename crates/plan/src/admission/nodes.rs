@@ -262,10 +262,11 @@ fn rules(policy: &Policy) -> Vec<Validation> {
         BalancerSku::Standard => "variables.internal",
         BalancerSku::Basic | BalancerSku::Service => "false",
     };
+    let longest = if policy.sku == BalancerSku::Basic { 30 } else { 100 };
     vec![
         Validation::new(
             &INVALID_IDLE_TIMEOUT,
-            format!("!{} || {}", present(IDLE), is_whole(&text(IDLE), 4, 100)),
+            format!("!{} || {}", present(IDLE), is_whole(&text(IDLE), 4, longest)),
         ),
         Validation::new(
             &UNSUPPORTED_SCTP,

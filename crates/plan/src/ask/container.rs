@@ -1,7 +1,7 @@
 //! What a Service asks of the container load balancer.
 
 use super::audit;
-use super::read::{Reading, idle_timeout};
+use super::read::{Reading, SHORT_IDLE_TIMEOUT, idle_timeout};
 use super::reader::Reader;
 use super::rules::{
     BACKEND_COLLISION, FindingRule, IGNORED_BY_CONTAINER, INVALID_BACKEND_PORT,
@@ -14,8 +14,6 @@ use model::policy::BalancerSku;
 use model::{Family, Policy, Protocol, ServiceName, ServiceUid};
 use serde::Serialize;
 use std::collections::BTreeSet;
-
-const IDLE_TIMEOUT: &str = "must be a whole number of minutes from 4 to 30";
 
 /// What a Service asks of its container load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -63,7 +61,7 @@ pub fn read(service: &Service, policy: &Policy) -> Reading<ContainerIntent> {
         let names: Vec<&str> = service.families.iter().map(|f| f.name()).collect();
         r.find_field(&UNSUPPORTED_DUAL_STACK, "spec.ipFamilies", &names.join(","));
     }
-    let idle_timeout_min = idle_timeout(&mut r, 4..=30, IDLE_TIMEOUT);
+    let idle_timeout_min = idle_timeout(&mut r, 4..=30, SHORT_IDLE_TIMEOUT);
     let ports = ports(&mut r);
     note_ignored(&mut r);
     let intent = ContainerIntent {

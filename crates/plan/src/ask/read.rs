@@ -8,6 +8,7 @@ use super::{
 };
 use model::azure::Distribution;
 use model::kubernetes::{Affinity, Service, TrafficPolicy};
+use model::policy::BalancerSku;
 use model::report::Finding;
 use model::{Exposure, Family, Policy};
 use std::sync::Arc;
@@ -93,8 +94,15 @@ fn subnet(r: &mut Reader<'_>, exposure: Exposure) -> Option<Arc<str>> {
     Some(Arc::from(name))
 }
 
+/// What is said of an idle timeout where load balancers are not Standard.
+pub(super) const SHORT_IDLE_TIMEOUT: &str = "must be a whole number of minutes from 4 to 30";
+
 fn rule_options(r: &mut Reader<'_>) -> RuleOptions {
-    let idle_timeout_min = idle_timeout(r, 4..=100, INVALID_IDLE_TIMEOUT.message);
+    let (bounds, message) = match r.policy.sku {
+        BalancerSku::Basic => (4..=30, SHORT_IDLE_TIMEOUT),
+        BalancerSku::Standard | BalancerSku::Service => (4..=100, INVALID_IDLE_TIMEOUT.message),
+    };
+    let idle_timeout_min = idle_timeout(r, bounds, message);
     RuleOptions {
         idle_timeout_min,
         distribution: match r.service.affinity {

@@ -432,6 +432,10 @@ rules! {
         "endpoints: 10.244.0.10"
         "{value} gets no traffic; targetRef must name a Pod of the Service's own namespace";
 
+    NO_BACKENDS Note "NoBackends"
+        "nodes: kubernetes"
+        "load balancer {value} has no node behind it, or only nodes that are leaving; connections \
+         fail until one joins";
     POOL_KIND_SWITCHING Note "PoolKindSwitching"
         "loadBalancerBackendPoolConfigurationType: nodeIP"
         "during the switch to {value}, rules use a temporary pool; they return when it is complete";

@@ -3,7 +3,7 @@
 use super::frontend::{self, Place, Wanted};
 use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
-use super::{pool, rule};
+use super::{pool, rule, unserved};
 use crate::ask::{Intent, SHARED_PROBE};
 use crate::claim::placement::Assignment;
 use crate::claim::{contest, limit};
@@ -133,6 +133,7 @@ pub(crate) fn plan(
         let draining = pool::ensure(draft, &mut build.after, seats, &seated);
         draft.draining.get_or_insert_default().extend(draining);
         bridge::lead(draft, &mut build.after, seats, ways);
+        unserved::note(draft, &build.after, seats, &seated);
         let nodes = pool::count(seats);
         draft.findings.extend(limit::crowded(draft, &build.after, nodes));
         let none = BTreeMap::new();

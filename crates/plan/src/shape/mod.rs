@@ -11,3 +11,4 @@ pub(crate) mod rule;
 pub(crate) mod security_group;
 #[cfg(test)]
 pub(crate) mod stage;
+pub(crate) mod unserved;

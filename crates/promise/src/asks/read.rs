@@ -42,7 +42,10 @@ pub(crate) fn read(service: &Value, site: &Site) -> Result<Asks, Invalid> {
         configurations: configurations(&words, brings)?,
         pinned,
         additional: addresses::additional(&words)?,
-        idle_minutes: words.number("azure-load-balancer-tcp-idle-timeout", (4, 100), 4)?,
+        idle_minutes: {
+            let longest = if words.is_standard() { 100 } else { 30 };
+            words.number("azure-load-balancer-tcp-idle-timeout", (4, longest), 4)?
+        },
         ha_ports,
         floating,
         tcp_reset: !words.flag("azure-load-balancer-disable-tcp-reset"),

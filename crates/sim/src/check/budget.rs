@@ -226,6 +226,9 @@ impl Stage {
         seen.forget_unseen(sent.services);
         let (path, correlation) = (String::new(), String::new());
         let (method, sent_ms) = (Method::Patch, self.now_ms);
+        // Who has the name of one that is gone is another object, and its call another call.
+        let uid = request.body["metadata"]["uid"].as_str().unwrap_or("");
+        let target = format!("{target} {uid}").trim_end().to_owned();
         let call = Call { target, path, correlation, purpose, method, about, seen, sent_ms };
         self.note_call(sent, id, call);
     }

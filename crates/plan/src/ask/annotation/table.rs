@@ -115,7 +115,7 @@ pub static TABLE: &[Annotation] = &[
     ),
     // Load-balancing rules.
     text("azure-load-balancer-tcp-idle-timeout", "minutes, 4 to 100", "4")
-        .effect("Idle timeout of all rules. On the container load balancer 4 to 30.")
+        .effect("Idle timeout of all rules. On Basic and container load balancers 4 to 30.")
         .on(ALL),
     flag("azure-load-balancer-enable-high-availability-ports")
         .effect("One rule for all protocols and ports.")

@@ -117,6 +117,16 @@ fn ports() {
 }
 
 #[test]
+fn idle_timeouts_by_sku() {
+    let minutes = |text: &str| service(&[("azure-load-balancer-tcp-idle-timeout", text)]);
+    let basic = Policy { sku: BalancerSku::Basic, ..policy() };
+    assert_eq!(refusals(&minutes("31"), &policy()), []);
+    assert_eq!(refusals(&minutes("30"), &basic), []);
+    let refused = vec![("InvalidIdleTimeout", "31".to_owned())];
+    assert_eq!(refusals(&minutes("31"), &basic), refused);
+}
+
+#[test]
 fn tags_and_subscriptions() {
     let tags = |count: usize| list((0..count).map(|n| format!("k{n}=v")), ",");
     assert_eq!(refused(&[("azure-pip-tags", &tags(50))]), []);

@@ -78,6 +78,7 @@ fn subnet(name: &str) -> Subnet {
 /// A world in which everything has been read.
 fn world(services: Vec<Service>) -> World {
     let mut world = World::default();
+    world.kubernetes.nodes = fixture::world().kubernetes.nodes;
     world.kubernetes.complete = [Kind::Services, Kind::Nodes].into();
     for service in services {
         world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
@@ -481,8 +482,6 @@ fn before_a_pool_of_addresses_of_others_it_is_refused() {
 fn pools_behind_one_are_not_turned_into_addresses() {
     let mut world = programmed(vec![service(1, &[INTERNAL, ASKED]), service(2, &[INTERNAL])]);
     let addresses = Policy { pools: PoolKind::NodeIp, ..policy() };
-    let node = fixture::world().kubernetes.nodes;
-    world.kubernetes.nodes = node;
     let way = forecast(&world, &addresses);
     assert_eq!(verbs(&way), Vec::<&str>::new());
     assert_eq!(rules(&way, 1), ["PrivateLinkNeedsNicPools"]);
