@@ -177,13 +177,13 @@ impl Wish {
             set.remove(key::RANGES);
             set.remove(key::SOURCES);
         }
-        match scene.layout {
-            // A Basic load balancer has no probes of this protocol.
-            Layout::PerSet => set.retain(|_, value| value != "https"),
-            Layout::Containers if set.get(key::TIMEOUT).is_some_and(|value| value == "100") => {
-                set.remove(key::TIMEOUT);
-            }
-            _ => {}
+        // A Basic load balancer has no probes of this protocol.
+        if scene.layout == Layout::PerSet {
+            set.retain(|_, value| value != "https");
+        }
+        // Only Standard load balancers of nodes wait longer than half an hour.
+        if matches!(scene.layout, Layout::PerSet | Layout::Containers) {
+            set.retain(|key, value| *key != key::TIMEOUT || value != "100");
         }
         set
     }
