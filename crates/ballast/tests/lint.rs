@@ -250,6 +250,7 @@ const CASES: &[(&str, &str, &str)] = &[
         "ports: [{name: a, port: 80, targetPort: 8080}, {name: b, port: 81, targetPort: 8080}]",
     ),
     ("InvalidFrontendPort", CONTAINER, "ports: [{port: 65535, targetPort: 80}]"),
+    ("UnenforcedSources", CONTAINER, "loadBalancerSourceRanges: [203.0.113.0/24]"),
     ("IgnoredByContainerLoadBalancer", CONTAINER, "@azure-dns-label-name: web"),
 ];
 

@@ -281,6 +281,8 @@ impl Node {
 pub enum Readiness {
     /// `conditions.ready` is true or absent.
     Ready,
+    /// It is false, `terminating` and `serving` are true: its Pod is going and still answers.
+    Terminating,
     /// It is false.
     NotReady,
 }

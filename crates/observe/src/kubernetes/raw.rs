@@ -226,6 +226,10 @@ raw! {
     Conditions {
         /// `ready`.
         ready: Option<bool> = "ready",
+        /// `serving`.
+        serving: Option<bool> = "serving",
+        /// `terminating`.
+        terminating: Option<bool> = "terminating",
     }
 
     /// A Pod.

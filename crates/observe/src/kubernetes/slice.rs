@@ -1,6 +1,6 @@
 //! EndpointSlices and namespaces.
 
-use super::raw::{RawEndpoint, RawEndpointSlice, RawNamespace, Target as RawTarget};
+use super::raw::{Conditions, RawEndpoint, RawEndpointSlice, RawNamespace, Target as RawTarget};
 use super::{ObjectError, deletion, full_name, parse};
 use crate::fact::Labels;
 use crate::intern::Interner;
@@ -77,7 +77,9 @@ fn read_endpoint(
     interner: &mut Interner,
     endpoints: &mut Vec<Endpoint>,
 ) {
-    let readiness = match raw.conditions.ready {
+    let Conditions { ready, serving, terminating } = raw.conditions;
+    let readiness = match ready {
+        Some(false) if serving == Some(true) && terminating == Some(true) => Readiness::Terminating,
         Some(false) => Readiness::NotReady,
         Some(true) | None => Readiness::Ready,
     };

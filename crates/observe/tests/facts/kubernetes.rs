@@ -195,7 +195,10 @@ fn a_slice_belongs_to_its_owner() {
             {"addresses": ["fd00:0::1", "host.name"], "nodeName": "n1", "conditions": null},
             {"addresses": ["10.1.0.2"], "conditions": {"ready": false, "serving": true},
                 "targetRef": {"kind": "Pod", "name": "web-1"}},
-            {"addresses": ["10.1.0.3"], "conditions": {"ready": false}}]})
+            {"addresses": ["10.1.0.3"], "conditions": {"ready": false}},
+            {"addresses": ["10.1.0.4"],
+                "conditions": {"ready": false, "serving": true, "terminating": true}},
+            {"addresses": ["10.1.0.5"], "conditions": {"ready": false, "terminating": true}}]})
     };
     let mut interner = Interner::default();
     let slice = slice_from_value(&value(json!(null)), &mut interner).unwrap();
@@ -213,6 +216,8 @@ fn a_slice_belongs_to_its_owner() {
             ("fd00::1".to_owned(), Some("n1"), Readiness::Ready),
             ("10.1.0.2".to_owned(), None, Readiness::NotReady),
             ("10.1.0.3".to_owned(), None, Readiness::NotReady),
+            ("10.1.0.4".to_owned(), None, Readiness::Terminating),
+            ("10.1.0.5".to_owned(), None, Readiness::NotReady),
         ]
     );
     let unready: Vec<_> = slice.unready.iter().map(|(a, pod)| (a.to_string(), &**pod)).collect();

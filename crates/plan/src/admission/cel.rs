@@ -133,6 +133,12 @@ pub fn variables(policy: &Policy) -> Vec<(&'static str, String)> {
                 .to_owned(),
         ),
         ("ports", "has(object.spec.ports) ? object.spec.ports : []".to_owned()),
+        (
+            "fieldRanges",
+            "(has(object.spec.loadBalancerSourceRanges) ? object.spec.loadBalancerSourceRanges : \
+             []).map(r, r.trim())"
+                .to_owned(),
+        ),
     ];
     if policy.sku != BalancerSku::Service {
         all.extend(of_nodes(policy));
@@ -152,12 +158,6 @@ fn of_nodes(policy: &Policy) -> Vec<(&'static str, String)> {
         ("link", is_set("azure-pls-create")),
         ("translated", is_set("azure-disable-load-balancer-floating-ip")),
         ("highAvailability", high),
-        (
-            "fieldRanges",
-            "(has(object.spec.loadBalancerSourceRanges) ? object.spec.loadBalancerSourceRanges : \
-             []).map(r, r.trim())"
-                .to_owned(),
-        ),
         (
             "annotatedRanges",
             format!(

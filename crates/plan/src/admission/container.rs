@@ -1,12 +1,13 @@
 //! What a Service on the container load balancer must be.
 
 use super::Validation;
-use super::cel::{is_true, is_whole, present, text};
+use super::cel::{is_true, is_whole, list, present, text};
+use crate::ask::access::SOURCES;
 use crate::ask::annotation::{INTERNAL, Truth};
 use crate::ask::rules::{
     BACKEND_COLLISION, INVALID_BACKEND_PORT, INVALID_FRONTEND_PORT, INVALID_IDLE_TIMEOUT,
-    UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL,
-    UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,
+    UNENFORCED_SOURCES, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK,
+    UNSUPPORTED_INTERNAL, UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,
 };
 
 const IDLE: &str = "azure-load-balancer-tcp-idle-timeout";
@@ -52,5 +53,17 @@ pub fn validations() -> Vec<Validation> {
             all(&format!("{of_p} == -1 || (p.port >= 1 && p.port <= 65534)")),
         ),
         Validation::new(&INVALID_BACKEND_PORT, all(&format!("{of_p} != 0"))),
+        Validation::new(&UNENFORCED_SOURCES, is_open()),
     ]
+}
+
+/// Whether nothing limits who may connect, or one of the sources is everybody.
+fn is_open() -> String {
+    let annotated: Vec<String> = SOURCES.iter().map(|key| list(key)).collect();
+    let everybody = "(variables.families[0] == 'IPv6' ? '::/0' : '0.0.0.0/0')";
+    format!(
+        "[variables.fieldRanges + {}].all(s, size(s) == 0 || s.exists(e, e in [{everybody}, \
+         'Internet', '*']))",
+        annotated.join(" + ")
+    )
 }

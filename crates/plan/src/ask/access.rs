@@ -6,10 +6,10 @@ use super::rules::{
     INVALID_SOURCE_RANGE, SOURCE_RANGES_LIMIT_TAGS,
 };
 use super::{AccessIntent, AccessPort, DenyAll, SecurityRules};
-use crate::ask::annotation::PREFIX;
-use crate::ask::annotation::{INTERNAL, Truth};
+use crate::ask::annotation::{self, INTERNAL, PREFIX, Truth};
 use ipnet::IpNet;
 use model::Family;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,6 +17,9 @@ pub(super) const TAGS: &str = "azure-allowed-service-tags";
 pub(super) const RANGES: &str = "azure-allowed-ip-ranges";
 pub(super) const CORE_RANGES: &str = "load-balancer-source-ranges";
 pub(super) const FIELD: &str = "spec.loadBalancerSourceRanges";
+
+/// Annotations that say who may connect.
+pub(crate) const SOURCES: [&str; 3] = [TAGS, RANGES, CORE_RANGES];
 
 /// Reads who may connect. Without tags and ranges a public Service is open to the Internet, and
 /// an internal one needs no rule. Here the Go controller compares the annotation in any letter
@@ -53,6 +56,24 @@ pub(super) fn read(r: &mut Reader<'_>) -> AccessIntent {
         deny_all,
         ports: ports(r),
     }
+}
+
+/// What limits who may connect, as the key and the value of each wish that does; nothing where one
+/// of them lets everybody in.
+pub(super) fn limits(r: &Reader<'_>, family: Family) -> Vec<(Cow<'static, str>, String)> {
+    let everybody = match family {
+        Family::V4 => "0.0.0.0/0",
+        Family::V6 => "::/0",
+    };
+    let field = r.service.source_ranges.iter().map(|text| text.trim()).collect();
+    let all = SOURCES.map(|key| (Cow::from(annotation::full(key)), r.list(key)));
+    let all = all.into_iter().chain([(Cow::from(FIELD), field)]);
+    let all: Vec<(_, Vec<&str>)> = all.filter(|(_, entries)| !entries.is_empty()).collect();
+    let open = |entry: &&str| [everybody, "Internet", "*"].contains(entry);
+    if all.iter().any(|(_, entries)| entries.iter().any(open)) {
+        return Vec::new();
+    }
+    all.into_iter().map(|(key, entries)| (key, entries.join(","))).collect()
 }
 
 fn service_tags(r: &mut Reader<'_>) -> Vec<Arc<str>> {

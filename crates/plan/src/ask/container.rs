@@ -1,12 +1,13 @@
 //! What a Service asks of the container load balancer.
 
+use super::access;
 use super::audit;
 use super::read::{Reading, SHORT_IDLE_TIMEOUT, idle_timeout};
 use super::reader::Reader;
 use super::rules::{
     BACKEND_COLLISION, FindingRule, IGNORED_BY_CONTAINER, INVALID_BACKEND_PORT,
-    INVALID_FRONTEND_PORT, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK,
-    UNSUPPORTED_INTERNAL, UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,
+    INVALID_FRONTEND_PORT, UNENFORCED_SOURCES, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY,
+    UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL, UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,
 };
 use crate::ask::annotation::{self, INTERNAL, Truth};
 use model::kubernetes::{Affinity, Service, ServicePort, TargetPort};
@@ -63,11 +64,16 @@ pub fn read(service: &Service, policy: &Policy) -> Reading<ContainerIntent> {
     }
     let idle_timeout_min = idle_timeout(&mut r, 4..=30, SHORT_IDLE_TIMEOUT);
     let ports = ports(&mut r);
-    note_ignored(&mut r);
+    let family = service.families.first().copied().unwrap_or(Family::V4);
+    let limits = access::limits(&r, family);
+    for (key, value) in &limits {
+        r.find_field(&UNENFORCED_SOURCES, key, value);
+    }
+    note_ignored(&mut r, !limits.is_empty());
     let intent = ContainerIntent {
         uid: service.uid.clone(),
         name: service.name.clone(),
-        family: service.families.first().copied().unwrap_or(Family::V4),
+        family,
         ports,
         idle_timeout_min,
     };
@@ -111,19 +117,22 @@ fn refuse_port(r: &mut Reader<'_>, rule: &FindingRule, port: &ServicePort, numbe
     r.find_field(rule, "spec.ports", &value);
 }
 
-/// One note for each annotation that does nothing here.
-fn note_ignored(r: &mut Reader<'_>) {
+/// One note for each annotation that does nothing here. Those that limit who may connect are
+/// refused where they do.
+fn note_ignored(r: &mut Reader<'_>, limited: bool) {
+    let refused = |key: &str| limited && access::SOURCES.contains(&key);
     let all: Vec<(&str, &str)> = r.annotations.iter().map(|(k, v)| (*k, *v)).collect();
     for (key, value) in all {
         match annotation::find(key) {
             Some(found) if found.annotation.works_on(BalancerSku::Service) => {
                 audit::flag(r, found.annotation, key);
             }
+            Some(_) if refused(key) => {}
             Some(_) => r.find(&IGNORED_BY_CONTAINER, key, value),
             None => audit::unknown(r, key),
         }
     }
-    if !r.service.source_ranges.is_empty() {
+    if !r.service.source_ranges.is_empty() && !limited {
         let ranges = r.service.source_ranges.join(",");
         r.find_field(&IGNORED_BY_CONTAINER, "spec.loadBalancerSourceRanges", &ranges);
     }

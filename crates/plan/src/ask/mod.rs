@@ -7,7 +7,7 @@ pub mod annotation;
 pub mod container;
 pub mod rules;
 
-mod access;
+pub(crate) mod access;
 pub(crate) mod additional;
 mod audit;
 pub(crate) mod limit;

@@ -270,6 +270,10 @@ rules! {
     INVALID_BACKEND_PORT Refusal "InvalidBackendPort"
         "spec.ports: TCP/0"
         "must have a target port from 1 to 65535";
+    UNENFORCED_SOURCES Refusal "UnenforcedSources"
+        "azure-allowed-ip-ranges: 203.0.113.0/24"
+        "{value} cannot be enforced on container load balancers, whose traffic goes to Pods past \
+         kube-proxy and the cluster's security group; use a NetworkPolicy";
     IGNORED_BY_CONTAINER Note "IgnoredByContainerLoadBalancer"
         "azure-dns-label-name: web"
         "{value} has no effect on container load balancers";

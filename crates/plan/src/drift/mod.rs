@@ -61,6 +61,11 @@ impl Confirmed {
     /// remembered as before.
     pub fn note_written(&mut self, id: &ResourceId, action: &Action, azure: &Azure, now: &[Drift]) {
         self.sent.confirm(id, action, azure);
+        if !is_known(action, azure) {
+            // What stands as it was sent is not others' doing, whenever it is read.
+            self.sent.note(id, action, azure);
+            return;
+        }
         match action {
             Action::UpdateServices(u) => tables::note_services(&mut self.tables, azure, u),
             Action::UpdateLocations(u) => tables::note_locations(&mut self.tables, azure, u),
@@ -112,17 +117,37 @@ impl Confirmed {
             }
         }
         self.composed.retain(|id| busy.contains(id));
-        self.sent.keep(|id| busy.contains(id));
         self.resources = settled;
         let is_free = |is_it: fn(&Action) -> bool| !plan.changes.iter().any(|c| is_it(&c.action));
-        if !is_free(|action| matches!(action, Action::UpdateServices(_))) {
-            return;
-        }
-        self.tables.services = azure.gateway_services.known().cloned();
+        let services = is_free(|action| matches!(action, Action::UpdateServices(_)));
         // Rows of a service that is to be registered are not planned before it is.
-        if is_free(|action| matches!(action, Action::UpdateLocations(_))) {
+        let addresses = services && is_free(|a| matches!(a, Action::UpdateLocations(_)));
+        if services {
+            self.tables.services = azure.gateway_services.known().cloned();
+        }
+        if addresses {
             self.tables.locations = azure.gateway_locations.known().cloned();
         }
+        self.sent.keep(|id, part| {
+            let noted = match tables::is_of_services(part) {
+                Some(true) => services,
+                Some(false) => addresses,
+                None => true,
+            };
+            busy.contains(id) || !noted
+        });
+    }
+}
+
+/// Whether what a write has come to can be seen: a table may be due to be read again.
+fn is_known(action: &Action, azure: &Azure) -> bool {
+    match action {
+        Action::UpdateServices(_) => azure.gateway_services.known().is_some(),
+        Action::UpdateLocations(_) => azure.gateway_locations.known().is_some(),
+        Action::Put { .. }
+        | Action::MigratePools { .. }
+        | Action::Delete { .. }
+        | Action::DeleteChild => true,
     }
 }
 

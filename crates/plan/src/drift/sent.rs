@@ -44,9 +44,12 @@ impl Sent {
         }
     }
 
-    /// Forgets all but of these resources.
-    pub fn keep(&mut self, is_kept: impl Fn(&ResourceId) -> bool) {
-        self.0.retain(|id, _| is_kept(id));
+    /// Forgets all but these parts of resources.
+    pub fn keep(&mut self, is_kept: impl Fn(&ResourceId, &Part) -> bool) {
+        for (id, parts) in &mut self.0 {
+            parts.retain(|part, _| is_kept(id, part));
+        }
+        self.0.retain(|_, parts| !parts.is_empty());
     }
 
     /// Whether a part stands as we have sent it.

@@ -107,6 +107,15 @@ fn wanted<'a>(
     wanted
 }
 
+/// Whether a part is a row of the table of services, or of that of addresses, if it is one.
+pub(super) fn is_of_services(part: &Part) -> Option<bool> {
+    match part.kind {
+        SERVICE => Some(true),
+        ADDRESS => Some(false),
+        _ => None,
+    }
+}
+
 fn row(location: IpAddr, address: IpAddr) -> Part {
     Part { kind: ADDRESS, name: Arc::from(format!("{location}/{address}")) }
 }

@@ -22,6 +22,7 @@ pub(super) fn read(words: &Words<'_>) -> Result<Asks, Invalid> {
     if families.len() > 1 {
         return Err(refuse("spec.ipFamilies", "two"));
     }
+    limits(words, families.first())?;
     Ok(Asks {
         internal: false,
         internal_loosely: false,
@@ -45,6 +46,22 @@ pub(super) fn read(words: &Words<'_>) -> Result<Asks, Invalid> {
         public_ip: PublicIp::default(),
         link: None,
     })
+}
+
+/// Nothing stands before the pods that could keep anybody out: who asks for that is refused. To
+/// let everybody in takes nothing.
+fn limits(words: &Words<'_>, family: Option<&Family>) -> Result<(), Invalid> {
+    let everybody = if family == Some(&Family::V6) { "::/0" } else { "0.0.0.0/0" };
+    let keys =
+        ["azure-allowed-service-tags", "azure-allowed-ip-ranges", "load-balancer-source-ranges"];
+    let mut sources: Vec<&str> = keys.iter().flat_map(|key| words.list(key)).collect();
+    let field = items(&words.service["spec"]["loadBalancerSourceRanges"]);
+    sources.extend(field.map(|range| text(range).trim()));
+    let open = |source: &&str| [everybody, "Internet", "*"].contains(source);
+    if sources.is_empty() || sources.iter().any(open) {
+        return Ok(());
+    }
+    Err(refuse("spec.loadBalancerSourceRanges", &sources.join(",")))
 }
 
 fn read_ports(words: &Words<'_>) -> Result<Vec<Port>, Invalid> {

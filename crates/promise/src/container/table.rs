@@ -7,6 +7,7 @@
 //!   neither.
 //! - An address is listed while its condition `ready` is true or absent and its node is known. A
 //!   Pod that waits for nothing but our readiness gate counts as ready.
+//! - Where none of a Service's endpoints is ready, those that terminate and serve are listed.
 //! - An endpoint whose `targetRef` names a Pod of another namespace does not count, nor does an
 //!   address that no Pod can have.
 //! - Where slices of two namespaces list one address, Services of one of them have it. Addresses of
@@ -36,6 +37,8 @@ struct Asked {
     egress: BTreeMap<IpAddr, Claim>,
     /// Namespaces whose Pods are watched and have the address.
     vouched: BTreeMap<IpAddr, BTreeSet<String>>,
+    /// UIDs of Services with an endpoint that is ready.
+    backed: BTreeSet<String>,
 }
 
 /// Nodes and their addresses.
@@ -98,7 +101,16 @@ pub(super) fn judge(case: &Case<'_>, registered: &Registered, wrong: &mut Vec<St
     let hosts = Hosts::of(case);
     let mut asked = Asked::default();
     for slice in &case.scene.slices {
-        asked.take_slice(case, &hosts, registered, slice);
+        for (uid, listed) in listed(case, &hosts, registered, slice) {
+            if listed.ready {
+                asked.backed.insert(uid);
+            }
+        }
+    }
+    for slice in &case.scene.slices {
+        for (uid, listed) in listed(case, &hosts, registered, slice) {
+            asked.take(uid, text(&slice["metadata"]["namespace"]), listed);
+        }
     }
     for pod in &case.scene.pods {
         asked.take_pod(registered, pod);
@@ -189,42 +201,12 @@ impl Asked {
         possible
     }
 
-    fn take_slice(
-        &mut self,
-        case: &Case<'_>,
-        hosts: &Hosts,
-        registered: &Registered,
-        slice: &Value,
-    ) {
-        let meta = &slice["metadata"];
-        let namespace = text(&meta["namespace"]);
-        let Some(uid) = owner(case, slice).filter(|uid| registered.inbound.contains(uid)) else {
-            return;
-        };
-        if !meta["deletionTimestamp"].is_null() {
-            return;
-        }
-        for endpoint in items(&slice["endpoints"]) {
-            let target = &endpoint["targetRef"];
-            let elsewhere = target["kind"] == "Pod"
-                && !text(&target["namespace"]).is_empty()
-                && text(&target["namespace"]) != namespace;
-            if elsewhere {
-                continue;
-            }
-            let ready = endpoint["conditions"]["ready"] != Value::Bool(false)
-                || waits_for_our_gate(case, namespace, text(&target["name"]));
-            let addresses = items(&endpoint["addresses"]);
-            for address in addresses.filter_map(|address| text(address).parse::<IpAddr>().ok()) {
-                let at = hosts.location(text(&endpoint["nodeName"]), address);
-                let Some(at) = at.filter(|_| is_possible(address)) else { continue };
-                let claims = self.claims.entry(address).or_default();
-                let claim = claims.entry(namespace.to_owned()).or_default();
-                if ready {
-                    claim.locations.insert(at);
-                    claim.services.insert(uid.clone());
-                }
-            }
+    fn take(&mut self, uid: String, namespace: &str, listed: Listed) {
+        let claims = self.claims.entry(listed.address).or_default();
+        let claim = claims.entry(namespace.to_owned()).or_default();
+        if listed.ready || (listed.lingers && !self.backed.contains(&uid)) {
+            claim.locations.insert(listed.at);
+            claim.services.insert(uid);
         }
     }
 
@@ -248,6 +230,52 @@ impl Asked {
             claim.services.insert(name.clone());
         }
     }
+}
+
+/// An address that a slice lists.
+struct Listed {
+    address: IpAddr,
+    at: IpAddr,
+    ready: bool,
+    /// It terminates and serves.
+    lingers: bool,
+}
+
+/// The addresses that a slice lists for a Service, with the Service's UID.
+fn listed(
+    case: &Case<'_>,
+    hosts: &Hosts,
+    registered: &Registered,
+    slice: &Value,
+) -> Vec<(String, Listed)> {
+    let meta = &slice["metadata"];
+    let namespace = text(&meta["namespace"]);
+    let uid = owner(case, slice).filter(|uid| registered.inbound.contains(uid));
+    let Some(uid) = uid.filter(|_| meta["deletionTimestamp"].is_null()) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    for endpoint in items(&slice["endpoints"]) {
+        let target = &endpoint["targetRef"];
+        let elsewhere = target["kind"] == "Pod"
+            && !text(&target["namespace"]).is_empty()
+            && text(&target["namespace"]) != namespace;
+        if elsewhere {
+            continue;
+        }
+        let conditions = &endpoint["conditions"];
+        let ready = conditions["ready"] != Value::Bool(false)
+            || waits_for_our_gate(case, namespace, text(&target["name"]));
+        let lingers = conditions["serving"] == true && conditions["terminating"] == true;
+        let addresses = items(&endpoint["addresses"]);
+        for address in addresses.filter_map(|address| text(address).parse::<IpAddr>().ok()) {
+            let at = hosts.location(text(&endpoint["nodeName"]), address);
+            if let Some(at) = at.filter(|_| is_possible(address)) {
+                all.push((uid.clone(), Listed { address, at, ready, lingers }));
+            }
+        }
+    }
+    all
 }
 
 /// The UID, lower case, of the Service that a slice counts for.

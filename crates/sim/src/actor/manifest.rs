@@ -87,7 +87,9 @@ impl Wish {
             spec["healthCheckNodePort"] = json!(32_300 + owner);
         }
         if self.fields.contains_key("ranges") {
-            spec["loadBalancerSourceRanges"] = json!(["203.0.113.0/24"]);
+            // What limits its sources is refused there; what does not is not.
+            let ranges = if containers { "0.0.0.0/0" } else { "203.0.113.0/24" };
+            spec["loadBalancerSourceRanges"] = json!([ranges]);
         }
         if is_dual(owner, scene) {
             merge(&mut spec, &self.families(internal, scene));

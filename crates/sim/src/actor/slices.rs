@@ -257,7 +257,8 @@ impl Stage {
         wrong.collect()
     }
 
-    /// What slices say is ready on a node that is known, by the UID and name of their Service.
+    /// What slices say is ready, or where nothing is, going and still serving, on a node that is
+    /// known, by the UID and name of their Service.
     fn addresses_wanted(&self) -> BTreeMap<(String, String), BTreeSet<String>> {
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
         let nodes: BTreeSet<String> = self
@@ -279,18 +280,32 @@ impl Stage {
                 wanted.insert(key, BTreeSet::new());
             }
         }
+        let mut lingering: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
         for slice in self.kubernetes.list("endpointslices", None) {
             let uid = text(&slice["metadata"]["ownerReferences"][0]["uid"]).to_lowercase();
             // A slice is one of its own namespace's Service.
             let whose = (text(&slice["metadata"]["namespace"]), uid.clone());
             let Some(name) = names.get(&whose) else { continue };
-            let of = wanted.entry((uid, name.clone())).or_default();
+            let key = (uid, name.clone());
             for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
-                let ready = endpoint["conditions"]["ready"] != json!(false);
-                if ready && nodes.contains(&text(&endpoint["nodeName"])) {
+                let conditions = &endpoint["conditions"];
+                let lingers = conditions["serving"] == true && conditions["terminating"] == true;
+                let of = match conditions["ready"] != json!(false) {
+                    true => wanted.entry(key.clone()).or_default(),
+                    false if lingers => lingering.entry(key.clone()).or_default(),
+                    false => continue,
+                };
+                if nodes.contains(&text(&endpoint["nodeName"])) {
                     of.extend(endpoint["addresses"].as_array().into_iter().flatten().map(text));
                 }
             }
+        }
+        for (key, addresses) in lingering {
+            wanted.entry(key).and_modify(|of| {
+                if of.is_empty() {
+                    of.extend(addresses);
+                }
+            });
         }
         wanted
     }

@@ -21,6 +21,7 @@ pub(super) mod key {
     pub const NO_RULE: &str = "port_{port}_no_lb_rule";
     pub const RANGES: &str = "azure-allowed-ip-ranges";
     pub const SOURCES: &str = "load-balancer-source-ranges";
+    pub const TAGS: &str = "azure-allowed-service-tags";
     pub const PIP: &str = "azure-pip-name";
     pub const PIP_IPV6: &str = "azure-pip-name-ipv6";
     pub const PREFIX: &str = "azure-pip-prefix-id";
@@ -84,7 +85,7 @@ pub fn values(row: &Annotation, owner: u64) -> Vec<String> {
         "azure-load-balancer-health-probe-request-path"
         | "port_{port}_health-probe_request-path" => all(&["/", "/ready", "/live"]),
         key::PROBED => all(&[NAME, "10256"]),
-        "azure-allowed-service-tags" => all(&["Storage", "AzureCloud,Storage"]),
+        key::TAGS => all(&["Storage", "AzureCloud,Storage"]),
         key::RANGES | key::SOURCES => {
             all(&["10.0.0.0/8", "203.0.113.0/24,198.51.100.0/24", "2001:db8::/32", "0.0.0.0/0"])
         }

@@ -37,7 +37,7 @@ const TOGETHER: [&[&str]; 12] = [
     &["azure-load-balancer-health-probe-protocol", "azure-load-balancer-health-probe-request-path"],
     &["port_{port}_health-probe_protocol", "port_{port}_health-probe_request-path"],
     &[key::LABEL, "azure-pip-tags"],
-    &["azure-allowed-service-tags", key::RANGES],
+    &[key::TAGS, key::RANGES],
     &[key::NO_FLOATING_IP, key::SOURCES],
 ];
 

@@ -181,6 +181,10 @@ impl Wish {
         if scene.layout == Layout::PerSet {
             set.retain(|_, value| value != "https");
         }
+        // Nothing enforces them there: a Service that limits its sources is refused.
+        if scene.layout == Layout::Containers {
+            set.retain(|key, _| ![key::RANGES, key::SOURCES, key::TAGS].contains(key));
+        }
         // Only Standard load balancers of nodes wait longer than half an hour.
         if matches!(scene.layout, Layout::PerSet | Layout::Containers) {
             set.retain(|key, value| *key != key::TIMEOUT || value != "100");

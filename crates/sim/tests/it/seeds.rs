@@ -76,6 +76,7 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (20_016, Profile::Containers, "the same"),
     (600_000_078, Profile::Containers, "judged while what people deleted was still going"),
     (700_000_210, Profile::Containers, "the same"),
+    (17, Profile::Containers, "a write that ended while its table was unread was others'"),
     (500_001_510, Profile::All, "judged while Azure worked at the write of a neighbour"),
     (
         500_000_883,

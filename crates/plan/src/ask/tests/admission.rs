@@ -2,7 +2,7 @@
 
 use super::super::container::{self, ContainerIntent, ContainerPort};
 use super::*;
-use crate::ask::annotation;
+use crate::ask::{access, annotation};
 
 fn read(service: &Service) -> Reading<ContainerIntent> {
     let policy = Policy { sku: BalancerSku::Service, layout: Layout::PerService, ..policy() };
@@ -72,13 +72,43 @@ fn each_check_refuses_under_its_own_name() {
 fn every_key_that_does_nothing_here_is_noted_once() {
     for entry in annotation::TABLE {
         let key = entry.key.replace(annotation::PORT, "80");
+        if access::SOURCES.contains(&entry.key) {
+            continue;
+        }
         let reading = read(&plain(&[(key.as_str(), "true")]));
         let ignored = names(&reading.findings) == ["IgnoredByContainerLoadBalancer"];
         assert_eq!(ignored, !entry.works_on(BalancerSku::Service), "{key}");
     }
-    let mut ranged = plain(&[]);
-    ranged.source_ranges = vec!["10.0.0.0/8".into()];
-    let reading = read(&ranged);
-    assert_eq!(names(&reading.findings), ["IgnoredByContainerLoadBalancer"]);
-    assert!(reading.intent.is_some());
+}
+
+#[test]
+fn who_asks_to_keep_somebody_out_is_refused() {
+    const REFUSED: &str = "UnenforcedSources";
+    const NOTED: &str = "IgnoredByContainerLoadBalancer";
+    let annotated = |key: &str, value: &str| names(&read(&plain(&[(key, value)])).findings);
+    for key in access::SOURCES {
+        assert_eq!(annotated(key, "10.0.0.0/8, 0.0.0.0/0"), [NOTED], "{key}");
+        assert_eq!(annotated(key, " , "), [NOTED], "{key}");
+        assert_eq!(annotated(key, "10.0.0.0/8, ::/0"), [REFUSED], "{key}");
+        assert_eq!(annotated(key, "Storage"), [REFUSED], "{key}");
+    }
+    assert_eq!(annotated("azure-allowed-service-tags", "Storage,Internet"), [NOTED]);
+    let deny = "azure-deny-all-except-load-balancer-source-ranges";
+    assert_eq!(annotated(deny, "true"), [NOTED], "it has no effect without ranges anywhere");
+
+    let ranged = |family: Family, ranges: &[&str]| {
+        let mut service = plain(&[]);
+        service.families = vec![family];
+        service.source_ranges = ranges.iter().map(|range| Arc::from(*range)).collect();
+        read(&service)
+    };
+    assert_eq!(names(&ranged(Family::V4, &["10.0.0.0/8", " 0.0.0.0/0 "]).findings), [NOTED]);
+    assert_eq!(names(&ranged(Family::V6, &["::/0"]).findings), [NOTED]);
+    assert_eq!(names(&ranged(Family::V6, &["0.0.0.0/0"]).findings), [REFUSED]);
+    let reading = ranged(Family::V4, &["10.0.0.0/8", "192.0.2.0/24"]);
+    assert_eq!(names(&reading.findings), [REFUSED]);
+    let finding = &reading.findings[0];
+    assert_eq!(&*finding.key, "spec.loadBalancerSourceRanges");
+    assert_eq!(&*finding.value, "10.0.0.0/8,192.0.2.0/24");
+    assert_eq!(reading.intent, None);
 }

@@ -10,6 +10,7 @@
 //! # Assumptions
 //! Facts are replaced, never changed in place while a tracker holds them.
 
+mod backing;
 mod claims;
 mod egress;
 mod homes;
@@ -53,6 +54,8 @@ pub(crate) struct DiffTracker {
     slices_of: Links<Arc<str>>,
     /// Slices without an owner by the Services that their labels name.
     by_hand: Links<ServiceName>,
+    /// Gateway services with a Pod that is ready.
+    backed: BTreeSet<Arc<str>>,
     /// Slices by the Pods that they list as not ready.
     unready: Links<ServiceName>,
     pods: BTreeMap<ServiceName, Held<Pod>>,

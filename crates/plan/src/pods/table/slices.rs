@@ -28,11 +28,23 @@ impl DiffTracker {
         for pod in gated {
             names.extend(self.unready.of(pod).cloned());
         }
+        let gated = &world.kubernetes.gated_pods;
+        let mut owners = moved.names.clone();
         for name in names {
             let held = self.slices.remove(&name);
+            owners.extend(held.iter().map(|held| Arc::clone(self.sources.owner(held.source))));
             match slices.get(&name) {
-                Some(slice) => self.take_slice(name, slice, held, &world.kubernetes.gated_pods),
+                Some(slice) => {
+                    owners.insert(self.owner(slice));
+                    self.take_slice(name, slice, held, gated);
+                }
                 None => held.into_iter().for_each(|held| self.drop_slice(&name, &held)),
+            }
+        }
+        // Whether Pods that are going take traffic depends on the Service's other slices.
+        for name in self.back(owners, gated) {
+            if let Some(held) = self.slices.remove(&name) {
+                self.take_slice(name, &Arc::clone(&held.fact), Some(held), gated);
             }
         }
     }
@@ -128,7 +140,12 @@ impl DiffTracker {
         };
         self.tenancy.note(owner, &slice.name, Some(slice));
         let Waiting { vouched, holds } = waiting(slice, gated);
-        let takes = |e: &Endpoint| e.readiness == Readiness::Ready || holds.contains(&e.address);
+        let last = !self.backed.contains(owner);
+        let takes = |e: &Endpoint| match e.readiness {
+            Readiness::Ready => true,
+            Readiness::Terminating if last => true,
+            Readiness::Terminating | Readiness::NotReady => holds.contains(&e.address),
+        };
         let place = |e: &Endpoint| {
             let home = self.homes.of_node(e.node.as_ref()?, Family::of(e.address))?;
             let published = standing == Standing::Inbound && takes(e);
@@ -197,14 +214,17 @@ struct Wanted {
 }
 
 /// Addresses of Pods that are not ready.
-struct Waiting {
+pub(super) struct Waiting {
     /// Those that Pods which are watched say are theirs.
     vouched: BTreeSet<IpAddr>,
     /// Those of them that are not ready only because they wait for their place in the gateway.
-    holds: BTreeSet<IpAddr>,
+    pub(super) holds: BTreeSet<IpAddr>,
 }
 
-fn waiting(slice: &EndpointSlice, gated: &BTreeMap<ServiceName, Arc<GatedPod>>) -> Waiting {
+pub(super) fn waiting(
+    slice: &EndpointSlice,
+    gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
+) -> Waiting {
     let mut waiting = Waiting { vouched: BTreeSet::new(), holds: BTreeSet::new() };
     for (pod, (address, _)) in pods_behind(slice).zip(&slice.unready) {
         let Some(pod) = gated.get(&pod).filter(|pod| pod.addresses.contains(address)) else {

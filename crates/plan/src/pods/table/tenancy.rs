@@ -118,6 +118,11 @@ impl Tenancy {
         }
     }
 
+    /// Something else is to be said of a gateway service.
+    pub fn stir(&mut self, name: Arc<str>) {
+        self.stirred.insert(name);
+    }
+
     /// Forgets which endpoints do not count: all slices are looked at again.
     pub fn forget_endpoints(&mut self) {
         let refused = std::mem::take(&mut self.refused);
@@ -162,7 +167,7 @@ impl DiffTracker {
 
     /// What is wrong with endpoints of a gateway service: one finding for each rule.
     pub fn complaints(&self, name: &Arc<str>) -> Vec<Finding> {
-        let mut findings = Vec::new();
+        let mut findings: Vec<Finding> = self.unserved(name).into_iter().collect();
         if let Some(taken) = self.tenancy.taken.get(name)
             && let Some(first) = taken.first()
         {

@@ -2,7 +2,7 @@ use super::stage::{Stage, ip, node_ip, pod, pod_ip, port, service, uid};
 use model::azure::{PublicIp, Sku};
 use model::gateway::UpdateAction;
 use model::kubernetes::{
-    Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, POD_FINALIZER, PodPhase,
+    Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, POD_FINALIZER, PodPhase, Readiness,
     SERVICE_FINALIZER, Wish,
 };
 use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
@@ -185,6 +185,63 @@ fn an_edit_that_is_refused_keeps_the_load_balancer_and_its_endpoints_moving() {
     assert_eq!(stage.table(), ["10.224.0.2 10.244.0.11 00000001"]);
     let (_, report) = stage.plan();
     assert_eq!(report.services[&uid(1)].state, State::RefusedServing);
+}
+
+fn set(stage: &mut Stage, slice: &str, readiness: Readiness) {
+    stage.edit_slice(slice, |s| s.endpoints.iter_mut().for_each(|e| e.readiness = readiness));
+}
+
+#[test]
+fn the_last_pods_that_still_serve_stay_until_another_is_ready() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("web-a", 1, &[(10, 1)]);
+    stage.slice("web-b", 1, &[(11, 2)]);
+    stage.settle();
+    let both = ["10.224.0.1 10.244.0.10 00000001", "10.224.0.2 10.244.0.11 00000001"];
+    assert_eq!(stage.table(), both);
+    // The other is ready: connections go there.
+    set(&mut stage, "web-a", Readiness::Terminating);
+    stage.settle();
+    assert_eq!(stage.table(), both[1..]);
+    // None is: who still serves is better than nobody, in whichever slice.
+    set(&mut stage, "web-b", Readiness::Terminating);
+    stage.settle();
+    assert_eq!(stage.table(), both);
+    // One that does not serve is no help.
+    set(&mut stage, "web-b", Readiness::NotReady);
+    stage.settle();
+    assert_eq!(stage.table(), both[..1]);
+    stage.slice("web-c", 1, &[(12, 2)]);
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.2 10.244.0.12 00000001"]);
+}
+
+#[test]
+fn a_service_without_a_ready_pod_says_so() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    let said = |stage: &mut Stage| -> Vec<String> {
+        let (_, report) = stage.plan();
+        let findings = &report.services[&uid(1)].findings;
+        findings.iter().map(|f| format!("{}: {}", f.rule, f.message)).collect()
+    };
+    let none = ["NoBackends: no Pod of the Service is ready; connections fail until one is"];
+    assert_eq!(said(&mut stage), none);
+    stage.slice("web-a", 1, &[(10, 1)]);
+    stage.settle();
+    assert_eq!(said(&mut stage), [""; 0]);
+    set(&mut stage, "web-a", Readiness::Terminating);
+    stage.settle();
+    assert_eq!(said(&mut stage), none);
+    // Who is on a node that nobody knows gets no traffic.
+    stage.edit_slice("web-a", |s| {
+        s.endpoints[0].readiness = Readiness::Ready;
+        s.endpoints[0].node = Some(model::NodeName::new("elsewhere"));
+    });
+    stage.settle();
+    assert_eq!(said(&mut stage), none);
 }
 
 #[test]
