@@ -95,7 +95,7 @@ impl Walk {
 
     /// Notes what is wanted now.
     fn note(&mut self) {
-        for ((location, address), names) in wanted(&self.lab) {
+        for ((location, address), names) in wanted_with(&self.lab, Lingering::Always) {
             let entries = names.into_iter().map(|n| (location.clone(), address.clone(), n));
             self.ever.borrow_mut().extend(entries);
         }

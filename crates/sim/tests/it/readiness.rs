@@ -210,6 +210,9 @@ fn a_gate_opens_when_the_call_is_answered_and_the_delay_is_measured() {
 fn an_open_gate_is_one_call_and_one_patch() {
     let mut lab = laboratory(Backends::Pods);
     service(&mut lab, "web");
+    // The first Pod that is ready also ends the Service's own `NoBackends`.
+    let first = start(&mut lab, 1, Gates::None);
+    set_containers(&mut lab, &first, "True");
     assert!(lab.settle(HOUR_MS));
     lab.azure.clear_calls();
     let patches = lab.controller().counts().kubernetes;

@@ -302,8 +302,11 @@ pub fn texts<'a>(value: &'a Value, pointer: &str, key: &str) -> Vec<&'a str> {
 }
 
 pub fn is_alive(pod: &Value) -> bool {
-    let phase = pod["status"]["phase"].as_str();
-    pod["metadata"]["deletionTimestamp"].is_null() && matches!(phase, Some("Pending" | "Running"))
+    pod["metadata"]["deletionTimestamp"].is_null() && runs(pod)
+}
+
+fn runs(pod: &Value) -> bool {
+    matches!(pod["status"]["phase"].as_str(), Some("Pending" | "Running"))
 }
 
 pub fn is_ready(pod: &Value) -> bool {
@@ -320,8 +323,19 @@ pub fn location_of(nodes: &[Value], host: &str) -> String {
     same.unwrap_or(host).to_owned()
 }
 
+/// Pods that terminate and still serve, and whether they count where another one is ready.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lingering {
+    Last,
+    Always,
+}
+
 /// The table as the cluster wants it, made from the cluster alone.
 pub fn wanted(lab: &Laboratory) -> Table {
+    wanted_with(lab, Lingering::Last)
+}
+
+pub fn wanted_with(lab: &Laboratory, lingering: Lingering) -> Table {
     let list = |plural: &str| -> Vec<Value> {
         lab.kubernetes.list(plural, None).iter().map(|o| Value::clone(o)).collect()
     };
@@ -330,17 +344,26 @@ pub fn wanted(lab: &Laboratory) -> Table {
     for service in services.iter().filter(|s| wants(s)) {
         let uid = service["metadata"]["uid"].as_str().expect("a UID");
         let app = &service["spec"]["selector"]["app"];
-        let chosen = |p: &&Value| p["metadata"]["labels"]["app"] == *app && is_alive(p);
-        for pod in pods.iter().filter(chosen).filter(|p| is_ready(p)) {
+        let chosen = pods.iter().filter(|p| p["metadata"]["labels"]["app"] == *app && is_ready(p));
+        let mut going = Vec::new();
+        let mut backed = false;
+        for pod in chosen.filter(|p| runs(p)) {
             let node = nodes.iter().find(|n| n["metadata"]["name"] == pod["spec"]["nodeName"]);
             let Some(node) = node else { continue };
             let ips = texts(node, "/status/addresses", "address");
             let ip = texts(pod, "/status/podIPs", "ip").into_iter().find(|ip| ip.contains('.'));
             let home = ips.into_iter().filter(|ip| ip.contains('.')).min();
-            if let (Some(ip), Some(home)) = (ip, home) {
-                let key = (home.to_owned(), ip.to_owned());
+            let (Some(ip), Some(home)) = (ip, home) else { continue };
+            let key = (home.to_owned(), ip.to_owned());
+            if is_alive(pod) {
+                backed = true;
                 found.entry(key).or_default().insert(uid.to_owned());
+            } else {
+                going.push(key);
             }
+        }
+        for key in going.into_iter().filter(|_| !backed || lingering == Lingering::Always) {
+            found.entry(key).or_default().insert(uid.to_owned());
         }
     }
     for pod in pods.iter().filter(|p| is_alive(p)) {
