@@ -5,8 +5,10 @@
 //!   resource group, with its addresses in its subnet, and with everything else that its
 //!   annotations say.
 //! - A frontend that Services share has one; the Service that owns it says how it is.
+//! - It lives as long as its frontend: where the Service that made both leaves, one that shares the
+//!   frontend owns it, and it stays as it is unless that one brings a configuration.
 //! - Azure takes addresses for it only from a subnet whose network policies for it are off.
-//! - There is none that no Service asks for.
+//! - There is none that no Service asks for, or whose owner made the frontend and asks no longer.
 
 use crate::Broken;
 use crate::asks::{Asks, Family, Link};
@@ -51,15 +53,28 @@ fn is_ours(case: &Case<'_>, link: &Value) -> bool {
 fn is_asked_for(case: &Case<'_>, link: &Value) -> bool {
     let owner = tags::tag(link, OWNER).unwrap_or("");
     let before = frontends(link);
+    let on_it = |service: &Service<'_>| {
+        let place = case.place(service, Family::V4);
+        place.is_some_and(|place| before.contains(&text(&place.frontend["id"]).to_lowercase()))
+    };
+    let asks_no_longer = case.served().any(|(service, asks)| {
+        let own = same(&service.key, owner) && !is_guest(case, service);
+        own && asks.link.is_none() && on_it(service)
+    });
     case.services.iter().any(|service| match &service.fate {
         Fate::Unwanted => false,
         Fate::Refused(_) | Fate::Denied(..) => same(&service.key, owner),
         Fate::Served(asks) => {
-            let place = case.place(service, Family::V4);
-            let frontend = place.map(|place| text(&place.frontend["id"]).to_lowercase());
-            asks.link.is_some() && frontend.is_some_and(|frontend| before.contains(&frontend))
+            let inherits = is_guest(case, service) && !asks_no_longer;
+            (asks.link.is_some() || inherits) && on_it(service)
         }
     })
+}
+
+/// Whether a Service stands on a frontend that has another's name.
+fn is_guest(case: &Case<'_>, service: &Service<'_>) -> bool {
+    let place = case.place(service, Family::V4);
+    place.is_some_and(|place| !names::is_of(text(&place.frontend["name"]), &service.base))
 }
 
 fn judge_one(
@@ -84,11 +99,14 @@ fn judge_one(
         let shares = other.is_some_and(|(other, asks)| {
             let place = case.place(other, Family::V4);
             let on = place.is_some_and(|place| same(text(&place.frontend["id"]), &id));
-            on && asks.link.is_some()
+            on && (asks.link.is_some() || is_guest(case, other))
         });
         if !shares || wish.configured {
             found.push(format!("{} is owned by {owner:?}", last(text(&link["id"]))));
         }
+        return;
+    }
+    if is_guest(case, service) && !wish.configured {
         return;
     }
     judge_link(case, asks, wish, frontend, link, found);

@@ -17,7 +17,7 @@ use floating::Floating;
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
 use model::report::{Finding, Until, Wait};
 use model::world::{Fact, Need};
-use model::{Family, Group, ResourceId, ServiceUid};
+use model::{Family, Group, ResourceId, ServiceName, ServiceUid};
 use room::Room;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,22 +42,30 @@ pub(crate) struct Links {
 pub(crate) struct Held {
     /// Its id, where it does not stand yet: the one that it gets.
     pub id: ResourceId,
-    /// Its name as the owner asks.
-    pub name: Arc<str>,
     /// The frontend that it stands before.
     pub frontend: ResourceId,
-    /// What its owner asks.
-    pub intent: Arc<Intent>,
-    /// The same of the Private Link Service.
-    pub link: PrivateLinkIntent,
+    /// Its owner.
+    pub owner: ServiceName,
+    /// How its owner asks it to be; `None`: it stays as the first owner wanted it, whose frontend
+    /// others still share.
+    pub wish: Option<Wish>,
     /// It, where it is there.
     pub there: Option<Arc<PrivateLinkService>>,
+    /// Services on whose account it is written.
+    pub causes: BTreeSet<ServiceUid>,
+}
+
+/// How a Private Link Service is to be.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    /// Its name as the owner asks.
+    pub name: Arc<str>,
+    /// What its owner asks.
+    pub link: PrivateLinkIntent,
     /// The subnet of its addresses.
     pub subnet: ResourceId,
     /// The same, where it has to be opened for Private Link Services, or mended, first.
     pub opens: Option<Arc<Subnet>>,
-    /// Services on whose account it is written.
-    pub causes: BTreeSet<ServiceUid>,
 }
 
 /// All that are read.
@@ -90,6 +98,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement) -> Links {
         return links;
     }
     let waiting = beside::settle(draft, placement);
+    let guests = guests(draft, placement);
     let mut intents: Vec<(ResourceId, Arc<Intent>)> = Vec::new();
     for (balancer, seats) in &placement.balancers {
         for uid in seats.services.iter().filter(|uid| !waiting.contains(*uid)) {
@@ -110,11 +119,39 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement) -> Links {
         let Some(link) = &intent.private_link else { continue };
         by_frontend.entry(frontend).or_default().push(Asker { intent, link });
     }
-    release(draft, &by_frontend, &mut links);
+    release(draft, &by_frontend, &guests, &mut links);
     for (frontend, askers) in by_frontend {
         decide(draft, frontend, &askers, &mut links);
     }
     links
+}
+
+/// The first Service on each frontend that another one made and that has a Private Link Service of
+/// ours.
+fn guests(draft: &Draft<'_>, placement: &Placement) -> BTreeMap<ResourceId, Arc<Intent>> {
+    let mut guests = BTreeMap::new();
+    let ours = known(draft).filter(|link| is_ours(draft, link));
+    let linked: BTreeSet<ResourceId> = ours.flat_map(|link| link.frontends.clone()).collect();
+    let balancers: BTreeSet<ResourceId> = linked.iter().filter_map(ResourceId::parent).collect();
+    for balancer in balancers {
+        let seats = placement.balancers.get(&balancer);
+        for uid in seats.into_iter().flat_map(|seats| &seats.services) {
+            let intent = draft.cases.get(uid).and_then(|case| case.shared_intent());
+            let Some(intent) = intent else { continue };
+            let frontend = standing(draft, &balancer, &intent);
+            if let Some(frontend) = frontend.filter(|f| is_guest(&intent, f))
+                && linked.contains(&frontend)
+            {
+                guests.entry(frontend).or_insert(intent);
+            }
+        }
+    }
+    guests
+}
+
+/// Whether a frontend is another Service's by its name.
+fn is_guest(intent: &Intent, frontend: &ResourceId) -> bool {
+    !name::is_of(frontend.name(), &intent.base)
 }
 
 /// The IPv4 frontend of a Service, once it is in Azure.
@@ -141,22 +178,37 @@ fn is_ours(draft: &Draft<'_>, link: &PrivateLinkService) -> bool {
 
 fn owner_case(draft: &Draft<'_>, link: &PrivateLinkService) -> Option<ServiceUid> {
     let (namespace, name) = owner(link)?.split_once('/')?;
-    draft.by_name.get(&model::ServiceName::new(namespace, name)).cloned()
+    draft.by_name.get(&ServiceName::new(namespace, name)).cloned()
 }
 
-/// What is ours and before no frontend that it is asked for on goes.
-fn release(draft: &Draft<'_>, asked: &BTreeMap<&ResourceId, Vec<Asker<'_>>>, links: &mut Links) {
+/// What is ours and before no frontend that it is asked for on goes. It lives as long as its
+/// frontend: where its owner leaves and others stay on the frontend, the first of them owns it.
+fn release(
+    draft: &Draft<'_>,
+    asked: &BTreeMap<&ResourceId, Vec<Asker<'_>>>,
+    guests: &BTreeMap<ResourceId, Arc<Intent>>,
+    links: &mut Links,
+) {
     for link in known(draft) {
         let is_asked =
             !link.frontends.is_empty() && link.frontends.iter().all(|f| asked.contains_key(f));
         if is_asked || !is_ours(draft, link) {
             continue;
         }
-        let causes: BTreeSet<ServiceUid> = match owner_case(draft, link) {
-            Some(uid) => match draft.cases[&uid].stance {
-                Stance::Frozen(_) | Stance::Container(_) => continue,
-                Stance::Wanted(_) | Stance::Leaving => BTreeSet::from([uid]),
-            },
+        let heir = link.frontends.iter().find_map(|f| Some((f, guests.get(f)?)));
+        let owner = owner_case(draft, link);
+        let stance = owner.as_ref().map(|uid| &draft.cases[uid].stance);
+        // One who made the frontend and asks no longer lets it go.
+        let withdrawn = matches!(stance, Some(Stance::Wanted(intent))
+            if link.frontends.iter().any(|f| !is_guest(intent, f)));
+        let frozen = matches!(stance, Some(Stance::Frozen(_) | Stance::Container(_)));
+        if let Some((frontend, heir)) = heir.filter(|_| !withdrawn && !frozen) {
+            links.held.push(inherit(frontend, heir, link, owner));
+            continue;
+        }
+        let causes: BTreeSet<ServiceUid> = match owner {
+            Some(_) if frozen => continue,
+            Some(uid) => BTreeSet::from([uid]),
             None => {
                 // Its Service is unknown: it goes with the frontend.
                 let of = |f: &ResourceId| name::base_of(f.name()).map(str::to_owned);
@@ -171,6 +223,23 @@ fn release(draft: &Draft<'_>, asked: &BTreeMap<&ResourceId, Vec<Asker<'_>>>, lin
             }
         };
         links.leaving.insert(link.id.clone(), (Arc::clone(link), causes));
+    }
+}
+
+/// A Private Link Service that stays as it is, with another owner.
+fn inherit(
+    frontend: &ResourceId,
+    heir: &Intent,
+    link: &Arc<PrivateLinkService>,
+    past: Option<ServiceUid>,
+) -> Held {
+    Held {
+        id: link.id.clone(),
+        frontend: frontend.clone(),
+        owner: heir.name.clone(),
+        wish: None,
+        there: Some(Arc::clone(link)),
+        causes: past.into_iter().chain([heir.uid.clone()]).collect(),
     }
 }
 
@@ -243,6 +312,14 @@ fn grant(
     if !kubernetes::is_claimed(draft.policy, draft.cases[&intent.uid].service) {
         return None;
     }
+    if let Some(there) = there
+        && link.ownership == PrivateLinkOwnership::Shared
+        && is_guest(intent, frontend)
+    {
+        let (id, there, wish) = (there.id.clone(), Some(Arc::clone(there)), None);
+        let (frontend, owner) = (frontend.clone(), intent.name.clone());
+        return Some(Held { id, frontend, owner, wish, there, causes });
+    }
     let name = link.name.clone().unwrap_or_else(|| format!("pls-{}", frontend.name()).into());
     let id = draft.policy.network_id(&link.group, "privateLinkServices", &name);
     match obstacle(draft, frontend, asked, (&id, there), links) {
@@ -257,9 +334,9 @@ fn grant(
         None => {}
     }
     let (subnet, opens) = subnet(draft, intent, link)?;
-    let (intent, link) = (Arc::clone(intent), PrivateLinkIntent::clone(link));
+    let wish = Some(Wish { name, link: PrivateLinkIntent::clone(link), subnet, opens });
     let (frontend, there) = (frontend.clone(), there.cloned());
-    Some(Held { id, name, frontend, intent, link, there, subnet, opens, causes })
+    Some(Held { id, frontend, owner: intent.name.clone(), wish, there, causes })
 }
 
 /// What keeps a Service from having its Private Link Service.

@@ -4,7 +4,7 @@ mod addresses;
 mod body;
 mod reading;
 
-use crate::claim::private_link::{Held, Links, known};
+use crate::claim::private_link::{Held, Links, Wish, known};
 use crate::draft::Draft;
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
 use model::plan::{Action, Change, Resource};
@@ -59,7 +59,7 @@ fn delete(draft: &mut Draft<'_>, link: &Arc<PrivateLinkService>, causes: &BTreeS
 /// Drafts the body of one.
 fn write(draft: &mut Draft<'_>, held: &Held) {
     let mut waits = Vec::new();
-    if let Some(subnet) = &held.opens {
+    if let Some(subnet) = held.wish.as_ref().and_then(|wish| wish.opens.as_ref()) {
         open(draft, subnet, &held.causes);
         waits.push(Wait::Resource { id: subnet.id.clone(), until: Until::Written });
     }

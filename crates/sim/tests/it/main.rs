@@ -17,6 +17,7 @@ mod found;
 mod found_by_seeds;
 mod gates_of_nodes;
 mod groups;
+mod heirs;
 mod latency;
 mod layouts;
 mod leaders;

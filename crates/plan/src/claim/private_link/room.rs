@@ -61,7 +61,7 @@ fn count(
     if staying.len() + made.len() >= most {
         let users = staying.into_iter().map(|link| user(link));
         let users: Vec<String> =
-            users.chain(made.iter().map(|held| held.intent.name.to_string())).collect();
+            users.chain(made.iter().map(|held| held.owner.to_string())).collect();
         let text = message(&listed(&users));
         return Room::None(refusal(CREATE, "", "PrivateLinkLimit", text));
     }

@@ -320,6 +320,59 @@ fn a_service_without_a_configuration_shares_it_and_takes_it_over() {
     assert!(!way.last.services.contains_key(&uid(1)), "{:?}", way.last);
 }
 
+/// Two Services on one frontend, both programmed; the first one brings a Private Link Service with
+/// a configuration and an endpoint that is connected.
+fn connected_pair(second: &[(&str, &str)]) -> World {
+    let pinned = ("azure-load-balancer-ipv4", "10.0.0.9");
+    let own = [INTERNAL, ASKED, pinned, (NAME, "mine"), ("azure-pls-fqdns", "a.example")];
+    let mut world = programmed(vec![service(1, &own)]);
+    let mut annotations = vec![INTERNAL, pinned];
+    annotations.extend(second);
+    let other = service(2, &annotations);
+    world.kubernetes.services.insert(other.uid.clone(), Arc::new(other));
+    let way = forecast(&world, &policy());
+    assert_eq!(way.last.services[&uid(2)].state, State::Programmed, "{:?}", way.last);
+    carry_out(&mut world, &way);
+    let connection = links(&world)[0].id.child("privateEndpointConnections", "c");
+    link(&mut world).connections.push(connection);
+    world
+}
+
+#[test]
+fn it_lives_as_long_as_its_frontend_whoever_made_it() {
+    for second in [&[][..], &[ASKED][..]] {
+        let mut world = connected_pair(second);
+        edit(&mut world, 1, |s| s.wish = Wish::Nothing);
+        let way = forecast(&world, &policy());
+        assert_eq!(verbs(&way), ["PUT loadBalancers", "PUT privateLinkServices"], "{second:?}");
+        assert!(!way.last.services.contains_key(&uid(1)), "{second:?}: {:?}", way.last);
+        let before = PrivateLinkService::clone(links(&world)[0]);
+        carry_out(&mut world, &way);
+        world.kubernetes.services.remove(&uid(1));
+        let [after] = links(&world)[..] else { panic!("one") };
+        assert_eq!(owner(after), Some("default/web-2"), "{second:?}");
+        let tags = before.tags.clone();
+        assert_eq!(PrivateLinkService { tags, ..PrivateLinkService::clone(after) }, before);
+        // Nothing more is to be done, by a process that knew none of it either.
+        assert_eq!(verbs(&forecast(&world, &policy())), [""; 0], "{second:?}");
+        edit(&mut world, 2, |s| s.wish = Wish::Nothing);
+        let way = forecast(&world, &policy());
+        let gone = ["DELETE privateEndpointConnections", "DELETE privateLinkServices"];
+        assert_eq!(verbs(&way)[..2], gone, "{second:?}");
+        assert_eq!(verbs(&way).last().map(String::as_str), Some("DELETE loadBalancers"));
+        assert!(way.last.services.is_empty(), "{second:?}");
+    }
+}
+
+#[test]
+fn who_made_the_frontend_and_asks_no_longer_lets_it_go() {
+    let mut world = connected_pair(&[]);
+    let pinned = ("azure-load-balancer-ipv4", "10.0.0.9");
+    edit(&mut world, 1, |s| s.annotations = service(1, &[INTERNAL, pinned]).annotations);
+    let verbs = verbs(&forecast(&world, &policy()));
+    assert_eq!(verbs, ["DELETE privateEndpointConnections", "DELETE privateLinkServices"]);
+}
+
 #[test]
 fn a_service_with_a_configuration_does_not_share_it() {
     let world = pair(&[("azure-pls-fqdns", "a.example")]);

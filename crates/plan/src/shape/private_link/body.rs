@@ -1,6 +1,6 @@
 //! The body of a Private Link Service.
 
-use super::{Held, addresses};
+use super::{Held, Wish, addresses};
 use crate::ask::ProxyProtocol;
 use crate::draft::Draft;
 use crate::own::tags;
@@ -28,10 +28,22 @@ pub(super) fn fresh(draft: &Draft<'_>, held: &Held) -> PrivateLinkService {
     }
 }
 
-/// Fills in what the owner asks for.
+/// Fills in what the owner asks for, and who it is.
 pub(super) fn fill(draft: &Draft<'_>, after: &mut PrivateLinkService, held: &Held) {
-    let link = &held.link;
-    let mut wanted = addresses::wanted(link, &held.name, &held.subnet);
+    if let Some(wish) = &held.wish {
+        fill_wish(after, wish);
+    }
+    let owner = held.owner.to_string();
+    let more: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::from([
+        (Arc::from(tags::CLUSTER), Arc::clone(&draft.policy.cluster)),
+        (Arc::from(tags::OWNER), Arc::from(owner)),
+    ]);
+    after.tags = tags::merged(after.tags.as_ref(), draft.policy, &more, &[]);
+}
+
+fn fill_wish(after: &mut PrivateLinkService, wish: &Wish) {
+    let link = &wish.link;
+    let mut wanted = addresses::wanted(link, &wish.name, &wish.subnet);
     // Names of IP configurations and their order say nothing.
     let shape = |all: &[PrivateLinkAddress]| {
         let mut shape: Vec<_> = all.iter().map(|a| (a.subnet.clone(), a.address, a.rank)).collect();
@@ -53,12 +65,6 @@ pub(super) fn fill(draft: &Draft<'_>, after: &mut PrivateLinkService, held: &Hel
     fill_list(&mut after.fqdns, &link.fqdns);
     fill_list(&mut after.visibility, &link.visibility);
     fill_list(&mut after.auto_approval, &link.auto_approval);
-    let owner = held.intent.name.to_string();
-    let more: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::from([
-        (Arc::from(tags::CLUSTER), Arc::clone(&draft.policy.cluster)),
-        (Arc::from(tags::OWNER), Arc::from(owner)),
-    ]);
-    after.tags = tags::merged(after.tags.as_ref(), draft.policy, &more, &[]);
 }
 
 /// Another order is no other list.
