@@ -3,6 +3,7 @@
 
 mod beside;
 mod floating;
+mod heir;
 mod room;
 
 use super::Refusal;
@@ -14,6 +15,7 @@ use crate::own::tags::owner;
 use crate::own::{Whose, name};
 use crate::tell::kubernetes;
 use floating::Floating;
+use heir::{guests, inherit, is_guest};
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
 use model::report::{Finding, Until, Wait};
 use model::world::{Fact, Need};
@@ -126,34 +128,6 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement) -> Links {
     links
 }
 
-/// The first Service on each frontend that another one made and that has a Private Link Service of
-/// ours.
-fn guests(draft: &Draft<'_>, placement: &Placement) -> BTreeMap<ResourceId, Arc<Intent>> {
-    let mut guests = BTreeMap::new();
-    let ours = known(draft).filter(|link| is_ours(draft, link));
-    let linked: BTreeSet<ResourceId> = ours.flat_map(|link| link.frontends.clone()).collect();
-    let balancers: BTreeSet<ResourceId> = linked.iter().filter_map(ResourceId::parent).collect();
-    for balancer in balancers {
-        let seats = placement.balancers.get(&balancer);
-        for uid in seats.into_iter().flat_map(|seats| &seats.services) {
-            let intent = draft.cases.get(uid).and_then(|case| case.shared_intent());
-            let Some(intent) = intent else { continue };
-            let frontend = standing(draft, &balancer, &intent);
-            if let Some(frontend) = frontend.filter(|f| is_guest(&intent, f))
-                && linked.contains(&frontend)
-            {
-                guests.entry(frontend).or_insert(intent);
-            }
-        }
-    }
-    guests
-}
-
-/// Whether a frontend is another Service's by its name.
-fn is_guest(intent: &Intent, frontend: &ResourceId) -> bool {
-    !name::is_of(frontend.name(), &intent.base)
-}
-
 /// The IPv4 frontend of a Service, once it is in Azure.
 fn standing(draft: &Draft<'_>, balancer: &ResourceId, intent: &Intent) -> Option<ResourceId> {
     let balancer = draft.balancers()?.get(balancer)?;
@@ -223,23 +197,6 @@ fn release(
             }
         };
         links.leaving.insert(link.id.clone(), (Arc::clone(link), causes));
-    }
-}
-
-/// A Private Link Service that stays as it is, with another owner.
-fn inherit(
-    frontend: &ResourceId,
-    heir: &Intent,
-    link: &Arc<PrivateLinkService>,
-    past: Option<ServiceUid>,
-) -> Held {
-    Held {
-        id: link.id.clone(),
-        frontend: frontend.clone(),
-        owner: heir.name.clone(),
-        wish: None,
-        there: Some(Arc::clone(link)),
-        causes: past.into_iter().chain([heir.uid.clone()]).collect(),
     }
 }
 
