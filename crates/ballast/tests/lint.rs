@@ -298,6 +298,7 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("PrivateLinkGroupChanged", "needs a Private Link Service"),
     ("PrivateLinkNameChanged", "needs a Private Link Service"),
     ("PrivateLinkNameTaken", "needs a Private Link Service"),
+    ("PrivateLinkConnected", "needs a Private Link Service"),
     ("PrivateLinkAddressUnusable", "which addresses a subnet has, only Azure knows"),
     ("AddressPoolsBehindPrivateLink", "needs a Private Link Service"),
     ("NoBackends", "which nodes there are, only the cluster knows"),

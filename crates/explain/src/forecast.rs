@@ -454,7 +454,7 @@ fn remove_connection(azure: &mut Azure, id: &ResourceId) {
     let Some(service) = id.parent() else { return };
     for facts in azure.private_links.values_mut().filter_map(Fact::known_mut) {
         if let Some(link) = facts.get_mut(&service) {
-            Arc::make_mut(link).connections.retain(|c| c != id);
+            Arc::make_mut(link).connections.retain(|c| c.id != *id);
         }
     }
 }

@@ -8,7 +8,10 @@ mod member;
 mod private_link;
 
 pub use member::{Ipv6Service, MemberConfiguration, MemberKind, MemberState, PoolMember};
-pub use private_link::{PrivateLinkAddress, PrivateLinkRank, PrivateLinkService};
+pub use private_link::{
+    ConnectionState, PrivateEndpointConnection, PrivateLinkAddress, PrivateLinkRank,
+    PrivateLinkService,
+};
 
 use crate::family::{Family, Protocol};
 use crate::id::{Etag, ResourceId};

@@ -4,7 +4,7 @@ use crate::asks::{self, Asks, Family, Invalid};
 use crate::estate::{Estate, group_of, last, parts, same, text};
 use crate::nodes::Node;
 use crate::site::{Layout, Site};
-use crate::{Broken, Scene, contest, names};
+use crate::{Broken, Scene, contest, links, names};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -127,6 +127,7 @@ impl<'a> Case<'a> {
         nodes.sort_by_key(|node| node.name);
         let places = BTreeMap::new();
         let mut case = Self { scene, site, estate, services, nodes, places };
+        links::hold(&mut case);
         contest::settle(&mut case);
         case
     }

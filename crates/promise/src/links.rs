@@ -7,11 +7,13 @@
 //! - A frontend that Services share has one; the Service that owns it says how it is.
 //! - It lives as long as its frontend: where the Service that made both leaves, one that shares the
 //!   frontend owns it, and it stays as it is unless that one brings a configuration.
+//! - One to which private endpoints are connected goes only when its owner has agreed: until then
+//!   the owner keeps all that it has, whether it asks no longer or is being deleted.
 //! - Azure takes addresses for it only from a subnet whose network policies for it are off.
 //! - There is none that no Service asks for, or whose owner made the frontend and asks no longer.
 
 use crate::Broken;
-use crate::asks::{Asks, Family, Link};
+use crate::asks::{Asks, Family, Invalid, Link};
 use crate::case::{Case, Fate, Service};
 use crate::estate::{group_of, items, last, parts, same, text};
 use crate::names;
@@ -38,6 +40,52 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
         }
     }
     broken.extend(found.into_iter().map(|text| Broken { service: None, promise: PROMISE, text }));
+}
+
+/// The annotation by which an owner agrees that private endpoints are disconnected.
+const AGREES: &str = "ballast.dev/disconnect-private-endpoints";
+
+/// Owners that keep what they have because somebody is connected.
+pub(crate) fn hold(case: &mut Case<'_>) {
+    let connected: Vec<(String, BTreeSet<String>)> = case
+        .estate
+        .links()
+        .map(|(_, link)| link)
+        .filter(|link| is_ours(case, link) && is_connected(link))
+        .map(|link| (tags::tag(link, OWNER).unwrap_or("").to_owned(), frontends(link)))
+        .collect();
+    for (owner, before) in connected {
+        let Some(at) = case.services.iter().position(|s| same(&s.key, &owner)) else { continue };
+        let service = &case.services[at];
+        let agrees = text(&service.object["metadata"]["annotations"][AGREES]);
+        let lets_go = match &service.fate {
+            Fate::Unwanted => !has_guest(case, service, &before),
+            Fate::Served(asks) => {
+                let made = before.iter().any(|id| names::is_of(last(id), &service.base));
+                made && asks.link.is_none()
+            }
+            Fate::Refused(_) | Fate::Denied(..) => false,
+        };
+        if lets_go && !same(agrees, "true") {
+            let why = "private endpoints are connected to its Private Link Service";
+            case.services[at].fate = Fate::Refused(Invalid(why.to_owned()));
+        }
+    }
+}
+
+fn is_connected(link: &Value) -> bool {
+    let status = "privateLinkServiceConnectionState";
+    let mut all = parts(link, "privateEndpointConnections");
+    all.any(|one| same(text(&one["properties"][status]["status"]), "Approved"))
+}
+
+/// Whether rules of another Service lead to one of these frontends.
+fn has_guest(case: &Case<'_>, owner: &Service<'_>, frontends: &BTreeSet<String>) -> bool {
+    let others = || case.services.iter().filter(|s| s.key != owner.key && s.wants());
+    case.estate.balancers().flat_map(|(_, b)| parts(b, "loadBalancingRules")).any(|rule| {
+        let to = text(&rule["properties"]["frontendIPConfiguration"]["id"]).to_lowercase();
+        frontends.contains(&to) && others().any(|s| names::is_of(text(&rule["name"]), &s.base))
+    })
 }
 
 fn frontends(link: &Value) -> BTreeSet<String> {

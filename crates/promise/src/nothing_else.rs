@@ -53,7 +53,7 @@ fn judge_balancer(case: &Case<'_>, balancer: &Value, found: &mut Vec<String>) {
     for frontend in parts(balancer, "frontendIPConfigurations") {
         stands += 1;
         let name = text(&frontend["name"]);
-        if names::base_of(name).is_some() && !is_stood_on(case, frontend) {
+        if names::base_of(name).is_some() && !is_stood_on(case, balancer, frontend) {
             found.push(format!("frontend {name} of {on} is no Service's"));
         }
     }
@@ -92,11 +92,15 @@ fn judge_balancer(case: &Case<'_>, balancer: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a Service stands on a frontend, or one that is called so keeps it.
-fn is_stood_on(case: &Case<'_>, frontend: &Value) -> bool {
+/// Whether a Service stands on a frontend, or one that is called so keeps it, or one whose rules
+/// lead there keeps those.
+fn is_stood_on(case: &Case<'_>, balancer: &Value, frontend: &Value) -> bool {
     let wanted = id(&frontend["id"]);
     let stood = case.places.values().any(|place| id(&place.frontend["id"]) == wanted);
-    stood || owner(case, text(&frontend["name"])).is_some_and(keeps)
+    let kept = |name: &Value| owner(case, text(name)).is_some_and(keeps);
+    let leads = |rule: &Value| id(&rule["properties"]["frontendIPConfiguration"]["id"]) == wanted;
+    let mut rules = parts(balancer, "loadBalancingRules");
+    stood || kept(&frontend["name"]) || rules.any(|rule| leads(rule) && kept(&rule["name"]))
 }
 
 fn is_asked_for(case: &Case<'_>, balancer: &Value, kind: &str, name: &str) -> bool {

@@ -30,18 +30,24 @@ pub(crate) fn eligible(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> V
             let of_set = |set: &str| id(if own(set) { set } else { &site.balancer_name });
             let sets: BTreeSet<&str> =
                 case.nodes.iter().filter_map(|node| node.set.as_deref()).collect();
+            let any = || {
+                let primary = std::iter::once(id(&site.balancer_name));
+                primary.chain(sets.iter().map(|set| of_set(set))).collect()
+            };
             match &asks.mode {
                 Mode::Primary => vec![id(&site.balancer_name)],
-                Mode::Auto => {
-                    let primary = std::iter::once(id(&site.balancer_name));
-                    primary.chain(sets.iter().map(|set| of_set(set))).collect()
-                }
+                Mode::Auto => any(),
                 Mode::Set(set) => {
                     let wanted = of_set(set);
                     let known = !own(set)
                         || sets.iter().any(|other| same(other, set))
                         || case.estate.get(&wanted).is_some();
-                    if known { vec![wanted] } else { Vec::new() }
+                    match known {
+                        true => vec![wanted],
+                        // The topic page's table calls it so.
+                        false if same(set, "auto") => any(),
+                        false => Vec::new(),
+                    }
                 }
             }
         }

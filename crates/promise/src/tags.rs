@@ -8,7 +8,7 @@
 //!   group that only a Service names it carries the cluster's UID as well; what stood there before
 //!   the tag was known may do without. In the groups of the cloud config nothing carries another's.
 //! - Label and tags of a public IP are those of the first Service on it: the one that its frontend
-//!   is named after.
+//!   is named after. Whose label it is says a tag, which goes with that Service.
 //! - A BYO public IP gets a label, and never a tag of ours.
 
 use crate::Broken;
@@ -205,6 +205,10 @@ fn judge_ip(case: &Case<'_>, id: &str, ip: &Value, found: &mut Vec<String>) {
     let may: BTreeSet<String> = users.kept.iter().map(|key| key.to_lowercase()).collect();
     if !must.is_subset(&listed) || !listed.iter().all(|l| must.contains(l) || may.contains(l)) {
         found.push(format!("tag {SERVICE} of {name} names {listed:?}; on it are {must:?}"));
+    }
+    let labelled = ours(ip, LABEL).unwrap_or("").to_lowercase();
+    if !labelled.is_empty() && !listed.contains(&labelled) {
+        found.push(format!("tag {LABEL} of {name} names {labelled}; on it are {listed:?}"));
     }
     configured(case, ip, &owned_keys(first.map(|(_, asks, _)| *asks)), found);
     if let Some((service, asks, family)) = first {

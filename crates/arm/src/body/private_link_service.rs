@@ -11,7 +11,8 @@ use super::fields::{
 use super::public_ip::{ALLOCATIONS, allocation_name};
 use model::Family;
 use model::azure::{
-    Allocation, PrivateLinkAddress, PrivateLinkRank, PrivateLinkService, RestFields,
+    Allocation, ConnectionState, PrivateEndpointConnection, PrivateLinkAddress, PrivateLinkRank,
+    PrivateLinkService, RestFields,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -40,10 +41,17 @@ pub fn read_private_link_service(body: &Value) -> Result<PrivateLinkService, Bod
         fqdns: take_texts(p, "fqdns"),
         visibility: take_subscriptions(p, "visibility"),
         auto_approval: take_subscriptions(p, "autoApproval"),
-        connections: connections.iter().filter_map(read_reference).collect(),
+        connections: connections.iter().filter_map(read_connection).collect(),
         provisioning: found.provisioning,
         rest: found.rest(),
     })
+}
+
+fn read_connection(item: &Value) -> Option<PrivateEndpointConnection> {
+    let status = &item["properties"]["privateLinkServiceConnectionState"]["status"];
+    let approved = status.as_str().is_some_and(|status| status.eq_ignore_ascii_case("Approved"));
+    let state = if approved { ConnectionState::Connected } else { ConnectionState::Other };
+    Some(PrivateEndpointConnection { id: read_reference(item)?, state })
 }
 
 /// What is not in the form that we write stays in the list.

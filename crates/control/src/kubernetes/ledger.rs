@@ -34,6 +34,8 @@ pub(crate) struct LedgerLane {
     failures: u32,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
+    /// The same as far as the API server asked for it (`Retry-After`): whoever leads keeps to it.
+    asked_until_ms: Option<u64>,
     /// Why the last calls failed.
     pub trouble: Option<Trouble>,
 }
@@ -95,10 +97,12 @@ impl Controller {
 
     /// Forgets what was read and sent under another lease: until the ledger is read nothing is
     /// opened or closed by what it said then. It is read at once, because the lease was just won
-    /// from an API server that answers.
+    /// from an API server that answers, unless that has asked for patience.
     pub(crate) fn doubt_ledger(&mut self) {
-        let failures = self.kubernetes.ledger.failures;
-        self.kubernetes.ledger = LedgerLane { failures, ..LedgerLane::default() };
+        let LedgerLane { failures, asked_until_ms, .. } = self.kubernetes.ledger;
+        let wait_until_ms = asked_until_ms;
+        self.kubernetes.ledger =
+            LedgerLane { failures, wait_until_ms, asked_until_ms, ..LedgerLane::default() };
         self.world.kubernetes.ledger = Fact::Unknown;
     }
 
@@ -257,6 +261,7 @@ impl Controller {
             more => backoff::after(more - 1, asked_ms),
         };
         lane.wait_until_ms = Some(now_ms + wait_ms);
+        lane.asked_until_ms = asked_ms.map(|asked| now_ms + asked);
         let failure = Failure { kind, operation, code, message };
         lane.trouble = Some(Trouble::after(lane.trouble.take(), failure, &BTreeSet::new(), now_ms));
         let text = format!("{text}; next try in {wait_ms} ms");

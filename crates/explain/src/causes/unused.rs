@@ -34,8 +34,9 @@ pub(super) fn why(bench: &Bench<'_>, at: usize, findings: &[Finding]) -> Option<
         _ => return None,
     };
     let noted = told(findings, &key);
-    if noted.is_none() && *key == *annotation::SHARE {
-        // It is for Services of other namespaces.
+    // For Services of other namespaces the one, for the day of leaving the other.
+    let later = [annotation::SHARE, annotation::DISCONNECT];
+    if noted.is_none() && later.contains(&&*key) {
         return None;
     }
     let reason = noted.unwrap_or_else(|| {

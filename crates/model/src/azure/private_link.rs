@@ -32,11 +32,29 @@ pub struct PrivateLinkService {
     /// Subscriptions approved without asking, the same.
     pub auto_approval: Vec<Arc<str>>,
     /// Private endpoint connections (read only): deleted before the service is.
-    pub connections: Vec<ResourceId>,
+    pub connections: Vec<PrivateEndpointConnection>,
     /// Provisioning state (read only).
     pub provisioning: Provisioning,
     /// The rest.
     pub rest: Rest,
+}
+
+/// A private endpoint, somebody's in another network, as a Private Link Service knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PrivateEndpointConnection {
+    /// Id of the connection, below the Private Link Service's.
+    pub id: ResourceId,
+    /// Whether traffic flows through it.
+    pub state: ConnectionState,
+}
+
+/// The state of a private endpoint connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum ConnectionState {
+    /// `Approved`: whoever is behind the endpoint is served.
+    Connected,
+    /// Pending, rejected, disconnected or not told.
+    Other,
 }
 
 /// An IP configuration of a Private Link Service.

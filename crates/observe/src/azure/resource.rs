@@ -171,8 +171,8 @@ fn remove_connection(azure: &mut Azure, id: &ResourceId) -> Applied {
         fact.known_mut()?.get_mut(&link)
     });
     match link {
-        Some(link) if link.connections.contains(id) => {
-            Arc::make_mut(link).connections.retain(|c| c != id);
+        Some(link) if link.connections.iter().any(|c| c.id == *id) => {
+            Arc::make_mut(link).connections.retain(|c| c.id != *id);
             Applied::Changed
         }
         Some(_) | None => Applied::Unchanged,

@@ -23,7 +23,8 @@ pub(super) fn read(
     let per_set = fields.flag(PER_SET) == Some(true);
     let without_own = fields.list(SHARED);
     let has_per_set = per_set || sku == BalancerSku::Basic;
-    if without_own.is_some() && !has_per_set {
+    // The Go cloud provider never heeded it on Basic load balancers.
+    if without_own.is_some() && !per_set {
         fields.warn(&format!("{SHARED} has no effect without {PER_SET}: true"));
     }
     if !several.is_empty() && sku != BalancerSku::Standard {
@@ -41,7 +42,10 @@ pub(super) fn read(
     match sku {
         BalancerSku::Service => Layout::PerService,
         _ if !several.is_empty() => Layout::Several(several),
-        _ if has_per_set => Layout::PerNodeSet { without_own: without_own.unwrap_or_default() },
+        _ if has_per_set => {
+            let without_own = without_own.filter(|_| per_set).unwrap_or_default();
+            Layout::PerNodeSet { without_own }
+        }
         _ => Layout::Single,
     }
 }

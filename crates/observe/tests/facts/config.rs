@@ -453,6 +453,9 @@ fn layouts_are_read() {
     let per_set = policy(json!({"enableMultipleStandardLoadBalancers": true,
         "nodepoolsWithoutDedicatedSLB": "a, b,"}));
     assert_eq!(per_set.layout, Layout::PerNodeSet { without_own: vec!["a".into(), "b".into()] });
+    // It is about Standard load balancers: on Basic ones each set keeps its own.
+    let basic = policy(json!({"loadBalancerSku": "basic", "nodepoolsWithoutDedicatedSLB": "a"}));
+    assert_eq!(basic.layout, Layout::PerNodeSet { without_own: Vec::new() });
     let several = policy(json!({
         "loadBalancerBackendPoolConfigurationType": "nodeIP",
         "multipleStandardLoadBalancerConfigurations": [

@@ -416,6 +416,10 @@ rules! {
     PRIVATE_LINK_NAME_TAKEN Refusal "PrivateLinkNameTaken"
         "azure-pls-name: web"
         "must be a name that no other Private Link Service of the resource group has";
+    PRIVATE_LINK_CONNECTED Refusal "PrivateLinkConnected"
+        "ballast.dev/disconnect-private-endpoints"
+        "must be true before a Private Link Service is deleted to which private endpoints are \
+         connected";
     PRIVATE_LINK_ADDRESS_UNUSABLE Refusal "PrivateLinkAddressUnusable"
         "azure-pls-ip-configuration-ip-address: 10.0.0.1"
         "must be free addresses of the subnet that are not reserved by Azure";

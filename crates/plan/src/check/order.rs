@@ -58,7 +58,9 @@ impl Lint<'_> {
             || self.public_ip(id).is_some()
             || group.is_some_and(|group| group.id == *id)
             || matches!(azure.subnets.get(id), Some(Fact::Known(Some(_))))
-            || self.links().any(|link| link.id == *id || link.connections.contains(id))
+            || self
+                .links()
+                .any(|link| link.id == *id || link.connections.iter().any(|c| c.id == *id))
             || self.members().any(|member| member.id == *id)
             || azure.nat_gateways.known().is_some_and(|all| all.contains_key(id))
             || id.parent().is_some_and(|p| p == self.policy.gateway_id())

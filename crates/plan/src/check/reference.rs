@@ -169,7 +169,7 @@ impl Lint<'_> {
                 Resource::PublicIp(ip) => self.public_ip_goes(change, &ip.id),
                 Resource::PrivateLinkService(link) => {
                     for connection in &link.connections {
-                        self.say(Breach::StillReferenced, &change.target, connection.as_str());
+                        self.say(Breach::StillReferenced, &change.target, connection.id.as_str());
                     }
                 }
                 Resource::NatGateway(gateway) => {

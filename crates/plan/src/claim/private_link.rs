@@ -2,20 +2,21 @@
 //! goes. A frontend has one, and a load balancer and a subscription take only so many.
 
 mod beside;
+mod connected;
 mod floating;
 mod heir;
 mod room;
 
 use super::Refusal;
 use super::placement::Placement;
-use crate::ask::annotation::PREFIX;
+use crate::ask::annotation;
 use crate::ask::{Intent, PrivateLinkIntent, PrivateLinkOwnership};
 use crate::draft::{Draft, Stance};
 use crate::own::tags::owner;
 use crate::own::{Whose, name};
 use crate::tell::kubernetes;
 use floating::Floating;
-use heir::{guests, inherit, is_guest};
+use heir::{guests, inherit, is_guest, joins};
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
 use model::report::{Finding, Until, Wait};
 use model::world::{Fact, Need};
@@ -122,6 +123,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement) -> Links {
         by_frontend.entry(frontend).or_default().push(Asker { intent, link });
     }
     release(draft, &by_frontend, &guests, &mut links);
+    connected::keep(draft, &mut links);
     for (frontend, askers) in by_frontend {
         decide(draft, frontend, &askers, &mut links);
     }
@@ -175,6 +177,11 @@ fn release(
         // One who made the frontend and asks no longer lets it go.
         let withdrawn = matches!(stance, Some(Stance::Wanted(intent))
             if link.frontends.iter().any(|f| !is_guest(intent, f)));
+        // To whom it was handed over by its tag may be still to come.
+        let comes = |uid: &ServiceUid| link.frontends.iter().any(|f| joins(draft, uid, f));
+        if owner.as_ref().is_some_and(comes) {
+            continue;
+        }
         let frozen = matches!(stance, Some(Stance::Frozen(_) | Stance::Container(_)));
         if let Some((frontend, heir)) = heir.filter(|_| !withdrawn && !frozen) {
             links.held.push(inherit(frontend, heir, link, owner));
@@ -220,7 +227,7 @@ fn decide(draft: &mut Draft<'_>, frontend: &ResourceId, askers: &[Asker<'_>], li
         return;
     }
     let past = there.and_then(|there| owner_case(draft, there));
-    let chosen = choose(draft, past.as_ref(), askers);
+    let chosen = choose(draft, frontend, past.as_ref(), askers);
     let uid = chosen.map(|c| &c.intent.uid);
     let others = askers.iter().filter(|a| Some(&a.intent.uid) != uid);
     for other in others.filter(|a| a.link.ownership == PrivateLinkOwnership::Own) {
@@ -243,9 +250,11 @@ fn decide(draft: &mut Draft<'_>, frontend: &ResourceId, askers: &[Asker<'_>], li
 }
 
 /// Who owns it: who has it; else who brings a configuration; else the first. Nobody while the
-/// wish of its owner is not known.
+/// wish of its owner is not known, or while somebody to whom it was handed over by its tag is still
+/// to join the frontend.
 fn choose<'a, 'b>(
     draft: &Draft<'_>,
+    frontend: &ResourceId,
     past: Option<&ServiceUid>,
     askers: &'b [Asker<'a>],
 ) -> Option<&'b Asker<'a>> {
@@ -253,6 +262,9 @@ fn choose<'a, 'b>(
         return None;
     }
     let has = askers.iter().find(|a| past == Some(&a.intent.uid));
+    if has.is_none() && past.is_some_and(|uid| joins(draft, uid, frontend)) {
+        return None;
+    }
     let own = || askers.iter().find(|a| a.link.ownership == PrivateLinkOwnership::Own);
     has.or_else(own).or_else(|| askers.first())
 }
@@ -277,7 +289,10 @@ fn grant(
         let (frontend, owner) = (frontend.clone(), intent.name.clone());
         return Some(Held { id, frontend, owner, wish, there, causes });
     }
-    let name = link.name.clone().unwrap_or_else(|| format!("pls-{}", frontend.name()).into());
+    // Who names none takes the name that it has: there is no other way to rename it than anew.
+    let standing = || there.map(|there| Arc::from(there.id.name()));
+    let named = link.name.clone().or_else(standing);
+    let name = named.unwrap_or_else(|| format!("pls-{}", frontend.name()).into());
     let id = draft.policy.network_id(&link.group, "privateLinkServices", &name);
     match obstacle(draft, frontend, asked, (&id, there), links) {
         Some(Obstacle::Wait(wait)) => {
@@ -413,7 +428,7 @@ fn taken(name: &str) -> Finding {
 }
 
 fn refusal(key: &str, value: &str, rule: &'static str, message: String) -> Finding {
-    super::refusal(rule, &format!("{PREFIX}{key}"), value, &message)
+    super::refusal(rule, &annotation::full(key), value, &message)
 }
 
 /// The subnet of its addresses, and the same where it takes none yet.

@@ -1,7 +1,8 @@
 //! Services whose wishes cannot be judged before something has been read.
 //!
 //! What is read may refuse a Service, which then keeps all that it has. So one that stands keeps it
-//! until that is known: half an edit, or a move to another load balancer, is not begun.
+//! until that is known: half an edit, or a move to another load balancer, is not begun. The same of
+//! what a watch has yet to tell: a Service may be seen before its namespace.
 
 use super::verdict::Frozen;
 use crate::ask::Intent;
@@ -10,6 +11,7 @@ use crate::own::name;
 use crate::own::name::is_of;
 use crate::shape::frontend;
 use model::azure::Frontend;
+use model::policy::Layout;
 use model::report::Wait;
 use model::world::{Fact, Need};
 use model::{Exposure, ServiceUid};
@@ -36,6 +38,24 @@ pub(crate) fn hold(draft: &mut Draft<'_>) {
         draft.needs.insert(need.clone());
         draft.wait(&uid, Wait::Reading(need));
     }
+    for uid in of_unseen_namespaces(draft) {
+        if let Some(case) = draft.cases.get_mut(&uid) {
+            case.stance = Stance::Frozen(Frozen::new());
+        }
+        draft.wait(&uid, Wait::Listing);
+    }
+}
+
+/// Services whose load balancer depends on labels of a namespace that has not been seen.
+fn of_unseen_namespaces(draft: &Draft<'_>) -> Vec<ServiceUid> {
+    let Layout::Several(configs) = &draft.policy.layout else { return Vec::new() };
+    if configs.iter().all(|config| config.namespaces.is_none()) {
+        return Vec::new();
+    }
+    let seen = &draft.world.kubernetes.namespaces;
+    let intents = draft.cases.values().filter_map(|case| case.intent());
+    let unseen = intents.filter(|intent| !seen.contains_key(&intent.name.namespace));
+    unseen.map(|intent| intent.uid.clone()).collect()
 }
 
 /// Whether anything of a Service is on a load balancer; one that shares an address has rules only.

@@ -37,9 +37,9 @@ pub(crate) fn plan(draft: &mut Draft<'_>, links: &Links) {
 fn delete(draft: &mut Draft<'_>, link: &Arc<PrivateLinkService>, causes: &BTreeSet<ServiceUid>) {
     let mut waits = Vec::new();
     for connection in &link.connections {
-        waits.push(Wait::Resource { id: connection.clone(), until: Until::Gone });
+        waits.push(Wait::Resource { id: connection.id.clone(), until: Until::Gone });
         draft.change(Change {
-            target: connection.clone(),
+            target: connection.id.clone(),
             action: Action::DeleteChild,
             guard: None,
             causes: causes.clone(),

@@ -7,6 +7,7 @@ use crate::random::Random;
 use crate::scene::{SUBSCRIPTION, objects};
 use crate::stage::Stage;
 use crate::tally::count;
+use azure_emulator::Request;
 use serde_json::{Value, json};
 use std::collections::btree_map::Entry;
 
@@ -18,12 +19,37 @@ fn service(number: u64) -> Value {
     service["metadata"]["name"] = json!(format!("link-{number}"));
     service["metadata"]["annotations"][key("azure-load-balancer-internal")] = json!("true");
     service["metadata"]["annotations"][key("azure-pls-create")] = json!("true");
+    // Somebody may be connected when it goes.
+    service["metadata"]["annotations"]["ballast.dev/disconnect-private-endpoints"] = json!("true");
     service
+}
+
+/// Somebody connects a private endpoint to a Private Link Service of these Services.
+fn connect(random: &mut Random, stage: &mut Stage) {
+    let mut links = stage.azure.resources_of("Microsoft.Network/privateLinkServices");
+    let owner = |link: &Value| link["tags"]["k8s-azure-owner-service"].as_str().map(str::to_owned);
+    links.retain(|link| owner(link).is_some_and(|owner| owner.starts_with("default/link-")));
+    let Some(id) = random.choose(&links).and_then(|link| link["id"].as_str()) else { return };
+    let status = *random.pick(&["Approved", "Pending"]);
+    let body = json!({"properties": {"privateLinkServiceConnectionState": {"status": status}}});
+    let connection = format!("{id}/privateEndpointConnections/somebody");
+    let answer = stage.azure.handle(Request::new("PUT", &connection).with_body(body), stage.now_ms);
+    stage.azure.clear_calls();
+    let status = answer.status;
+    stage.trace.say(stage.now_ms, || format!("somebody connects to {id} -> {status}"));
 }
 
 impl Company {
     pub(super) fn link(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         count(&mut stage.tally.faults, Fault::Links.name());
+        let what = self.change_link(random, stage);
+        if random.permille(250) {
+            connect(random, stage);
+        }
+        what
+    }
+
+    fn change_link(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         let number = random.below(SERVICES);
         let place = ("default".to_owned(), format!("link-{number}"));
         if let Entry::Vacant(free) = self.services.entry(place.clone()) {

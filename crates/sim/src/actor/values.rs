@@ -11,6 +11,7 @@ pub const WRONG: &str = "<wrong>";
 /// Keys of the table that ask for something of its own when they are drawn.
 pub(super) mod key {
     pub const INTERNAL: &str = "azure-load-balancer-internal";
+    pub const MODE: &str = "azure-load-balancer-mode";
     pub const SUBNET: &str = "azure-load-balancer-internal-subnet";
     pub const PLACED_ON: &str = "azure-load-balancer-configurations";
     pub const IPV4: &str = "azure-load-balancer-ipv4";
@@ -57,7 +58,7 @@ pub fn values(row: &Annotation, owner: u64) -> Vec<String> {
     }
     match row.key {
         key::SUBNET | key::LINK_SUBNET => all(&["nodes", "apps"]),
-        "azure-load-balancer-mode" => all(&["__auto__", "vmss"]),
+        key::MODE => all(&["__auto__", "vmss", "auto"]),
         key::PLACED_ON => all(&["kubernetes", "lb2", "LB2,kubernetes"]),
         key::IPV4 => vec![
             "20.50.0.10".to_owned(),

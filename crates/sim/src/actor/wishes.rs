@@ -168,6 +168,17 @@ impl Wish {
         if scene.layout.has_nics() {
             set.remove(key::NO_FLOATING_IP);
         }
+        // Who shares an address is on one load balancer, which the primary set's is.
+        let brought = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
+        if let Some(mode) = set.get_mut(key::MODE).filter(|_| scene.has_two_sets()) {
+            if owner % 2 == 0 && mode == "vmss" {
+                *mode = "vmss2".to_owned();
+            }
+            let pinned = self.fields.contains_key("address");
+            if pinned || brought.iter().any(|key| set.contains_key(key)) {
+                set.remove(key::MODE);
+            }
+        }
         // One rule for all ports leaves no room for another Service's rules.
         let is_pinned = set.contains_key(key::IPV4) || set.contains_key(key::IPV6);
         if is_on(&set, key::ALL_PORTS) && is_pinned {

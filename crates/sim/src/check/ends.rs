@@ -5,7 +5,7 @@ use super::form::{parts, told};
 use super::stripped::close;
 use crate::actor::hostile::is_claim;
 use crate::scene::objects::{OTHER_CLUSTERS, is_brought, is_theirs};
-use crate::scene::{self, Layout, Outbound};
+use crate::scene::{self, Outbound};
 use crate::stage::Stage;
 use crate::truth::{additional, wants};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What differs between two runs that come to the same: what Azure hands out, orders, marks.
-const BY_CHANCE: [&str; 16] = [
+const BY_CHANCE: [&str; 17] = [
     "etag",
     "provisioningstate",
     "resourceguid",
@@ -26,6 +26,8 @@ const BY_CHANCE: [&str; 16] = [
     "defaultsecurityrules",
     "privateipallocationmethod",
     "fqdn",
+    // Somebody connects to what stands at that moment.
+    "privateendpointconnections",
     // A subnet keeps what was once done to it for a Private Link Service.
     "privatelinkservicenetworkpolicies",
     // Tags are never taken off again, so those of an earlier wish may or may not be there.
@@ -96,12 +98,23 @@ fn single(key: &str, value: Value) -> (String, Value) {
 fn drop_rules_to_nodes(group: &mut Value) {
     let rules = group.pointer_mut("/properties/securityrules").and_then(Value::as_array_mut);
     if let Some(rules) = rules {
-        rules.retain(|rule| {
-            let inside = rule["properties"].as_object();
-            let leads = |key: &str| inside.is_some_and(|inside| inside.contains_key(key));
-            leads("destinationaddressprefix") || leads("destinationaddressprefixes")
+        rules.retain_mut(|rule| {
+            let Some(inside) = rule["properties"].as_object_mut() else { return false };
+            let list = inside.shift_remove("destinationaddressprefixes");
+            let one = inside.shift_remove("destinationaddressprefix");
+            let all = list.as_ref().and_then(Value::as_array).into_iter().flatten().chain(&one);
+            let led: Vec<Value> = all.filter(|to| !is_ipv6_node(to)).cloned().collect();
+            let leads = !led.is_empty();
+            inside.insert("destinationaddressprefixes".to_owned(), Value::Array(led));
+            leads
         });
     }
+}
+
+/// What is left of IPv6 addresses in the nodes' form, once those of frontends have been renamed.
+fn is_ipv6_node(value: &Value) -> bool {
+    let number = value.as_str().and_then(|address| address.strip_prefix("fd00::"));
+    number.is_some_and(|number| !number.contains([':', '/']))
 }
 
 fn drop_field(resource: &mut Value, place: &str, key: &str) {
@@ -187,7 +200,7 @@ impl Stage {
         for resource in &resources {
             let id = resource["id"].as_str().unwrap_or("");
             // Where a Service is placed depends on what was there when it came.
-            let placed = self.scene.layout == Layout::Several
+            let placed = self.scene.has_choice()
                 && ["/loadBalancers/", "/virtualMachines/"].iter().any(|kind| id.contains(kind));
             let nic = id.contains("/virtualMachines/") && id.contains("/networkInterfaces/");
             if placed || nic {
@@ -203,7 +216,7 @@ impl Stage {
                 if id.contains("/loadBalancers/") {
                     drop_pools(&mut tidied, &idle);
                 }
-                if self.scene.layout == Layout::Several {
+                if self.scene.has_choice() {
                     drop_rules_to_nodes(&mut tidied);
                 }
                 form.insert(rename(id.to_owned()), tidied.to_string());
@@ -362,12 +375,10 @@ impl Stage {
             .collect()
     }
 
-    /// Whether Azure works at a write of a network resource, whoever sent it.
+    /// Whether Azure works at a write, whoever sent it.
     #[must_use]
     pub fn is_azure_busy(&self) -> bool {
-        let is_network = |r: &Value| text(&r["id"]).to_lowercase().contains("/microsoft.network/");
-        let mut all = self.azure.shown();
-        all.any(|r| is_network(&r) && r["properties"]["provisioningState"] == "Updating")
+        self.azure.shown().any(|r| r["properties"]["provisioningState"] == "Updating")
     }
 
     /// Why it has not come right, in the controller's own words.

@@ -190,6 +190,9 @@ impl Scene {
                 config[key] = value.clone();
             }
         }
+        if self.shares_balancer() {
+            config["nodepoolsWithoutDedicatedSLB"] = json!("VMSS2");
+        }
         if self.has_selectors() {
             let ranks = json!({"key": "rank", "operator": "In", "values": ["1", "2", "3", "4"]});
             config["multipleStandardLoadBalancerConfigurations"] = json!([
@@ -207,6 +210,25 @@ impl Scene {
     #[must_use]
     pub fn is_strict(&self) -> bool {
         self.with.contains(&Fault::Hostile) && self.uids.is_multiple_of(3)
+    }
+
+    /// Whether nodes of two scale sets are behind load balancers of their own.
+    #[must_use]
+    pub fn has_two_sets(&self) -> bool {
+        self.layout == Layout::PerSet && self.uids.is_multiple_of(2)
+    }
+
+    /// Whether the second of them has none of its own and shares the first one's.
+    #[must_use]
+    pub fn shares_balancer(&self) -> bool {
+        self.has_two_sets() && self.uids.is_multiple_of(4)
+    }
+
+    /// Whether a Service's load balancer depends on what was there when it came: the one with the
+    /// fewest rules is taken, where there are several, and for `__auto__` where each set has one.
+    #[must_use]
+    pub fn has_choice(&self) -> bool {
+        self.layout == Layout::Several || self.has_two_sets()
     }
 
     /// Whether load balancers choose what is on them by labels.
@@ -232,10 +254,11 @@ impl Scene {
         store
     }
 
-    /// A node; in layouts of several load balancers every second one is of the second set.
+    /// A node; where there are two sets every second one is of the second one.
     #[must_use]
     pub fn node(&self, index: u32) -> Value {
-        let second = matches!(self.layout, Layout::Several) && index % 2 == 1;
+        let two = self.layout == Layout::Several || self.has_two_sets();
+        let second = two && index % 2 == 1;
         let mut node = objects::node(if second { "vmss2" } else { "vmss" }, index);
         let labels = &mut node["metadata"]["labels"];
         if self.with.contains(&Fault::ControlPlane) && index % 4 == 2 {
@@ -269,6 +292,9 @@ impl Scene {
         azure.seed(objects::estate());
         if self.layout.has_nics() {
             azure.seed(objects::scale_set("vmss", MACHINES));
+        }
+        if self.has_two_sets() {
+            azure.seed(objects::scale_set("vmss2", MACHINES));
         }
         if self.layout == Layout::Several {
             azure.seed(objects::scale_set("vmss", 0));

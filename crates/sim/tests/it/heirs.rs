@@ -2,6 +2,7 @@
 //! deletion of the Service that made it, while another one shares the frontend.
 
 use crate::support::*;
+use kube_emulator::ObjectRef;
 use serde_json::{Value, json};
 use sim::Laboratory;
 
@@ -26,12 +27,13 @@ fn link(lab: &Laboratory) -> Option<Value> {
     all.find(|r| r["type"] == "Microsoft.Network/privateLinkServices")
 }
 
-/// Somebody's endpoint is connected to it.
-fn connect(lab: &mut Laboratory) {
+/// Somebody's endpoint is connected to it, in this state.
+fn connect(lab: &mut Laboratory, state: &str) {
     let mut link = link(lab).expect("it is made");
     let id = link["id"].as_str().expect("it has an id").to_owned();
     link["properties"]["privateEndpointConnections"] = json!([{"name": "somebody",
-        "id": format!("{id}/privateEndpointConnections/somebody"), "properties": {}}]);
+        "id": format!("{id}/privateEndpointConnections/somebody"), "properties": {
+            "privateLinkServiceConnectionState": {"status": state}}}]);
     lab.azure.seed(vec![link]);
 }
 
@@ -58,7 +60,7 @@ fn a_connected_endpoint_outlives_the_service_that_made_it() {
         assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
         create(&mut lab, sharing(1, more));
         assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-        connect(&mut lab);
+        connect(&mut lab, "Approved");
         let before = consumed(&lab);
         lab.azure.clear_calls();
         delete(&mut lab, "default", "web-0000");
@@ -79,6 +81,62 @@ fn a_connected_endpoint_outlives_the_service_that_made_it() {
         assert_eq!(after["tags"]["k8s-azure-owner-service"], "default/web-0001");
         delete(&mut lab, "default", "web-0001");
         assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        assert_eq!(consumed(&lab), before, "nobody has agreed yet");
+        agree(&mut lab, "web-0001");
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
         assert_eq!(link(&lab), None, "it goes with the frontend");
+    }
+}
+
+/// The owner agrees that private endpoints are disconnected.
+fn agree(lab: &mut Laboratory, name: &str) {
+    let agrees = json!({"metadata": {"annotations": {
+        "ballast.dev/disconnect-private-endpoints": "true"}}});
+    patch(lab, "services", "default", name, agrees);
+}
+
+fn service_named(lab: &Laboratory, name: &str) -> Option<Value> {
+    lab.kubernetes
+        .get(ObjectRef::new("services", "default", name))
+        .ok()
+        .map(|service| Value::clone(&service))
+}
+
+/// What the condition says of the Service.
+fn reason(lab: &Laboratory) -> Value {
+    let service = service_named(lab, "web-0000").expect("it is there");
+    service["status"]["conditions"][0]["reason"].clone()
+}
+
+#[test]
+fn what_others_are_connected_to_goes_when_its_owner_agrees_or_they_leave() {
+    let pools = json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"});
+    for (withdrawn, agrees) in [(false, true), (false, false), (true, true), (true, false)] {
+        let mut lab = laboratory(&pools);
+        lab.azure.seed(scale_set("vmss", 3));
+        create(&mut lab, sharing(0, &[("azure-pls-create", "true")]));
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        connect(&mut lab, "Approved");
+        let before = consumed(&lab);
+        if withdrawn {
+            let none = json!({"metadata": {"annotations": {
+                format!("{PREFIX}azure-pls-create"): null}}});
+            patch(&mut lab, "services", "default", "web-0000", none);
+        } else {
+            delete(&mut lab, "default", "web-0000");
+        }
+        lab.restart();
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        assert_eq!(consumed(&lab), before);
+        assert_eq!(reason(&lab), "PrivateLinkConnected");
+        if agrees {
+            agree(&mut lab, "web-0000");
+        } else {
+            connect(&mut lab, "Disconnected");
+            lab.restart();
+        }
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        assert_eq!(link(&lab), None, "{withdrawn} {agrees}");
+        assert_eq!(service_named(&lab, "web-0000").is_some(), withdrawn);
     }
 }

@@ -88,6 +88,16 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (500_002_635, Profile::All, "a Service that was refused alone was searched for again"),
     (800_000_068, Profile::Containers, "the same"),
     (500_002_717, Profile::All, "somebody made a load balancer anew that was deleted by then"),
+    (
+        910_000_072,
+        Profile::All,
+        "who won the lease read the ledger before the time was over that the API server asked for",
+    ),
+    (
+        913_000_128,
+        Profile::All,
+        "a Service was placed before its namespace had been seen, and moved at once",
+    ),
 ];
 
 /// The same with faults that came later, and with which of them.

@@ -20,6 +20,9 @@ pub const OWN: &str = "ballast.dev/";
 /// The annotation by which a Service lets other namespaces share its addresses.
 pub const SHARE: &str = "ballast.dev/share-with-namespaces";
 
+/// The annotation by which a Service agrees that private endpoints are disconnected.
+pub const DISCONNECT: &str = "ballast.dev/disconnect-private-endpoints";
+
 /// The whole key.
 #[must_use]
 pub fn full(key: &str) -> String {

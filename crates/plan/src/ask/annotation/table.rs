@@ -1,6 +1,6 @@
 //! The entries.
 
-use super::{Annotation, Kind, Reach, SHARE, Truth};
+use super::{Annotation, DISCONNECT, Kind, Reach, SHARE, Truth};
 use model::Exposure;
 use model::policy::BalancerSku;
 
@@ -88,12 +88,17 @@ pub static TABLE: &[Annotation] = &[
     text("azure-load-balancer-internal-subnet", "name of a subnet", "the subnet of the config")
         .effect("Subnet of the frontend; it becomes part of the names of frontend and rules.")
         .internal(),
-    text("azure-load-balancer-mode", "`__auto__`, name of a node set", "the primary node set")
-        .effect(
-            "Which load balancer, where each node set has its own: that of the primary set, the \
-             one with the fewest rules, or that of the set named. Ignored, and noted, where there \
+    text(
+        "azure-load-balancer-mode",
+        "`__auto__` or `auto`, name of a node set",
+        "the primary node set",
+    )
+    .effect(
+        "Which load balancer, where each node set has its own: that of the primary set, the \
+             one with the fewest rules, or that of the set named. `__auto__` counts when the \
+             Service is placed: one that stands stays where it is. Ignored, and noted, where there \
              is one for all.",
-        ),
+    ),
     text("azure-load-balancer-configurations", "names, separated by commas", "any of them")
         .effect(
             "Which of `multipleStandardLoadBalancerConfigurations` the Service may be placed on.",
@@ -258,6 +263,13 @@ pub static TABLE: &[Annotation] = &[
         .on(STANDARD),
     text("azure-pls-auto-approval", "subscription ids, separated by blanks", "none")
         .effect("Subscriptions whose connections are approved without asking.")
+        .on(STANDARD),
+    flag(DISCONNECT)
+        .effect(
+            "A Private Link Service to which private endpoints are connected may go, with the \
+             Service, or after `azure-pls-create`. Without it such a Service stays as it is, and \
+             says so.",
+        )
         .on(STANDARD),
     // Other namespaces.
     text(SHARE, "names of namespaces, separated by commas; `*`", "none")

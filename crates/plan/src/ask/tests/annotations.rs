@@ -1,7 +1,7 @@
 //! Every annotation: what it does, and what comes of a wrong value.
 
 use super::*;
-use crate::ask::annotation::{PORT, SHARE, TABLE};
+use crate::ask::annotation::{DISCONNECT, PORT, SHARE, TABLE};
 use model::azure::Distribution;
 use model::policy::{LoadBalancerConfig, Placement};
 
@@ -187,7 +187,7 @@ static CASES: &[Case] = cases! {
 };
 
 /// Accepted without effect on the intent, so that they have no row.
-const WITHOUT_EFFECT: [&str; 2] = ["azure-shared-securityrule", SHARE];
+const WITHOUT_EFFECT: [&str; 3] = ["azure-shared-securityrule", SHARE, DISCONNECT];
 
 #[test]
 fn every_annotation_has_a_row_here() {

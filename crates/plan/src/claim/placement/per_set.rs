@@ -12,6 +12,10 @@ use model::{Exposure, Policy, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// What the reference of annotations calls `__auto__` in its table. It counts as that where no set
+/// is called so.
+const AUTO: &str = "auto";
+
 /// The load balancers of a node set; all sets without one of their own are the primary.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Home {
@@ -124,25 +128,31 @@ impl Sets<'_> {
                 let known = self.homes.contains(&home) || exists();
                 if known || self.complete == Completeness::Some {
                     Ok(home)
+                } else if set.eq_ignore_ascii_case(AUTO) {
+                    self.emptiest(intent, capacity)
                 } else {
                     Err(self.unknown(set))
                 }
             }
-            PlacementMode::Auto => {
-                let there = capacity.homes(&intent.uid);
-                let current = self.homes.iter().find(|h| there.contains(&self.id(h, exposure)));
-                if let Some(current) = current {
-                    return Ok(current.clone());
-                }
-                let rules = |h: &&Home| capacity.rules(&self.id(h, exposure)).unwrap_or(0);
-                let limit = match (self.policy.sku, self.policy.maximum_rules) {
-                    (BalancerSku::Basic, limit @ 1..) => limit as usize,
-                    _ => usize::MAX,
-                };
-                let open = self.homes.iter().filter(|h| rules(h) < limit);
-                open.min_by_key(rules).cloned().ok_or_else(|| full(limit))
-            }
+            PlacementMode::Auto => self.emptiest(intent, capacity),
         }
+    }
+
+    /// Where a Service stands; one that comes, where there are the fewest rules.
+    fn emptiest(&self, intent: &Intent, capacity: &Capacity) -> Result<Home, Finding> {
+        let exposure = intent.exposure;
+        let there = capacity.homes(&intent.uid);
+        let current = self.homes.iter().find(|h| there.contains(&self.id(h, exposure)));
+        if let Some(current) = current {
+            return Ok(current.clone());
+        }
+        let rules = |h: &&Home| capacity.rules(&self.id(h, exposure)).unwrap_or(0);
+        let limit = match (self.policy.sku, self.policy.maximum_rules) {
+            (BalancerSku::Basic, limit @ 1..) => limit as usize,
+            _ => usize::MAX,
+        };
+        let open = self.homes.iter().filter(|h| rules(h) < limit);
+        open.min_by_key(rules).cloned().ok_or_else(|| full(limit))
     }
 
     fn unknown(&self, set: &str) -> Finding {

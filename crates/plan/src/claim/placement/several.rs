@@ -279,7 +279,7 @@ impl Choice<'_> {
 fn takes_namespace(draft: &Draft<'_>, config: &LoadBalancerConfig, service: &Service) -> bool {
     let Some(selector) = &config.namespaces else { return true };
     let labels = draft.world.kubernetes.namespaces.get(&service.name.namespace);
-    labels.map_or_else(|| selector.matches(&BTreeMap::new()), |labels| selector.matches(labels))
+    labels.is_some_and(|labels| selector.matches(labels))
 }
 
 fn refusal(rule: &'static str, message: &str) -> Finding {

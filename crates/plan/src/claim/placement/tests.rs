@@ -10,7 +10,7 @@ use model::kubernetes::{
 };
 use model::plan::{Action, Resource};
 use model::policy::{Layout, LoadBalancerConfig, Placement as Admission, Selector};
-use model::report::State;
+use model::report::{State, Wait};
 use model::world::{Fact, Kind, Need, VirtualMachine};
 use model::{
     Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
@@ -287,6 +287,18 @@ fn namespace_selectors_wait_for_namespaces() {
     world.kubernetes.complete.insert(Kind::Namespaces);
     settle(&mut world, &policy);
     assert_eq!(on(&world, "lb2"), [1]);
+    // A watch may tell of a Service before it tells of its namespace: what comes waits, and what
+    // stands stays.
+    let of_team = world.kubernetes.namespaces.remove("default");
+    world.kubernetes.services.insert(uid(2), Arc::new(service(2)));
+    let (plan, report) = crate::plan(&world, &policy);
+    assert_eq!(plan.changes.len(), 0, "{:?}", plan.changes);
+    for number in [1, 2] {
+        assert_eq!(report.services[&uid(number)].waits, [Wait::Listing]);
+    }
+    world.kubernetes.namespaces.extend(of_team.map(|labels| ("default".into(), labels)));
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "lb2"), [1, 2]);
 }
 
 #[test]
@@ -369,6 +381,19 @@ fn each_set_has_its_balancer_by_mode() {
     change(&mut world, annotated(5, mode, "nowhere"));
     let (_, report) = crate::plan(&world, &policy);
     assert_eq!(report.services[&uid(5)].findings[0].rule, "UnknownNodeSet");
+}
+
+#[test]
+fn auto_is_the_balancer_with_the_fewest_rules_unless_a_set_is_called_so() {
+    let policy = policy(Layout::PerNodeSet { without_own: Vec::new() });
+    let auto = || annotated(2, "azure-load-balancer-mode", "Auto");
+    let mut world = world(vec![service(1), auto()]);
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "vmss2"), [2]);
+    let mut world = self::world(vec![service(1), auto()]);
+    add_node(&mut world, "auto", 1, &[]);
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "auto"), [2]);
 }
 
 #[test]

@@ -38,7 +38,13 @@ pub(super) fn guests(
     guests
 }
 
-/// Whether a Service asks for the address of a frontend that it stands on.
+/// Whether a Service asks for a Private Link Service, and for the address of this frontend.
+pub(super) fn joins(draft: &Draft<'_>, uid: &ServiceUid, frontend: &ResourceId) -> bool {
+    let intent = draft.cases.get(uid).and_then(|case| case.intent());
+    intent.is_some_and(|intent| intent.private_link.is_some() && stays(draft, intent, frontend))
+}
+
+/// Whether a Service asks for the address of a frontend.
 fn stays(draft: &Draft<'_>, intent: &Intent, frontend: &ResourceId) -> bool {
     let balancer = frontend.parent().and_then(|id| draft.balancers()?.get(&id));
     let mut all = balancer.into_iter().flat_map(|balancer| &balancer.frontends);

@@ -1,8 +1,11 @@
 //! Tests of Private Link Services: the whole way, from the first read to the last.
 
 use super::*;
+use crate::own::tags;
 use explain::forecast::{Forecast, forecast};
-use model::azure::{LoadBalancer, PrivateLinkRank, Provisioning, Rest};
+use model::azure::{
+    ConnectionState, LoadBalancer, PrivateEndpointConnection, PrivateLinkRank, Provisioning, Rest,
+};
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, SERVICE_FINALIZER, Service, ServicePort, TargetPort,
     TrafficPolicy, Wish,
@@ -31,7 +34,7 @@ fn uid(n: u8) -> ServiceUid {
 
 fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
     let annotations =
-        annotations.iter().map(|(k, v)| (Arc::from(format!("{PREFIX}{k}")), Arc::from(*v)));
+        annotations.iter().map(|(k, v)| (Arc::from(annotation::full(k)), Arc::from(*v)));
     Service {
         uid: uid(n),
         name: ServiceName::new("default", format!("web-{n}")),
@@ -243,7 +246,8 @@ fn static_addresses_come_first_and_one_of_them_is_primary() {
 fn a_deleted_service_loses_connections_then_it_then_the_frontend_then_the_finalizer() {
     let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
     let connection = links(&world)[0].id.child("privateEndpointConnections", "c");
-    link(&mut world).connections.push(connection);
+    let state = ConnectionState::Other;
+    link(&mut world).connections.push(PrivateEndpointConnection { id: connection, state });
     edit(&mut world, 1, |s| s.wish = Wish::Nothing);
     let (first, _) = crate::plan(&world, &policy());
     assert!(first.writes.is_empty(), "{:?}", first.writes);
@@ -331,10 +335,10 @@ fn connected_pair(second: &[(&str, &str)]) -> World {
     let other = service(2, &annotations);
     world.kubernetes.services.insert(other.uid.clone(), Arc::new(other));
     let way = forecast(&world, &policy());
-    assert_eq!(way.last.services[&uid(2)].state, State::Programmed, "{:?}", way.last);
     carry_out(&mut world, &way);
     let connection = links(&world)[0].id.child("privateEndpointConnections", "c");
-    link(&mut world).connections.push(connection);
+    let state = ConnectionState::Other;
+    link(&mut world).connections.push(PrivateEndpointConnection { id: connection, state });
     world
 }
 
@@ -547,4 +551,76 @@ fn pools_behind_one_are_not_turned_into_addresses() {
     let way = forecast(&world, &addresses);
     assert_eq!(verbs(&way), ["DELETE privateLinkServices", "PUT loadBalancers"]);
     assert_eq!(way.last.findings, []);
+}
+
+/// One Service whose Private Link Service has a private endpoint in such a state.
+fn connected(state: ConnectionState) -> World {
+    let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
+    let id = links(&world)[0].id.child("privateEndpointConnections", "c");
+    link(&mut world).connections.push(PrivateEndpointConnection { id, state });
+    world
+}
+
+#[test]
+fn what_others_are_connected_to_stays_until_the_owner_agrees() {
+    let agrees = (annotation::DISCONNECT, "true");
+    for withdrawn in [false, true] {
+        for state in [ConnectionState::Connected, ConnectionState::Other] {
+            let mut world = connected(state);
+            let leave = |world: &mut World, more: &[(&str, &str)]| {
+                edit(world, 1, |s| {
+                    let link = if withdrawn { INTERNAL } else { ASKED };
+                    s.annotations = service(1, &[&[INTERNAL, link], more].concat()).annotations;
+                    s.wish = if withdrawn { s.wish } else { Wish::Nothing };
+                });
+            };
+            leave(&mut world, &[]);
+            let way = forecast(&world, &policy());
+            let goes = ["DELETE privateEndpointConnections", "DELETE privateLinkServices"];
+            if state == ConnectionState::Connected {
+                assert_eq!(verbs(&way), [""; 0], "{withdrawn}");
+                assert_eq!(rules(&way, 1), ["PrivateLinkConnected"], "{withdrawn}");
+                assert_eq!(way.last.services[&uid(1)].state, State::RefusedServing);
+                leave(&mut world, &[agrees]);
+            }
+            let way = forecast(&world, &policy());
+            assert_eq!(verbs(&way)[..2], goes, "{withdrawn} {state:?}");
+        }
+    }
+}
+
+#[test]
+fn who_shares_the_frontend_takes_over_by_the_tag() {
+    let other = [ASKED, ("azure-pls-fqdns", "b.example")];
+    for (second, late) in [(&other[..1], false), (&other, false), (&other, true)] {
+        let mut world = connected_pair(if late { &[] } else { second });
+        if late {
+            let mut asks = vec![INTERNAL, ("azure-load-balancer-ipv4", "10.0.0.9")];
+            asks.extend(second);
+            world.kubernetes.services.insert(uid(3), Arc::new(service(3, &asks)));
+        }
+        let heir = if late { 3 } else { 2 };
+        let name = format!("default/web-{heir}");
+        tags::set(link(&mut world).tags.get_or_insert_default(), tags::OWNER, &name);
+        let configured = forecast(&world, &policy());
+        assert_eq!(rules(&configured, 1), ["PrivateLinkOwned"], "{second:?}");
+        edit(&mut world, 1, |s| {
+            let pinned = ("azure-load-balancer-ipv4", "10.0.0.9");
+            s.annotations = service(1, &[INTERNAL, ASKED, pinned]).annotations;
+        });
+        let way = forecast(&world, &policy());
+        for number in [1, 2, heir] {
+            assert_eq!(rules(&way, number), [""; 0], "{second:?}: {number}");
+        }
+        // Who brings no configuration owns it as it is; who was refused before has to join first.
+        let puts = ["PUT loadBalancers", "PUT privateLinkServices"];
+        let puts = &puts[usize::from(!late)..][..usize::from(second.len() > 1) + usize::from(late)];
+        assert_eq!(verbs(&way), puts, "{second:?}");
+        let before = links(&world)[0].id.clone();
+        carry_out(&mut world, &way);
+        let [after] = links(&world)[..] else { panic!("one") };
+        assert_eq!((&after.id, owner(after)), (&before, Some(&*name)), "{second:?}");
+        let fqdns: &[&str] = if second.len() > 1 { &["b.example"] } else { &["a.example"] };
+        assert!(after.fqdns.iter().map(|f| &**f).eq(fqdns.iter().copied()), "{second:?}");
+    }
 }
