@@ -171,7 +171,7 @@ impl Wish {
         // Who shares an address is on one load balancer, which the primary set's is.
         let brought = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
         if let Some(mode) = set.get_mut(key::MODE).filter(|_| scene.has_two_sets()) {
-            if owner % 2 == 0 && mode == "vmss" {
+            if owner.is_multiple_of(2) && mode == "vmss" {
                 *mode = "vmss2".to_owned();
             }
             let pinned = self.fields.contains_key("address");
