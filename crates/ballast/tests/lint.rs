@@ -272,6 +272,7 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("ServiceGatewayAddressTaken", "needs another namespace's EndpointSlices"),
     ("ServiceGatewayInvalidAddress", "needs EndpointSlices"),
     ("ServiceGatewayForeignPod", "needs EndpointSlices"),
+    ("ServiceGatewayNoNode", "needs EndpointSlices"),
     ("SecurityRuleLimit", "needs a security group with hundreds of rules"),
     ("SecurityRuleNameTaken", "needs somebody else's security rule"),
     ("SecurityGroupNotFound", "whether it is there, only Azure knows"),

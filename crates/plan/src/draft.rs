@@ -136,6 +136,9 @@ pub(crate) struct Draft<'w> {
     /// Addresses that Services which keep what they have show, or have open, and that are others':
     /// neither is kept.
     pub withheld: BTreeMap<ServiceUid, BTreeSet<IpAddr>>,
+    /// Load balancers whose pools no node has joined through its NIC yet, each with what is being
+    /// written so that one does.
+    pub unjoined: BTreeMap<ResourceId, ResourceId>,
     /// Addresses of nodes that are going or gone, once pools have been looked at.
     pub draining: Option<BTreeSet<IpAddr>>,
     /// Addresses that slices of several namespaces list, with the namespace that has each.
@@ -171,6 +174,7 @@ impl<'w> Draft<'w> {
             unconfirmed: BTreeSet::new(),
             judged: BTreeSet::new(),
             withheld: BTreeMap::new(),
+            unjoined: BTreeMap::new(),
             draining: None,
             holders: world.holders.clone(),
         }

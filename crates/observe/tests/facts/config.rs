@@ -454,7 +454,8 @@ fn layouts_are_read() {
         "nodepoolsWithoutDedicatedSLB": "a, b,"}));
     assert_eq!(per_set.layout, Layout::PerNodeSet { without_own: vec!["a".into(), "b".into()] });
     // It is about Standard load balancers: on Basic ones each set keeps its own.
-    let basic = policy(json!({"loadBalancerSku": "basic", "nodepoolsWithoutDedicatedSLB": "a"}));
+    let basic = policy(json!({"loadBalancerSku": "basic", "nodepoolsWithoutDedicatedSLB": "a",
+        "resourceManagerEndpoint": "http://127.0.0.1:8443/"}));
     assert_eq!(basic.layout, Layout::PerNodeSet { without_own: Vec::new() });
     let several = policy(json!({
         "loadBalancerBackendPoolConfigurationType": "nodeIP",

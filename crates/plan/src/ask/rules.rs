@@ -439,6 +439,9 @@ rules! {
     GATEWAY_FOREIGN_POD Note "ServiceGatewayForeignPod"
         "endpoints: 10.244.0.10"
         "{value} gets no traffic; targetRef must name a Pod of the Service's own namespace";
+    GATEWAY_NO_NODE Note "ServiceGatewayNoNode"
+        "endpoints: 10.244.0.10"
+        "{value} gets no traffic; nodeName must say which node the Pod is on";
 
     NO_BACKENDS Note "NoBackends"
         "nodes: kubernetes"

@@ -171,8 +171,11 @@ fn unsure(
     let states = balancers.map(|balancer| (&balancer.id, balancer.provisioning));
     let group = draft.world.azure.security_group.known().and_then(Option::as_ref);
     let states = states.chain(group.map(|group| (&group.id, group.provisioning)));
-    let busy = states.filter(|(_, state)| *state == Provisioning::Busy);
-    busy.map(|(id, _)| Wait::Writing(id.clone())).collect()
+    let busy = states.filter(|(_, state)| *state == Provisioning::Busy).map(|(id, _)| id);
+    // Nor does it lead anywhere before the first node has joined.
+    let joining = placement.balancers.iter().filter(|(_, seats)| seats.has(&intent.uid));
+    let joining = joining.filter_map(|(id, _)| draft.unjoined.get(id));
+    busy.chain(joining).map(|id| Wait::Writing(id.clone())).collect()
 }
 
 /// A Service that keeps what it has shows the load balancer and the addresses that it has, and none

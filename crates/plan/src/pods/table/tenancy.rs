@@ -43,6 +43,8 @@ enum Fault {
     Invalid,
     /// Its `targetRef` names a Pod of another namespace.
     Foreign,
+    /// Nothing says on which node it is, and the gateway's table lists addresses by node.
+    Nowhere,
 }
 
 /// Endpoints of a slice that do not count for one reason.
@@ -68,7 +70,10 @@ fn fault(endpoint: &Endpoint) -> Option<Fault> {
     if is_no_pods(endpoint.address) {
         return Some(Fault::Invalid);
     }
-    (endpoint.target == Target::Foreign).then_some(Fault::Foreign)
+    if endpoint.target == Target::Foreign {
+        return Some(Fault::Foreign);
+    }
+    endpoint.node.is_none().then_some(Fault::Nowhere)
 }
 
 /// Whether no Pod can have an address. The API server takes most of these in no slice either.
@@ -199,6 +204,10 @@ impl DiffTracker {
                     "ServiceGatewayForeignPod",
                     "{value} gets no traffic; targetRef must name a Pod of the Service's own \
                      namespace",
+                ),
+                Fault::Nowhere => (
+                    "ServiceGatewayNoNode",
+                    "{value} gets no traffic; nodeName must say which node the Pod is on",
                 ),
             };
             findings.push(finding(rule, first, count, message));

@@ -134,6 +134,23 @@ fn an_address_of_another_namespaces_pod_is_refused() {
 }
 
 #[test]
+fn an_endpoint_without_a_node_is_told() {
+    let mut stage = two_tenants();
+    stage.slice("by-hand", 1, &[(66, 2), (67, 2)]);
+    let name = ServiceName::new("default", "by-hand");
+    let slice = stage.world.kubernetes.slices.get_mut(&name).expect("it was put there");
+    Arc::make_mut(slice).endpoints[0].node = None;
+    stage.settle();
+    assert!(stage.table().contains(&"10.224.0.2 10.244.0.67 00000001".to_owned()));
+    assert!(!stage.table().iter().any(|row| row.contains("10.244.0.66")), "{:?}", stage.table());
+    let value = "10.244.0.66".to_owned();
+    assert_eq!(rules(&mut stage, 1), [("ServiceGatewayNoNode", value, Severity::Note)]);
+    stage.slice("by-hand", 1, &[(66, 2), (67, 2)]);
+    stage.settle();
+    assert_eq!(rules(&mut stage, 1), []);
+}
+
+#[test]
 fn addresses_that_no_pod_has_are_refused() {
     let mut stage = two_tenants();
     let all = [

@@ -7,10 +7,10 @@ use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Membership, Node, NodeRole, Service, ServicePort,
     TargetPort, TrafficPolicy, Wish,
 };
-use model::plan::{Action, Change, Resource};
+use model::plan::{Action, Change, Edit, Resource};
 use model::policy::{ControlPlane, MigrateApi, PoolKind};
 use model::report::{Until, Wait};
-use model::world::{Fact, Kind, Need, VirtualMachine};
+use model::world::{Fact, InFlight, Kind, Need, VirtualMachine};
 use model::{
     Etag, Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
 };
@@ -539,4 +539,32 @@ fn a_pool_takes_a_thousand_network_interfaces() {
     let next = forecast(&world, &policy);
     let names: Vec<&str> = next.changes.iter().map(|c| c.target.name()).collect();
     assert_eq!(names, ["0007", "1000"]);
+}
+
+#[test]
+fn an_address_is_told_once_a_node_has_joined() {
+    let policy = policy(PoolKind::NodeNic);
+    let mut world = world();
+    settle(&mut world, &policy);
+    let told = |world: &World| {
+        let (plan, report) = crate::plan(world, &policy);
+        let waits = report.services[&uid()].waits.clone();
+        let writes = plan.writes.iter().filter(|w| matches!(w.edit, Edit::Status { .. })).count();
+        (writes, waits)
+    };
+    assert_eq!(told(&world), (1, vec![Wait::Status]), "both have joined");
+    model(&mut world).configurations[0].pools.clear();
+    for n in [0, 1] {
+        instance(&mut world, n).configurations[0].pools.clear();
+    }
+    assert_eq!(told(&world), (0, vec![Wait::Writing(vm(0))]), "none has");
+    let one = world.clone();
+    instance(&mut world, 1).configurations[0].pools.insert(pool());
+    assert_eq!(told(&world), (1, vec![Wait::Status]), "one has");
+    let mut world = one;
+    for n in [0, 1] {
+        let failing = InFlight { attempt: 3, causes: BTreeSet::new(), addresses: Arc::default() };
+        world.in_flight.insert(vm(n), failing);
+    }
+    assert_eq!(told(&world), (1, vec![Wait::Status]), "none can: others may");
 }
