@@ -31,6 +31,11 @@ pub(super) fn plan(
         return;
     }
     let held = held(draft, &target);
+    let registering = registering(draft);
+    let settled = |mut edit: Edit| {
+        edit.keep(&registering);
+        (edit.after != edit.before).then_some(edit)
+    };
     let mut call = Call::default();
     // What goes, goes first: somebody waits for it to be gone.
     for address in tracker.departing() {
@@ -38,7 +43,8 @@ pub(super) fn plan(
             break;
         }
         let leaves = |e: &Edit| e.after.is_subset(&e.before);
-        tracker.edits(address).into_iter().filter(leaves).for_each(|edit| call.add(edit));
+        let edits = tracker.edits(address).into_iter().filter_map(settled);
+        edits.filter(leaves).for_each(|edit| call.add(edit));
     }
     for address in tracker.difference() {
         if call.is_full() {
@@ -46,7 +52,7 @@ pub(super) fn plan(
         }
         let edits = tracker.edits(address);
         let moves = edits.iter().any(|e| !e.before.is_empty());
-        for mut edit in edits {
+        for mut edit in edits.into_iter().filter_map(settled) {
             if !edit.after.is_subset(&edit.before) && (!edit.before.is_empty() || !moves) {
                 edit.after.retain(|name| edit.before.contains(name) || !held.contains(name));
                 if edit.after != edit.before {
@@ -71,6 +77,25 @@ pub(super) fn plan(
     };
     // Pods come and go all the time: a Service stays programmed while its addresses follow.
     draft.changes.insert(target, change);
+}
+
+/// Gateway services that are being registered, changed or taken away: whether there is one to have
+/// addresses the answer tells, so until then theirs stay as they are.
+fn registering(draft: &Draft<'_>) -> BTreeSet<Arc<str>> {
+    let call = draft.world.in_flight.get(&pod_names::services_table(draft.policy));
+    call.into_iter().flat_map(|call| &call.causes).map(pod_names::of_service).collect()
+}
+
+impl Edit {
+    /// Leaves these services as they are there.
+    fn keep(&mut self, names: &BTreeSet<Arc<str>>) {
+        for name in names {
+            match self.before.contains(name) {
+                true => self.after.insert(Arc::clone(name)),
+                false => self.after.remove(name),
+            };
+        }
+    }
 }
 
 /// Gateway services whose new addresses Azure has refused: they keep those they have.

@@ -224,7 +224,7 @@ impl<'w> Draft<'w> {
     }
 
     /// Whether a resource is being written on account of a Service or egress gateway.
-    fn is_written_for(&self, id: &ResourceId, uid: &ServiceUid) -> bool {
+    pub(crate) fn is_written_for(&self, id: &ResourceId, uid: &ServiceUid) -> bool {
         self.world.in_flight.get(id).is_some_and(|call| call.causes.contains(uid))
     }
 

@@ -2,6 +2,7 @@
 
 use super::kubernetes;
 use crate::draft::{Draft, Stance, Traces};
+use crate::own::pod_names;
 use model::azure::FrontendAddress;
 use model::kubernetes::{GATEWAY_FINALIZER, Ingress, LoadBalancerType};
 use model::report::Wait;
@@ -55,8 +56,14 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
     let registered = draft.registered(name).is_some_and(|entry| !entry.pools.is_empty());
     let address = draft.container_ip(name).and_then(|ip| ip.address);
     let balancer = draft.policy.balancer_id(name);
-    let busy = draft.is_in_flight(&balancer);
-    let stands = registered && !busy && leads(draft, name);
+    let table = pod_names::services_table(draft.policy);
+    let busy = if draft.is_in_flight(&balancer) {
+        Some(balancer)
+    } else {
+        // It may be on its way out, from when its owner wanted none.
+        draft.is_written_for(&table, uid).then_some(table)
+    };
+    let stands = registered && busy.is_none() && leads(draft, name);
     let unsure = address.is_none() && draft.world.inherited.contains(uid);
     let Some(case) = draft.cases.get_mut(uid) else { return };
     // Host names and addresses of the other family are somebody else's. Until all is done only
@@ -77,9 +84,9 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         if !list.iter().any(|entry| entry.ip.as_deref() == Some(text.as_str())) {
             list.push(Ingress { ip: Some(Arc::from(text)), hostname: None });
         }
-    } else if busy {
+    } else if let Some(busy) = busy {
         // It is told when that write has ended, whatever comes of it.
-        case.waits.insert(Wait::Writing(balancer));
+        case.waits.insert(Wait::Writing(busy));
     }
     if unsure && kubernetes::drops(&list, &case.service.ingress) {
         case.waits.insert(Wait::Listing);

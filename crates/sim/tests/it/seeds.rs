@@ -98,6 +98,11 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
         Profile::All,
         "a Service was placed before its namespace had been seen, and moved at once",
     ),
+    (
+        720_000_048,
+        Profile::Containers,
+        "an address was sent and status told of it while the Service was being unregistered",
+    ),
 ];
 
 /// The same with faults that came later, and with which of them.

@@ -524,6 +524,36 @@ fn a_pod_that_a_call_under_way_may_list_is_not_let_go() {
 }
 
 #[test]
+fn what_is_being_registered_or_taken_away_keeps_its_addresses_as_they_are() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("web-a", 1, &[(10, 1)]);
+    stage.settle();
+    let registers =
+        |calls: &[Change]| matches!(calls, [Change { action: Action::UpdateServices(_), .. }]);
+    // Its owner wants none, and then wants one again while it is being taken away.
+    stage.edit(1, |s| s.wish = Wish::Nothing);
+    stage.round();
+    stage.flying = stage.ready().0;
+    assert!(registers(&stage.flying), "{:?}", stage.flying);
+    stage.edit(1, |s| s.wish = Wish::LoadBalancer);
+    let (calls, writes) = stage.ready();
+    assert_eq!((calls.len(), writes.len()), (0, 0), "{calls:?} {writes:?}");
+    // It is registered again, and an address comes meanwhile.
+    for change in std::mem::take(&mut stage.flying) {
+        stage.apply(change);
+    }
+    let calls = stage.ready().0;
+    assert!(registers(&calls), "{calls:?}");
+    stage.flying = calls;
+    stage.slice("web-a", 1, &[(10, 1), (11, 1)]);
+    assert_eq!(stage.ready().0, [], "whether it is there is not known yet");
+    stage.settle();
+    let wanted = ["10.224.0.1 10.244.0.10 00000001", "10.224.0.1 10.244.0.11 00000001"];
+    assert_eq!(stage.table(), wanted);
+}
+
+#[test]
 fn a_pod_that_changes_its_gateway_is_marked_whatever_is_under_way() {
     let mut stage = Stage::new();
     stage.put_pod(pod(1, "team-a", 1));
