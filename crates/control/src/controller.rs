@@ -301,10 +301,8 @@ impl Controller {
             }
             Event::Leadership(leadership) => {
                 if leadership == Leadership::Held && !self.term.is_held() {
-                    // Somebody else may have written meanwhile.
-                    self.reread_everything();
+                    self.take_over_reads();
                     self.doubt_ledger();
-                    self.take_over_tables();
                     self.inherit_all(now_ms);
                 }
                 if leadership == Leadership::Lost {

@@ -22,6 +22,9 @@ use std::sync::Arc;
 pub(crate) const UNREADABLE: &str =
     "cannot be read ({value}); the controller's identity must have the right to read it";
 
+/// Tries after which a write that others wait for no longer holds them up.
+pub(crate) const PATIENCE: u32 = 3;
+
 /// What is to become of a Service.
 #[derive(Clone, Debug)]
 pub(crate) enum Stance {

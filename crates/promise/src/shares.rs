@@ -9,7 +9,7 @@
 
 use crate::asks::Family;
 use crate::case::Case;
-use crate::estate::{id, last, same, text};
+use crate::estate::{id, last, parts, same, text};
 use crate::names;
 use crate::nodes::Node;
 use crate::pools::{self, Stance};
@@ -82,8 +82,9 @@ pub(crate) fn judge(case: &Case<'_>, found: &mut Vec<String>) {
             all.any(|balancer| pools::held(case, balancer).contains(node.name))
         };
         let on: Vec<&str> = may.iter().filter(holds).map(|element| &*element.name).collect();
-        // One that only others use need not have a pool of ours.
-        let ours = may.iter().all(|element| is_used(case, element));
+        // One that only others use need not have a pool of ours, and one of Local Services alone
+        // has none but theirs: whoever is its node is seen in no pool of the cluster's.
+        let ours = may.iter().all(|element| is_used(case, element) && has_pool(case, element));
         if on.len() > 1 || (on.is_empty() && ours) {
             let name = node.name;
             found.push(format!("node {name} is behind {on:?}; it must be behind one of several"));
@@ -95,6 +96,14 @@ pub(crate) fn judge(case: &Case<'_>, found: &mut Vec<String>) {
 fn balancers<'a>(case: &Case<'a>, element: &Configuration) -> Vec<&'a Value> {
     let names = [false, true].map(|internal| names::balancer(&element.name, internal));
     names.iter().filter_map(|name| case.estate.get(&names::balancer_id(&case.site, name))).collect()
+}
+
+/// Whether a configuration's load balancers have a pool of all of its nodes.
+fn has_pool(case: &Case<'_>, element: &Configuration) -> bool {
+    let names = Family::BOTH.map(|family| names::pool(&case.site, family));
+    let mut pools =
+        balancers(case, element).into_iter().flat_map(|b| parts(b, "backendAddressPools"));
+    pools.any(|pool| names.iter().any(|name| same(text(&pool["name"]), name)))
 }
 
 /// Whether a Service stands on a configuration.

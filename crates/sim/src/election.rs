@@ -123,6 +123,9 @@ impl Stage {
         }
         let leadership = if leads { Leadership::Held } else { Leadership::Lost };
         process.inbox.push(Event::Leadership(leadership));
+        if leads {
+            self.ledger.grounds.begin((number, process.epoch), self.now_ms);
+        }
         self.trace.say(self.now_ms, || format!("process {number}: the lease is {leadership:?}"));
         self.queue_step(number);
     }

@@ -34,8 +34,6 @@ pub(crate) struct LedgerLane {
     failures: u32,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
-    /// The same as far as the API server asked for it (`Retry-After`): whoever leads keeps to it.
-    asked_until_ms: Option<u64>,
     /// Why the last calls failed.
     pub trouble: Option<Trouble>,
 }
@@ -96,13 +94,13 @@ impl Controller {
     }
 
     /// Forgets what was read and sent under another lease: until the ledger is read nothing is
-    /// opened or closed by what it said then. It is read at once, because the lease was just won
-    /// from an API server that answers, unless that has asked for patience.
+    /// opened or closed by what it said then. It is read as soon as the failures before allow: they
+    /// were this process's own, and who holds the lease does not change what made them.
     pub(crate) fn doubt_ledger(&mut self) {
-        let LedgerLane { failures, asked_until_ms, .. } = self.kubernetes.ledger;
-        let wait_until_ms = asked_until_ms;
+        let LedgerLane { failures, wait_until_ms, trouble, .. } =
+            std::mem::take(&mut self.kubernetes.ledger);
         self.kubernetes.ledger =
-            LedgerLane { failures, wait_until_ms, asked_until_ms, ..LedgerLane::default() };
+            LedgerLane { failures, wait_until_ms, trouble, ..LedgerLane::default() };
         self.world.kubernetes.ledger = Fact::Unknown;
     }
 
@@ -261,7 +259,6 @@ impl Controller {
             more => backoff::after(more - 1, asked_ms),
         };
         lane.wait_until_ms = Some(now_ms + wait_ms);
-        lane.asked_until_ms = asked_ms.map(|asked| now_ms + asked);
         let failure = Failure { kind, operation, code, message };
         lane.trouble = Some(Trouble::after(lane.trouble.take(), failure, &BTreeSet::new(), now_ms));
         let text = format!("{text}; next try in {wait_ms} ms");

@@ -12,10 +12,11 @@ use crate::lanes::request;
 use crate::obstacles::Failure;
 use arm::Request;
 use arm::operation::Operation;
-use model::azure::{FrontendAddress, PublicIp};
+use model::azure::{FrontendAddress, PrivateLinkService, PublicIp};
 use model::obstacle::ObstacleKind;
 use model::plan::{Action, Change, Resource};
 use model::report::{Wait, short};
+use model::world::Fact;
 use model::{Report, ResourceId, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -187,6 +188,10 @@ impl Controller {
     /// what is not in Succeeded state (ReferencedResourceNotProvisioned). Its answer comes first.
     fn refers_to_a_write(&self, change: &Change) -> bool {
         let is_written = |id: &ResourceId| self.lanes.all.get(id).is_some_and(|l| l.work.is_some());
+        let leads = |link: &PrivateLinkService| {
+            let balancers = link.frontends.iter().filter_map(ResourceId::parent);
+            balancers.into_iter().any(|balancer| is_written(&balancer))
+        };
         match &change.action {
             Action::Put { after: Resource::LoadBalancer(after), .. } => {
                 after.frontends.iter().any(|frontend| match &frontend.address {
@@ -194,9 +199,13 @@ impl Controller {
                     _ => false,
                 })
             }
-            Action::Put { after: Resource::PrivateLinkService(after), .. } => {
-                let balancers = after.frontends.iter().filter_map(ResourceId::parent);
-                balancers.into_iter().any(|balancer| is_written(&balancer))
+            Action::Put { after: Resource::PrivateLinkService(after), .. } => leads(after),
+            // Deleting a connection is a write of its Private Link Service.
+            Action::DeleteChild => {
+                let link = change.target.parent();
+                let held = self.world.azure.private_links.values().filter_map(Fact::known);
+                let mut links = held.filter_map(|links| links.get(link.as_ref()?));
+                links.any(|link| leads(link))
             }
             _ => false,
         }

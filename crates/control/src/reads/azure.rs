@@ -13,7 +13,7 @@ use arm::error::{ArmError, ErrorKind};
 use arm::page::{PageStep, Pages};
 use arm::{Answer, Request};
 use model::obstacle::{Obstacle, Subject};
-use model::world::Need;
+use model::world::{Azure, Need};
 use model::{Group, ResourceId};
 use observe::Applied;
 use observe::azure::{Gathering, Memo};
@@ -66,6 +66,8 @@ struct UnderWay {
     sent_ms: u64,
     /// What the pages so far have brought.
     gathering: Gathering,
+    /// Whether it began before this process could write: nothing that it brings is stored.
+    early: bool,
 }
 
 /// Whether something has to be read again.
@@ -177,7 +179,7 @@ impl Controller {
         }
         let gathering = Gathering::again(std::mem::take(&mut read.memo));
         let pages = Pages::start(&request);
-        read.under_way = Some(UnderWay { pages, sent_ms: now_ms, gathering });
+        read.under_way = Some(UnderWay { pages, sent_ms: now_ms, gathering, early: false });
         read.wait_until_ms = None;
         read.stale = Staleness::Fresh;
         self.request(Caller::Read(need), request, now_ms);
@@ -214,14 +216,6 @@ impl Controller {
         self.planning.dirty = true;
     }
 
-    /// Whatever of a read is under way comes to nothing: it began too early.
-    pub(crate) fn abandon_read(&mut self, need: &Need) {
-        let Some(read) = self.reads.store.get_mut(need) else { return };
-        read.under_way = None;
-        read.held = None;
-        self.calls.callers.retain(|_, call| call.caller != Caller::Read(need.clone()));
-    }
-
     /// Reads what planning does not ask for yet: for whoever wants to know how plans go on.
     pub fn read_ahead(&mut self, needs: impl IntoIterator<Item = Need>) {
         for need in needs {
@@ -235,6 +229,26 @@ impl Controller {
     pub(crate) fn reread_everything(&mut self) {
         for read in self.reads.store.values_mut().filter(|r| r.read_ms.is_some()) {
             read.stale = Staleness::Stale;
+        }
+        self.planning.dirty = true;
+    }
+
+    /// What was read before this process could write is no ground to write on: whoever could until
+    /// now may have changed it. It is read anew; what is under way began too early.
+    pub(crate) fn take_over_reads(&mut self) {
+        self.world.azure = Azure::default();
+        for read in self.reads.store.values_mut() {
+            let known = read.is_awaited() || read.read_ms.is_some();
+            let stale = if known { Staleness::Stale } else { Staleness::Fresh };
+            let Read { mut under_way, failures, wait_until_ms, trouble, held, .. } =
+                std::mem::take(read);
+            // Who waits for budget for a next page waits for no answer.
+            under_way = under_way.filter(|_| held.is_none());
+            if let Some(under_way) = &mut under_way {
+                under_way.early = true;
+            }
+            let rest = Read::default();
+            *read = Read { under_way, failures, wait_until_ms, trouble, stale, ..rest };
         }
         self.planning.dirty = true;
     }
@@ -299,13 +313,18 @@ impl Controller {
         let Some(read) = self.reads.store.get_mut(need) else { return };
         let Some(mut under_way) = read.under_way.take() else { return };
         match under_way.pages.advance(answer) {
+            PageStep::Next { .. } | PageStep::Done(_) if under_way.early => {
+                read.failures = 0;
+                read.trouble = None;
+                self.planning.look = true;
+            }
             PageStep::Next { items, request } => {
                 under_way.gathering.take(&self.world.azure, &self.policy, need, &items);
                 read.under_way = Some(under_way);
                 self.next_page(need, request, now_ms);
             }
             PageStep::Done(items) => {
-                let UnderWay { mut gathering, sent_ms, pages } = under_way;
+                let UnderWay { mut gathering, sent_ms, pages, .. } = under_way;
                 gathering.take(&self.world.azure, &self.policy, need, &items);
                 drop(items);
                 read.memo = gathering.memo();
@@ -330,6 +349,9 @@ impl Controller {
             PageStep::Failed(error) => {
                 self.planning.dirty = true;
                 let gone = error.kind == ErrorKind::Missing;
+                if gone && under_way.early {
+                    return;
+                }
                 if gone {
                     read.read_ms = Some(now_ms);
                     read.failures = 0;

@@ -8,7 +8,6 @@ use crate::term::Inheritance;
 use arm::error::ArmError;
 use model::gateway::{LocationsUpdate, ServicesUpdate};
 use model::plan::Action;
-use model::policy::Layout;
 use model::world::{Fact, Need};
 use model::{Group, ResourceId, ServiceUid};
 use observe::azure::Gathering;
@@ -66,16 +65,6 @@ impl Controller {
         self.world.azure.gateway_locations = Fact::Unknown;
         self.read_now(Need::GatewayServices);
         self.read_now(Need::GatewayLocations);
-    }
-
-    /// Who led before may have written the tables since they were read, or between the reads of
-    /// the two, and no ETag would tell: nothing is planned on them until they have been read anew.
-    pub(crate) fn take_over_tables(&mut self) {
-        if self.policy.layout == Layout::PerService {
-            self.abandon_read(&Need::GatewayServices);
-            self.abandon_read(&Need::GatewayLocations);
-            self.forget_tables();
-        }
     }
 
     /// Whether a table that nobody knows is being written: what a read brings now may be over a

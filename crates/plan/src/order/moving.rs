@@ -2,14 +2,60 @@
 
 use crate::ask::Intent;
 use crate::claim::placement::Placement;
-use crate::draft::Draft;
+use crate::draft::{Draft, PATIENCE};
 use crate::own::name;
 use crate::shape::frontend;
 use crate::shape::public_ip::Chosen;
 use model::world::Fact;
-use model::{Exposure, Family};
-use std::collections::BTreeMap;
+use model::{Exposure, Family, ResourceId, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+
+/// A private address that a Service keeps, on its way to another load balancer. Between the two
+/// nobody has it, and Azure gives it to the next frontend that asks for any.
+pub(crate) struct Mover {
+    /// Whose it is.
+    pub uid: ServiceUid,
+    /// The address.
+    pub address: IpAddr,
+    /// The subnet that it is of.
+    pub subnet: ResourceId,
+    /// The load balancer that it is to be on.
+    pub to: ResourceId,
+}
+
+/// Private addresses on the way. One whose load balancer is refused again and again is not waited
+/// for: it is told there, and others go on.
+pub(crate) fn private(draft: &Draft<'_>) -> Vec<Mover> {
+    let mut standing: BTreeMap<&ResourceId, BTreeSet<IpAddr>> = BTreeMap::new();
+    for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
+        let addresses = balancer.frontends.iter().filter_map(frontend::private);
+        standing.entry(&balancer.id).or_default().extend(addresses);
+    }
+    let mut movers = Vec::new();
+    for (uid, case) in &draft.cases {
+        let (Some(intent), Some(to)) = (case.intent(), &case.balancer) else { continue };
+        if intent.exposure != Exposure::Internal || case.service.ingress.is_empty() {
+            continue;
+        }
+        let to = draft.policy.balancer_id(to);
+        if draft.world.in_flight.get(&to).is_some_and(|write| write.attempt >= PATIENCE) {
+            continue;
+        }
+        let stands = |a: &IpAddr| standing.get(&to).is_some_and(|all| all.contains(a));
+        for &family in &intent.families {
+            let shown = frontend::status(draft, intent, family).filter(|a| !stands(a));
+            if let Some(address) = shown
+                && internal(draft, intent, family) == Some(address)
+            {
+                let subnet = intent.subnet.as_ref().unwrap_or(&draft.policy.subnet_name);
+                let subnet = draft.policy.subnet_id(subnet);
+                movers.push(Mover { uid: uid.clone(), address, subnet, to: to.clone() });
+            }
+        }
+    }
+    movers
+}
 
 /// The addresses of a Service that keep their rules and their place in the status although no
 /// frontend of its load balancer has them (now): they are on the way to it.

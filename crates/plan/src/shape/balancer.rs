@@ -8,6 +8,7 @@ use crate::ask::{Intent, SHARED_PROBE};
 use crate::claim::placement::Assignment;
 use crate::claim::{contest, limit};
 use crate::draft::{Draft, Traces};
+use crate::order::moving::Mover;
 use crate::order::{bridge, shell};
 use crate::own::name::{self, is_of};
 use crate::own::tags;
@@ -16,6 +17,7 @@ use model::plan::{Action, Change, Resource};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
 use model::{Family, ResourceId, ServiceUid};
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,6 +31,8 @@ struct Build<'a> {
     /// Frontends with a Private Link Service, which have to lose it before they go.
     linked: Linked,
     room: limit::Room,
+    /// Private addresses on the way, once they are asked for.
+    movers: OnceCell<Vec<Mover>>,
 }
 
 impl Build<'_> {
@@ -109,7 +113,8 @@ pub(crate) fn plan(
     let before = draft.balancers().and_then(|all| all.get(id)).cloned();
     let after = before.as_deref().cloned().unwrap_or_else(|| fresh(draft, id));
     let (linked, room) = (private_link::linked(draft), limit::Room::default());
-    let mut build = Build { seats, after, coming: BTreeSet::new(), linked, room };
+    let (coming, movers) = (BTreeSet::new(), OnceCell::new());
+    let mut build = Build { seats, after, coming, linked, room, movers };
     clear(draft, &mut build, open);
     build.room = limit::Room::of(draft, &build.after, before.as_deref());
     let mut seated = Vec::new();
@@ -268,7 +273,8 @@ fn seat(
     let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
     let (mut waiting, mut late) = (false, false);
     for &family in &intent.families {
-        let place = Place { seats: build.seats, chosen, balancer: &build.after };
+        let Build { seats, after, movers, .. } = &*build;
+        let place = Place { seats, chosen, balancer: after, movers };
         match frontend::wanted(draft, &intent, family, &place) {
             Wanted::Own(own) => {
                 let name = Arc::clone(&own.name);
@@ -435,7 +441,7 @@ fn parts(balancer: &LoadBalancer) -> BTreeMap<String, Parts<'_>> {
 
 /// Drafts the change from the body as it is to the body as it is to be now.
 fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Build<'_>) {
-    let Build { seats, after, coming, linked: _, room: _ } = build;
+    let Build { seats, after, coming, .. } = build;
     let causes = causes(draft, before.as_deref(), &after);
     // A Service that is about to join joins this write rather than asking for one of its own.
     let others = coming.iter().filter(|uid| !causes.contains(*uid)).count();

@@ -9,12 +9,14 @@ use crate::claim::holder::{self, Held};
 use crate::claim::placement::Assignment;
 use crate::claim::verdict::Refusal;
 use crate::draft::Draft;
+use crate::order::moving::{self, Mover};
 use crate::own::name;
 use model::azure::{Allocation, Frontend, FrontendAddress, LoadBalancer, Rest};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
 use model::world::{Fact, Need};
 use model::{Exposure, Family, ResourceId};
+use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -38,6 +40,8 @@ pub(crate) struct Place<'a> {
     pub chosen: &'a Chosen,
     /// The body as far as it is edited.
     pub balancer: &'a LoadBalancer,
+    /// Private addresses on the way, once they are asked for.
+    pub movers: &'a OnceCell<Vec<Mover>>,
 }
 
 /// Works out the frontend of one family on a load balancer.
@@ -170,6 +174,11 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
         Some(Held::Staying(_)) => address = None,
         None => {}
     }
+    if address.is_none()
+        && let Some(to) = mover(draft, intent, family, place, &subnet, &prefixes)
+    {
+        return Wanted::Wait(Wait::Resource { id: to, until: Until::Written });
+    }
     let allocation = if address.is_some() { Allocation::Static } else { Allocation::Dynamic };
     Wanted::Own(Frontend {
         name: own.map_or_else(|| Arc::from(name), |f| Arc::clone(&f.name)),
@@ -177,6 +186,29 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
         address: FrontendAddress::Private { subnet, family, allocation, address },
         rest: own.map(|f| f.rest.clone()).unwrap_or_else(Rest::default),
     })
+}
+
+/// The load balancer that another Service's private address is on its way to: who asks for any of
+/// the subnet now would get it from Azure.
+fn mover(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    family: Family,
+    place: &Place<'_>,
+    subnet: &ResourceId,
+    prefixes: &[ipnet::IpNet],
+) -> Option<ResourceId> {
+    let may_get = |address: IpAddr| {
+        Family::of(address) == family && prefixes.iter().any(|prefix| prefix.contains(&address))
+    };
+    let mut movers = place.movers.get_or_init(|| moving::private(draft)).iter();
+    let other = movers.find(|mover| {
+        mover.uid != intent.uid
+            && mover.to != place.balancer.id
+            && mover.subnet == *subnet
+            && may_get(mover.address)
+    });
+    other.map(|mover| mover.to.clone())
 }
 
 /// Another load balancer with a private address.

@@ -6,7 +6,7 @@ mod unjoined;
 
 use super::pool;
 use crate::claim::placement::{Assignment, Placement};
-use crate::draft::{Draft, Stance};
+use crate::draft::{Draft, PATIENCE, Stance};
 use crate::order::bridge;
 use crate::own::name;
 use model::azure::{
@@ -84,9 +84,6 @@ pub(crate) fn is_held(draft: &Draft<'_>, balancer: &ResourceId, pool: &Pool) -> 
         || models(draft).any(|m| is_in(m, &id))
         || cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
 }
-
-/// Tries after which a member that cannot join no longer holds up a switch.
-const PATIENCE: u32 = 3;
 
 /// Whether everybody who is to join a pool through a NIC is in it, but for those that fail again
 /// and again.

@@ -109,8 +109,11 @@ impl Mutant {
             | Canary::RegistersEarly
             | Canary::UnregistersEarly => out.extend(self.tables(&mut request, &path, stage)),
             Canary::WritesWhenQuiet if is_list(&request) && path.contains("/loadBalancers") => {
+                self.seen += 1;
                 let id = scene::security_group();
-                if let Some(group) = stage.azure.resource(&id) {
+                // With the first list the group itself is only being read.
+                let group = stage.azure.resource(&id).filter(|_| self.seen > 1);
+                if let Some(group) = group {
                     let mut write = self.extra(Method::Put, &id);
                     if let Effect::Azure { request, .. } = &mut write {
                         request.body = Some(group.into());

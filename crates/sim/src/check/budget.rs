@@ -82,7 +82,7 @@ pub struct Budget {
 pub(super) struct Call {
     pub target: String,
     /// The path that was called: a poll has one of its own.
-    path: String,
+    pub path: String,
     /// The id of what it belongs to.
     correlation: String,
     pub purpose: Purpose,
@@ -201,8 +201,11 @@ impl Stage {
             let text = format!("{target} is called {early} ms before a quota allows");
             self.fail("S6", text);
         }
+        if request.method.is_write() {
+            self.check_grounds(sent, &path);
+        }
         let about = about(&target);
-        let seen = self.seen((number, epoch), None);
+        let seen = self.seen_with((number, epoch), sent.services);
         let method = request.method;
         let correlation = request.correlation.clone();
         let call =
@@ -323,6 +326,10 @@ impl Stage {
         let now_ms = self.now_ms;
         let budget = &mut self.ledger.budget;
         let Some((call, heard)) = budget.coming.remove(&(number, epoch, id)) else { return };
+        if heard.end == End::Done {
+            self.ledger.grounds.learn((number, epoch), &call);
+        }
+        let budget = &mut self.ledger.budget;
         let key = (number, epoch, call.target.clone());
         if let Some(name) = &heard.quota {
             let (since_ms, until_ms) =

@@ -8,6 +8,7 @@ pub mod drain;
 pub mod ends;
 pub mod fair;
 pub mod form;
+pub mod grounds;
 pub mod hands;
 pub mod promised;
 pub mod remains;
@@ -36,7 +37,7 @@ pub const RULES: [(&str, &str); 15] = [
     ("S2", "every PUT carries what is not ours unharmed"),
     ("S3", "no ready backend is removed, no pool emptied, no address changed unasked"),
     ("S4", "finalizer before the first write and until the last; references in order"),
-    ("S5", "only the leader's writes take effect"),
+    ("S5", "only the leader's writes take effect, and it has read as leader what it writes"),
     ("S6", "Retry-After is honoured, retries are bounded, and without faults nothing is refused"),
     ("S7", "a Service that cannot be satisfied delays no other"),
     ("S8", "no secret is told"),
@@ -70,6 +71,8 @@ pub struct Ledger {
     pub(crate) touched: hands::Touched,
     /// What each Service had when all was settled for the last time.
     pub(crate) settled: BTreeMap<String, tenants::Settled>,
+    /// What each process has read since it leads.
+    pub(crate) grounds: grounds::Grounds,
     /// What answers ask of callers.
     pub(crate) budget: budget::Budget,
     /// What has to be called again.

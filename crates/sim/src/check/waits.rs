@@ -5,7 +5,9 @@ use super::api::{OURS, has_finalizer};
 use super::budget::{Call, End, Heard, Key, Purpose};
 use crate::stage::Stage;
 use crate::tally::count;
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The first pause after a failure: a Service that is set aside begins with 4 s, a lock with 8 s.
 const FIRST_MS: u64 = 8_000;
@@ -33,6 +35,9 @@ pub struct Waits {
     wrote_ms: BTreeMap<(usize, u64), u64>,
     /// Answers of Azure's that each has heard.
     news: BTreeMap<(usize, u64), u64>,
+    /// How much people, nodes and Pods had done when that was last looked at, and the newest version
+    /// of a Service then: who has not seen that one does not know the last of it.
+    asked: (u64, u64),
 }
 
 /// Something that has to be called again.
@@ -67,6 +72,11 @@ impl Seen {
         if self.version.as_ref().is_some_and(newer) {
             self.version = None;
         }
+    }
+
+    /// A sender that does not know the last of what was asked for planned on what was before.
+    fn forget_last_input(&mut self) {
+        self.inputs = self.inputs.saturating_sub(1);
     }
 
     /// Whether nobody has asked for anything else between the two. What is written into objects
@@ -162,6 +172,23 @@ impl Stage {
             news: self.ledger.waits.news.get(&life).copied().unwrap_or(0),
             version,
         }
+    }
+
+    /// How things are to a sender whose view of Services is of a version: a watch may lag.
+    pub(super) fn seen_with(&mut self, life: (usize, u64), services: u64) -> Seen {
+        let mut seen = self.seen(life, None);
+        if self.ledger.waits.asked.0 != seen.inputs {
+            let services = self.kubernetes.list("services", None);
+            let version = |service: &Arc<Value>| {
+                service["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse().ok())
+            };
+            let newest = services.iter().filter_map(version).max().unwrap_or(0);
+            self.ledger.waits.asked = (seen.inputs, newest);
+        }
+        if services < self.ledger.waits.asked.1 {
+            seen.forget_last_input();
+        }
+        seen
     }
 
     /// What people, nodes and Pods have done so far.

@@ -103,6 +103,21 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
         Profile::Containers,
         "an address was sent and status told of it while the Service was being unregistered",
     ),
+    (
+        514_000_106,
+        Profile::All,
+        "Azure gave the address of a Service on its way to another load balancer to a new one",
+    ),
+    (
+        916_000_259,
+        Profile::All,
+        "who won the lease back read the ledger before the pause after its failures was over",
+    ),
+    (24_110_055, Profile::All, "a Service of mode auto moved when a node had no set yet"),
+    (24_110_134, Profile::All, "who took over wrote on lists that it had read as a standby"),
+    (24_130_163, Profile::All, "judged a write by an edit that its process had not seen"),
+    (24_130_171, Profile::All, "connections of a link were cut while its frontend was written"),
+    (24_150_167, Profile::All, "judged whose a node is where one has Local Services only"),
 ];
 
 /// The same with faults that came later, and with which of them.

@@ -408,6 +408,30 @@ fn who_takes_over_doubts_lists_about_the_gateways_of_marked_pods() {
     );
 }
 
+/// Lists that it read while another process wrote are no ground to write on.
+#[test]
+fn who_takes_over_writes_nothing_before_it_has_read_anew() {
+    let mut run = Run::new();
+    let leadership = Leadership::Lost;
+    run.controller = Controller::new(policy(), Options { leadership, ..Options::default() });
+    run.drive(cluster().into_iter().map(Event::Kubernetes).collect());
+    run.now_ms += 60_000;
+    let methods = |effects: &[Effect]| -> BTreeSet<&'static str> {
+        let azure = effects.iter().filter_map(|effect| match effect {
+            Effect::Azure { request, .. } => Some(request.method.name()),
+            _ => None,
+        });
+        azure.collect()
+    };
+    let mut sent = run.controller.step([Event::Leadership(Leadership::Held)], run.now_ms);
+    assert_eq!(methods(&sent), BTreeSet::from(["GET"]));
+    while !sent.is_empty() {
+        let events: Vec<Event> = sent.drain(..).flat_map(|effect| run.answer(effect)).collect();
+        sent = run.controller.step(events, run.now_ms);
+    }
+    assert_ne!(run.cloud.writes, Vec::<String>::new());
+}
+
 /// A watch that lags shows it after this process was given the right to write.
 #[test]
 fn a_finalizer_of_another_process_is_not_taken_for_our_own() {

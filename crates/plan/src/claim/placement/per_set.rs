@@ -125,11 +125,12 @@ impl Sets<'_> {
                     let id = self.id(&home, exposure);
                     draft.balancers().is_some_and(|all| all.contains_key(&id))
                 };
-                let known = self.homes.contains(&home) || exists();
-                if known || self.complete == Completeness::Some {
+                if self.homes.contains(&home) || exists() {
                     Ok(home)
                 } else if set.eq_ignore_ascii_case(AUTO) {
                     self.emptiest(intent, capacity)
+                } else if self.complete == Completeness::Some {
+                    Ok(home)
                 } else {
                     Err(self.unknown(set))
                 }

@@ -396,6 +396,22 @@ fn auto_is_the_balancer_with_the_fewest_rules_unless_a_set_is_called_so() {
     assert_eq!(on(&world, "auto"), [2]);
 }
 
+/// Until every node's set is known, one of them may yet be called so.
+#[test]
+fn auto_stays_where_it_is_while_a_node_says_no_set() {
+    let policy = policy(Layout::PerNodeSet { without_own: Vec::new() });
+    let auto = || annotated(2, "azure-load-balancer-mode", "auto");
+    let mut world = world(vec![service(1), auto()]);
+    settle(&mut world, &policy);
+    add_node(&mut world, "vmss2", 3, &[]);
+    let node = world.kubernetes.nodes.get_mut("vmss2-3").expect("it was added");
+    Arc::make_mut(node).provider_id = None;
+    let (plan, report) = crate::plan(&world, &policy);
+    assert_eq!(report.services[&uid(2)].balancer.as_deref(), Some("vmss2"));
+    let id = policy.balancer_id("vmss2");
+    assert!(plan.changes.iter().all(|change| change.target != id), "{:#?}", plan.changes);
+}
+
 #[test]
 fn a_set_that_loses_its_balancer_joins_the_primary() {
     let mode = "azure-load-balancer-mode";

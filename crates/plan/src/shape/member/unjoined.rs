@@ -1,8 +1,8 @@
 //! Load balancers that no node is behind yet. Their addresses are told once the first one has
 //! joined: until then nobody answers there.
 
-use super::{Aim, PATIENCE, Sources, Target, cards, is_in};
-use crate::draft::Draft;
+use super::{Aim, Sources, Target, cards, is_in};
+use crate::draft::{Draft, PATIENCE};
 use model::ResourceId;
 use model::plan::{Action, Change, Resource};
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use crate::ask::annotation::PREFIX;
 use model::azure::{FrontendAddress, LoadBalancer, PrivateLinkPolicy, Rest, Subnet};
 use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, TrafficPolicy};
 use model::policy::Layout;
-use model::report::{ServiceReport, State};
+use model::report::{ServiceReport, State, Until, Wait};
 use model::world::{Fact, Need};
 use model::{Group, Policy, World};
 use std::collections::BTreeMap;
@@ -213,4 +213,39 @@ fn a_service_on_two_balancers_keeps_the_one_that_its_status_tells_of() {
         let report = idle(&world, &policy, 1);
         assert_eq!(report.addresses, [Arc::from(told.to_string())]);
     }
+}
+
+/// Between two load balancers nobody has the address, and Azure gives it to the next frontend that
+/// asks for any.
+#[test]
+fn who_asks_for_any_private_address_waits_for_one_that_moves() {
+    let policy = policy(Layout::Several(two()));
+    let first = ("azure-load-balancer-configurations", "kubernetes");
+    let mut world = world(vec![claimed(1, &[INTERNAL, first]), claimed(2, &[INTERNAL, SECOND])]);
+    settle(&mut world, &policy);
+    let told: IpAddr = [10, 0, 200, 9].into();
+    let balancers = world.azure.balancers.known_mut().expect("read");
+    for balancer in balancers.values_mut().filter(|b| b.id.name() == "kubernetes-internal") {
+        let FrontendAddress::Private { address, .. } =
+            &mut Arc::make_mut(balancer).frontends[0].address
+        else {
+            panic!("a private one")
+        };
+        *address = Some(told);
+    }
+    let moves = Service {
+        ingress: vec![Ingress { ip: Some("10.0.200.9".into()), hostname: None }],
+        ..claimed(1, &[INTERNAL, SECOND])
+    };
+    change(&mut world, moves);
+    change(&mut world, beside(claimed(3, &[INTERNAL, first])));
+    let (plan, report) = crate::plan(&world, &policy);
+    let id = policy.balancer_id("lb2-internal");
+    let wait = Wait::Resource { id, until: Until::Written };
+    assert!(report.services[&uid(3)].waits.contains(&wait), "{:#?}", report.services[&uid(3)]);
+    let one = policy.balancer_id("kubernetes-internal");
+    assert!(plan.changes.iter().any(|change| change.target == one), "it lets go at once");
+    settle(&mut world, &policy);
+    assert_eq!(on(&world, "kubernetes-internal"), [3]);
+    assert_eq!(on(&world, "lb2-internal"), [1, 2]);
 }
