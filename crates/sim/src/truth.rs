@@ -70,6 +70,8 @@ pub struct Truth {
     pub(crate) machines: BTreeMap<String, String>,
     /// Names of all nodes to their addresses, and since which revision they have had them.
     pub(crate) hosts: BTreeMap<String, (String, u64)>,
+    /// Addresses of nodes that are there and going.
+    pub(crate) going: BTreeSet<String>,
     /// Addresses of nodes that are going or gone.
     pub(crate) leaving: BTreeMap<String, Leaving>,
     /// Whether a Service's labels say where it is placed.
@@ -246,9 +248,19 @@ impl Truth {
             && !is_excluded(object)
             && !is_going(object)
             && !object["spec"]["providerID"].is_null();
+        let going = !gone && is_leaving(object);
+        let turned = address.is_some_and(|address| match going {
+            true => {
+                self.going.insert(address.to_owned());
+                false
+            }
+            // Who has not seen that it stays may still do without it.
+            false => self.going.remove(address),
+        });
         match address.filter(|_| !gone) {
             None => drop(self.hosts.remove(&name)),
-            Some(address) if self.hosts.get(&name).is_some_and(|(known, _)| known == address) => {}
+            Some(address)
+                if !turned && self.hosts.get(&name).is_some_and(|(known, _)| known == address) => {}
             Some(address) => {
                 self.hosts.insert(name.clone(), (address.to_owned(), revision));
             }
@@ -340,6 +352,11 @@ pub(crate) fn wants(service: &Value) -> bool {
     service["spec"]["type"] == "LoadBalancer"
         && service["metadata"]["deletionTimestamp"].is_null()
         && (class.is_null() || class == CLASS)
+}
+
+/// Whether a node drains: of one that a label leaves out nothing does.
+pub(crate) fn is_leaving(node: &Value) -> bool {
+    is_going(node) && !is_excluded(node)
 }
 
 /// Whether a node is about to be deleted.

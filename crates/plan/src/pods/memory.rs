@@ -60,8 +60,7 @@ impl Memory {
         self.open.extend(abandoned.cloned());
         let names = moved.union(&shifted).cloned().collect();
         let gated = self.gates.update(&world.kubernetes.gated_pods, &self.services);
-        let egress = &policy.tenancy.egress;
-        self.tracker.update(world, &names, &self.uids, &gated, egress);
+        self.tracker.update(world, policy, &names, &self.uids, &gated);
         self.open.extend(self.tracker.take_stirred());
         self.open.extend(self.waiting.stirred(world, policy, &self.tracker));
         for name in &self.open {

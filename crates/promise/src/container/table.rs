@@ -7,6 +7,8 @@
 //!   neither.
 //! - An address is listed while its condition `ready` is true or absent and its node is known. A
 //!   Pod that waits for nothing but our readiness gate counts as ready.
+//! - A node that is going drains, unless `nodeDrainSeconds` is 0: of Services with a ready endpoint
+//!   on a node that stays its addresses are not listed.
 //! - Where none of a Service's endpoints is ready, those that terminate and serve are listed.
 //! - An endpoint whose `targetRef` names a Pod of another namespace does not count, nor does an
 //!   address that no Pod can have.
@@ -37,8 +39,8 @@ struct Asked {
     egress: BTreeMap<IpAddr, Claim>,
     /// Namespaces whose Pods are watched and have the address.
     vouched: BTreeMap<IpAddr, BTreeSet<String>>,
-    /// UIDs of Services with an endpoint that is ready.
-    backed: BTreeSet<String>,
+    /// The best endpoints of each Service, by UID.
+    best: BTreeMap<String, Rank>,
 }
 
 /// Nodes and their addresses.
@@ -102,9 +104,9 @@ pub(super) fn judge(case: &Case<'_>, registered: &Registered, wrong: &mut Vec<St
     let mut asked = Asked::default();
     for slice in &case.scene.slices {
         for (uid, listed) in listed(case, &hosts, registered, slice) {
-            if listed.ready {
-                asked.backed.insert(uid);
-            }
+            let Some(rank) = listed.rank else { continue };
+            let best = asked.best.entry(uid).or_insert(rank);
+            *best = rank.min(*best);
         }
     }
     for slice in &case.scene.slices {
@@ -204,7 +206,7 @@ impl Asked {
     fn take(&mut self, uid: String, namespace: &str, listed: Listed) {
         let claims = self.claims.entry(listed.address).or_default();
         let claim = claims.entry(namespace.to_owned()).or_default();
-        if listed.ready || (listed.lingers && !self.backed.contains(&uid)) {
+        if listed.rank.is_some() && listed.rank.as_ref() == self.best.get(&uid) {
             claim.locations.insert(listed.at);
             claim.services.insert(uid);
         }
@@ -232,13 +234,23 @@ impl Asked {
     }
 }
 
+/// How well an endpoint can take traffic: a Service's best ones do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// It is ready.
+    Ready,
+    /// It is ready, on a node that is going.
+    OnGoingNode,
+    /// It terminates and serves.
+    Lingers,
+}
+
 /// An address that a slice lists.
 struct Listed {
     address: IpAddr,
     at: IpAddr,
-    ready: bool,
-    /// It terminates and serves.
-    lingers: bool,
+    /// `None`: it takes no traffic.
+    rank: Option<Rank>,
 }
 
 /// The addresses that a slice lists for a Service, with the Service's UID.
@@ -267,15 +279,29 @@ fn listed(
         let ready = conditions["ready"] != Value::Bool(false)
             || waits_for_our_gate(case, namespace, text(&target["name"]));
         let lingers = conditions["serving"] == true && conditions["terminating"] == true;
+        let rank = match (ready, lingers) {
+            (true, _) if is_on_going_node(case, endpoint) => Some(Rank::OnGoingNode),
+            (true, _) => Some(Rank::Ready),
+            (false, true) => Some(Rank::Lingers),
+            (false, false) => None,
+        };
         let addresses = items(&endpoint["addresses"]);
         for address in addresses.filter_map(|address| text(address).parse::<IpAddr>().ok()) {
             let at = hosts.location(text(&endpoint["nodeName"]), address);
             if let Some(at) = at.filter(|_| is_possible(address)) {
-                all.push((uid.clone(), Listed { address, at, ready, lingers }));
+                all.push((uid.clone(), Listed { address, at, rank }));
             }
         }
     }
     all
+}
+
+/// Whether the node of an endpoint is going. Of one that a label leaves out nothing drains.
+fn is_on_going_node(case: &Case<'_>, endpoint: &Value) -> bool {
+    let name = text(&endpoint["nodeName"]);
+    let mut nodes = case.nodes.iter();
+    case.site.drain_seconds > 0
+        && nodes.any(|node| node.name == name && node.leaving && !node.excluded)
 }
 
 /// The UID, lower case, of the Service that a slice counts for.

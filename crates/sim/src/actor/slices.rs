@@ -8,6 +8,7 @@ use crate::random::Random;
 use crate::scene::{self, Layout, Scene, TENANT, objects};
 use crate::stage::Stage;
 use crate::tally::count;
+use crate::truth;
 use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -261,12 +262,13 @@ impl Stage {
     /// known, by the UID and name of their Service.
     fn addresses_wanted(&self) -> BTreeMap<(String, String), BTreeSet<String>> {
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
-        let nodes: BTreeSet<String> = self
+        // Whether they are going.
+        let nodes: BTreeMap<String, bool> = self
             .kubernetes
             .list("nodes", None)
             .iter()
             .filter(|node| node["status"]["addresses"].to_string().contains("InternalIP"))
-            .map(|node| text(&node["metadata"]["name"]))
+            .map(|node| (text(&node["metadata"]["name"]), truth::is_leaving(node)))
             .collect();
         let mut wanted: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         let mut names = BTreeMap::new();
@@ -280,7 +282,8 @@ impl Stage {
                 wanted.insert(key, BTreeSet::new());
             }
         }
-        let mut lingering: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+        // Those that are ready on nodes that stay; on nodes that go; those that go themselves.
+        let mut ranks: BTreeMap<_, [BTreeSet<String>; 3]> = BTreeMap::new();
         for slice in self.kubernetes.list("endpointslices", None) {
             let uid = text(&slice["metadata"]["ownerReferences"][0]["uid"]).to_lowercase();
             // A slice is one of its own namespace's Service.
@@ -290,22 +293,19 @@ impl Stage {
             for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
                 let conditions = &endpoint["conditions"];
                 let lingers = conditions["serving"] == true && conditions["terminating"] == true;
-                let of = match conditions["ready"] != json!(false) {
-                    true => wanted.entry(key.clone()).or_default(),
-                    false if lingers => lingering.entry(key.clone()).or_default(),
-                    false => continue,
+                let Some(going) = nodes.get(&text(&endpoint["nodeName"])) else { continue };
+                let rank = match (conditions["ready"] != json!(false), lingers) {
+                    (true, _) => usize::from(*going),
+                    (false, true) => 2,
+                    (false, false) => continue,
                 };
-                if nodes.contains(&text(&endpoint["nodeName"])) {
-                    of.extend(endpoint["addresses"].as_array().into_iter().flatten().map(text));
-                }
+                let addresses = endpoint["addresses"].as_array().into_iter().flatten().map(text);
+                ranks.entry(key.clone()).or_default()[rank].extend(addresses);
             }
         }
-        for (key, addresses) in lingering {
-            wanted.entry(key).and_modify(|of| {
-                if of.is_empty() {
-                    of.extend(addresses);
-                }
-            });
+        for (key, ranks) in ranks {
+            let best = ranks.into_iter().find(|rank| !rank.is_empty()).unwrap_or_default();
+            wanted.insert(key, best);
         }
         wanted
     }

@@ -154,7 +154,12 @@ impl Stage {
                 continue;
             }
             count(&mut self.tally.checks, "S3");
-            if self.is_published(sent, uid, location, address) {
+            if !self.is_published(sent, uid, location, address) {
+                continue;
+            }
+            // A node that is going drains while others take the traffic.
+            let drains = self.truth.going.contains(location);
+            if !drains || !is.iter().any(|row| row.2 == *name) {
                 let text = format!("{address} of {} left {location} and is ready", service.name);
                 self.fail("S3", text);
                 return;
@@ -178,6 +183,9 @@ impl Stage {
             let known = |node: &String| self.truth.hosts.get(node).map(|(host, _)| host.clone());
             for (address, (node, _)) in slice.ready.iter().filter(|_| service.wants) {
                 let Some(host) = known(node) else { continue };
+                if self.truth.going.contains(&host) {
+                    continue;
+                }
                 if !listed.contains(&(host, address.clone(), slice.owner.to_lowercase())) {
                     lacking.push(format!("{} does not lead to {address}", service.name));
                 }

@@ -53,6 +53,12 @@ impl Play {
         while self.stage.breach.is_none() && self.stage.now_ms < start + HEAL_MS {
             self.tend();
             if self.stage.settle(60_000) {
+                // Who waited for a name to be free can make it now.
+                let before = self.stage.kubernetes.revision();
+                self.tend();
+                if self.stage.kubernetes.revision() != before {
+                    continue;
+                }
                 if self.company.is_content(&self.stage) && !self.stage.is_azure_busy() {
                     break;
                 }

@@ -118,6 +118,7 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (24_130_163, Profile::All, "judged a write by an edit that its process had not seen"),
     (24_130_171, Profile::All, "connections of a link were cut while its frontend was written"),
     (24_150_167, Profile::All, "judged whose a node is where one has Local Services only"),
+    (24_200_146, Profile::Containers, "judged before an owner had made anew what was deleted late"),
 ];
 
 /// The same with faults that came later, and with which of them.

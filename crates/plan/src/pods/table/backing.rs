@@ -1,14 +1,28 @@
-//! Which Services have a Pod that is ready. Where none is, Pods that are going and still answer
-//! take the traffic, as they do behind kube-proxy (KEP-1669).
+//! Which Services have a Pod that is ready, and on a node that stays. Where none is, Pods on nodes
+//! that are going take the traffic; where none of those is ready, Pods that are going themselves
+//! and still answer, as they do behind kube-proxy (KEP-1669). Who goes stays until somebody who
+//! stays can be listed with the same call: an address that is still listed somewhere else cannot.
 
 use super::slices::waiting;
 use super::{DiffTracker, Standing, tenancy};
 use crate::ask::rules::NO_BACKENDS;
-use model::kubernetes::{EndpointSlice, GatedPod, Readiness};
+use model::kubernetes::{Endpoint, EndpointSlice, GatedPod, Readiness};
 use model::report::Finding;
 use model::{Family, ServiceName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Who takes the traffic of a gateway service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Backing {
+    /// No Pod is ready.
+    #[default]
+    None,
+    /// All that are ready are on nodes that are going.
+    Going,
+    /// Some are on nodes that stay.
+    Lasting,
+}
 
 impl DiffTracker {
     /// Looks again at which of these gateway services have a Pod that is ready. Gives the slices
@@ -20,19 +34,27 @@ impl DiffTracker {
     ) -> Vec<ServiceName> {
         let mut again = Vec::new();
         for name in names {
-            let backed = self.lists_of(&name).any(|(_, slice)| self.backs(slice, gated));
-            if backed == self.backed.contains(&name) {
+            let lists = self.lists_of(&name).map(|(_, slice)| self.backs(slice, gated));
+            let (backing, moving) = lists
+                .reduce(|(best, some), (backing, moving)| (best.max(backing), some | moving))
+                .unwrap_or_default();
+            let turned = match moving {
+                true => self.moving.insert(Arc::clone(&name)),
+                false => self.moving.remove(&name),
+            };
+            if backing == self.backing(&name) && !turned {
                 continue;
             }
             let going = |slice: &EndpointSlice| {
-                slice.endpoints.iter().any(|e| e.readiness == Readiness::Terminating)
+                let mut all = slice.endpoints.iter();
+                all.any(|e| e.readiness == Readiness::Terminating || self.is_on_going_node(e))
             };
             let of_it = self.lists_of(&name).filter(|(_, slice)| going(slice));
             again.extend(of_it.map(|(name, _)| name.clone()));
             self.tenancy.stir(Arc::clone(&name));
-            match backed {
-                true => self.backed.insert(name),
-                false => self.backed.remove(&name),
+            match backing {
+                Backing::None => self.backed.remove(&name),
+                Backing::Going | Backing::Lasting => self.backed.insert(name, backing),
             };
         }
         again
@@ -50,21 +72,47 @@ impl DiffTracker {
         slices.filter(move |(_, slice)| title.is_some_and(|title| slice.suits(title)))
     }
 
-    /// Whether a slice lists a Pod that is ready, and known to be somewhere.
-    fn backs(&self, slice: &EndpointSlice, gated: &BTreeMap<ServiceName, Arc<GatedPod>>) -> bool {
+    /// Who takes the traffic of a gateway service.
+    pub(super) fn backing(&self, name: &Arc<str>) -> Backing {
+        self.backed.get(name).copied().unwrap_or_default()
+    }
+
+    /// Whether an endpoint is on a node that is going.
+    pub(super) fn is_on_going_node(&self, endpoint: &Endpoint) -> bool {
+        endpoint.node.as_ref().is_some_and(|node| self.homes.is_going(node))
+    }
+
+    /// What a slice has for its Service: Pods that are ready, known to be somewhere, and listed
+    /// nowhere else. Whether there are any that are listed somewhere else.
+    fn backs(
+        &self,
+        slice: &EndpointSlice,
+        gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
+    ) -> (Backing, bool) {
         let holds = waiting(slice, gated).holds;
-        slice.endpoints.iter().any(|e| {
+        let (mut backing, mut moving) = (Backing::None, false);
+        for e in slice.endpoints.iter().filter(|e| tenancy::counts(e)) {
+            if e.readiness != Readiness::Ready && !holds.contains(&e.address) {
+                continue;
+            }
             let node = e.node.as_ref();
-            (e.readiness == Readiness::Ready || holds.contains(&e.address))
-                && tenancy::counts(e)
-                && node.is_some_and(|n| self.homes.of_node(n, Family::of(e.address)).is_some())
-        })
+            let home = node.and_then(|n| self.homes.of_node(n, Family::of(e.address)));
+            let Some(home) = home else { continue };
+            let elsewhere = self.sides.seen(e.address).iter().any(|location| *location != home);
+            moving |= elsewhere;
+            if !elsewhere {
+                let going = self.is_on_going_node(e);
+                backing = backing.max(if going { Backing::Going } else { Backing::Lasting });
+            }
+        }
+        (backing, moving)
     }
 
     /// What is said where traffic comes in and no Pod is ready.
     pub(super) fn unserved(&self, name: &Arc<str>) -> Option<Finding> {
         let inbound = self.published.get(name)?.standing == Standing::Inbound;
-        (inbound && !self.backed.contains(name)).then(|| Finding {
+        let unbacked = self.backing(name) == Backing::None && !self.moving.contains(name);
+        (inbound && unbacked).then(|| Finding {
             severity: NO_BACKENDS.severity,
             rule: NO_BACKENDS.name,
             key: Arc::from("endpoints"),

@@ -1,9 +1,9 @@
 //! Where nodes are in the address table.
 
 use super::number::{self, Number};
-use model::kubernetes::Node;
+use model::kubernetes::{Membership, Node};
 use model::{Family, NodeName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -19,22 +19,47 @@ struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Homes {
     nodes: BTreeMap<NodeName, Place>,
+    /// Nodes that are going.
+    going: BTreeSet<NodeName>,
     /// By any internal address of a node: its location of that family.
     by_host: BTreeMap<IpAddr, IpAddr>,
     numbers: BTreeMap<IpAddr, Number>,
     locations: Vec<IpAddr>,
 }
 
+fn is_going(node: &Node) -> bool {
+    node.membership == Membership::Draining
+}
+
+/// What is otherwise about nodes.
+#[derive(Debug, Default)]
+pub(super) struct Shift {
+    /// Whether any of them is elsewhere now.
+    pub moved: bool,
+    /// Those that are going now, or are not any more.
+    pub turned: BTreeSet<NodeName>,
+}
+
 impl Homes {
-    /// Learns the nodes; says whether any of them is elsewhere now.
-    pub fn update(&mut self, nodes: &BTreeMap<NodeName, Arc<Node>>) -> bool {
+    /// Learns the nodes. Unless nodes drain none counts as going.
+    pub fn update(&mut self, nodes: &BTreeMap<NodeName, Arc<Node>>, drain: bool) -> Shift {
         let changed =
             super::changed(&self.nodes, nodes, |held, node| Arc::ptr_eq(&held.node, node));
         let places = |node: Option<&Arc<Node>>| node.map(|n| n.addresses.clone());
-        let mut moved = false;
+        let going = |node: Option<&Arc<Node>>| drain && node.is_some_and(|n| is_going(n));
+        let (mut moved, mut turned) = (false, BTreeSet::new());
         for name in changed {
             let held = self.nodes.get(&name).map(|held| &held.node);
             moved |= places(held) != places(nodes.get(&name));
+            let went = self.going.contains(&name);
+            if went != going(nodes.get(&name)) {
+                turned.insert(name.clone());
+                if went {
+                    self.going.remove(&name)
+                } else {
+                    self.going.insert(name.clone())
+                };
+            }
             match nodes.get(&name) {
                 Some(node) => {
                     let mut number = |family| Some(self.number(node.location(family)?));
@@ -53,7 +78,12 @@ impl Homes {
                 }
             }
         }
-        moved
+        Shift { moved, turned }
+    }
+
+    /// Whether a node is going: who can do without its Pods does.
+    pub fn is_going(&self, name: &NodeName) -> bool {
+        self.going.contains(name)
     }
 
     /// The location of a node, as a number.

@@ -24,13 +24,15 @@ mod tenancy;
 pub(crate) use seen::Spot;
 
 use crate::own::pod_names;
+use backing::Backing;
 use claims::{Claim, Kind, Sources};
 use homes::Homes;
 use links::Links;
 use model::gateway::{Direction, GatewayService, Locations, ServiceNames};
 use model::kubernetes::{Deletion, EndpointSlice, Pod, PodPhase, Wish};
+use model::policy::NodeDrain;
 use model::world::Fact;
-use model::{Family, ServiceName, ServiceUid, World};
+use model::{Family, Policy, ServiceName, ServiceUid, World};
 use number::Number;
 use sides::Sides;
 use std::cmp::Ordering;
@@ -54,8 +56,10 @@ pub(crate) struct DiffTracker {
     slices_of: Links<Arc<str>>,
     /// Slices without an owner by the Services that their labels name.
     by_hand: Links<ServiceName>,
-    /// Gateway services with a Pod that is ready.
-    backed: BTreeSet<Arc<str>>,
+    /// Gateway services with a Pod that is ready, and how long that is going to last.
+    backed: BTreeMap<Arc<str>, Backing>,
+    /// Those for which a Pod that is ready is still listed somewhere else.
+    moving: BTreeSet<Arc<str>>,
     /// Slices by the Pods that they list as not ready.
     unready: Links<ServiceName>,
     pods: BTreeMap<ServiceName, Held<Pod>>,
@@ -151,25 +155,26 @@ pub(crate) fn changed<K: Ord + Clone, T, U>(
 
 impl DiffTracker {
     /// Takes in what has changed: `names` are the gateway services that were registered, changed
-    /// or removed, and those whose Services were; `gated` the Pods whose readiness gates were;
-    /// `egress` the namespaces that the cloud config lists for egress gateways.
+    /// or removed, and those whose Services were; `gated` the Pods whose readiness gates were.
     pub fn update(
         &mut self,
         world: &World,
+        policy: &Policy,
         names: &BTreeSet<Arc<str>>,
         uids: &BTreeMap<Arc<str>, ServiceUid>,
         gated: &[ServiceName],
-        egress: &BTreeMap<Arc<str>, Vec<Arc<str>>>,
     ) {
-        if self.homes.update(&world.kubernetes.nodes) {
+        let drain = policy.node_drain != NodeDrain::Off;
+        let shift = self.homes.update(&world.kubernetes.nodes, drain);
+        if shift.moved {
             self.withdraw_all();
         }
         let mut moved = self.publish(world, names, uids);
-        self.take_slices(world, &moved, gated);
         if let Fact::Known(table) = &world.azure.gateway_locations {
             self.see(table);
         }
-        moved.names.extend(self.judge_egress(world, egress));
+        self.take_slices(world, &moved, gated, &shift.turned);
+        moved.names.extend(self.judge_egress(world, &policy.tenancy.egress));
         self.take_pods(world, &moved);
         for address in std::mem::take(&mut self.dirty) {
             self.compare(address, world);

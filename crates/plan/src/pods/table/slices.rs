@@ -3,19 +3,26 @@
 //! A slice comes whole, whatever has changed in it. Only addresses that it did not list before, or
 //! that are elsewhere now, are looked at again.
 
+use super::backing::Backing;
 use super::claims::{Claim, Kind};
 use super::number::Number;
 use super::{DiffTracker, Held, Moved, Standing, changed, tenancy};
 use crate::own::pod_names;
 use model::kubernetes::{Endpoint, EndpointSlice, GatedPod, Others, Readiness};
-use model::{Family, ServiceName, World};
+use model::{Family, NodeName, ServiceName, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 impl DiffTracker {
-    /// Takes in slices that changed, or whose Services' registrations or Pods' gates did.
-    pub(super) fn take_slices(&mut self, world: &World, moved: &Moved, gated: &[ServiceName]) {
+    /// Takes in slices that changed, or whose Services' registrations, Pods' gates or nodes did.
+    pub(super) fn take_slices(
+        &mut self,
+        world: &World,
+        moved: &Moved,
+        gated: &[ServiceName],
+        turned: &BTreeSet<NodeName>,
+    ) {
         let slices = &world.kubernetes.slices;
         let mut names: BTreeSet<ServiceName> =
             changed(&self.slices, slices, |a, b| Arc::ptr_eq(&a.fact, b)).into_iter().collect();
@@ -28,8 +35,13 @@ impl DiffTracker {
         for pod in gated {
             names.extend(self.unready.of(pod).cloned());
         }
+        if !turned.is_empty() {
+            let on = |e: &Endpoint| e.node.as_ref().is_some_and(|node| turned.contains(node));
+            let of = self.slices.iter().filter(|(_, held)| held.fact.endpoints.iter().any(on));
+            names.extend(of.map(|(name, _)| name.clone()));
+        }
         let gated = &world.kubernetes.gated_pods;
-        let mut owners = moved.names.clone();
+        let mut owners: BTreeSet<Arc<str>> = moved.names.union(&self.moving).cloned().collect();
         for name in names {
             let held = self.slices.remove(&name);
             owners.extend(held.iter().map(|held| Arc::clone(self.sources.owner(held.source))));
@@ -140,11 +152,13 @@ impl DiffTracker {
         };
         self.tenancy.note(owner, &slice.name, Some(slice));
         let Waiting { vouched, holds } = waiting(slice, gated);
-        let last = !self.backed.contains(owner);
+        let backing = self.backing(owner);
         let takes = |e: &Endpoint| match e.readiness {
-            Readiness::Ready => true,
-            Readiness::Terminating if last => true,
-            Readiness::Terminating | Readiness::NotReady => holds.contains(&e.address),
+            _ if e.readiness == Readiness::Ready || holds.contains(&e.address) => {
+                backing != Backing::Lasting || !self.is_on_going_node(e)
+            }
+            Readiness::Terminating => backing == Backing::None,
+            Readiness::Ready | Readiness::NotReady => false,
         };
         let place = |e: &Endpoint| {
             let home = self.homes.of_node(e.node.as_ref()?, Family::of(e.address))?;

@@ -2,13 +2,13 @@ use super::stage::{Stage, ip, node_ip, pod, pod_ip, port, service, uid};
 use model::azure::{PublicIp, Sku};
 use model::gateway::UpdateAction;
 use model::kubernetes::{
-    Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, POD_FINALIZER, PodPhase, Readiness,
-    SERVICE_FINALIZER, Wish,
+    Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, Membership, POD_FINALIZER, PodPhase,
+    Readiness, SERVICE_FINALIZER, Wish,
 };
 use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
 use model::report::{State, Wait};
 use model::world::{Fact, Hold};
-use model::{Protocol, ResourceId, ServiceName, ServiceUid};
+use model::{NodeName, Protocol, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -215,6 +215,58 @@ fn the_last_pods_that_still_serve_stay_until_another_is_ready() {
     stage.slice("web-c", 1, &[(12, 2)]);
     stage.settle();
     assert_eq!(stage.table(), ["10.224.0.2 10.244.0.12 00000001"]);
+}
+
+fn turn(stage: &mut Stage, node: u8, membership: Membership) {
+    let name = NodeName::new(format!("node-{node}"));
+    let node = stage.world.kubernetes.nodes.get_mut(&name).expect("it is there");
+    Arc::make_mut(node).membership = membership;
+}
+
+#[test]
+fn pods_on_a_node_that_is_going_leave_while_others_take_the_traffic() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("web-a", 1, &[(10, 1), (11, 2)]);
+    stage.settle();
+    let both = ["10.224.0.1 10.244.0.10 00000001", "10.224.0.2 10.244.0.11 00000001"];
+    assert_eq!(stage.table(), both);
+    stage.calls.clear();
+    turn(&mut stage, 1, Membership::Draining);
+    stage.settle();
+    assert_eq!(stage.table(), both[1..]);
+    assert_eq!(stage.calls.len(), 1, "{:?}", stage.calls);
+    // All are going: that is better than nobody, and nobody is told that none is ready.
+    turn(&mut stage, 2, Membership::Draining);
+    stage.settle();
+    assert_eq!(stage.table(), both);
+    let (_, report) = stage.plan();
+    assert_eq!(report.services[&uid(1)].findings, []);
+    turn(&mut stage, 2, Membership::Member);
+    stage.settle();
+    assert_eq!(stage.table(), both[1..]);
+    turn(&mut stage, 1, Membership::Member);
+    stage.settle();
+    assert_eq!(stage.table(), both);
+}
+
+/// An address is taken away where it is before it is listed where it is to be.
+#[test]
+fn who_goes_stays_until_who_stays_is_listed() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("web-a", 1, &[(10, 1), (11, 2)]);
+    stage.settle();
+    turn(&mut stage, 1, Membership::Draining);
+    turn(&mut stage, 2, Membership::Draining);
+    stage.settle();
+    stage.slice("web-a", 1, &[(10, 3), (11, 2)]);
+    let leads = |stage: &Stage| !stage.table().is_empty();
+    for _ in 0..10 {
+        stage.round();
+        assert!(leads(&stage), "nobody takes the traffic");
+    }
+    assert_eq!(stage.table(), ["10.224.0.3 10.244.0.10 00000001"]);
 }
 
 #[test]
