@@ -1,5 +1,5 @@
 //! How long planning takes on a large cluster of container load balancers that is settled:
-//! `cargo run --release -p plan --example container_scale`.
+//! `cargo run --profile measure -p plan --example container_scale`.
 
 #![allow(
     clippy::disallowed_types,
