@@ -35,8 +35,8 @@ pub struct Waits {
     wrote_ms: BTreeMap<(usize, u64), u64>,
     /// Answers of Azure's that each has heard.
     news: BTreeMap<(usize, u64), u64>,
-    /// How much people, nodes and Pods had done when that was last looked at, and the newest version
-    /// of a Service then: who has not seen that one does not know the last of it.
+    /// How much people, nodes and Pods had done when that was last looked at, and the newest
+    /// version of a Service then: who has not seen that one does not know the last of it.
     asked: (u64, u64),
 }
 
