@@ -290,7 +290,7 @@ fn a_service_without_a_ready_pod_says_so() {
     // Who is on a node that nobody knows gets no traffic.
     stage.edit_slice("web-a", |s| {
         s.endpoints[0].readiness = Readiness::Ready;
-        s.endpoints[0].node = Some(model::NodeName::new("elsewhere"));
+        s.endpoints[0].node = Some(NodeName::new("elsewhere"));
     });
     stage.settle();
     assert_eq!(said(&mut stage), none);
@@ -391,7 +391,7 @@ fn a_node_that_is_gone_takes_its_addresses_along() {
     stage.put(service(1));
     stage.slice("a", 1, &[(10, 1), (20, 2)]);
     stage.settle();
-    stage.world.kubernetes.nodes.remove(&model::NodeName::new("node-1"));
+    stage.world.kubernetes.nodes.remove(&NodeName::new("node-1"));
     stage.settle();
     assert_eq!(stage.table(), ["10.224.0.2 10.244.0.20 00000001"]);
     stage.node(1, vec![ip("10.224.0.9")]);
