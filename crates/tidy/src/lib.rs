@@ -3,10 +3,12 @@
 //! Every rule is a function over a [`Tree`] of text files, so that its own tests can show it a bad
 //! sample. `tests/workspace.rs` shows all of them the real workspace.
 
+pub mod licence;
 pub mod manifest;
 pub mod module;
 pub mod source;
 pub mod tree;
+pub mod unused;
 
 pub use tree::{Problem, Tree};
 
@@ -31,6 +33,8 @@ pub fn problems(tree: &Tree) -> Vec<Problem> {
         source::names,
         source::impurities,
         source::ownership,
+        unused::dependencies,
+        unused::workspace,
     ];
     rules.iter().flat_map(|rule| rule(tree)).collect()
 }

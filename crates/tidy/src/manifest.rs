@@ -64,7 +64,6 @@ const ARROWS: [(&str, &[&str]); 18] = [
             "arm",
             "azure-emulator",
             "control",
-            "explain",
             "kube-emulator",
             "lease",
             "model",
@@ -73,7 +72,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
             "promise",
         ],
     ),
-    ("bench", &["azure-emulator", "control", "kube-emulator", "model", "plan", "sim"]),
+    ("bench", &["azure-emulator", "control", "kube-emulator", "model", "sim"]),
     (
         "ballast",
         &[
@@ -95,12 +94,12 @@ const ARROWS: [(&str, &[&str]); 18] = [
     ("tidy", &[]),
 ];
 
-fn place(name: &str) -> String {
+pub(crate) fn place(name: &str) -> String {
     format!("crates/{name}/Cargo.toml")
 }
 
 /// The names in a section of a manifest, also below `[target.…]`.
-fn listed(manifest: &str, sections: &[&str]) -> BTreeSet<String> {
+pub(crate) fn listed(manifest: &str, sections: &[&str]) -> BTreeSet<String> {
     let Ok(table) = manifest.parse::<Table>() else { return BTreeSet::new() };
     let targets = table.get("target").and_then(Value::as_table);
     let targets = targets.into_iter().flat_map(|t| t.values()).filter_map(Value::as_table);

@@ -50,14 +50,14 @@ fn without_tests(text: &str) -> &str {
 }
 
 /// Files that are not tests, without the tests in them.
-fn products(tree: &Tree) -> Vec<(&str, &str)> {
+pub(crate) fn products(tree: &Tree) -> Vec<(&str, &str)> {
     let reached = reached(tree);
     let only_test = |path: &str| is_test(path) || reached.get(path) == Some(&Scope::Test);
     let files = tree.rust().filter(|(path, _)| !only_test(path));
     files.map(|(path, text)| (path, without_tests(text))).collect()
 }
 
-fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
