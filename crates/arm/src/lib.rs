@@ -7,6 +7,7 @@
 //! with the next write as it came.
 
 pub mod body;
+pub mod difference;
 pub mod error;
 pub mod exchange;
 pub mod operation;

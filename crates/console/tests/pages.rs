@@ -67,6 +67,7 @@ fn a_service(n: usize, name: &str) -> Service {
         ingress: Vec::new(),
         condition: None,
         custody: model::kubernetes::Custody::Own,
+        editor: None,
     }
 }
 

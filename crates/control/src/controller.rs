@@ -267,6 +267,7 @@ impl Controller {
         }
         // Without a plan there is no news: a page of a list, or an answer that is polled for.
         if planned {
+            self.close_causes();
             self.say_changes(now_ms);
             self.say_obstacles(now_ms);
         }

@@ -51,6 +51,11 @@ impl Controller {
         self.drift.now.iter().map(Drift::fields).sum()
     }
 
+    /// What others made of a resource, in words.
+    pub(crate) fn drift_of(&self, id: &ResourceId) -> impl Iterator<Item = String> {
+        self.drift.now.iter().filter(move |drift| drift.target == *id).map(Drift::deed)
+    }
+
     /// Whoever may write now, another one may have written meanwhile.
     pub(crate) fn forget_drift(&mut self) {
         self.drift.confirmed = Confirmed::default();

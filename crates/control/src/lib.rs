@@ -25,6 +25,7 @@ pub use kubernetes::gates::{self, Gates};
 pub use lanes::{request, search};
 pub use observers::drift_log::{DriftOutcome, DriftRecord};
 pub use observers::histogram::{self, Histogram};
+pub use observers::history::{self, WriteOutcome, WriteRecord};
 pub use observers::latency::{self, ChangeKind, Latencies};
 pub use observers::tally::{self, Outcome, ResourceKind, Tally};
 pub use observers::{Counts, reason};

@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// The name by which the API server knows Ballast's own writes: its User-Agent up to the slash.
+pub const FIELD_MANAGER: &str = "ballast";
+
 /// The finalizer every LoadBalancer Service carries while it has anything in Azure.
 pub const SERVICE_FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// The further finalizer of Services on the container load balancer.
@@ -169,6 +172,18 @@ pub struct Service {
     pub condition: Option<Condition>,
     /// Who may have taken off the finalizers that it shows.
     pub custody: Custody,
+    /// Who edited it last. Nothing that decides looks at it.
+    pub editor: Option<Arc<Editor>>,
+}
+
+/// The field manager that edited an object last, from `metadata.managedFields`; the status and
+/// Ballast's own writes do not count.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Editor {
+    /// `manager`: the program, as in `kubectl-edit` or `helm`.
+    pub manager: Arc<str>,
+    /// `time`, as the API server wrote it.
+    pub time: Arc<str>,
 }
 
 /// Who may have let an object go whose finalizer is still shown: what a watch shows may be late.

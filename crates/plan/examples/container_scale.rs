@@ -263,6 +263,7 @@ fn service(n: u32) -> Service {
         ingress: vec![model::kubernetes::Ingress { ip: Some(address.into()), hostname: None }],
         condition: None,
         custody: model::kubernetes::Custody::Own,
+        editor: None,
     }
 }
 

@@ -1,7 +1,6 @@
 //! How results look to people: pure functions from values to text.
 
 pub mod admission;
-pub mod diff;
 pub mod explain;
 pub mod known;
 pub mod lint;

@@ -11,8 +11,8 @@ pub use document::{
 pub use words::{kind_name, shown_name};
 
 use crate::output::{Ink, Paint};
-use crate::render::diff::Field;
 use crate::render::tree;
+use arm::difference::Field;
 use serde_json::Value;
 
 /// The whole document.

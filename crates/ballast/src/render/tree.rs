@@ -1,5 +1,6 @@
 //! A JSON value as an indented tree, much like YAML.
 
+use arm::difference::is_empty;
 use edge::terminal::one_line;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -67,17 +68,6 @@ fn line(out: &mut String, indent: usize, text: &str) {
 
 fn is_scalar(value: &Value) -> bool {
     !matches!(value, Value::Object(_) | Value::Array(_))
-}
-
-/// Whether there is nothing in a value.
-#[must_use]
-pub fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.is_empty(),
-        Value::Object(object) => object.values().all(is_empty),
-        _ => false,
-    }
 }
 
 /// A value on one line; texts that could be mistaken for something else are quoted.

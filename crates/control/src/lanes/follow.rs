@@ -69,6 +69,7 @@ impl Controller {
             self.widen_table_search(id, &work.change.action);
             self.end(id, Some(work.change.action), now_ms);
         }
+        self.record_done(&correlation, now_ms);
         self.say(now_ms, NoticeKind::Answered, &causes, text, Some(correlation));
         for uid in &causes {
             self.lanes.strikes.remove(uid);
@@ -204,6 +205,7 @@ impl Controller {
             self.note_sent(id, &work.change.action);
         }
         self.observers.latencies.failed(&work.addresses);
+        self.record_failed(&work.correlation, error, now_ms);
         let text = format!("{} failed: {error}", describe(&work.change));
         let correlation = work.correlation.clone();
         self.say(now_ms, NoticeKind::Failed, &work.change.causes, text, Some(correlation));

@@ -288,7 +288,9 @@ impl Controller {
     fn send(&mut self, change: Change, now_ms: u64) {
         let correlation = self.correlation();
         let request = request::of_change(self.contract(), &change, correlation.clone());
-        let text = format!("{} {}", request.method.name(), describe(&change));
+        let method = request.method.name();
+        self.record_sent(&change, method, &correlation, now_ms);
+        let text = format!("{method} {}", describe(&change));
         self.say(now_ms, NoticeKind::Sent, &change.causes, text, Some(correlation.clone()));
         let operation = Operation::start(&request);
         self.request(Caller::Lane(change.target.clone()), request, now_ms);

@@ -3,6 +3,7 @@
 pub(crate) mod drift_log;
 pub(crate) mod event_queue;
 pub mod histogram;
+pub mod history;
 pub(crate) mod kubernetes_events;
 pub mod latency;
 mod notice;
@@ -10,6 +11,7 @@ pub mod reason;
 pub mod tally;
 
 use drift_log::DriftLog;
+use history::History;
 use kubernetes_events::Events;
 use latency::Latencies;
 use notice::Changes;
@@ -22,6 +24,7 @@ pub(crate) struct Observers {
     pub tally: Tally,
     pub latencies: Latencies,
     pub drift: DriftLog,
+    pub history: History,
     pub events: Events,
     pub changes: Changes,
 }

@@ -3,7 +3,7 @@
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
 use model::ServiceUid;
-use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod, Service, Wish};
+use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish};
 use model::policy::{Layout, PoolKind};
 use model::world::{Kind, Need};
 use observe::KubernetesFact;
@@ -35,6 +35,7 @@ impl Controller {
             KubernetesFact::Pod(pod) => self.notice_pod(pod, now_ms),
             _ => {}
         }
+        self.note_nodes(&fact);
         let begun = self.is_listing() && !matches!(fact, KubernetesFact::ListEnd(..));
         let gated = self.gate_subject(&fact);
         let stir = self.stir(&fact);
@@ -72,6 +73,10 @@ impl Controller {
             }
         }
         if changed {
+            // What stood when this process began is no edit.
+            if old.is_some() || !service.has_finalizer(SERVICE_FINALIZER) {
+                self.note_edit(old.as_deref(), service, now_ms);
+            }
             self.forgive(&service.uid);
             self.lanes.asked_ms.insert(service.uid.clone(), now_ms);
             self.time_service(&service.uid, now_ms);
@@ -138,6 +143,7 @@ fn asks(service: &Service) -> Service {
         ingress: Vec::new(),
         condition: None,
         custody: Custody::Own,
+        editor: None,
         ..service.clone()
     }
 }

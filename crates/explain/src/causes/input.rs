@@ -253,6 +253,7 @@ fn fields(service: &Service) -> Vec<Input> {
         ingress: _,
         condition: _,
         custody: _,
+        editor: _,
         // Only says which addresses others may not name.
         cluster_ips: _,
     } = service;

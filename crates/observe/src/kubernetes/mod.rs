@@ -42,7 +42,7 @@ pub struct ObjectError {
 }
 
 impl ObjectError {
-    fn new(kind: &'static str, metadata: &Metadata, reason: &str) -> Self {
+    fn new<E>(kind: &'static str, metadata: &Metadata<E>, reason: &str) -> Self {
         let name = match metadata.namespace.as_str() {
             "" => metadata.name.clone(),
             namespace => format!("{namespace}/{}", metadata.name),
@@ -59,9 +59,9 @@ fn parse<'a, T: Deserialize<'a>>(kind: &'static str, value: &'a Value) -> Result
 }
 
 /// The name of an object that lives in a namespace.
-fn full_name(
+fn full_name<E>(
     kind: &'static str,
-    metadata: &Metadata,
+    metadata: &Metadata<E>,
     interner: &mut Interner,
 ) -> Result<ServiceName, ObjectError> {
     if metadata.name.is_empty() {
@@ -71,7 +71,7 @@ fn full_name(
     Ok(ServiceName { namespace, name: Arc::from(metadata.name.as_str()) })
 }
 
-fn deletion(metadata: &Metadata) -> Deletion {
+fn deletion<E>(metadata: &Metadata<E>) -> Deletion {
     match &metadata.deletion_timestamp {
         Some(time) if !time.is_empty() => Deletion::Requested,
         _ => Deletion::None,

@@ -1,5 +1,6 @@
 //! The fields of Kubernetes objects that are used. Every one may be absent or null.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
@@ -29,29 +30,53 @@ macro_rules! raw {
     };
 }
 
-raw! {
-    /// `metadata`.
-    Metadata {
-        /// `name`.
-        name: String = "name",
-        /// `namespace`.
-        namespace: String = "namespace",
-        /// `uid`.
-        uid: String = "uid",
-        /// `resourceVersion`.
-        revision: String = "resourceVersion",
-        /// `deletionTimestamp`.
-        deletion_timestamp: Option<String> = "deletionTimestamp",
-        /// `finalizers`.
-        finalizers: Vec<String> = "finalizers",
-        /// `labels`.
-        labels: BTreeMap<String, String> = "labels",
-        /// `annotations`.
-        annotations: BTreeMap<String, String> = "annotations",
-        /// `ownerReferences`.
-        owners: Vec<Owner> = "ownerReferences",
-    }
+/// `metadata`, with what is read of `managedFields`: of most kinds nothing.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, bound = "E: Default + Deserialize<'de>")]
+pub struct Metadata<E = Unread> {
+    /// `name`.
+    #[serde(deserialize_with = "nullable")]
+    pub name: String,
+    /// `namespace`.
+    #[serde(deserialize_with = "nullable")]
+    pub namespace: String,
+    /// `uid`.
+    #[serde(deserialize_with = "nullable")]
+    pub uid: String,
+    /// `resourceVersion`.
+    #[serde(rename = "resourceVersion", deserialize_with = "nullable")]
+    pub revision: String,
+    /// `deletionTimestamp`.
+    #[serde(rename = "deletionTimestamp")]
+    pub deletion_timestamp: Option<String>,
+    /// `finalizers`.
+    #[serde(deserialize_with = "nullable")]
+    pub finalizers: Vec<String>,
+    /// `labels`.
+    #[serde(deserialize_with = "nullable")]
+    pub labels: BTreeMap<String, String>,
+    /// `annotations`.
+    #[serde(deserialize_with = "nullable")]
+    pub annotations: BTreeMap<String, String>,
+    /// `ownerReferences`.
+    #[serde(rename = "ownerReferences", deserialize_with = "nullable")]
+    pub owners: Vec<Owner>,
+    /// `managedFields`.
+    #[serde(rename = "managedFields", deserialize_with = "nullable")]
+    pub editors: E,
+}
 
+/// Something that is skipped while it is parsed.
+#[derive(Clone, Debug, Default)]
+pub struct Unread;
+
+impl<'de> Deserialize<'de> for Unread {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+raw! {
     /// An owner reference.
     Owner {
         /// `kind`.
@@ -60,10 +85,20 @@ raw! {
         uid: String = "uid",
     }
 
+    /// One entry of `managedFields`, without the fields.
+    ManagedFields {
+        /// `manager`.
+        manager: String = "manager",
+        /// `time`.
+        time: String = "time",
+        /// `subresource`.
+        subresource: String = "subresource",
+    }
+
     /// A Service.
     RawService {
         /// `metadata`.
-        metadata: Metadata = "metadata",
+        metadata: Metadata<Vec<ManagedFields>> = "metadata",
         /// `spec`.
         spec: ServiceSpec = "spec",
         /// `status`.

@@ -1,12 +1,14 @@
 //! Services.
 
-use super::raw::{IntOrText, Port, RawIngress, RawService, ServiceCondition, ServiceSpec};
+use super::raw::{
+    IntOrText, ManagedFields, Port, RawIngress, RawService, ServiceCondition, ServiceSpec,
+};
 use super::{ObjectError, addresses, deletion, filled, full_name, parse};
 use crate::fact::Labels;
 use crate::intern::Interner;
 use model::kubernetes::{
-    Affinity, Condition, Custody, Deletion, Ingress, LoadBalancerType, SERVICE_CONDITION, Service,
-    ServicePort, TargetPort, TrafficPolicy, Truth, Wish,
+    Affinity, Condition, Custody, Deletion, Editor, FIELD_MANAGER, Ingress, LoadBalancerType,
+    SERVICE_CONDITION, Service, ServicePort, TargetPort, TrafficPolicy, Truth, Wish,
 };
 use model::{Family, Protocol};
 use serde_json::Value;
@@ -71,7 +73,17 @@ pub fn service(
         ingress: raw.status.load_balancer.ingress.iter().map(ingress).collect(),
         condition: condition(&raw.status.conditions, interner),
         custody: Custody::Own,
+        editor: editor(&metadata.editors, interner),
     })
+}
+
+/// The last one that edited it: not its status, and not Ballast itself. Of two within one second
+/// the later in the list counts.
+fn editor(all: &[ManagedFields], interner: &mut Interner) -> Option<Arc<Editor>> {
+    let edits = all.iter().filter(|m| m.subresource.is_empty() && m.manager != FIELD_MANAGER);
+    let last = edits.max_by(|a, b| a.time.cmp(&b.time))?;
+    let (manager, time) = (interner.text(&last.manager), interner.text(&last.time));
+    Some(Arc::new(Editor { manager, time }))
 }
 
 /// The same from parsed JSON.

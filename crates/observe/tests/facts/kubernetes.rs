@@ -27,7 +27,12 @@ fn read(spec: Value, metadata: Value) -> Service {
 #[test]
 fn a_service_is_read_from_bytes() {
     let bytes = br#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"web",
-        "namespace":"default","uid":"u","resourceVersion":"7","managedFields":[{"manager":"x"}],
+        "namespace":"default","uid":"u","resourceVersion":"7","managedFields":[
+            {"manager":"helm","operation":"Apply","time":"2026-01-02T03:04:05Z",
+             "fieldsV1":{"f:spec":{"f:ports":{}}}},
+            {"manager":"kubectl-edit","time":"2026-01-03T03:04:05Z","fieldsV1":{"f:spec":{}}},
+            {"manager":"ballast","time":"2026-01-04T03:04:05Z"},
+            {"manager":"other","subresource":"status","time":"2026-01-05T03:04:05Z"}],
         "annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}",
         "service.beta.kubernetes.io/azure-pip-name":"p"},"labels":{"a":"b"},
         "finalizers":["service.kubernetes.io/load-balancer-cleanup"]},
@@ -42,6 +47,8 @@ fn a_service_is_read_from_bytes() {
     let raw: RawService = serde_json::from_slice(bytes).unwrap();
     let found = service(&raw, &BTreeSet::new(), &mut Interner::default()).unwrap();
     assert_eq!(found.name.to_string(), "default/web");
+    let editor = found.editor.as_deref().unwrap();
+    assert_eq!((&*editor.manager, &*editor.time), ("kubectl-edit", "2026-01-03T03:04:05Z"));
     assert_eq!(found.annotation("azure-pip-name"), Some("p"));
     assert_eq!(found.annotations.len(), 1);
     assert_eq!((found.wish, found.deletion), (Wish::LoadBalancer, Deletion::None));

@@ -57,6 +57,7 @@ fn service(annotations: &[(&str, &str)]) -> Service {
         ingress: Vec::new(),
         condition: None,
         custody: model::kubernetes::Custody::Own,
+        editor: None,
     }
 }
 

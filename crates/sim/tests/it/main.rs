@@ -18,6 +18,7 @@ mod found_by_seeds;
 mod gates_of_nodes;
 mod groups;
 mod heirs;
+mod history;
 mod latency;
 mod layouts;
 mod leaders;

@@ -1,8 +1,8 @@
 //! What `plan -o json` prints.
 
 use super::words::{group_name, kind_name, shown_name};
-use crate::render::diff::{Field, diff};
 use crate::render::known;
+use arm::difference::{Field, diff};
 use console::plan_view::Verb;
 use explain::forecast::Forecast;
 use explain::forecast::transition::{Stage, Transition, transitions};

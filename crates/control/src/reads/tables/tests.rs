@@ -62,6 +62,7 @@ pub(crate) fn service(ingress: Option<&str>) -> Service {
             .collect(),
         condition: None,
         custody: Custody::Own,
+        editor: None,
     }
 }
 

@@ -67,6 +67,7 @@ pub(super) fn service() -> Service {
         ingress: Vec::new(),
         condition: None,
         custody: model::kubernetes::Custody::Own,
+        editor: None,
     }
 }
 

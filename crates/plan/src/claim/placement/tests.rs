@@ -83,6 +83,7 @@ fn service(n: u8) -> Service {
         ingress: Vec::new(),
         condition: None,
         custody: model::kubernetes::Custody::Own,
+        editor: None,
     }
 }
 

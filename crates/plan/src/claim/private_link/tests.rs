@@ -64,6 +64,7 @@ fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
         ingress: Vec::new(),
         condition: None,
         custody: model::kubernetes::Custody::Own,
+        editor: None,
     }
 }
 

@@ -69,6 +69,7 @@ pub(super) fn service(n: u8) -> Service {
         ingress: Vec::new(),
         condition: None,
         custody: Custody::Own,
+        editor: None,
     }
 }
 

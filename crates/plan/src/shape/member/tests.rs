@@ -61,6 +61,7 @@ fn service() -> Service {
         ingress: Vec::new(),
         condition: None,
         custody: model::kubernetes::Custody::Own,
+        editor: None,
     }
 }
 

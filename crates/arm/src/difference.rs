@@ -1,7 +1,8 @@
-//! What differs between two JSON values, field by field.
+//! What differs between two JSON bodies, field by field.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// A field that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,9 +26,20 @@ pub fn diff(old: &Value, new: &Value) -> Vec<Field> {
     fields
 }
 
+/// Whether there is nothing in a value.
+#[must_use]
+pub fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(object) => object.values().all(is_empty),
+        _ => false,
+    }
+}
+
 fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, fields: &mut Vec<Field>) {
-    let old = old.filter(|v| !super::tree::is_empty(v));
-    let new = new.filter(|v| !super::tree::is_empty(v));
+    let old = old.filter(|v| !is_empty(v));
+    let new = new.filter(|v| !is_empty(v));
     match (old, new) {
         (None, None) => {}
         (Some(old), Some(new)) if old == new => {}
@@ -65,15 +77,26 @@ fn objects(
 }
 
 fn lists(path: &str, old: &[Value], new: &[Value], fields: &mut Vec<Field>) {
-    let find = |list: &'_ [Value], wanted: &str| {
-        list.iter().find(|v| name(v).eq_ignore_ascii_case(wanted)).cloned()
-    };
-    let added = new.iter().filter(|v| find(old, name(v)).is_none());
+    let (of_old, of_new) = (by_name(old), by_name(new));
+    let added = new.iter().filter(|v| !of_old.contains_key(&folded(v)));
     for element in old.iter().chain(added) {
-        let name = name(element);
-        let at = format!("{path}[{name}]");
-        compare(&at, find(old, name).as_ref(), find(new, name).as_ref(), fields);
+        let key = folded(element);
+        let at = format!("{path}[{}]", name(element));
+        compare(&at, of_old.get(&key).copied(), of_new.get(&key).copied(), fields);
     }
+}
+
+/// Of elements with one name the first counts.
+fn by_name(list: &[Value]) -> BTreeMap<String, &Value> {
+    let mut all = BTreeMap::new();
+    for element in list {
+        all.entry(folded(element)).or_insert(element);
+    }
+    all
+}
+
+fn folded(value: &Value) -> String {
+    name(value).to_ascii_lowercase()
 }
 
 fn named(list: &[Value]) -> bool {

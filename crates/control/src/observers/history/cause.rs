@@ -1,0 +1,240 @@
+//! What a write is caused by: an edit of a Service, nodes, drift, or what was found at the start.
+//!
+//! An edit counts as the cause of the writes for its Service until the Service is programmed; nodes
+//! that came or went count for writes of pools and destinations until nothing is to be written.
+
+use super::fields::FieldChange;
+use crate::controller::Controller;
+use model::kubernetes::{
+    Deletion, Editor, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy,
+};
+use model::plan::{Action, Change, Resource};
+use model::report::State;
+use model::world::Kind;
+use model::{ServiceName, ServiceUid};
+use observe::KubernetesFact;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Causes of one write that are kept.
+const CAUSES: usize = 20;
+/// Edits of one Service that are kept until it is programmed.
+const EDITS: usize = 4;
+/// Nodes that one write names.
+const NODES: usize = 20;
+/// Annotations that configure load balancers; the values of others may be secrets.
+const OURS: [&str; 3] = ["service.beta.kubernetes.io/", "service.kubernetes.io/", "ballast.dev/"];
+
+/// Why a write was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The owner of a Service edited it.
+    Edit(Arc<Edit>),
+    /// The Service stands as it was read; nothing of it changed while this process looked.
+    Standing {
+        /// The Service.
+        service: ServiceName,
+        /// Who edited it last.
+        editor: Option<Arc<Editor>>,
+    },
+    /// Nodes came or went.
+    Nodes {
+        /// Names of nodes that came, changed or went.
+        names: Vec<Arc<str>>,
+        /// How many more there are.
+        more: usize,
+    },
+    /// Something else than Ballast changed the resource, and the write puts it back.
+    Drift(Arc<str>),
+}
+
+/// One edit of a Service by its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The Service.
+    pub service: ServiceName,
+    /// When it was seen, in milliseconds of the controller's clock.
+    pub seen_ms: u64,
+    /// The fields that changed.
+    pub fields: Vec<FieldChange>,
+    /// Who made it. The API server does not record who deletes.
+    pub editor: Option<Arc<Editor>>,
+}
+
+/// What the next writes may be caused by.
+#[derive(Debug, Default)]
+pub(crate) struct Causes {
+    edits: BTreeMap<ServiceUid, Vec<Arc<Edit>>>,
+    nodes: BTreeSet<Arc<str>>,
+}
+
+impl Controller {
+    /// A Service was edited, or is new.
+    pub(crate) fn note_edit(&mut self, old: Option<&Service>, new: &Service, now_ms: u64) {
+        let fields = match old {
+            Some(old) => difference(old, new),
+            None => vec![field("metadata.creationTimestamp", None, Some(json!("created")))],
+        };
+        let deleted = new.deletion == Deletion::Requested;
+        let editor = new.editor.clone().filter(|_| !deleted);
+        let edit = Edit { service: new.name.clone(), seen_ms: now_ms, fields, editor };
+        let open = self.observers.history.causes.edits.entry(new.uid.clone()).or_default();
+        open.push(Arc::new(edit));
+        if open.len() > EDITS {
+            open.remove(0);
+        }
+    }
+
+    /// A node came, went, or takes traffic otherwise than before.
+    pub(crate) fn note_nodes(&mut self, fact: &KubernetesFact) {
+        let nodes = &self.world.kubernetes.nodes;
+        let name = match fact {
+            KubernetesFact::Node(node) => {
+                let old = nodes.get(&node.name);
+                let same = old.is_some_and(|old| {
+                    old.addresses == node.addresses && old.membership == node.membership
+                });
+                (!same).then_some(&node.name)
+            }
+            KubernetesFact::NodeGone(name) => nodes.contains_key(name).then_some(name),
+            _ => None,
+        };
+        // The first list is what stands, and no change.
+        if let Some(name) = name
+            && self.world.kubernetes.complete.contains(&Kind::Nodes)
+        {
+            self.observers.history.causes.nodes.insert(Arc::from(name.as_str()));
+        }
+    }
+
+    /// What has been brought about is no cause of what follows.
+    pub(crate) fn close_causes(&mut self) {
+        let (known, reports) = (&self.world.kubernetes.services, &self.planning.report.services);
+        let open = |uid: &ServiceUid| match reports.get(uid) {
+            Some(report) => report.state != State::Programmed || !report.waits.is_empty(),
+            // Before the lists are complete there is no report.
+            None => known.contains_key(uid),
+        };
+        self.observers.history.causes.edits.retain(|uid, _| open(uid));
+        if self.planning.plan.changes.is_empty() && self.world.in_flight.is_empty() {
+            self.observers.history.causes.nodes.clear();
+        }
+    }
+
+    /// The first causes of a change, and how many more there are.
+    pub(super) fn causes_of(&self, change: &Change, fields: &[FieldChange]) -> (Vec<Cause>, usize) {
+        let known = &self.observers.history.causes;
+        let mut causes = Vec::new();
+        let drift = self.drift_of(&change.target);
+        causes.extend(drift.map(|text| Cause::Drift(Arc::from(text))));
+        if !known.nodes.is_empty() && follows_nodes(change, fields) {
+            let names = known.nodes.iter().take(NODES).cloned().collect();
+            causes.push(Cause::Nodes { names, more: known.nodes.len().saturating_sub(NODES) });
+        }
+        let edits = change.causes.iter().filter_map(|uid| known.edits.get(uid)).flatten();
+        causes.extend(edits.map(|edit| Cause::Edit(Arc::clone(edit))));
+        if causes.is_empty() {
+            let services = change.causes.iter();
+            let services = services.filter_map(|uid| self.world.kubernetes.services.get(uid));
+            causes.extend(services.map(|service| Cause::Standing {
+                service: service.name.clone(),
+                editor: service.editor.clone(),
+            }));
+        }
+        let more = causes.len().saturating_sub(CAUSES);
+        causes.truncate(CAUSES);
+        (causes, more)
+    }
+}
+
+/// Whether a change may follow from nodes: pools, their members and destinations list them.
+fn follows_nodes(change: &Change, fields: &[FieldChange]) -> bool {
+    let member = matches!(&change.action, Action::Put { after: Resource::PoolMember(_), .. });
+    let lists = |path: &str| path.contains("ackendAddress") || path.contains("destinationAddress");
+    member || fields.iter().any(|field| lists(&field.path))
+}
+
+fn field(path: &str, old: Option<Value>, new: Option<Value>) -> FieldChange {
+    let text = |value: Option<Value>| value.map(|value| value.to_string());
+    FieldChange { path: path.to_owned(), old: text(old), new: text(new) }
+}
+
+/// Fields of a Service that its owner decides on and that differ.
+fn difference(old: &Service, new: &Service) -> Vec<FieldChange> {
+    let mut fields = annotations(old, new);
+    let mut compare = |path: &str, old: Value, new: Value| {
+        if old != new {
+            let there = |value: Value| Some(value).filter(|v| !arm::difference::is_empty(v));
+            fields.push(field(path, there(old), there(new)));
+        }
+    };
+    let sides = [old, new];
+    let [was, is] = sides.map(|s| json!((s.deletion == Deletion::Requested).then_some("set")));
+    compare("metadata.deletionTimestamp", was, is);
+    let [was, is] = sides.map(|s| json!(&*s.labels));
+    compare("metadata.labels", was, is);
+    let [was, is] = sides.map(|s| {
+        json!(match s.load_balancer_type {
+            LoadBalancerType::Ours => "LoadBalancer",
+            LoadBalancerType::Foreign => "LoadBalancer of another class",
+            LoadBalancerType::Other => "another type",
+        })
+    });
+    compare("spec.type", was, is);
+    let [was, is] = sides.map(|s| json!(&*s.selector));
+    compare("spec.selector", was, is);
+    let [was, is] = sides.map(|s| json!(s.ports.iter().map(port).collect::<Vec<_>>()));
+    compare("spec.ports", was, is);
+    let [was, is] = sides.map(|s| json!(s.families.iter().map(|f| f.name()).collect::<Vec<_>>()));
+    compare("spec.ipFamilies", was, is);
+    let [was, is] = sides.map(|s| json!(s.affinity));
+    compare("spec.sessionAffinity", was, is);
+    let [was, is] = sides.map(|s| {
+        json!(match s.traffic_policy {
+            TrafficPolicy::Cluster => "Cluster",
+            TrafficPolicy::Local => "Local",
+        })
+    });
+    compare("spec.externalTrafficPolicy", was, is);
+    let [was, is] = sides.map(|s| json!(s.health_check_node_port));
+    compare("spec.healthCheckNodePort", was, is);
+    let [was, is] = sides.map(|s| json!(s.load_balancer_ip));
+    compare("spec.loadBalancerIP", was, is);
+    let [was, is] = sides.map(|s| json!(s.cluster_ips));
+    compare("spec.clusterIPs", was, is);
+    let [was, is] = sides.map(|s| json!(s.source_ranges));
+    compare("spec.loadBalancerSourceRanges", was, is);
+    fields
+}
+
+/// Values of annotations that are none of Ballast's are not kept.
+fn annotations(old: &Service, new: &Service) -> Vec<FieldChange> {
+    let keys: BTreeSet<&Arc<str>> = old.annotations.keys().chain(new.annotations.keys()).collect();
+    let differing =
+        keys.into_iter().filter(|key| old.annotations.get(*key) != new.annotations.get(*key));
+    let shown = |service: &Service, key: &Arc<str>| {
+        let value = service.annotations.get(key)?;
+        match OURS.iter().any(|prefix| key.starts_with(prefix)) {
+            true => Some(json!(&**value)),
+            false => Some(json!("(not shown)")),
+        }
+    };
+    let change = |key: &Arc<str>| {
+        field(&format!("metadata.annotations[{key}]"), shown(old, key), shown(new, key))
+    };
+    differing.map(change).collect()
+}
+
+/// A port in a few words, as in `http 80/TCP to 8080, node port 30080`.
+fn port(port: &ServicePort) -> String {
+    let name = if port.name.is_empty() { String::new() } else { format!("{} ", port.name) };
+    let target = match &port.target_port {
+        TargetPort::Number(0) => port.port.to_string(),
+        TargetPort::Number(number) => number.to_string(),
+        TargetPort::Name(name) => name.to_string(),
+    };
+    let node = port.node_port.map(|n| format!(", node port {n}")).unwrap_or_default();
+    let app = port.app_protocol.as_ref().map(|p| format!(", {p}")).unwrap_or_default();
+    format!("{name}{}/{} to {target}{node}{app}", port.port, port.protocol.name())
+}

@@ -1,0 +1,190 @@
+//! Every Azure write: what it changed, what it was caused by, and what Azure answered.
+//!
+//! # Guarantees
+//! - Nothing that decides reads it. Times are those of the step's argument.
+//! - It holds at most [`RECORDS`] writes and about [`BYTES`]; the oldest are forgotten first.
+//! - A value of a field that may carry a secret is not kept.
+
+mod cause;
+mod fields;
+
+pub use cause::{Cause, Edit};
+pub use fields::FieldChange;
+
+use crate::controller::Controller;
+use arm::error::ArmError;
+use cause::Causes;
+use model::plan::Change;
+use model::{ResourceId, ServiceName, ServiceUid};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Writes that are held at most.
+pub const RECORDS: usize = 1_000;
+/// Bytes that they take at most, about.
+pub const BYTES: usize = 16 << 20;
+/// What is kept of Azure's words, in bytes.
+const MESSAGE: usize = 1_000;
+
+/// What Azure answered to a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteOutcome {
+    /// Nothing yet.
+    UnderWay,
+    /// It is done.
+    Done,
+    /// It failed.
+    Failed {
+        /// HTTP status; 0 where there was no answer.
+        status: u16,
+        /// Azure's error code.
+        code: Arc<str>,
+        /// Azure's message.
+        message: Arc<str>,
+    },
+}
+
+/// One Azure write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteRecord {
+    /// Its number: later writes have greater ones.
+    pub number: u64,
+    /// HTTP method.
+    pub method: &'static str,
+    /// What is written.
+    pub target: ResourceId,
+    /// `x-ms-correlation-request-id`.
+    pub correlation: Arc<str>,
+    /// The number of the attempt in a row for this resource, from 1.
+    pub attempt: u32,
+    /// When it was sent, in milliseconds of the controller's clock.
+    pub sent_ms: u64,
+    /// When it ended.
+    pub ended_ms: Option<u64>,
+    /// What Azure answered.
+    pub outcome: WriteOutcome,
+    /// The Services that it was for, by namespace and name.
+    pub services: Arc<[ServiceName]>,
+    /// What it changes, field by field.
+    pub fields: Vec<FieldChange>,
+    /// How many further fields it changes.
+    pub more_fields: usize,
+    /// What it was caused by.
+    pub causes: Vec<Cause>,
+    /// How many further causes there were.
+    pub more_causes: usize,
+}
+
+impl WriteRecord {
+    /// What it takes in memory, about: names and edits are shared with others.
+    fn bytes(&self) -> usize {
+        let fields: usize = self.fields.iter().map(FieldChange::bytes).sum();
+        let message = match &self.outcome {
+            WriteOutcome::Failed { message, .. } => message.len(),
+            WriteOutcome::UnderWay | WriteOutcome::Done => 0,
+        };
+        let names = self.services.len() * size_of::<ServiceName>();
+        let causes = self.causes.len() * size_of::<Cause>();
+        size_of::<Self>() + self.target.as_str().len() + fields + message + names + causes
+    }
+}
+
+/// The writes, and what they may be caused by.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    records: VecDeque<Arc<WriteRecord>>,
+    bytes: usize,
+    last: u64,
+    pub causes: Causes,
+}
+
+impl History {
+    fn push(&mut self, record: WriteRecord) {
+        self.bytes += record.bytes();
+        self.records.push_back(Arc::new(record));
+        while self.records.len() > RECORDS || (self.bytes > BYTES && self.records.len() > 1) {
+            let Some(oldest) = self.records.pop_front() else { return };
+            self.bytes = self.bytes.saturating_sub(oldest.bytes());
+        }
+    }
+
+    fn end(&mut self, correlation: &str, outcome: WriteOutcome, now_ms: u64) {
+        let mut records = self.records.iter_mut().rev();
+        let Some(record) = records.find(|record| *record.correlation == *correlation) else {
+            return;
+        };
+        self.bytes = self.bytes.saturating_sub(record.bytes());
+        let ended = Arc::make_mut(record);
+        ended.ended_ms = Some(now_ms);
+        ended.outcome = outcome;
+        self.bytes += record.bytes();
+    }
+}
+
+impl Controller {
+    /// Azure writes since the start, as far as they are held, the first first.
+    pub fn history(&self) -> impl DoubleEndedIterator<Item = &Arc<WriteRecord>> {
+        self.observers.history.records.iter()
+    }
+
+    /// A write is sent.
+    pub(crate) fn record_sent(
+        &mut self,
+        change: &Change,
+        method: &'static str,
+        correlation: &str,
+        now_ms: u64,
+    ) {
+        let attempt = self.lanes.all.get(&change.target).map_or(0, |lane| lane.failures) + 1;
+        let (fields, more_fields) = fields::of_action(&change.action);
+        let (causes, more_causes) = self.causes_of(change, &fields);
+        let services = self.names_of(&change.causes);
+        self.observers.history.last += 1;
+        let record = WriteRecord {
+            number: self.observers.history.last,
+            method,
+            target: change.target.clone(),
+            correlation: Arc::from(correlation),
+            attempt,
+            sent_ms: now_ms,
+            ended_ms: None,
+            outcome: WriteOutcome::UnderWay,
+            services,
+            fields,
+            more_fields,
+            causes,
+            more_causes,
+        };
+        self.observers.history.push(record);
+    }
+
+    /// A write is done.
+    pub(crate) fn record_done(&mut self, correlation: &str, now_ms: u64) {
+        self.observers.history.end(correlation, WriteOutcome::Done, now_ms);
+    }
+
+    /// A write failed.
+    pub(crate) fn record_failed(&mut self, correlation: &str, error: &ArmError, now_ms: u64) {
+        let message = &error.message[..error.message.floor_char_boundary(MESSAGE)];
+        let outcome = WriteOutcome::Failed {
+            status: error.status,
+            code: Arc::from(error.code.as_str()),
+            message: Arc::from(message),
+        };
+        self.observers.history.end(correlation, outcome, now_ms);
+    }
+
+    /// Names of Services, of those that are gone as far as known.
+    fn names_of(&self, uids: &BTreeSet<ServiceUid>) -> Arc<[ServiceName]> {
+        let names = uids.iter().filter_map(|uid| {
+            let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
+            known.or_else(|| self.observers.events.said.get(uid).map(|s| s.name.clone()))
+        });
+        let mut names: Vec<ServiceName> = names.collect();
+        names.sort_unstable();
+        names.into()
+    }
+}
+
+#[cfg(test)]
+mod tests;
