@@ -196,6 +196,18 @@ def slow(browser, binary):
         expect(page.locator("svg.topology").first).to_contain_text("TCP 8443")
         print("ok: an edit is in the plan before it is carried out")
 
+        # What was written is told with its cause and its difference, on both pages.
+        for path in ["/timeline", "/services/default/shop"]:
+            page.goto(path)
+            row = page.get_by_role("row").filter(has_text="default/shop was edited").first
+            expect(row).to_contain_text("spec.ports")
+            expect(row).to_contain_text("correlation id")
+            row.locator("summary", has_text="changed").first.click()
+            expect(row.locator("details.difference")).to_contain_text("8443")
+            browser.check(page, f"a difference on {path}")
+            picture(page, "difference" if path == "/timeline" else "difference-service")
+        print("ok: a write is told with its cause and its difference")
+
         up.create("wrong", 81, {ANNOTATION: "maybe<b>"})
         page.goto("/services/default/wrong")
         expect(page.locator("#standing")).to_contain_text("refused", timeout=PATIENCE_S * 1000)

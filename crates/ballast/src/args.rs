@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::command::{
-    azure_emulator, azure_role, bench, completions, explain, kube_emulator, lint, man, migrate,
-    orphans, plan, run, sim, status, up,
+    azure_emulator, azure_role, bench, completions, explain, history, kube_emulator, lint, man,
+    migrate, orphans, plan, run, sim, status, up,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -40,6 +40,8 @@ pub enum Command {
     Migrate(migrate::Args),
     /// Show each Service: its addresses, its load balancer and what it waits on
     Status(status::Args),
+    /// Show each write to Azure: why it was made, what it changed, and what Azure answered
+    History(history::Args),
     /// List what in Azure is ours and belongs to no Service any more, and delete it
     Orphans(orphans::Args),
     /// Serve an emulated Kubernetes API

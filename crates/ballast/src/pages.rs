@@ -3,6 +3,7 @@
 use crate::console::Console;
 use crate::console::access::{Access, guard};
 use crate::engine::SharedController;
+use crate::history::{HistoryDocument, Past, Remembered};
 use crate::listener::{self, Limits};
 use crate::metrics;
 use crate::metrics::exposition::Format;
@@ -40,12 +41,14 @@ pub struct Pages {
     console: Console,
     kept: Arc<Kept>,
     limits: Limits,
+    past: Arc<OnceLock<Past>>,
 }
 
 /// Pages as they were made last.
 #[derive(Default)]
 struct Kept {
     status: Shown,
+    history: Shown,
     text: Shown,
     open_metrics: Shown,
 }
@@ -65,10 +68,12 @@ impl Pages {
     pub fn new(clock: Clock) -> Self {
         let starting = Arc::new(Mutex::new("starting".to_owned()));
         let controller = Arc::default();
-        let console = Console::new(clock, Arc::clone(&controller), Arc::clone(&starting));
+        let past = Arc::default();
+        let (shared, why) = (Arc::clone(&controller), Arc::clone(&starting));
+        let console = Console::new(clock, shared, why, Arc::clone(&past));
         let starting_brief = Arc::new(Mutex::new("starting"));
         let (kept, limits) = (Arc::default(), Limits::default());
-        Self { clock, controller, starting, starting_brief, console, kept, limits }
+        Self { clock, controller, starting, starting_brief, console, kept, limits, past }
     }
 
     /// Says why the controller does not run yet: `brief` to everybody, `why` to those who may read
@@ -78,8 +83,11 @@ impl Pages {
         why.clone_into(&mut self.starting.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// From now on this controller is shown, and what is said of it remembered.
-    pub fn show(&self, controller: SharedController, notices: &NoticeSink) {
+    /// From now on this controller is shown, and what is said of it remembered; `past` is what was
+    /// before it.
+    pub fn show(&self, controller: SharedController, notices: &NoticeSink, past: Past) {
+        // Only the first one counts, as for the controller.
+        let past = self.past.get_or_init(|| past);
         self.console.listen(notices);
         let now_ms = self.clock.now_ms();
         controller.look(|c| {
@@ -89,6 +97,8 @@ impl Pages {
             }
             let page = serde_json::to_string(&StatusDocument::of_controller(c, now_ms));
             self.kept.status.begin_with(page.unwrap_or_default());
+            let history = HistoryDocument::of(&Remembered::of(c), past, now_ms);
+            self.kept.history.begin_with(serde_json::to_string(&history).unwrap_or_default());
         });
         // Only the first one counts; there is one a process.
         let _ = self.controller.set(controller);
@@ -107,9 +117,10 @@ impl Pages {
         let limits = self.limits;
         let (healthy, alive) = (self.clone(), self.clone());
         let console = self.console.clone().routes(stop.clone());
-        let (ready, metrics, status) = (self.clone(), self.clone(), self);
+        let (ready, metrics, status, history) = (self.clone(), self.clone(), self.clone(), self);
         let guarded = console
             .route("/status", get(async move || status.status().await))
+            .route("/history", get(async move || history.history().await))
             .layer(from_fn_with_state(access, guard));
         let app = Router::new()
             .route("/healthz", get(async move || healthy.liveness()))
@@ -180,7 +191,23 @@ impl Pages {
         let page = self.kept.status.make(controller, look, write).await;
         answer(page, "application/json")
     }
+
+    async fn history(&self) -> Response {
+        let Some(controller) = self.controller.get() else {
+            let why = self.starting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response();
+        };
+        let (past, now_ms) = (self.past.get().unwrap_or(&NO_PAST), self.clock.now_ms());
+        let write = |seen: Remembered| {
+            serde_json::to_string(&HistoryDocument::of(&seen, past, now_ms)).unwrap_or_default()
+        };
+        let page = self.kept.history.make(controller, Remembered::of, write).await;
+        answer(page, "application/json")
+    }
 }
+
+/// What the history is made of until the controller runs.
+static NO_PAST: Past = Past { portal: None, earlier: Vec::new() };
 
 /// A page and its age, which is there: one is made before the first step.
 fn answer(page: Option<(Duration, Bytes)>, content_type: &'static str) -> Response {

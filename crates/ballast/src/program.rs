@@ -92,6 +92,7 @@ async fn dispatch(cli: Cli, called_as: &str) -> Outcome {
         Command::Explain(args) => command::explain::run(args, color).await,
         Command::Migrate(args) => command::migrate::run(args, color).await,
         Command::Status(args) => command::status::run(args, color).await,
+        Command::History(args) => command::history::run(args, color).await,
         Command::Orphans(args) => command::orphans::run(args, color).await,
         Command::KubeEmulator(args) => command::kube_emulator::run(args).await,
         Command::AzureEmulator(args) => command::azure_emulator::run(args).await,

@@ -10,7 +10,7 @@ use support::{Emulators, Process, http, http_text, wait_for};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// What tells about Services.
-const GUARDED: [&str; 12] = [
+const GUARDED: [&str; 13] = [
     "/",
     "/topology",
     "/services/default/web",
@@ -20,6 +20,7 @@ const GUARDED: [&str; 12] = [
     "/findings",
     "/events",
     "/status",
+    "/history",
     "/console.css",
     "/console.js",
     "/console.svg",
@@ -63,7 +64,7 @@ fn every_page_has_the_policy_and_tells_of_a_service() {
         plan.contains("Nothing to do.").then_some(())
     });
     let host = format!("host: {address}\r\n");
-    for path in GUARDED.iter().filter(|p| !["/events", "/status"].contains(p)) {
+    for path in GUARDED.iter().filter(|p| !["/events", "/status", "/history"].contains(p)) {
         let (head, body) = get(&address, path, &host);
         assert!(head.starts_with("http/1.1 200"), "{path}: {head}");
         let policy = format!("content-security-policy: {}", console::CONTENT_SECURITY_POLICY);

@@ -1,5 +1,6 @@
 //! What happened, as far as memory reaches.
 
+use crate::plan_view::FieldView;
 use model::ServiceName;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -75,17 +76,30 @@ pub struct Call {
     pub method: String,
     /// The resource, as `loadBalancers/kubernetes`.
     pub resource: String,
+    /// Its ARM id.
+    pub id: String,
     /// Services whose changes went together.
     pub services: Arc<[ServiceName]>,
-    /// When it was sent.
+    /// When it was sent, in milliseconds since the Unix epoch.
     pub sent_ms: u64,
     /// When it ended.
     pub ended_ms: Option<u64>,
     /// What came back.
     pub outcome: Outcome,
-    /// The how manyeth try in a row for this resource.
+    /// The number of the attempt in a row for this resource.
     pub attempt: u32,
-    correlation: Option<Arc<str>>,
+    /// Its correlation id.
+    pub correlation: String,
+    /// What it changed, field by field.
+    pub fields: Vec<FieldView>,
+    /// How many further fields it changed.
+    pub more_fields: usize,
+    /// What it was caused by, one line each.
+    pub causes: Vec<String>,
+    /// Where Azure's portal shows the resource, where there is a portal.
+    pub portal: Option<String>,
+    /// Where the portal shows the resource's activity log.
+    pub activity_log: Option<String>,
 }
 
 /// What is remembered at most.
@@ -93,16 +107,14 @@ pub struct Call {
 pub struct Limits {
     /// Entries.
     pub entries: usize,
-    /// Calls.
-    pub calls: usize,
-    /// Names of Services in either of them.
+    /// Names of Services in them.
     pub names: usize,
 }
 
 impl Default for Limits {
     /// Some megabytes: a name is a pair of shared strings.
     fn default() -> Self {
-        Self { entries: 2_000, calls: 500, names: 50_000 }
+        Self { entries: 2_000, names: 50_000 }
     }
 }
 
@@ -111,7 +123,6 @@ impl Default for Limits {
 pub struct History {
     limits: Limits,
     entries: VecDeque<Entry>,
-    calls: VecDeque<Call>,
     seen: u64,
 }
 
@@ -125,55 +136,11 @@ impl History {
     /// Takes in what happened.
     pub fn push(&mut self, entry: Entry) {
         self.seen += 1;
-        match entry.kind {
-            Kind::Sent => self.start(&entry),
-            Kind::Answered => self.finish(&entry, Outcome::Done),
-            Kind::Failed => {
-                let why = entry.text.split_once(" failed: ").map_or(&*entry.text, |(_, why)| why);
-                self.finish(&entry, Outcome::Failed(why.to_owned()));
-            }
-            _ => {}
-        }
         self.entries.push_back(entry);
         while self.entries.len() > self.limits.entries
             || names(self.entries.iter().map(|e| &e.services)) > self.limits.names
         {
             self.entries.pop_front();
-        }
-        while self.calls.len() > self.limits.calls
-            || names(self.calls.iter().map(|c| &c.services)) > self.limits.names
-        {
-            self.calls.pop_front();
-        }
-    }
-
-    fn start(&mut self, entry: &Entry) {
-        let what = entry.text.split_once(" for ").map_or(&*entry.text, |(what, _)| what);
-        let (method, resource) = what.split_once(' ').unwrap_or(("", what));
-        let last = self.calls.iter().rev().find(|c| c.resource == resource);
-        let attempt = match last.map(|c| (&c.outcome, c.attempt)) {
-            Some((Outcome::Failed(_), attempt)) => attempt.saturating_add(1),
-            _ => 1,
-        };
-        self.calls.push_back(Call {
-            method: method.to_owned(),
-            resource: resource.to_owned(),
-            services: Arc::clone(&entry.services),
-            sent_ms: entry.at_ms,
-            ended_ms: None,
-            outcome: Outcome::UnderWay,
-            attempt,
-            correlation: entry.correlation.clone(),
-        });
-    }
-
-    fn finish(&mut self, entry: &Entry, outcome: Outcome) {
-        let Some(correlation) = &entry.correlation else { return };
-        let mut calls = self.calls.iter_mut().rev();
-        let call = calls.find(|c| c.correlation.as_ref() == Some(correlation));
-        if let Some(call) = call.filter(|c| c.ended_ms.is_none()) {
-            call.ended_ms = Some(entry.at_ms);
-            call.outcome = outcome;
         }
     }
 
@@ -181,11 +148,6 @@ impl History {
     #[must_use]
     pub fn seen(&self) -> u64 {
         self.seen
-    }
-
-    /// Calls, the last first.
-    pub fn calls(&self) -> impl DoubleEndedIterator<Item = &Call> {
-        self.calls.iter().rev()
     }
 
     /// Everything, the last first.
@@ -220,29 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn a_call_ends_with_its_answer_and_a_failed_one_is_followed_by_a_second_try() {
-        let mut history = History::new(Limits::default());
-        history.push(entry(10, Kind::Sent, "PUT loadBalancers/kubernetes for 2 Services", 2));
-        let failed = "loadBalancers/kubernetes for 2 Services failed: Busy: later";
-        history.push(entry(30, Kind::Failed, failed, 2));
-        history.push(entry(40, Kind::Sent, "PUT loadBalancers/kubernetes for 1 Service", 1));
-        let calls: Vec<&Call> = history.calls().collect();
-        assert_eq!((calls[0].attempt, &calls[0].outcome), (2, &Outcome::UnderWay));
-        assert_eq!((calls[1].attempt, calls[1].ended_ms), (1, Some(30)));
-        assert_eq!(calls[1].outcome, Outcome::Failed("Busy: later".to_owned()));
-        assert_eq!(calls[1].resource, "loadBalancers/kubernetes");
-        assert_eq!(history.of(&ServiceName::new("default", "s1")).count(), 2);
-    }
-
-    #[test]
     fn memory_is_bounded_by_entries_and_by_names() {
-        let mut history = History::new(Limits { entries: 3, calls: 2, names: 10 });
+        let mut history = History::new(Limits { entries: 3, names: 10 });
         for at in 0..9 {
             history.push(entry(at, Kind::Sent, "PUT a/b for 1 Service", 1));
         }
-        assert_eq!((history.entries().count(), history.calls().count(), history.seen()), (3, 2, 9));
+        assert_eq!((history.entries().count(), history.seen()), (3, 9));
         history.push(entry(9, Kind::Sent, "PUT a/b for 9 Services", 9));
         history.push(entry(10, Kind::Sent, "PUT a/b for 9 Services", 9));
-        assert_eq!((history.entries().count(), history.calls().count()), (1, 1));
+        assert_eq!(history.entries().count(), 1);
+        assert_eq!(history.of(&ServiceName::new("default", "s8")).count(), 1);
     }
 }

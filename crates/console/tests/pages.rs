@@ -1,10 +1,10 @@
 //! Pages made of a World: nothing escapes, nothing grows, nothing secret is shown.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
-use console::history::{Entry, History, Kind, Limits};
+use console::history::{Call, Entry, History, Kind, Limits, Outcome};
 use console::page::{
-    OverviewQuery, PlanQuery, ServiceView, TopologyQuery, explained, findings, overview, plan,
-    service, timeline, topology,
+    OverviewQuery, PlanQuery, ServiceView, TimelineQuery, TopologyQuery, explained, findings,
+    overview, plan, service, timeline, topology,
 };
 use console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
 use console::view::{Calls, DriftLine, Head, Snapshot};
@@ -133,6 +133,7 @@ struct Stage {
     snapshot: Snapshot,
     plan: PlanView,
     history: History,
+    calls: Vec<Call>,
 }
 
 fn stage(count: usize, name: impl Fn(usize) -> String) -> Stage {
@@ -180,6 +181,7 @@ fn stage(count: usize, name: impl Fn(usize) -> String) -> Stage {
         snapshot,
         plan: a_plan(&names),
         history: a_history(&names),
+        calls: some_calls(&names),
     }
 }
 
@@ -229,11 +231,40 @@ fn a_history(names: &[String]) -> History {
     history
 }
 
+fn some_calls(names: &[String]) -> Vec<Call> {
+    let services: Arc<[ServiceName]> =
+        names.iter().map(|name| ServiceName::new("default", name)).collect();
+    let fields = names.iter().take(200).map(|name| FieldView {
+        path: format!("properties.rules[{name}].port"),
+        old: Some(EVIL.to_owned()),
+        new: None,
+    });
+    let fields: Vec<FieldView> = fields.collect();
+    let call = |at: u64| Call {
+        method: "PUT".to_owned(),
+        resource: format!("loadBalancers/{EVIL}"),
+        id: BALANCER.to_owned(),
+        services: Arc::clone(&services),
+        sent_ms: NOW_MS - 10_000 + at,
+        ended_ms: Some(NOW_MS - 9_000 + at),
+        outcome: Outcome::Failed(EVIL.to_owned()),
+        attempt: 2,
+        correlation: format!("c{at}"),
+        fields: fields.clone(),
+        more_fields: names.len().saturating_sub(200),
+        causes: names.iter().take(20).map(|name| format!("{name} was edited by {EVIL}")).collect(),
+        portal: Some(format!("https://portal.azure.com/#resource{BALANCER}")),
+        activity_log: Some(format!("https://portal.azure.com/#resource{BALANCER}/eventlogs")),
+    };
+    (0..100).map(call).rev().collect()
+}
+
 fn pages(stage: &Stage) -> Vec<(&'static str, String)> {
-    let Stage { head, world, snapshot, plan: coming, history } = stage;
+    let Stage { head, world, snapshot, plan: coming, history, calls } = stage;
     let line = &snapshot.services[0];
-    let view = ServiceView { line, world, plan: coming, history };
+    let view = ServiceView { line, world, plan: coming, history, calls };
     let wanted = OverviewQuery { wanted: "default".to_owned(), ..OverviewQuery::default() };
+    let write = TimelineQuery { write: "c7".to_owned(), page: 0 };
     let one = PlanQuery { id: BALANCER.to_owned(), page: 0 };
     vec![
         ("overview", overview(head, snapshot, (Calls::default(), &[]), &wanted)),
@@ -242,7 +273,8 @@ fn pages(stage: &Stage) -> Vec<(&'static str, String)> {
         ("explained", explained(head, &line.name, EVIL)),
         ("plan", plan(head, coming, &PlanQuery::default())),
         ("plan of one", plan(head, coming, &one)),
-        ("timeline", timeline(head, history, 0)),
+        ("timeline", timeline(head, calls, &TimelineQuery::default())),
+        ("one write", timeline(head, calls, &write)),
         ("findings", findings(head, snapshot, 0)),
     ]
 }
@@ -304,6 +336,26 @@ fn turned_and_searched_lists_show_what_is_asked_for() {
         assert!(drawn.contains(part), "{part:?} is not drawn");
     }
     assert_eq!(drawn.matches("class=\"topology\"").count(), 1);
+}
+
+#[test]
+fn a_write_shows_its_cause_its_difference_and_where_azure_shows_it() {
+    let stage = stage(30, |n| format!("s{n:02}"));
+    let list = timeline(&stage.head, &stage.calls, &TimelineQuery::default());
+    for part in ["30 fields changed", "22 more fields", "correlation id", "and 15 more causes"] {
+        assert!(list.contains(part), "{part:?} is not shown");
+    }
+    for end in ["loadBalancers/kubernetes\"", "loadBalancers/kubernetes/eventlogs\""] {
+        assert!(list.contains(end), "there is no link to the portal: {end}");
+    }
+    assert!(list.contains("href=\"/timeline?write=c99\""));
+    let query = TimelineQuery { write: "c99".to_owned(), page: 0 };
+    let one = timeline(&stage.head, &stage.calls, &query);
+    assert!(one.contains("rules[s29].port") && one.contains("attempt 2"));
+    let line = &stage.snapshot.services[0];
+    let Stage { world, plan, history, calls, .. } = &stage;
+    let page = service(&stage.head, &ServiceView { line, world, plan, history, calls });
+    assert!(page.contains("Writes to Azure") && page.contains("30 fields changed"));
 }
 
 #[test]

@@ -35,6 +35,14 @@ impl Clock {
     }
 }
 
+/// A time as people and logs write it, in UTC, to the second.
+#[must_use]
+pub fn utc_seconds(at_ms: u64) -> String {
+    let seconds = i64::try_from(at_ms / 1_000).unwrap_or(i64::MAX);
+    let stamp = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
+    stamp.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// A timestamp as Kubernetes writes `MicroTime`.
 pub(crate) fn micro_time(now_ms: u64) -> String {
     let millis = i64::try_from(now_ms).unwrap_or(i64::MAX);

@@ -6,6 +6,7 @@ pub mod bench;
 pub mod completions;
 pub mod data_path;
 pub mod explain;
+pub mod history;
 pub mod kube_emulator;
 pub mod lease;
 pub mod lint;

@@ -7,6 +7,8 @@ use crate::command::lease::{LeaseArgs, LeaseName, seconds};
 use crate::command::serving::ServingArgs;
 use crate::engine::{Engine, SharedController, options};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::history::file::HistoryFile;
+use crate::history::{Past, portal};
 use crate::pages::Pages;
 use crate::signal;
 use clap::ValueEnum;
@@ -19,6 +21,7 @@ use edge::notice::NoticeSink;
 use kube::Client;
 use model::Policy;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -64,6 +67,9 @@ pub struct Args {
     /// How long a Pod waits for our readiness gate before it is let through, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub readiness_gate_timeout: u64,
+    /// Keep the last writes to Azure in this file: `ballast history` has them after a restart
+    #[arg(long, value_name = "FILE")]
+    pub history_file: Option<PathBuf>,
     /// Which of Azure's call limits to start from; what Azure answers counts in any case
     #[arg(long, value_enum, value_name = "LIMITS", default_value = "published")]
     pub azure_limits: AzureLimits,
@@ -125,10 +131,21 @@ pub async fn run(args: Args) -> Outcome {
     #[cfg(feature = "otel")]
     let traces = Traces::start(&args, &options.instance, &notices)?;
     let controller = SharedController::new(Controller::new(started.policy, options));
-    pages.show(controller.clone(), &notices);
-    let Started { client, azure, .. } = started;
+    let Started { client, azure, portal, .. } = started;
+    let (file, earlier) = match args.history_file.as_deref().map(HistoryFile::open).transpose()? {
+        Some((file, earlier)) => (Some(file), earlier),
+        None => (None, Vec::new()),
+    };
+    pages.show(controller.clone(), &notices, Past { portal, earlier });
+    let saved = CancellationToken::new();
+    let saving = file.map(|f| tokio::spawn(f.follow(controller.clone(), portal, saved.clone())));
     let engine = Engine { clock, client, azure, notices };
     engine.run(controller, lease, &classes, stop).await?;
+    saved.cancel();
+    if let Some(saving) = saving {
+        // What it could not write it has said.
+        let _ = saving.await;
+    }
     #[cfg(feature = "otel")]
     traces.end().await;
     tracing::info!("stopped");
@@ -175,6 +192,7 @@ struct Started {
     policy: Policy,
     client: Client,
     azure: AzureConnection,
+    portal: Option<&'static str>,
     cluster_uid: Option<Arc<str>>,
 }
 
@@ -230,6 +248,7 @@ async fn connect(args: &Args, clock: Clock) -> Result<Started, Halt> {
     let azure = azure.map_err(halt("the connection to Azure cannot be set up"))?;
     azure.check_credential().await.map_err(halt("signing in to Azure failed"))?;
     cluster::probe(&client).await.map_err(no_cluster)?;
+    let portal = portal(&config.settings);
     let cluster_uid = cluster::uid(&client).await.map_err(no_cluster)?;
-    Ok(Started { policy: config.policy, client, azure, cluster_uid })
+    Ok(Started { policy: config.policy, client, azure, portal, cluster_uid })
 }

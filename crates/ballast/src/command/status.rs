@@ -7,19 +7,15 @@ use crate::command::source::read_once;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::once::Reading;
 use crate::output::{self, ColorChoice, Format, Paint};
+use crate::remote::{self, SERVER};
 use crate::render::status::render;
 use crate::render::watch::Watch;
 use crate::signal;
 use crate::status::StatusDocument;
-use bytes::Bytes;
-use edge::web::Web;
-use http_body_util::Full;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Where a controller on this machine serves its status.
-const SERVER: &str = "http://127.0.0.1:10270";
 /// Between two looks of --watch at a controller.
 const PACE: Duration = Duration::from_secs(1);
 /// Between two looks of --watch that read the cluster and Azure, whose limits others need too.
@@ -97,7 +93,7 @@ async fn look(args: &Args) -> Result<StatusDocument, Failure> {
     // Flags that name a cluster mean that cluster, and not whatever runs on this machine.
     let names_cluster = args.cluster.kubeconfig.is_some() || args.config.cloud_config.is_some();
     if asked.is_some() || !names_cluster {
-        let answer = ask(asked.unwrap_or(SERVER)).await;
+        let answer = remote::ask(asked.unwrap_or(SERVER), "/status", "status").await;
         match answer {
             Ok(document) => return Ok(document),
             Err(failure) if asked.is_some() => return Err(failure),
@@ -119,29 +115,4 @@ async fn look(args: &Args) -> Result<StatusDocument, Failure> {
     let (controller, clock) = read_once(&args.cluster, &args.config, &reading).await?;
     let (world, policy) = (controller.world(), controller.policy());
     Ok(StatusDocument::of_report(world, policy, controller.report(), clock.now_ms()))
-}
-
-async fn ask(server: &str) -> Result<StatusDocument, Failure> {
-    let url = format!("{}/status", server.trim_end_matches('/'));
-    let failed = |exit: Exit, why: &str| {
-        let advice = "Check --server: it is where `ballast run` or `ballast up` serves health and \
-                      metrics";
-        Failure::new(exit, format!("no status from {url}: {why}. {advice}"))
-    };
-    let request = http::Request::get(&url)
-        .body(Full::new(Bytes::new()))
-        .map_err(|e| failed(Exit::Usage, &e.to_string()))?;
-    let web = if url.starts_with("https:") { Web::new() } else { Web::loopback() };
-    let web = web.map_err(|e| Failure::new(Exit::Usage, e))?;
-    let reply = web
-        .send(request, Duration::from_secs(10))
-        .await
-        .map_err(|e| failed(Exit::Unavailable, &e.to_string()))?;
-    if !reply.status.is_success() {
-        let text = String::from_utf8_lossy(&reply.body);
-        let why = format!("HTTP {}: {}", reply.status.as_u16(), text.trim());
-        return Err(failed(Exit::Unavailable, &why));
-    }
-    serde_json::from_slice(&reply.body)
-        .map_err(|e| failed(Exit::Unavailable, &format!("the answer is no status: {e}")))
 }

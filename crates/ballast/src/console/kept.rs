@@ -4,7 +4,7 @@ use super::{lock, views};
 use crate::engine::SharedController;
 use ::console::plan_view::PlanView;
 use ::console::view::{Budget, Calls, Snapshot};
-use control::Controller;
+use control::{Controller, WriteRecord};
 use model::{Policy, ServiceName, World};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub(super) struct Seen {
     pub calls: Calls,
     /// What Azure's limits still allow.
     pub budget: Vec<Budget>,
+    /// Azure writes, the first first.
+    pub writes: Vec<Arc<WriteRecord>>,
     /// Kinds that are not listed yet.
     pub unlisted: Vec<String>,
 }
@@ -42,6 +44,7 @@ impl Seen {
             snapshot: views::snapshot(controller),
             calls: views::calls(controller),
             budget: views::budget(controller, now_ms),
+            writes: controller.history().cloned().collect(),
             unlisted: crate::pages::unlisted(controller),
         }
     }

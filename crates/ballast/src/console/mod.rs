@@ -6,8 +6,9 @@ mod live;
 mod views;
 
 use crate::engine::SharedController;
+use crate::history::Past;
 use ::console::history::{History, Limits};
-use ::console::page::{self, OverviewQuery, PlanQuery, ServiceView, TopologyQuery};
+use ::console::page::{self, OverviewQuery, PlanQuery, ServiceView, TimelineQuery, TopologyQuery};
 use ::console::view::Head;
 use axum::Router;
 use axum::extract::{Path, Query, State};
@@ -47,6 +48,7 @@ pub struct Console {
     starting: Arc<Mutex<String>>,
     history: Arc<Mutex<History>>,
     kept: Arc<Kept>,
+    past: Arc<OnceLock<Past>>,
     listeners: Arc<Semaphore>,
     stop: CancellationToken,
 }
@@ -60,6 +62,7 @@ impl Console {
         clock: Clock,
         controller: Arc<OnceLock<SharedController>>,
         starting: Arc<Mutex<String>>,
+        past: Arc<OnceLock<Past>>,
     ) -> Self {
         Self {
             clock,
@@ -67,6 +70,7 @@ impl Console {
             starting,
             history: Arc::new(Mutex::new(History::new(Limits::default()))),
             kept: Arc::default(),
+            past,
             listeners: Arc::new(Semaphore::new(LISTENERS)),
             stop: CancellationToken::new(),
         }
@@ -194,7 +198,9 @@ async fn service(
         let line = seen.snapshot.service(&name)?;
         let plan = console.kept.plan(seen);
         let history = lock(&console.history).clone();
-        let view = ServiceView { line, world: &seen.world, plan: &plan, history: &history };
+        let calls = views::writes(seen, console.past.get());
+        let (world, calls) = (&seen.world, calls.as_slice());
+        let view = ServiceView { line, world, plan: &plan, history: &history, calls };
         Some(page::service(head, &view))
     };
     console.page(make).await
@@ -221,10 +227,9 @@ async fn plan(State(console): State<Console>, Query(asked): Asked) -> Response {
 }
 
 async fn timeline(State(console): State<Console>, Query(asked): Asked) -> Response {
-    let at = page_number(&asked);
-    let make = move |console: &Console, _: &Arc<Seen>, head: &Head| {
-        let history = lock(&console.history).clone();
-        Some(page::timeline(head, &history, at))
+    let query = TimelineQuery { write: text(&asked, "write"), page: page_number(&asked) };
+    let make = move |console: &Console, seen: &Arc<Seen>, head: &Head| {
+        Some(page::timeline(head, &views::writes(seen, console.past.get()), &query))
     };
     console.page(make).await
 }

@@ -2,12 +2,13 @@
 
 use super::kept::Seen;
 use crate::command::explain::WIRE;
+use crate::history::{FieldEntry, Past, WriteEntry};
 use crate::output::Paint;
 use crate::render::explain as explained;
 use crate::render::plan::{self as documents, PlanDocument};
 use crate::render::tree;
 use crate::status::LeaderStatus;
-use ::console::history::{Entry, Kind};
+use ::console::history::{Call, Entry, Kind, Outcome};
 use ::console::plan_view::{ChangeView, FieldView, PlanView, WriteView};
 use ::console::view::{Budget, Calls, DriftLine, Head, Snapshot};
 use control::budget::{Level, Waiting};
@@ -158,6 +159,50 @@ fn lines(value: &Value) -> String {
     let mut text = String::new();
     tree::write(&mut text, value, 0);
     text.trim_end().to_owned()
+}
+
+/// Azure writes as the pages show them, the last first.
+pub(super) fn writes(seen: &Seen, past: Option<&Past>) -> Vec<Call> {
+    let portal = past.and_then(|past| past.portal);
+    let own = seen.writes.iter().rev().map(|record| call(WriteEntry::of(record, portal)));
+    let earlier = past.into_iter().flat_map(|past| past.earlier.iter().rev());
+    own.chain(earlier.cloned().map(call)).collect()
+}
+
+fn call(entry: WriteEntry) -> Call {
+    let outcome = match entry.outcome.as_str() {
+        "done" => Outcome::Done,
+        "failed" => {
+            let code = entry.code.unwrap_or_default();
+            Outcome::Failed(format!("{code}: {}", entry.message.unwrap_or_default()))
+        }
+        _ => Outcome::UnderWay,
+    };
+    let names = entry.services.iter().filter_map(|name| name.split_once('/'));
+    let field = |field: FieldEntry| FieldView {
+        old: field.old.as_ref().map(lines),
+        new: field.new.as_ref().map(lines),
+        path: field.path,
+    };
+    Call {
+        method: entry.method,
+        resource: entry.resource,
+        id: entry.id,
+        services: names.map(|(namespace, name)| ServiceName::new(namespace, name)).collect(),
+        sent_ms: entry.sent_ms,
+        ended_ms: entry.ended_ms,
+        outcome,
+        attempt: entry.attempt,
+        correlation: entry.correlation_id,
+        fields: entry.fields.into_iter().map(field).collect(),
+        more_fields: entry.more_fields,
+        causes: {
+            let more = (entry.more_causes > 0).then(|| format!("{} more", entry.more_causes));
+            entry.causes.into_iter().map(|cause| cause.text).chain(more).collect()
+        },
+        portal: entry.portal,
+        activity_log: entry.activity_log,
+    }
 }
 
 /// What the history keeps of a notice.

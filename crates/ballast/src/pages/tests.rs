@@ -49,7 +49,7 @@ async fn serve(pages: Pages) -> SocketAddr {
 
 async fn shown(controller: &SharedController) -> SocketAddr {
     let pages = Pages::new(Clock::start());
-    pages.show(controller.clone(), &NoticeSink::default());
+    pages.show(controller.clone(), &NoticeSink::default(), Past::default());
     serve(pages).await
 }
 

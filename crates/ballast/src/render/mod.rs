@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod explain;
+pub mod history;
 pub mod known;
 pub mod lint;
 pub mod notice;

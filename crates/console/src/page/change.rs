@@ -1,6 +1,7 @@
 //! A change, field by field.
 
 use super::parts::{self, cell, table, url};
+use crate::history::Call;
 use crate::html::{Html, grouped};
 use crate::plan_view::{ChangeView, FieldView, Verb, WriteView};
 use std::ops::Range;
@@ -80,6 +81,67 @@ fn owners(h: &mut Html, services: &[String]) {
     }
     if services.len() > FEW {
         h.text(&format!(" and {} more", grouped((services.len() - FEW) as u64)));
+    }
+}
+
+/// How much of a write's difference is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// The first fields, folded, with a link to all.
+    Part,
+    /// All that is remembered.
+    Whole,
+}
+
+/// Letters of a value that a list of writes shows.
+const LETTERS: usize = 160;
+
+/// Fields that a write changed.
+pub(super) fn difference(h: &mut Html, call: &Call, extent: Extent) {
+    const FIELDS: usize = 8;
+    let count = call.fields.len() + call.more_fields;
+    if count == 0 {
+        return;
+    }
+    let noun = if count == 1 { "field" } else { "fields" };
+    let title = format!("{} {noun} changed", grouped(count as u64));
+    let most = if extent == Extent::Whole { call.fields.len() } else { FIELDS };
+    let shown = &call.fields[..call.fields.len().min(most)];
+    let rows = |h: &mut Html| {
+        table(h, "Fields", &["Field", "Before", "After"], shown, |h, field| {
+            let path = field.path.strip_prefix("properties.").unwrap_or(&field.path);
+            cell(h, "Field", |h| h.leaf("code", &[], path));
+            cell(h, "Before", |h| brief(h, "old", field.old.as_deref(), extent));
+            cell(h, "After", |h| brief(h, "new", field.new.as_deref(), extent));
+        });
+    };
+    if extent == Extent::Whole {
+        h.leaf("h2", &[], &title);
+        rows(h);
+        if call.more_fields > 0 {
+            let text = format!("{} more are not remembered.", grouped(call.more_fields as u64));
+            h.leaf("p", &[("class", "quiet")], &text);
+        }
+        return;
+    }
+    h.tag("details", &[("class", "difference")], |h| {
+        h.leaf("summary", &[], &title);
+        rows(h);
+        if count > shown.len() {
+            let url = url("/timeline", &[("write", &call.correlation)]);
+            let text = format!("{} more fields", grouped((count - shown.len()) as u64));
+            h.leaf("a", &[("href", &url)], &text);
+        }
+    });
+}
+
+fn brief(h: &mut Html, class: &'static str, value: Option<&str>, extent: Extent) {
+    match value {
+        Some(text) if extent == Extent::Part && text.chars().count() > LETTERS => {
+            let text: String = text.chars().take(LETTERS).collect();
+            side(h, class, Some(&format!("{text}…")));
+        }
+        value => side(h, class, value),
     }
 }
 

@@ -13,7 +13,7 @@ pub use findings::findings;
 pub use overview::{OverviewQuery, overview};
 pub use plan::{PlanQuery, plan};
 pub use service::{ServiceView, explained, service};
-pub use timeline::timeline;
+pub use timeline::{TimelineQuery, timeline};
 pub use topology::{TopologyQuery, topology};
 
 use crate::html::Html;

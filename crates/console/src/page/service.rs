@@ -1,10 +1,10 @@
 //! A Service's page.
 
-use super::change;
 use super::parts::{self, cell, table};
 use super::topology::{drawing, zoom};
 use super::{Pace, Place, frame, frame_at};
-use crate::history::{Entry, History, Kind};
+use super::{change, timeline};
+use crate::history::{Call, Entry, History, Kind};
 use crate::html::Html;
 use crate::plan_view::PlanView;
 use crate::span;
@@ -13,6 +13,8 @@ use crate::view::{Head, ServiceLine};
 use model::kubernetes::{Service, TargetPort, TrafficPolicy};
 use model::{ServiceName, World};
 
+/// Writes for it that are shown.
+const WRITES: usize = 20;
 /// Entries of its history that are shown.
 const ENTRIES: usize = 100;
 /// Annotations that configure load balancers; others may hold anything, secrets included.
@@ -29,6 +31,8 @@ pub struct ServiceView<'a> {
     pub plan: &'a PlanView,
     /// What happened.
     pub history: &'a History,
+    /// Calls that wrote to Azure, the last first.
+    pub calls: &'a [Call],
 }
 
 /// The page.
@@ -67,6 +71,7 @@ pub fn service(head: &Head, view: &ServiceView<'_>) -> String {
             }
         });
         coming(h, line, &name, view.plan);
+        writes(h, head, view);
         past(h, head, view);
     })
 }
@@ -171,6 +176,19 @@ fn coming(h: &mut Html, line: &ServiceLine, name: &str, plan: &PlanView) {
             };
             h.leaf("p", &[("class", "empty")], text);
         }
+    });
+}
+
+/// What was written to Azure for it.
+fn writes(h: &mut Html, head: &Head, view: &ServiceView<'_>) {
+    let own = view.calls.iter().filter(|call| call.services.contains(&view.line.name));
+    let own: Vec<&Call> = own.take(WRITES).collect();
+    if own.is_empty() {
+        return;
+    }
+    h.tag("section", &[("aria-labelledby", "writes")], |h| {
+        h.leaf("h2", &[("id", "writes")], "Writes to Azure");
+        timeline::calls(h, head, &own);
     });
 }
 

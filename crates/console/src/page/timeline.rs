@@ -1,12 +1,18 @@
 //! The time line: which changes went together, how long it took, what came back.
 
+use super::change::{self, Extent};
 use super::parts::{self, Turn, cell, table, url_of_page};
 use super::{Place, frame};
-use crate::history::{Call, History, Outcome};
+use crate::history::{Call, Outcome};
 use crate::html::Html;
 use crate::span;
 use crate::view::Head;
 
+/// What a table of calls shows.
+const COLUMNS: [&str; 6] =
+    ["Sent, UTC", "Call", "Took", "Outcome", "Why and what", "Services it was for"];
+/// Causes of a call that are shown.
+const CAUSES: usize = 5;
 /// Calls on a page.
 const SIZE: usize = 40;
 /// The longest time that is drawn.
@@ -18,14 +24,27 @@ const WIDTH: u64 = 800;
 const NAMES: u64 = 280;
 const ROW: u64 = 32;
 
-/// The page.
+/// What of the time line is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TimelineQuery {
+    /// The correlation id of one write; empty: all of them.
+    pub write: String,
+    /// The page, from 0.
+    pub page: usize,
+}
+
+/// The page; calls come with the last one first.
 #[must_use]
-pub fn timeline(head: &Head, history: &History, page: usize) -> String {
-    let calls: Vec<&Call> = history.calls().collect();
+pub fn timeline(head: &Head, calls: &[Call], query: &TimelineQuery) -> String {
+    let TimelineQuery { write, page } = query;
+    if let Some(call) = calls.iter().find(|call| !write.is_empty() && call.correlation == *write) {
+        return one(head, call);
+    }
+    let (calls, page): (Vec<&Call>, usize) = (calls.iter().collect(), *page);
     frame(head, Place::Timeline, "Time line", |h| {
         h.leaf("h1", &[], "Time line");
         if calls.is_empty() {
-            let text = "Nothing was written to Azure since this process began.";
+            let text = "Nothing was written to Azure, as far as this process remembers.";
             h.leaf("p", &[("class", "lead")], text);
             return;
         }
@@ -36,11 +55,28 @@ pub fn timeline(head: &Head, history: &History, page: usize) -> String {
         let longest = shown.iter().map(|c| took(c, head.now_ms)).max().unwrap_or(1).max(1);
         h.tag("section", &[("aria-labelledby", "calls")], |h| {
             h.leaf("h2", &[("id", "calls")], "Calls");
-            let columns = ["Sent, UTC", "Call", "Took", "Outcome", "Changes that went together"];
-            table(h, "Calls", &columns, shown, |h, call| row(h, call, head, longest));
+            table(h, "Calls", &COLUMNS, shown, |h, call| row(h, call, head, longest));
             turn.pager(h);
         });
     })
+}
+
+/// A write with all of its fields.
+fn one(head: &Head, call: &Call) -> String {
+    frame(head, Place::Timeline, "One write", |h| {
+        h.leaf("h1", &[], &format!("{} {}", call.method, call.resource));
+        h.leaf("p", &[("class", "quiet")], &call.id);
+        let longest = took(call, head.now_ms).max(1);
+        table(h, "Call", &COLUMNS, [call], |h, call| row(h, call, head, longest));
+        change::difference(h, call, Extent::Whole);
+        h.tag("p", &[], |h| h.leaf("a", &[("href", "/timeline")], "All writes"));
+    })
+}
+
+/// Calls in a table, as on the page of a Service.
+pub(super) fn calls(h: &mut Html, head: &Head, calls: &[&Call]) {
+    let longest = calls.iter().map(|c| took(c, head.now_ms)).max().unwrap_or(1).max(1);
+    table(h, "Writes", &COLUMNS, calls, |h, call| row(h, call, head, longest));
 }
 
 fn took(call: &Call, now_ms: u64) -> u64 {
@@ -74,12 +110,37 @@ fn row(h: &mut Html, call: &Call, head: &Head, longest: u64) {
             }
         }
         if call.attempt > 1 {
-            h.leaf("span", &[("class", "quiet")], &format!(" try {}", call.attempt));
+            h.leaf("span", &[("class", "quiet")], &format!(" attempt {}", call.attempt));
         }
     });
-    cell(h, "Changes that went together", |h| match call.services.len() {
-        0 => h.leaf("span", &[("class", "quiet")], "no Service's"),
+    cell(h, "Why and what", |h| why(h, call));
+    cell(h, "Services it was for", |h| match call.services.len() {
+        0 => h.leaf("span", &[("class", "quiet")], "no Service"),
         _ => parts::names(h, &call.services),
+    });
+}
+
+/// What a write was caused by, what it changed, and where else it is seen.
+fn why(h: &mut Html, call: &Call) {
+    for cause in call.causes.iter().take(CAUSES) {
+        h.leaf("p", &[("class", "cause")], cause);
+    }
+    let more = call.causes.len().saturating_sub(CAUSES);
+    if more > 0 {
+        h.leaf("p", &[("class", "quiet")], &format!("and {more} more causes"));
+    }
+    change::difference(h, call, Extent::Part);
+    h.tag("p", &[("class", "quiet")], |h| {
+        h.text("correlation id ");
+        h.leaf("code", &[], &call.correlation);
+        for (url, name) in
+            [(&call.portal, "resource in the portal"), (&call.activity_log, "activity log")]
+        {
+            if let Some(url) = url.as_deref() {
+                h.text(", ");
+                h.leaf("a", &[("href", url), ("rel", "noreferrer")], name);
+            }
+        }
     });
 }
 

@@ -262,19 +262,7 @@ fn fields(service: &Service) -> Vec<Input> {
         all.extend(port_inputs(at, port, ports.len()));
     }
     all.extend(family_inputs(families));
-    all.push(Input::field(
-        "spec.sessionAffinity",
-        match affinity {
-            Affinity::None => "None",
-            Affinity::ClientIp => "ClientIP",
-        },
-        on_service(Nature::Variation, |s| {
-            s.affinity = match s.affinity {
-                Affinity::None => Affinity::ClientIp,
-                Affinity::ClientIp => Affinity::None,
-            }
-        }),
-    ));
+    all.push(affinity_input(*affinity));
     if *traffic_policy == TrafficPolicy::Local {
         let way = on_service(Nature::Removal, |s| s.traffic_policy = TrafficPolicy::Cluster);
         all.push(Input::field("spec.externalTrafficPolicy", "Local", way));
@@ -304,6 +292,20 @@ fn fields(service: &Service) -> Vec<Input> {
     all.push(Input::field("metadata.name", name, renamed(name)));
     all.push(Input::field("metadata.uid", uid, reborn(uid)));
     all
+}
+
+fn affinity_input(affinity: Affinity) -> Input {
+    let text = match affinity {
+        Affinity::None => "None",
+        Affinity::ClientIp => "ClientIP",
+    };
+    let way = on_service(Nature::Variation, |s| {
+        s.affinity = match s.affinity {
+            Affinity::None => Affinity::ClientIp,
+            Affinity::ClientIp => Affinity::None,
+        }
+    });
+    Input::field("spec.sessionAffinity", text, way)
 }
 
 fn port_inputs(at: usize, port: &ServicePort, count: usize) -> Vec<Input> {

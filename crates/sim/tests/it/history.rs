@@ -27,7 +27,7 @@ fn since(lab: &Laboratory, before: usize) -> Vec<Arc<WriteRecord>> {
 }
 
 fn change<'a>(record: &'a WriteRecord, end: &str) -> &'a FieldChange {
-    let found = record.fields.iter().find(|field| field.path.ends_with(end));
+    let found = record.fields.shown.iter().find(|field| field.path.ends_with(end));
     found.unwrap_or_else(|| panic!("no {end} among {:#?}", record.fields))
 }
 
@@ -58,7 +58,9 @@ fn a_write_is_remembered_with_its_fields_its_edit_and_azures_answer() {
     );
     let timeout = change(record, "idleTimeoutInMinutes");
     assert_eq!(timeout.new.as_deref(), Some("9"), "{timeout:?}");
-    let [Cause::Edit(edit)] = record.causes.as_slice() else { panic!("{:#?}", record.causes) };
+    let [Cause::Edit(edit)] = record.causes.shown.as_slice() else {
+        panic!("{:#?}", record.causes)
+    };
     assert_eq!(edit.fields.len(), 1, "{:#?}", edit.fields);
     assert_eq!(edit.fields[0].path, format!("metadata.annotations[{TIMEOUT}]"));
     assert_eq!(
@@ -69,7 +71,7 @@ fn a_write_is_remembered_with_its_fields_its_edit_and_azures_answer() {
     let before = records(&lab).len();
     set_timeout(&mut lab, "12");
     let new = since(&lab, before);
-    let causes: Vec<&Cause> = new.iter().flat_map(|record| &record.causes).collect();
+    let causes: Vec<&Cause> = new.iter().flat_map(|record| &record.causes.shown).collect();
     let [Cause::Edit(edit)] = causes.as_slice() else { panic!("{causes:#?}") };
     assert_eq!(edit.fields[0].old.as_deref(), Some("\"9\""));
 }
@@ -99,7 +101,7 @@ fn nodes_and_drift_are_causes_and_what_stands_at_a_start_says_so() {
     create(&mut lab, node(7));
     assert!(lab.settle(DAY_MS));
     let new = since(&lab, before);
-    let named = new.iter().flat_map(|record| &record.causes).any(|cause| match cause {
+    let named = new.iter().flat_map(|record| &record.causes.shown).any(|cause| match cause {
         Cause::Nodes { names, more } => names.len() == 1 && *more == 0,
         _ => false,
     });
@@ -116,7 +118,7 @@ fn nodes_and_drift_are_causes_and_what_stands_at_a_start_says_so() {
     lab.pass(2 * 120_000);
     assert!(lab.settle(DAY_MS));
     let new = since(&lab, before);
-    let [Cause::Drift(deed)] = new[0].causes.as_slice() else { panic!("{new:#?}") };
+    let [Cause::Drift(deed)] = new[0].causes.shown.as_slice() else { panic!("{new:#?}") };
     assert!(deed.contains("-TCP-80 is gone"), "{deed}");
     // Another process finds a Service that was edited while none ran.
     lab.restart();
@@ -124,6 +126,8 @@ fn nodes_and_drift_are_causes_and_what_stands_at_a_start_says_so() {
     patch(&mut lab, "services", "default", "web-0000", value);
     assert!(lab.settle(DAY_MS));
     let record = records(&lab).into_iter().next().unwrap();
-    let [Cause::Standing { service, .. }] = record.causes.as_slice() else { panic!("{record:#?}") };
+    let [Cause::Standing { service, .. }] = record.causes.shown.as_slice() else {
+        panic!("{record:#?}")
+    };
     assert_eq!(service.to_string(), "default/web-0000");
 }

@@ -12,6 +12,7 @@ use crate::command::listening;
 use crate::console::access::Access;
 use crate::engine::{Engine, SharedController, options};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::history::Past;
 use crate::output::{self, ColorChoice, Ink, Paint};
 use crate::pages::Pages;
 use crate::render::notice::render;
@@ -169,7 +170,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let (engine, controller) =
         connect(&config.to_string(), &places, clock, notices, &args.manner).await?;
     let shown = Pages::new(clock);
-    shown.show(controller.clone(), &engine.notices);
+    shown.show(controller.clone(), &engine.notices, Past::default());
     tokio::spawn(shown.serve(pages_socket, Access::Machine, stop.child_token()));
     output::print(&introduction(&places, &args, paint))?;
 
@@ -283,6 +284,7 @@ fn introduction(places: &Places, args: &Args, paint: Paint) -> String {
         format!("{kubectl} create service loadbalancer shop --tcp=80:8080"),
         format!("{kubectl} delete service shop"),
         format!("{program} status --server {}", places.pages),
+        format!("{program} history --server {}", places.pages),
         format!("{program} plan {flags}"),
     ] {
         text.push_str(&format!("  {command}\n"));

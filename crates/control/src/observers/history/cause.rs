@@ -3,6 +3,7 @@
 //! An edit counts as the cause of the writes for its Service until the Service is programmed; nodes
 //! that came or went count for writes of pools and destinations until nothing is to be written.
 
+use super::Few;
 use super::fields::FieldChange;
 use crate::controller::Controller;
 use model::kubernetes::{
@@ -123,7 +124,7 @@ impl Controller {
     }
 
     /// The first causes of a change, and how many more there are.
-    pub(super) fn causes_of(&self, change: &Change, fields: &[FieldChange]) -> (Vec<Cause>, usize) {
+    pub(super) fn causes_of(&self, change: &Change, fields: &[FieldChange]) -> Few<Cause> {
         let known = &self.observers.history.causes;
         let mut causes = Vec::new();
         let drift = self.drift_of(&change.target);
@@ -144,7 +145,7 @@ impl Controller {
         }
         let more = causes.len().saturating_sub(CAUSES);
         causes.truncate(CAUSES);
-        (causes, more)
+        Few { shown: causes, more }
     }
 }
 

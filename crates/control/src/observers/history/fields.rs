@@ -1,5 +1,6 @@
 //! What a write changes, field by field.
 
+use super::Few;
 use arm::body;
 use arm::difference::{Field, diff};
 use model::gateway::{LocationsUpdate, NameSet, ServicesUpdate};
@@ -90,7 +91,7 @@ fn hide(value: &mut Value) {
 }
 
 /// The first fields that an action changes, and how many more there are.
-pub(super) fn of_action(action: &Action) -> (Vec<FieldChange>, usize) {
+pub(super) fn of_action(action: &Action) -> Few<FieldChange> {
     let null = Value::Null;
     let all = match action {
         Action::Put { before: None, after } => diff(&null, &body::write_resource(after)),
@@ -104,10 +105,10 @@ pub(super) fn of_action(action: &Action) -> (Vec<FieldChange>, usize) {
         Action::UpdateLocations(update) => return of_locations(update),
     };
     let more = all.len().saturating_sub(FIELDS);
-    (all.into_iter().take(FIELDS).map(FieldChange::from).collect(), more)
+    Few { shown: all.into_iter().take(FIELDS).map(FieldChange::from).collect(), more }
 }
 
-fn of_services(update: &ServicesUpdate) -> (Vec<FieldChange>, usize) {
+fn of_services(update: &ServicesUpdate) -> Few<FieldChange> {
     let put = update.put.iter().map(|one| {
         let service = &one.service;
         let pools: Vec<&str> = service.pools.iter().map(|pool| pool.as_str()).collect();
@@ -121,10 +122,10 @@ fn of_services(update: &ServicesUpdate) -> (Vec<FieldChange>, usize) {
         FieldChange { path: format!("services[{name}]"), old, new: None }
     });
     let more = (update.put.len() + update.delete.len()).saturating_sub(FIELDS);
-    (put.chain(delete).take(FIELDS).collect(), more)
+    Few { shown: put.chain(delete).take(FIELDS).collect(), more }
 }
 
-fn of_locations(update: &LocationsUpdate) -> (Vec<FieldChange>, usize) {
+fn of_locations(update: &LocationsUpdate) -> Few<FieldChange> {
     let all = update.locations.iter().flat_map(|at| {
         let gone = at.addresses.is_empty().then(|| FieldChange {
             path: format!("locations[{}]", at.location),
@@ -139,7 +140,7 @@ fn of_locations(update: &LocationsUpdate) -> (Vec<FieldChange>, usize) {
         gone.into_iter().chain(own)
     });
     let count: usize = update.locations.iter().map(|at| at.addresses.len().max(1)).sum();
-    (all.take(FIELDS).collect(), count.saturating_sub(FIELDS))
+    Few { shown: all.take(FIELDS).collect(), more: count.saturating_sub(FIELDS) }
 }
 
 fn names(services: &NameSet) -> String {

@@ -44,6 +44,15 @@ pub enum WriteOutcome {
     },
 }
 
+/// The first of a list, and how many further ones there were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Few<T> {
+    /// The first.
+    pub shown: Vec<T>,
+    /// How many there were besides.
+    pub more: usize,
+}
+
 /// One Azure write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteRecord {
@@ -66,25 +75,21 @@ pub struct WriteRecord {
     /// The Services that it was for, by namespace and name.
     pub services: Arc<[ServiceName]>,
     /// What it changes, field by field.
-    pub fields: Vec<FieldChange>,
-    /// How many further fields it changes.
-    pub more_fields: usize,
+    pub fields: Few<FieldChange>,
     /// What it was caused by.
-    pub causes: Vec<Cause>,
-    /// How many further causes there were.
-    pub more_causes: usize,
+    pub causes: Few<Cause>,
 }
 
 impl WriteRecord {
     /// What it takes in memory, about: names and edits are shared with others.
     fn bytes(&self) -> usize {
-        let fields: usize = self.fields.iter().map(FieldChange::bytes).sum();
+        let fields: usize = self.fields.shown.iter().map(FieldChange::bytes).sum();
         let message = match &self.outcome {
             WriteOutcome::Failed { message, .. } => message.len(),
             WriteOutcome::UnderWay | WriteOutcome::Done => 0,
         };
         let names = self.services.len() * size_of::<ServiceName>();
-        let causes = self.causes.len() * size_of::<Cause>();
+        let causes = self.causes.shown.len() * size_of::<Cause>();
         size_of::<Self>() + self.target.as_str().len() + fields + message + names + causes
     }
 }
@@ -136,8 +141,8 @@ impl Controller {
         now_ms: u64,
     ) {
         let attempt = self.lanes.all.get(&change.target).map_or(0, |lane| lane.failures) + 1;
-        let (fields, more_fields) = fields::of_action(&change.action);
-        let (causes, more_causes) = self.causes_of(change, &fields);
+        let fields = fields::of_action(&change.action);
+        let causes = self.causes_of(change, &fields.shown);
         let services = self.names_of(&change.causes);
         self.observers.history.last += 1;
         let record = WriteRecord {
@@ -151,9 +156,7 @@ impl Controller {
             outcome: WriteOutcome::UnderWay,
             services,
             fields,
-            more_fields,
             causes,
-            more_causes,
         };
         self.observers.history.push(record);
     }

@@ -14,10 +14,8 @@ fn record(number: u64, value: usize) -> WriteRecord {
         ended_ms: None,
         outcome: WriteOutcome::UnderWay,
         services: Arc::default(),
-        fields: vec![field],
-        more_fields: 0,
-        causes: Vec::new(),
-        more_causes: 0,
+        fields: Few { shown: vec![field], more: 0 },
+        causes: Few { shown: Vec::new(), more: 0 },
     }
 }
 

@@ -1,0 +1,99 @@
+//! `ballast history`.
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::history::{HistoryDocument, file};
+use crate::output::{self, ColorChoice, Format, Paint};
+use crate::remote::{self, SERVER};
+use crate::render::history::render;
+use edge::clock::Clock;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `history`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only what concerns this Service
+    #[arg(value_name = "[NAMESPACE/]NAME")]
+    pub service: Option<String>,
+    /// Its namespace
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
+    pub namespace: String,
+    /// Only what happened within this time: 30s, 15m, 1h, 2d
+    #[arg(long, value_name = "SPAN", value_parser = span_ms)]
+    pub since: Option<u64>,
+    /// A running controller [default: http://127.0.0.1:10270]
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+    /// Read a file that `ballast run --history-file` wrote instead of asking a controller
+    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    pub file: Option<PathBuf>,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Format,
+}
+
+/// A time span in words, in milliseconds.
+fn span_ms(text: &str) -> Result<u64, String> {
+    let wrong = || "must be a whole number and s, m, h or d, as in 90s or 1h".to_owned();
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let factor = match unit {
+        's' => 1_000,
+        'm' => 60_000,
+        'h' => 3_600_000,
+        'd' => 86_400_000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    number.checked_mul(factor).ok_or_else(wrong)
+}
+
+/// Prints each Azure write, why it was made and what it changed.
+///
+/// # Errors
+/// Neither a controller nor the file can be read.
+pub async fn run(args: Args, color: ColorChoice) -> Outcome {
+    let mut document = match &args.file {
+        Some(path) => of_file(path)?,
+        None => {
+            let server = args.server.as_deref().unwrap_or(SERVER);
+            remote::ask(server, "/history", "history").await?
+        }
+    };
+    let service = args.service.as_ref().map(|service| match service.contains('/') {
+        true => service.clone(),
+        false => format!("{}/{service}", args.namespace),
+    });
+    let since_ms = args.since.map_or(0, |span| document.now_ms.saturating_sub(span));
+    document.narrow(service.as_deref(), since_ms);
+    match args.output {
+        Format::Json => output::print_json(&document)?,
+        Format::Text => output::print(&render(&document, Paint::choose(color)))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn of_file(path: &Path) -> Result<HistoryDocument, Failure> {
+    let failed = |why: &dyn std::fmt::Display| {
+        let path = path.display();
+        Failure::new(Exit::Input, format!("cannot read the history file {path}: {why}"))
+    };
+    if !path.exists() {
+        return Err(failed(&"there is no such file"));
+    }
+    let writes = file::read(path).map_err(|e| failed(&e))?;
+    let now_ms = Clock::start().now_ms();
+    Ok(HistoryDocument { now_ms, writes, drift: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span_ms;
+
+    #[test]
+    fn spans_have_a_number_and_a_unit() {
+        let spans = ["90s", "15m", "1h", "2d"].map(span_ms);
+        assert_eq!(spans, [Ok(90_000), Ok(900_000), Ok(3_600_000), Ok(172_800_000)]);
+        for wrong in ["", "h", "1", "1.5h", "-1h", "1w", "ä", "99999999999999999999d"] {
+            assert!(span_ms(wrong).is_err(), "{wrong}");
+        }
+    }
+}
