@@ -169,6 +169,24 @@ impl ResourceId {
         Self::new([&*self.text, "/", kind, "/", name].concat())
     }
 
+    /// Whether this is the id that [`Self::child`] makes.
+    #[must_use]
+    pub fn is_child(&self, of: &Self, kind: &str, name: &str) -> bool {
+        if !self.text.is_ascii() || !of.text.is_ascii() {
+            return *self == of.child(kind, name);
+        }
+        let same = |rest: &str, part: &str| rest.eq_ignore_ascii_case(part);
+        let cut = |rest: &'_ str, part: &str| {
+            let (head, last) = rest.split_at_checked(rest.len().checked_sub(part.len())?)?;
+            same(last, part).then_some(head.len())
+        };
+        let text = &*self.text;
+        let step = |end: usize, part: &str| cut(&text[..end], part);
+        let end = step(text.len(), name).and_then(|end| step(end, "/"));
+        let end = end.and_then(|end| step(end, kind)).and_then(|end| step(end, "/"));
+        end.is_some_and(|end| same(&text[..end], &of.text))
+    }
+
     /// As it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -184,7 +202,8 @@ impl ResourceId {
     /// The last segment, as it was written.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.text.rsplit('/').next().unwrap_or("")
+        let from = self.text.bytes().rposition(|byte| byte == b'/').map_or(0, |at| at + 1);
+        &self.text[from..]
     }
 
     /// The resource two segments up; `None` for an id with fewer than three segments.
@@ -218,9 +237,9 @@ impl ResourceId {
     }
 
     fn segment_after(&self, key: &str) -> Option<&str> {
-        let mut segments = self.text.split('/');
-        segments.find(|s| s.eq_ignore_ascii_case(key))?;
-        segments.next()
+        let mut segments = self.text.as_bytes().split(|byte| *byte == b'/');
+        segments.find(|s| s.eq_ignore_ascii_case(key.as_bytes()))?;
+        std::str::from_utf8(segments.next()?).ok()
     }
 
     /// Compares as if both were in lower case.
@@ -328,6 +347,13 @@ mod tests {
         assert_eq!(a.name(), "Z");
         assert!(a.is_in(&Group::new("Rg")) && !a.is_in(&Group::new("r")));
         assert!(!ResourceId::new("/subscriptions/s").is_in(&Group::new("rg")));
+        let child = a.child("kinds", "Name");
+        assert!(child.is_child(&b, "KINDS", "name"));
+        for (of, kind, name) in [(&b, "kinds", "ame"), (&b, "kind", "name"), (&child, "k", "name")]
+        {
+            assert!(!child.is_child(of, kind, name), "{of} {kind} {name}");
+        }
+        assert!(a.child("kinds", "É").is_child(&b, "kinds", "é"));
     }
 
     #[test]

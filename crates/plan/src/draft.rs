@@ -5,6 +5,7 @@ use crate::ask::container::ContainerIntent;
 use crate::ask::readings::Readings;
 use crate::claim::admission::{self, Admission};
 use crate::claim::verdict::{Frozen, Refusal};
+use crate::own::parts::{Index, View};
 use crate::own::{Own, name};
 use crate::tell::condition;
 use model::azure::{LoadBalancer, PublicIp};
@@ -106,10 +107,12 @@ pub(crate) struct Draft<'w> {
     pub policy: &'w Policy,
     /// Whose resources are.
     pub own: Own<'w>,
+    /// Where the parts of load balancers are, where Services share them.
+    pub index: &'w Index,
     /// Services by UID.
     pub cases: BTreeMap<ServiceUid, Case<'w>>,
-    /// UIDs by base name, folded.
-    pub by_base: BTreeMap<String, ServiceUid>,
+    /// UIDs by base name.
+    by_base: BTreeMap<u128, ServiceUid>,
     /// UIDs by namespace and name.
     pub by_name: BTreeMap<ServiceName, ServiceUid>,
     /// Changes by target.
@@ -150,8 +153,13 @@ pub(crate) struct Draft<'w> {
 
 impl<'w> Draft<'w> {
     /// Takes a stance to every Service.
-    pub fn new(world: &'w World, policy: &'w Policy, readings: &mut Readings) -> Self {
-        let mut draft = Self::bare(world, policy);
+    pub fn new(
+        world: &'w World,
+        policy: &'w Policy,
+        index: &'w Index,
+        readings: &mut Readings,
+    ) -> Self {
+        let mut draft = Self { index, ..Self::bare(world, policy) };
         draft.admit_all(readings);
         draft
     }
@@ -162,6 +170,7 @@ impl<'w> Draft<'w> {
             world,
             policy,
             own: Own::new(world, policy),
+            index: const { &Index::new() },
             cases: BTreeMap::new(),
             by_base: BTreeMap::new(),
             by_name: BTreeMap::new(),
@@ -192,7 +201,9 @@ impl<'w> Draft<'w> {
     /// Takes a stance to one Service.
     pub fn admit(&mut self, service: &'w Arc<Service>, readings: &mut Readings) {
         let case = self.case(service, readings);
-        self.by_base.insert(case.base.to_lowercase(), service.uid.clone());
+        if let Some(base) = name::base_number(&case.base) {
+            self.by_base.insert(base, service.uid.clone());
+        }
         self.by_name.insert(service.name.clone(), service.uid.clone());
         self.cases.insert(service.uid.clone(), case);
     }
@@ -215,10 +226,7 @@ impl<'w> Draft<'w> {
 
     /// The Service whose base name this part's name begins with.
     pub fn owner_of(&self, part: &str) -> Option<&ServiceUid> {
-        let mut base = [0; name::BASE];
-        base.copy_from_slice(name::base_of(part)?.as_bytes());
-        base.make_ascii_lowercase();
-        self.by_base.get(std::str::from_utf8(&base).ok()?)
+        self.by_base.get(&name::base_number(part)?)
     }
 
     /// Whether a part named like a Service's may be taken away although no such Service is known.
@@ -261,6 +269,16 @@ impl<'w> Draft<'w> {
         self.world.azure.balancers.known()
     }
 
+    /// One load balancer with its parts, where it is known to exist.
+    pub fn view(&self, id: &ResourceId) -> Option<View<'w>> {
+        self.index.get(id)
+    }
+
+    /// Load balancers with their parts, where they are known.
+    pub fn views(&self) -> impl Iterator<Item = View<'w>> + use<'w> {
+        self.index.all()
+    }
+
     /// Public IPs of a group, where they are known.
     pub fn public_ips(&self, group: &Group) -> Option<&'w ById<PublicIp>> {
         self.world.azure.public_ips.get(group)?.known()
@@ -268,10 +286,8 @@ impl<'w> Draft<'w> {
 
     /// One public IP, where it is known to exist.
     pub fn public_ip(&self, id: &ResourceId) -> Option<&'w Arc<PublicIp>> {
-        let main = &self.policy.group;
-        let all =
-            if id.is_in(main) { self.public_ips(main) } else { self.public_ips(&id.group()?) };
-        all?.get(id)
+        let main = self.public_ips(&self.policy.group).and_then(|all| all.get(id));
+        main.or_else(|| self.public_ips(&id.group()?)?.get(id))
     }
 
     /// Adds a change; its waits become those of the Services on whose account it is made.

@@ -55,6 +55,7 @@ pub fn plan(world: &World, policy: &Policy) -> (Plan, Report) {
 pub struct Planner {
     containers: pods::Memory,
     readings: Readings,
+    index: own::parts::Index,
     last: Option<Planned>,
 }
 
@@ -70,7 +71,7 @@ impl Planner {
     /// Plans: what is to be written now, and who waits on what.
     #[must_use]
     pub fn plan(&mut self, world: &World, policy: &Policy) -> (Plan, Report) {
-        let Self { containers, readings, last } = self;
+        let Self { containers, readings, index, last } = self;
         if let Some(last) = last.as_ref().filter(|last| last.world == *world) {
             return (last.plan.clone(), last.report.clone());
         }
@@ -78,7 +79,8 @@ impl Planner {
         match policy.layout {
             Layout::PerService => pods::plan(world, policy, containers, readings),
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
-                let mut draft = nodes::settled(world, policy, readings);
+                index.renew(world);
+                let mut draft = nodes::settled(world, policy, index, readings);
                 tell::gate::open_all(&mut draft);
                 let (plan, report) = draft.finish();
                 // Events that change nothing, such as a list that is as it was, are many.

@@ -10,6 +10,7 @@ use crate::draft::{Draft, Stance, UNREADABLE};
 use crate::order::upgrade;
 use crate::own::name;
 use crate::own::other_layout;
+use crate::own::parts::Index;
 use crate::shape::{balancer, member, private_link, public_ip, security_group};
 use crate::tell::kubernetes;
 use model::azure::LoadBalancer;
@@ -27,11 +28,12 @@ use std::sync::Arc;
 pub(crate) fn settled<'w>(
     world: &'w World,
     policy: &'w Policy,
+    index: &'w Index,
     readings: &mut Readings,
 ) -> Draft<'w> {
     let mut refused: BTreeMap<ServiceUid, Vec<Refusal>> = BTreeMap::new();
     loop {
-        let mut draft = Draft::new(world, policy, readings);
+        let mut draft = Draft::new(world, policy, index, readings);
         for (uid, refusals) in &refused {
             refusals.iter().for_each(|refusal| draft.refuse(uid, refusal.clone()));
         }
@@ -126,7 +128,8 @@ fn plan(draft: &mut Draft<'_>) {
     draft.judged = kept.map(|(uid, _)| uid.clone()).collect();
     let placement = placement::place(draft, &chosen);
     draft.draining = Some(BTreeSet::new());
-    let opening = security_group::plan(draft, &placement, &chosen);
+    let standings = security_group::standing::all(draft, &placement);
+    let opening = security_group::plan(draft, &placement, &chosen, &standings);
     let links = claim::private_link::settle(draft, &placement);
     private_link::plan(draft, &links);
     for (id, seats) in placement.balancers.iter().filter(|(id, _)| !replaced.contains(*id)) {
@@ -134,7 +137,7 @@ fn plan(draft: &mut Draft<'_>) {
     }
     let members = member::plan(draft, &placement);
     kubernetes::claim(draft);
-    kubernetes::conclude(draft, &placement, &chosen);
+    kubernetes::conclude(draft, &placement, &chosen, &standings);
     draft.needs.extend(members);
 }
 

@@ -12,14 +12,13 @@
 //! Service for which the public IP was made, then one whose status tells the address, then the
 //! first by name.
 
+use super::holder::Address;
 use super::{Refusal, refusal};
 use crate::ask::annotation::{self, SHARE};
 use crate::ask::{Intent, PublicIpIntent};
 use crate::draft::{Case, Draft, Stance};
 use crate::own::name;
 use crate::own::tags::{self, OWNER};
-use crate::shape::frontend;
-use model::azure::{Frontend, FrontendAddress};
 use model::kubernetes::Service;
 use model::policy::Sharing;
 use model::report::Finding;
@@ -27,13 +26,6 @@ use model::world::Fact;
 use model::{Exposure, Family, Group, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-
-/// What one frontend has.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Address {
-    Public(ResourceId),
-    Private(IpAddr),
-}
 
 /// Frontends with one address, as they stand.
 #[derive(Default)]
@@ -86,14 +78,13 @@ impl Addresses {
             }
         }
         let mut standing: BTreeMap<Address, Standing> = BTreeMap::new();
-        for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
+        for balancer in draft.views() {
             for frontend in &balancer.frontends {
-                let address = address_of(frontend).filter(|address| named.contains_key(address));
+                let address = Address::of(frontend).filter(|address| named.contains_key(address));
                 let Some(address) = address else { continue };
                 let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
-                let leads =
-                    balancer.rules.iter().filter(|rule| rule.frontend.as_ref() == Some(&id));
-                let names = std::iter::once(&frontend.name).chain(leads.map(|rule| &rule.name));
+                let leads = balancer.rules_to(&frontend.name).into_iter().map(|rule| &rule.name);
+                let names = std::iter::once(&frontend.name).chain(leads);
                 let of = standing.entry(address).or_default();
                 of.on.extend(names.filter_map(|name| draft.owner_of(name)).cloned());
                 of.frontends.insert(id);
@@ -231,14 +222,6 @@ fn is_told(draft: &Draft<'_>, service: &Service, address: &Address) -> bool {
 
 fn of_public_ip(draft: &Draft<'_>, id: &ResourceId) -> Option<IpAddr> {
     draft.public_ip(id)?.address
-}
-
-fn address_of(frontend: &Frontend) -> Option<Address> {
-    match &frontend.address {
-        FrontendAddress::Public(id) => Some(Address::Public(id.clone())),
-        FrontendAddress::Private { .. } => frontend::private(frontend).map(Address::Private),
-        FrontendAddress::Other => None,
-    }
 }
 
 /// Key and value by which a Service names an address.

@@ -3,14 +3,16 @@
 //! What one Service lets go of the other takes in the same write. Where the one cannot let go yet,
 //! the other keeps what it has and waits.
 
-use super::holder;
+use super::holder::{self, Address};
 use super::placement::Assignment;
 use crate::ask::{FloatingIp, Intent, RuleIntent, RuleKind};
 use crate::draft::{Draft, Stance, Traces};
 use crate::own::name;
 use crate::own::name::is_of;
+use crate::own::parts::View;
+use crate::shape::body::Body;
 use crate::shape::frontend::{self, Place};
-use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, RuleProtocol, rule_protocol};
+use model::azure::{Frontend, LoadBalancer, Rule, RuleProtocol, rule_protocol};
 use model::report::{Until, Wait};
 use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,20 +36,17 @@ pub(crate) fn tenancy(
     asker: &Intent,
     other: &Frontend,
 ) -> Tenancy {
-    let id = place.balancer.id.child("frontendIPConfigurations", &other.name);
-    let mut own = place.balancer.rules.iter().filter(|r| is_of(&r.name, &asker.base));
-    let is_on = own.any(|r| r.frontend.as_ref() == Some(&id));
+    let rules = place.balancer.rules_to(&other.name);
+    let is_on = rules.iter().any(|r| is_of(&r.name, &asker.base));
     let Some(uid) = draft.owner_of(&other.name) else { return Tenancy::Shared };
     if *uid == asker.uid {
         // It has another name by now: the old one goes, unless others are on it.
-        let mut rules = place.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
-        let shared = rules.any(|r| !is_of(&r.name, &asker.base))
-            || place.balancer.foreign.iter().any(|f| f.frontends.contains(&id));
+        let shared = rules.iter().any(|r| !is_of(&r.name, &asker.base))
+            || place.balancer.is_foreign(&other.name);
         return if shared { Tenancy::Shared } else { Tenancy::ReleasedBySameWrite };
     }
     // Whoever else is on it keeps it where it is, though its owner goes.
-    let mut on = place.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
-    let is_kept = on.any(|r| {
+    let is_kept = rules.iter().any(|r| {
         let by = draft.owner_of(&r.name).filter(|by| *by != uid);
         by.is_some_and(|by| place.seats.services.contains(by))
     });
@@ -106,18 +105,21 @@ fn is_taken_along(
 
 /// Gives back what two Services have at once in the edited body: who had it keeps it, and the
 /// other's parts are as they were, with what they stood on.
-pub(crate) fn settle(draft: &mut Draft<'_>, before: &LoadBalancer, after: &mut LoadBalancer) {
+pub(crate) fn settle(draft: &mut Draft<'_>, before: View<'_>, after: &mut Body) {
     let mut undone: BTreeSet<String> = BTreeSet::new();
-    let next = |after: &LoadBalancer, undone: &BTreeSet<String>| {
-        let mut all = intruders(before, after, undone).into_iter();
+    let next = |after: &Body, undone: &BTreeSet<String>| {
+        let mut all = intruders(before, after.view(), undone).into_iter();
         all.find(|base| !undone.contains(base))
     };
     while let Some(base) = next(after, &undone) {
-        give_back(&base, &before.rules, &mut after.rules, |r| &r.name);
-        give_back(&base, &before.probes, &mut after.probes, |p| &p.name);
-        give_back(&base, &before.frontends, &mut after.frontends, |f| &f.name);
-        if let Some(uid) = draft.by_base.get(&base).cloned() {
-            draft.wait(&uid, Wait::Resource { id: after.id.clone(), until: Until::Released });
+        after.edit(|after| {
+            give_back(&base, &before.rules, &mut after.rules, |r| &r.name);
+            give_back(&base, &before.probes, &mut after.probes, |p| &p.name);
+            give_back(&base, &before.frontends, &mut after.frontends, |f| &f.name);
+        });
+        if let Some(uid) = draft.owner_of(&base).cloned() {
+            let id = before.id.clone();
+            draft.wait(&uid, Wait::Resource { id, until: Until::Released });
         }
         undone.insert(base);
     }
@@ -137,29 +139,22 @@ fn give_back<T: Clone>(base: &str, before: &[T], after: &mut Vec<T>, name: fn(&T
 /// Services whose new frontend has what another frontend has, whose rule has lost the frontend
 /// that it leads to, or whose frontend is no longer what rules that were given back lead to. Each
 /// is followed by the Service at the other end, should the first have been given back already.
-fn intruders(
-    before: &LoadBalancer,
-    after: &LoadBalancer,
-    undone: &BTreeSet<String>,
-) -> Vec<String> {
+fn intruders(before: View<'_>, after: View<'_>, undone: &BTreeSet<String>) -> Vec<String> {
     let base = |part: &str| name::base_of(part).map(str::to_lowercase);
-    let (then, now) = (by_name(before), by_name(after));
-    let had =
-        |f: &Frontend| then.get(&f.name.to_lowercase()).is_some_and(|then| claim(then) == claim(f));
+    let had = |f: &Frontend| before.frontend(&f.name).is_some_and(|then| is_same(then, f));
     let mut found = Vec::new();
-    let mut first: BTreeMap<Claim<'_>, &Frontend> = BTreeMap::new();
+    let mut first: BTreeMap<Address, &Frontend> = BTreeMap::new();
     for one in &after.frontends {
-        let Some(claimed) = claim(one) else { continue };
+        let Some(claimed) = Address::of(one) else { continue };
         let Some(other) = first.insert(claimed, one) else { continue };
         let (new, old) = if had(one) { (other, one) } else { (one, other) };
         found.extend([base(&new.name), base(&old.name)].into_iter().flatten());
     }
     for rule in &after.rules {
         let Some(id) = &rule.frontend else { continue };
-        let name = id.name().to_lowercase();
-        match (now.get(&name), then.get(&name)) {
+        match (after.frontend(id.name()), before.frontend(id.name())) {
             (None, _) => found.extend([base(&rule.name), base(id.name())].into_iter().flatten()),
-            (Some(now), Some(then)) if claim(now) != claim(then) => {
+            (Some(now), Some(then)) if !is_same(now, then) => {
                 let given_back = base(&rule.name).is_some_and(|base| undone.contains(&base));
                 found.extend(base(id.name()).filter(|_| given_back));
             }
@@ -169,48 +164,28 @@ fn intruders(
     found
 }
 
-/// Frontends by their names, folded; the first of each.
-fn by_name(balancer: &LoadBalancer) -> BTreeMap<String, &Frontend> {
-    let all = balancer.frontends.iter().rev();
-    all.map(|frontend| (frontend.name.to_lowercase(), frontend)).collect()
-}
-
-/// What only one frontend can have.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Claim<'a> {
-    Public(&'a ResourceId),
-    Private(IpAddr),
-}
-
-fn claim(frontend: &Frontend) -> Option<Claim<'_>> {
-    match &frontend.address {
-        FrontendAddress::Public(id) => Some(Claim::Public(id)),
-        _ => frontend::private(frontend).map(Claim::Private),
-    }
+/// Whether two frontends have the same address.
+fn is_same(one: &Frontend, other: &Frontend) -> bool {
+    Address::of(one) == Address::of(other)
 }
 
 /// Takes out rules that lead to a node port which is another Service's by now. Azure lets one rule
 /// of a pool have it, and the old rule would lead to the wrong Service.
 pub(crate) fn drop_lost_ports(draft: &Draft<'_>, balancer: &mut LoadBalancer) {
-    let taken: BTreeSet<(ResourceId, String, u16, String)> = balancer
-        .rules
-        .iter()
-        .filter(|rule| rule.floating_ip != Some(true) && is_rightful(draft, rule))
-        .filter_map(|rule| {
-            let base = name::base_of(&rule.name)?.to_lowercase();
-            Some((rule.pool.clone()?, format!("{:?}", rule.protocol), rule.backend_port, base))
-        })
-        .collect();
+    let mut taken: BTreeMap<(ResourceId, RuleProtocol, u16), BTreeSet<String>> = BTreeMap::new();
+    let place = |rule: &Rule| {
+        let pool = rule.pool.clone().filter(|_| rule.floating_ip != Some(true))?;
+        let base = name::base_of(&rule.name)?.to_lowercase();
+        Some(((pool, rule.protocol, rule.backend_port), base))
+    };
+    let rightful = balancer.rules.iter().filter(|rule| is_rightful(draft, rule));
+    for (place, base) in rightful.filter_map(place) {
+        taken.entry(place).or_default().insert(base);
+    }
     balancer.rules.retain(|rule| {
-        let Some(base) = name::base_of(&rule.name).map(str::to_lowercase) else { return true };
+        let Some((place, base)) = place(rule) else { return true };
         let ours = draft.owner_of(&rule.name).is_some() || draft.is_abandoned(&base);
-        let Some(pool) = rule.pool.as_ref().filter(|_| rule.floating_ip != Some(true)) else {
-            return true;
-        };
-        let protocol = format!("{:?}", rule.protocol);
-        let lost = taken.iter().any(|(to, of, port, owner)| {
-            to == pool && *of == protocol && *port == rule.backend_port && *owner != base
-        });
+        let lost = taken.get(&place).is_some_and(|by| by.iter().any(|owner| *owner != base));
         !(ours && lost && !is_rightful(draft, rule))
     });
 }
@@ -232,7 +207,7 @@ fn is_rightful(draft: &Draft<'_>, rule: &Rule) -> bool {
 /// another of ours with a rule for it has lost it. All ports stay with who has them.
 pub(crate) fn backend_port_taken<'b>(
     draft: &Draft<'_>,
-    balancer: &'b LoadBalancer,
+    balancer: View<'b>,
     intent: &Intent,
     family: Family,
     pool: &ResourceId,
@@ -246,12 +221,10 @@ pub(crate) fn backend_port_taken<'b>(
             rule.protocol == RuleProtocol::All && draft.cases[uid].intent().is_none_or(asks)
         }
     };
-    let mut others = balancer.rules.iter().filter(|rule| !is_of(&rule.name, &intent.base));
+    let all = balancer.rules_at(&wanted).into_iter();
+    let mut others = all.filter(|rule| !is_of(&rule.name, &intent.base));
     others.find(|rule| {
-        rule.floating_ip != Some(true)
-            && wanted.contains(&(rule.protocol, rule.backend_port))
-            && rule.pool.as_ref() == Some(pool)
-            && goes_on(rule)
+        rule.floating_ip != Some(true) && rule.pool.as_ref() == Some(pool) && goes_on(rule)
     })
 }
 
@@ -277,18 +250,17 @@ pub(crate) fn drop_inherited(
     draft: &mut Draft<'_>,
     seats: &Assignment,
     open: &BTreeSet<IpAddr>,
-    before: &LoadBalancer,
-    after: &mut LoadBalancer,
+    before: View<'_>,
+    after: &mut Body,
 ) {
     let mut gone: BTreeSet<String> = BTreeSet::new();
     for frontend in &before.frontends {
-        let id = before.id.child("frontendIPConfigurations", &frontend.name);
-        let left = after.rules.iter().any(|r| r.frontend.as_ref() == Some(&id))
-            || after.foreign.iter().any(|f| f.frontends.contains(&id));
-        let mut rules = before.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id)).peekable();
-        let ours = |r: &Rule| draft.owner_of(&r.name).is_some() || draft.is_orphaned(&r.name);
-        let outlived = rules.peek().is_some() && rules.all(ours) && !left;
-        if !outlived || !is_inherited(draft, seats, &frontend.name) {
+        if !is_inherited(draft, seats, &frontend.name) || after.view().is_used(&frontend.name) {
+            continue;
+        }
+        let rules = before.rules_to(&frontend.name);
+        let ours = |r: &&Rule| draft.owner_of(&r.name).is_some() || draft.is_orphaned(&r.name);
+        if rules.is_empty() || !rules.iter().all(ours) {
             continue;
         }
         let closes = frontend::address_of(draft, frontend).is_some_and(|ip| open.contains(&ip));
@@ -301,7 +273,9 @@ pub(crate) fn drop_inherited(
             }
         }
     }
-    after.frontends.retain(|f| !gone.contains(&f.name.to_lowercase()));
+    if !gone.is_empty() {
+        after.edit(|after| after.frontends.retain(|f| !gone.contains(&f.name.to_lowercase())));
+    }
 }
 
 /// Whether a frontend has the name of a Service that is no more, or that leaves the load balancer.

@@ -4,13 +4,15 @@
 use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
-use crate::shape::frontend;
+use crate::own::parts::View;
+use crate::shape::frontend::{self, Place};
 use crate::shape::public_ip::Chosen;
-use model::azure::{Frontend, FrontendAddress, LoadBalancer};
+use model::azure::{Frontend, FrontendAddress};
 use model::plan::{Action, Resource};
 use model::report::Wait;
 use model::{Exposure, Family, ResourceId, ServiceUid};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 /// Another load balancer that has an address, and what is to become of it there.
 pub(crate) enum Held {
@@ -20,53 +22,84 @@ pub(crate) enum Held {
     Staying(ResourceId),
 }
 
+/// What only one frontend can have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Address {
+    /// A public IP.
+    Public(ResourceId),
+    /// An address of a subnet.
+    Private(IpAddr),
+}
+
+impl Address {
+    /// That of a frontend, where it has one.
+    pub fn of(frontend: &Frontend) -> Option<Self> {
+        match &frontend.address {
+            FrontendAddress::Public(id) => Some(Self::Public(id.clone())),
+            _ => frontend::private(frontend).map(Self::Private),
+        }
+    }
+
+    /// The frontend of a load balancer that has it.
+    pub fn find<'b>(&self, balancer: View<'b>) -> Option<&'b Frontend> {
+        match self {
+            Self::Public(id) => balancer.frontends_on(id).first().copied(),
+            Self::Private(address) => {
+                let mut all = balancer.whole().frontends.iter();
+                all.find(|f| frontend::private(f) == Some(*address))
+            }
+        }
+    }
+}
+
+/// Who has which address on the load balancers that are to be written.
+pub(crate) type Drafted = BTreeMap<Address, ResourceId>;
+
 /// Looks for an address on load balancers other than the asker's, as they are and as they are
 /// drafted.
 pub(crate) fn elsewhere(
     draft: &Draft<'_>,
-    chosen: &Chosen,
+    place: &Place<'_>,
     asker: &Intent,
-    here: &ResourceId,
-    is_it: impl Fn(&Frontend) -> bool,
+    address: &Address,
 ) -> Option<Held> {
-    for balancer in draft.balancers()?.values().filter(|b| b.id != *here) {
-        if let Some(frontend) = balancer.frontends.iter().find(|f| is_it(f)) {
+    let here = &place.balancer.id;
+    for balancer in draft.views().filter(|b| b.id != *here) {
+        if let Some(frontend) = address.find(balancer) {
             let id = balancer.id.clone();
             let stays = is_others(draft, balancer, frontend)
-                || keepers(draft, chosen, balancer, frontend)
+                || keepers(draft, place.chosen, balancer, frontend)
                     .iter()
                     .any(|uid| *uid != asker.uid && is_seated(draft, uid, &id));
             return Some(if stays { Held::Staying(id) } else { Held::ReleasePending(id) });
         }
     }
-    let mut drafted = drafted(draft).filter(|b| b.id != *here);
-    let taken = drafted.find(|b| b.frontends.iter().any(&is_it))?;
-    Some(Held::Staying(taken.id.clone()))
+    place.drafted.get_or_init(|| drafted(draft, here)).get(address).cloned().map(Held::Staying)
 }
 
-/// Load balancers that are to be written. Of all changes only those are looked at: there may be one
-/// for each Service, and this is asked for each.
-fn drafted<'d>(draft: &'d Draft<'_>) -> impl Iterator<Item = &'d LoadBalancer> {
-    let first = draft.policy.balancer_id("");
-    let kind = first.as_str().to_owned();
-    let is_one = move |id: &ResourceId| {
-        id.as_str().get(..kind.len()).is_some_and(|head| head.eq_ignore_ascii_case(&kind))
-    };
-    let changes = draft.changes.range(first..).take_while(move |(id, _)| is_one(id));
-    changes.filter_map(|(_, change)| match &change.action {
-        Action::Put { after: Resource::LoadBalancer(after), .. } => Some(&**after),
-        _ => None,
-    })
+/// The load balancers but this one.
+fn drafted(draft: &Draft<'_>, here: &ResourceId) -> Drafted {
+    let mut drafted = Drafted::new();
+    for change in draft.changes.values() {
+        let Action::Put { after: Resource::LoadBalancer(after), .. } = &change.action else {
+            continue;
+        };
+        for address in after.frontends.iter().filter_map(Address::of) {
+            if after.id != *here {
+                drafted.entry(address).or_insert_with(|| after.id.clone());
+            }
+        }
+    }
+    drafted
 }
 
 /// Whether somebody else made a frontend, or refers to it.
-fn is_others(draft: &Draft<'_>, balancer: &LoadBalancer, frontend: &Frontend) -> bool {
-    let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
+fn is_others(draft: &Draft<'_>, balancer: View<'_>, frontend: &Frontend) -> bool {
     name::base_of(&frontend.name).is_none()
-        || balancer.foreign.iter().any(|f| f.frontends.contains(&id))
-        || balancer.rules.iter().any(|rule| {
+        || balancer.is_foreign(&frontend.name)
+        || balancer.rules_to(&frontend.name).iter().any(|rule| {
             let ours = draft.owner_of(&rule.name).is_some() || draft.is_orphaned(&rule.name);
-            rule.frontend.as_ref() == Some(&id) && !ours
+            !ours
         })
 }
 
@@ -82,11 +115,10 @@ fn is_seated(draft: &Draft<'_>, uid: &ServiceUid, balancer: &ResourceId) -> bool
 pub(crate) fn keepers(
     draft: &Draft<'_>,
     chosen: &Chosen,
-    balancer: &LoadBalancer,
+    balancer: View<'_>,
     frontend: &Frontend,
 ) -> BTreeSet<ServiceUid> {
-    let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
-    let on_it = balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+    let on_it = balancer.rules_to(&frontend.name).into_iter();
     let owner = draft.owner_of(&frontend.name);
     let all = on_it.filter_map(|r| draft.owner_of(&r.name)).chain(owner);
     let keeps = |uid: &&ServiceUid| match &draft.cases[*uid].stance {

@@ -8,6 +8,7 @@ use crate::ask::{Intent, annotation};
 use crate::draft::Draft;
 use crate::own::name;
 use crate::own::name::is_of;
+use crate::own::parts::View;
 use crate::shape::{pool, rule};
 use model::azure::{
     ForeignCollection, ForeignRule, Frontend, LoadBalancer, Rule, RuleProtocol, Sku,
@@ -43,9 +44,6 @@ pub(crate) struct Room {
     /// Rules that lead to the NICs behind it, over both of its load balancers.
     on_nics: Scarce,
     namespaces: usize,
-    /// What each Service has, by its base name, and what it had in Azure.
-    parts: BTreeMap<String, Parts>,
-    stood: BTreeMap<String, Parts>,
 }
 
 /// How many rules and frontends a Service has.
@@ -56,39 +54,22 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Those of each Service on a load balancer, by base name.
-    fn all(balancer: &LoadBalancer) -> BTreeMap<String, Self> {
-        let mut all: BTreeMap<String, Self> = BTreeMap::new();
-        let base = |name: &str| name::base_of(name).map(str::to_lowercase);
-        for base in balancer.rules.iter().filter_map(|r| base(&r.name)) {
-            all.entry(base).or_default().rules += 1;
-        }
-        for base in balancer.frontends.iter().filter_map(|f| base(&f.name)) {
-            all.entry(base).or_default().frontends += 1;
-        }
-        all
-    }
-
     /// Those of a base name.
-    fn of(balancer: &LoadBalancer, base: &str) -> Self {
-        Self {
-            rules: balancer.rules.iter().filter(|r| is_of(&r.name, base)).count(),
-            frontends: balancer.frontends.iter().filter(|f| is_of(&f.name, base)).count(),
-        }
+    pub fn of(balancer: View<'_>, base: &str) -> Self {
+        let (rules, frontends) = balancer.count_of(base);
+        Self { rules, frontends }
     }
 }
 
 impl Room {
-    /// Counts what is there, `before` any Service got another seat.
-    pub fn of(draft: &Draft<'_>, balancer: &LoadBalancer, before: Option<&LoadBalancer>) -> Self {
+    /// Counts what is there.
+    pub fn of(draft: &Draft<'_>, balancer: &LoadBalancer) -> Self {
         let (rules, frontends) = most(balancer.sku);
         let mut room = Self {
             rules: Scarce::new(rules),
             frontends: Scarce::new(frontends),
             on_nics: Scarce::new(NIC_RULES),
             namespaces: share::namespaces(draft),
-            parts: Parts::all(balancer),
-            stood: before.map(Parts::all).unwrap_or_default(),
         };
         room.rules.used = balancer.rules.len();
         room.frontends.used = balancer.frontends.len();
@@ -104,10 +85,8 @@ impl Room {
         room
     }
 
-    /// A Service has other parts than it had.
-    pub fn change(&mut self, intent: &Intent, balancer: &LoadBalancer) {
-        let (namespace, has) = (&intent.name.namespace, Parts::of(balancer, &intent.base));
-        let had = self.parts.insert(intent.base.to_lowercase(), has).unwrap_or_default();
+    /// A Service of this namespace has other parts than it had.
+    pub fn change(&mut self, namespace: &Arc<str>, had: Parts, has: Parts) {
         self.rules.change(namespace, had.rules, has.rules);
         self.on_nics.change(namespace, had.rules, has.rules);
         self.frontends.change(namespace, had.frontends, has.frontends);
@@ -118,13 +97,13 @@ impl Room {
     pub fn turns(
         &self,
         draft: &Draft<'_>,
-        balancer: &ResourceId,
+        balancer: View<'_>,
         services: &[ServiceUid],
     ) -> Vec<ServiceUid> {
         let intents = services.iter().filter_map(|uid| draft.cases[uid].intent());
         let asks = |intent: &Intent| intent.rules.len().max(1) * intent.families.len();
         let asked: usize = intents.map(asks).sum();
-        let nics = pool::kind(draft, balancer) == PoolKind::NodeNic;
+        let nics = pool::kind(draft, &balancer.id) == PoolKind::NodeNic;
         let scarce = self.rules.is_scarce_at(asked)
             || self.frontends.is_scarce_at(2 * services.len())
             || (nics && self.on_nics.is_scarce_at(asked));
@@ -133,8 +112,7 @@ impl Room {
         }
         let more = |uid: &ServiceUid| {
             let intent = draft.cases[uid].intent();
-            let had = |base: &str| self.parts.get(base).map_or(0, |parts| parts.rules);
-            intent.map_or(0, |i| asks(i).saturating_sub(had(&i.base.to_lowercase())))
+            intent.map_or(0, |i| asks(i).saturating_sub(balancer.count_of(&i.base).0))
         };
         let asks = services.iter();
         let asks = asks.map(|uid| (share::namespace(draft, uid), more(uid), uid.clone())).collect();
@@ -145,10 +123,10 @@ impl Room {
 /// What keeps a Service from being written.
 pub(crate) fn obstacle(
     draft: &Draft<'_>,
-    balancer: &LoadBalancer,
+    balancer: View<'_>,
     intent: &Intent,
     ready: &[(Family, Option<Frontend>, Arc<str>)],
-    room: (Option<&LoadBalancer>, &Room),
+    room: (Option<View<'_>>, &Room),
 ) -> Option<Refusal> {
     finding(draft, balancer, intent, ready, room).map(Refusal::new)
 }
@@ -156,13 +134,13 @@ pub(crate) fn obstacle(
 /// Its ports are taken on a shared frontend, or there is no room.
 fn finding(
     draft: &Draft<'_>,
-    balancer: &LoadBalancer,
+    balancer: View<'_>,
     intent: &Intent,
     ready: &[(Family, Option<Frontend>, Arc<str>)],
-    (before, room): (Option<&LoadBalancer>, &Room),
+    (before, room): (Option<View<'_>>, &Room),
 ) -> Option<Finding> {
     if before.is_none()
-        && let Some(finding) = no_balancer(draft, balancer)
+        && let Some(finding) = no_balancer(draft, &balancer)
     {
         return Some(finding);
     }
@@ -180,7 +158,7 @@ fn finding(
             return Some(backend_port_taken(rule, &pool));
         }
     }
-    no_room(draft, balancer, intent, ready, room)
+    no_room(draft, balancer, intent, ready, (before, room))
 }
 
 fn backend_port_taken(rule: &Rule, pool: &str) -> Finding {
@@ -197,14 +175,13 @@ fn backend_port_taken(rule: &Rule, pool: &str) -> Finding {
 /// There is no room for what a Service has more than before.
 fn no_room(
     draft: &Draft<'_>,
-    balancer: &LoadBalancer,
+    balancer: View<'_>,
     intent: &Intent,
     ready: &[(Family, Option<Frontend>, Arc<str>)],
-    room: &Room,
+    (before, room): (Option<View<'_>>, &Room),
 ) -> Option<Finding> {
-    let base = intent.base.to_lowercase();
-    let stood = room.stood.get(&base).copied().unwrap_or_default();
-    let has = room.parts.get(&base).copied().unwrap_or_default();
+    let stood = before.map(|before| Parts::of(before, &intent.base)).unwrap_or_default();
+    let has = Parts::of(balancer, &intent.base);
     let rules = intent.rules.len() * ready.len();
     let frontends = ready.iter().filter(|(_, own, _)| own.is_some()).count();
     let namespace = &intent.name.namespace;
@@ -309,14 +286,9 @@ pub(crate) fn crowded(draft: &Draft<'_>, balancer: &LoadBalancer, nodes: usize) 
 }
 
 /// A port of the Service that something else has on the frontend, or another port of its own.
-fn taken(
-    balancer: &LoadBalancer,
-    intent: &Intent,
-    family: Family,
-    frontend: &str,
-) -> Option<Finding> {
+fn taken(balancer: View<'_>, intent: &Intent, family: Family, frontend: &str) -> Option<Finding> {
     let id = balancer.id.child("frontendIPConfigurations", frontend);
-    let others = balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+    let others = balancer.rules_to(frontend).into_iter();
     let mut theirs = Listeners::default();
     for rule in others.filter(|r| !is_of(&r.name, &intent.base)) {
         theirs.add((rule.protocol, rule.frontend_port), rule);

@@ -132,18 +132,15 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement) -> Links {
 
 /// The IPv4 frontend of a Service, once it is in Azure.
 fn standing(draft: &Draft<'_>, balancer: &ResourceId, intent: &Intent) -> Option<ResourceId> {
-    let balancer = draft.balancers()?.get(balancer)?;
-    let own = name::frontend(intent, Family::V4);
-    let own = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&own));
-    if let Some(own) = own {
+    let balancer = draft.view(balancer)?;
+    if let Some(own) = balancer.frontend(&name::frontend(intent, Family::V4)) {
         return Some(balancer.id.child("frontendIPConfigurations", &own.name));
     }
     // A shared frontend has another's name; the Service's own rules lead to it.
     let rule = name::rule(intent, &intent.rules.first()?.kind, Family::V4);
-    let rule = balancer.rules.iter().find(|r| r.name.eq_ignore_ascii_case(&rule))?;
-    let frontend = rule.frontend.as_ref()?;
+    let frontend = balancer.rule(&rule)?.frontend.as_ref()?;
     let stale = name::is_of(frontend.name(), &intent.base);
-    let exists = balancer.frontends.iter().any(|f| f.name.eq_ignore_ascii_case(frontend.name()));
+    let exists = balancer.frontend(frontend.name()).is_some();
     (exists && !stale).then(|| frontend.clone())
 }
 

@@ -29,17 +29,14 @@ pub(crate) struct FirstHolders {
 impl FirstHolders {
     pub fn of(draft: &Draft<'_>) -> Self {
         let mut holders = Self { standing: BTreeMap::new(), naming: BTreeMap::new() };
-        for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
+        for balancer in draft.views() {
             for frontend in &balancer.frontends {
                 let FrontendAddress::Public(ip) = &frontend.address else { continue };
                 let heir = || {
                     // Its maker has gone: the first rule that is left says who goes on with it.
                     name::base_of(&frontend.name)?;
-                    let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
-                    let mut rules = balancer.rules.iter();
-                    rules.find_map(|rule| {
-                        draft.owner_of(&rule.name).filter(|_| rule.frontend.as_ref() == Some(&id))
-                    })
+                    let mut rules = balancer.rules_to(&frontend.name).into_iter();
+                    rules.find_map(|rule| draft.owner_of(&rule.name))
                 };
                 let holder = draft.owner_of(&frontend.name).or_else(heir).cloned();
                 holders.standing.insert(ip.clone(), holder);

@@ -8,14 +8,11 @@ use super::verdict::Frozen;
 use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
-use crate::own::name::is_of;
 use crate::shape::frontend;
-use model::azure::Frontend;
 use model::policy::Layout;
 use model::report::Wait;
 use model::world::{Fact, Need};
 use model::{Exposure, ServiceUid};
-use std::collections::BTreeMap;
 
 /// Lets Services that stand stay as they are until what decides about them has been read, and notes
 /// the others.
@@ -60,13 +57,7 @@ fn of_unseen_namespaces(draft: &Draft<'_>) -> Vec<ServiceUid> {
 
 /// Whether anything of a Service is on a load balancer; one that shares an address has rules only.
 fn is_there(draft: &Draft<'_>, intent: &Intent) -> bool {
-    let mut rules = draft.balancers().into_iter().flat_map(BTreeMap::values).flat_map(|b| &b.rules);
-    rules.any(|r| is_of(&r.name, &intent.base))
-        || frontends(draft).any(|f| is_of(&f.name, &intent.base))
-}
-
-fn frontends<'d>(draft: &'d Draft<'_>) -> impl Iterator<Item = &'d Frontend> {
-    draft.balancers().into_iter().flat_map(BTreeMap::values).flat_map(|b| &b.frontends)
+    draft.views().any(|balancer| balancer.count_of(&intent.base) != (0, 0))
 }
 
 /// What has to be read before a Service can be refused or not.
@@ -97,7 +88,7 @@ fn need(draft: &Draft<'_>, intent: &Intent) -> Option<Need> {
 fn stands(draft: &Draft<'_>, intent: &Intent) -> bool {
     intent.families.iter().all(|family| {
         let name = name::frontend(intent, *family);
-        let mut own = frontends(draft).filter(|f| f.name.eq_ignore_ascii_case(&name));
+        let mut own = draft.views().filter_map(|balancer| balancer.frontend(&name));
         own.any(|f| frontend::is_as_asked(draft, intent, *family, f))
     })
 }

@@ -6,6 +6,7 @@ use crate::draft::{Draft, PATIENCE};
 use crate::own::name;
 use crate::shape::frontend;
 use crate::shape::public_ip::Chosen;
+use crate::shape::security_group::standing::Standing;
 use model::world::Fact;
 use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,10 +65,12 @@ pub(crate) fn addresses(
     placement: &Placement,
     chosen: &Chosen,
     intent: &Intent,
-    standing: &BTreeMap<Family, IpAddr>,
+    standing: &BTreeMap<Family, Standing<'_>>,
 ) -> BTreeMap<Family, IpAddr> {
-    let seated = placement.balancers.values().any(|s| s.has(&intent.uid));
-    let missing = intent.families.iter().filter(|f| seated && !standing.contains_key(*f));
+    let mut missing = intent.families.iter().filter(|f| !standing.contains_key(*f)).peekable();
+    if missing.peek().is_none() || !placement.balancers.values().any(|s| s.has(&intent.uid)) {
+        return BTreeMap::new();
+    }
     missing
         .filter_map(|&family| {
             let address = match intent.exposure {
@@ -90,13 +93,10 @@ fn public(draft: &Draft<'_>, chosen: &Chosen, intent: &Intent, family: Family) -
 /// anywhere.
 fn internal(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
     let expected = name::frontend(intent, family);
-    let all =
-        || draft.balancers().into_iter().flat_map(BTreeMap::values).flat_map(|b| &b.frontends);
-    if let Some(own) = all().find(|f| f.name.eq_ignore_ascii_case(&expected)) {
+    if let Some(own) = draft.views().find_map(|balancer| balancer.frontend(&expected)) {
         return frontend::private(own);
     }
-    let own = |name: &str| name::is_of(name, &intent.base);
-    if all().any(|f| own(&f.name)) {
+    if draft.views().any(|balancer| !balancer.frontends_of(&intent.base).is_empty()) {
         return None;
     }
     let address = frontend::status(draft, intent, family)?;

@@ -19,6 +19,7 @@
 
 pub mod name;
 pub mod other_layout;
+pub(crate) mod parts;
 pub mod pod_names;
 pub mod tags;
 

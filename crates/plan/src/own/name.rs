@@ -180,6 +180,17 @@ pub fn base_of(name: &str) -> Option<&str> {
         .then_some(base)
 }
 
+/// The base name at the start of a part's name, as a number.
+#[must_use]
+pub fn base_number(name: &str) -> Option<u128> {
+    let (head, rest) = name.as_bytes().split_at_checked(BASE)?;
+    let [b'a' | b'A', digits @ ..] = head else { return None };
+    let digit =
+        |number: u128, byte: &u8| Some(number << 4 | u128::from(char::from(*byte).to_digit(16)?));
+    let number = digits.iter().try_fold(0, digit)?;
+    matches!(rest.first(), None | Some(b'-')).then_some(number)
+}
+
 /// Whether a part's name is a Service's, by the folded base name.
 pub fn is_of(part: &str, base: &str) -> bool {
     // The comparison is the cheaper half, and it is asked of all parts for all Services.
@@ -208,6 +219,11 @@ mod tests {
         assert_eq!(base_of(&format!("{base}x")), None);
         assert_eq!(base_of("aksOutboundRule"), None);
         assert_eq!(base_of("cluster-service-shared-health-probe"), None);
+        for name in [base, &format!("{base}-TCP-80"), &format!("{base}x"), "aksOutboundRule", ""] {
+            let number = base_of(name).and_then(|base| u128::from_str_radix(&base[1..], 16).ok());
+            assert_eq!(base_number(name), number, "{name}");
+            assert_eq!(base_number(&name.to_uppercase()), number, "{name}");
+        }
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! Load balancers of nodes: every Service's parts on one become one body.
 
+mod causes;
+
+use super::body::Body;
 use super::frontend::{self, Place, Wanted};
 use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
 use super::{pool, rule, unserved};
 use crate::ask::{Intent, SHARED_PROBE};
+use crate::claim::holder::Drafted;
 use crate::claim::placement::Assignment;
 use crate::claim::{contest, limit};
 use crate::draft::{Draft, Traces};
 use crate::order::moving::Mover;
 use crate::order::{bridge, shell};
 use crate::own::name::{self, is_of};
+use crate::own::parts::View;
 use crate::own::tags;
 use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
 use model::plan::{Action, Change, Resource};
@@ -25,7 +30,7 @@ use std::sync::Arc;
 /// A load balancer while it is edited.
 struct Build<'a> {
     seats: &'a Assignment,
-    after: LoadBalancer,
+    after: Body,
     /// Services that are about to be ready to join.
     coming: BTreeSet<ServiceUid>,
     /// Frontends with a Private Link Service, which have to lose it before they go.
@@ -33,17 +38,19 @@ struct Build<'a> {
     room: limit::Room,
     /// Private addresses on the way, once they are asked for.
     movers: OnceCell<Vec<Mover>>,
+    /// The same of addresses on other load balancers.
+    drafted: OnceCell<Drafted>,
 }
 
 impl Build<'_> {
-    /// The Private Link Service before a frontend.
-    fn link(&self, frontend: &str) -> Option<&ResourceId> {
-        self.linked.get(&self.after.id.child("frontendIPConfigurations", frontend))
+    /// As far as it is edited.
+    fn view(&self) -> View<'_> {
+        self.after.view()
     }
 
-    /// Whether anything refers to a frontend.
-    fn is_held(&self, frontend: &str) -> bool {
-        is_used(&self.after, frontend) || self.link(frontend).is_some()
+    /// The Private Link Service before a frontend.
+    fn link(&self, frontend: &str) -> Option<&ResourceId> {
+        self.linked.get(&self.view().id.child("frontendIPConfigurations", frontend))
     }
 
     /// What stands before a frontend of this base name that goes and that no other Service's
@@ -52,7 +59,7 @@ impl Build<'_> {
         if self.linked.is_empty() {
             return None;
         }
-        let own = self.after.frontends.iter().filter(|f| is_of(&f.name, base) && goes(&f.name));
+        let own = self.view().frontends_of(base).into_iter().filter(|f| goes(&f.name));
         own.filter(|f| !self.is_shared(&f.name, base)).find_map(|f| self.link(&f.name).cloned())
     }
 
@@ -67,38 +74,34 @@ impl Build<'_> {
         if self.linked.is_empty() {
             return None;
         }
-        let after = &self.after;
-        let linked = after.frontends.iter();
+        let linked = self.view().whole().frontends.iter();
         let mut linked = linked.filter(|f| contest::is_inherited(draft, self.seats, &f.name));
         linked.find_map(|frontend| {
-            let id = after.id.child("frontendIPConfigurations", &frontend.name);
-            let rules = || after.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
-            let goes = rules().any(|r| is_of(&r.name, base)) && rules().all(|r| leaves(&r.name));
+            let rules = self.view().rules_to(&frontend.name);
+            let mut all = rules.iter();
+            let goes = rules.iter().any(|r| is_of(&r.name, base)) && all.all(|r| leaves(&r.name));
             self.link(&frontend.name).filter(|_| goes).cloned()
         })
     }
 
     /// Whether a rule leads to a frontend of such a name.
     fn leads(&self, rule: &str, to: impl Fn(&str) -> bool) -> bool {
-        let rule = self.after.rules.iter().find(|r| same(&r.name, rule));
+        let rule = self.view().rule(rule);
         rule.and_then(|r| r.frontend.as_ref()).is_some_and(|id| to(id.name()))
     }
 
     /// Whether rules that are not of this base name lead to a frontend.
     fn is_shared(&self, frontend: &str, base: &str) -> bool {
-        let id = self.after.id.child("frontendIPConfigurations", frontend);
-        let mut others = self.after.rules.iter().filter(|r| !is_of(&r.name, base));
-        others.any(|r| r.frontend.as_ref() == Some(&id))
-            || self.after.foreign.iter().any(|f| f.frontends.contains(&id))
+        self.view().rules_to(frontend).iter().any(|r| !is_of(&r.name, base))
+            || self.view().is_foreign(frontend)
     }
 
     /// Whether anything is left of this base name but frontends that others stay on.
     fn has_traces(&self, base: &str) -> bool {
-        let own = |name: &str| is_of(name, base);
-        let balancer = &self.after;
-        balancer.rules.iter().any(|r| own(&r.name))
-            || balancer.probes.iter().any(|p| own(&p.name))
-            || balancer.frontends.iter().any(|f| own(&f.name) && !self.is_shared(&f.name, base))
+        let balancer = self.view();
+        !balancer.rules_of(base).is_empty()
+            || !balancer.probes_of(base).is_empty()
+            || balancer.frontends_of(base).iter().any(|f| !self.is_shared(&f.name, base))
     }
 }
 
@@ -110,41 +113,43 @@ pub(crate) fn plan(
     chosen: &Chosen,
     open: &BTreeSet<IpAddr>,
 ) {
-    let before = draft.balancers().and_then(|all| all.get(id)).cloned();
-    let after = before.as_deref().cloned().unwrap_or_else(|| fresh(draft, id));
+    let before = draft.view(id);
+    let after = before.map_or_else(|| Body::new(fresh(draft, id)), Body::of);
     let (linked, room) = (private_link::linked(draft), limit::Room::default());
-    let (coming, movers) = (BTreeSet::new(), OnceCell::new());
-    let mut build = Build { seats, after, coming, linked, room, movers };
+    let (coming, movers, drafted) = (BTreeSet::new(), OnceCell::new(), OnceCell::new());
+    let mut build = Build { seats, after, coming, linked, room, movers, drafted };
     clear(draft, &mut build, open);
-    build.room = limit::Room::of(draft, &build.after, before.as_deref());
+    build.room = limit::Room::of(draft, &build.view());
     let mut seated = Vec::new();
-    for uid in build.room.turns(draft, id, &seats.services) {
-        if seat(draft, &mut build, &uid, chosen, before.as_deref()) {
+    for uid in build.room.turns(draft, build.view(), &seats.services) {
+        if seat(draft, &mut build, &uid, chosen, before) {
             seated.push(uid);
         }
     }
-    if let Some(before) = &before {
+    if let Some(before) = before {
         contest::settle(draft, before, &mut build.after);
         contest::drop_inherited(draft, seats, open, before, &mut build.after);
     }
-    contest::drop_lost_ports(draft, &mut build.after);
-    drop_unused_shared_probe(&mut build.after);
-    if let Some(before) = &before {
-        pool::drop_unused(draft, before, &mut build.after);
+    let Build { after, coming, .. } = build;
+    let mut after = after.finish();
+    contest::drop_lost_ports(draft, &mut after);
+    drop_unused_shared_probe(&mut after);
+    if let Some(before) = before {
+        pool::drop_unused(draft, &before, &mut after);
     }
-    let ours = !seated.is_empty() || before.as_deref().is_some_and(|b| has_owned(draft, b));
+    let ours = !seated.is_empty() || before.is_some_and(|b| has_owned(draft, &b));
     if ours && !draft.basics.contains(id) {
-        let ways = bridge::transition_pools(draft, &build.after, seats);
-        let draining = pool::ensure(draft, &mut build.after, seats, &seated);
+        let ways = bridge::transition_pools(draft, &after, seats);
+        let draining = pool::ensure(draft, &mut after, seats, &seated);
         draft.draining.get_or_insert_default().extend(draining);
-        bridge::lead(draft, &mut build.after, seats, ways);
-        unserved::note(draft, &build.after, seats, &seated);
+        bridge::lead(draft, &mut after, seats, ways);
+        unserved::note(draft, &after, seats, &seated);
         let nodes = pool::count(seats);
-        draft.findings.extend(limit::crowded(draft, &build.after, nodes));
+        draft.findings.extend(limit::crowded(draft, &after, nodes));
         let none = BTreeMap::new();
-        build.after.tags = tags::merged(build.after.tags.as_ref(), draft.policy, &none, &[]);
+        after.tags = tags::merged(after.tags.as_ref(), draft.policy, &none, &[]);
     }
-    conclude(draft, before, build);
+    conclude(draft, seats, after, &coming);
 }
 
 fn has_owned(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
@@ -192,7 +197,7 @@ fn fate(draft: &Draft<'_>, seats: &Assignment, part: &str) -> Fate {
 /// security group stays until it is closed.
 fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) {
     let mut leaving: BTreeMap<String, Option<ServiceUid>> = BTreeMap::new();
-    let balancer = &build.after;
+    let balancer = build.view();
     let names = balancer.frontends.iter().map(|f| &f.name);
     let names = names.chain(balancer.rules.iter().map(|r| &r.name));
     for part in names.chain(balancer.probes.iter().map(|p| &p.name)) {
@@ -202,28 +207,25 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
             leaving.insert(base.to_lowercase(), uid);
         }
     }
+    if leaving.is_empty() {
+        return;
+    }
     let mut gone = BTreeSet::new();
     let bases: BTreeSet<String> = leaving.keys().cloned().collect();
     let leaves =
         |rule: &str| name::base_of(rule).is_some_and(|base| bases.contains(&base.to_lowercase()));
     for (base, uid) in leaving {
-        let own = |name: &str| is_of(name, &base);
-        let after = &build.after;
-        let led = |f: &Frontend| {
-            let id = after.id.child("frontendIPConfigurations", &f.name);
-            let mut rules = after.rules.iter().filter(|r| own(&r.name));
-            contest::is_inherited(draft, build.seats, &f.name)
-                && rules.any(|r| r.frontend.as_ref() == Some(&id))
-        };
-        let mut held = after.frontends.iter().filter(|f| own(&f.name) || led(f));
-        let held = held
-            .find_map(|f| frontend::address_of(draft, f).filter(|address| open.contains(address)));
+        let inherited = |f: &&Frontend| contest::is_inherited(draft, build.seats, &f.name);
+        let led = build.view().led_by(&base).into_iter().filter(inherited);
+        let mut stands = build.view().frontends_of(&base).into_iter().chain(led);
+        let is_held = stands
+            .any(|f| frontend::address_of(draft, f).is_some_and(|address| open.contains(&address)));
         if build.has_traces(&base)
             && let Some(case) = uid.as_ref().and_then(|uid| draft.cases.get_mut(uid))
         {
             case.traces = Traces::Some;
         }
-        if held.is_some() {
+        if is_held {
             let id = draft.policy.security_group_id();
             let wait = Wait::Resource { id, until: Until::Released };
             if let Some(uid) = &uid {
@@ -242,18 +244,15 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
     }
     let of_gone =
         |name: &str| name::base_of(name).is_some_and(|base| gone.contains(&base.to_lowercase()));
-    build.after.rules.retain(|r| !of_gone(&r.name));
-    build.after.probes.retain(|p| !of_gone(&p.name));
-    let used: Vec<bool> = build.after.frontends.iter().map(|f| build.is_held(&f.name)).collect();
-    let mut used = used.into_iter();
-    build.after.frontends.retain(|f| used.next().unwrap_or(true) || !of_gone(&f.name));
-}
-
-/// Whether any rule left on the load balancer refers to this frontend.
-fn is_used(balancer: &LoadBalancer, frontend: &str) -> bool {
-    let id = balancer.id.child("frontendIPConfigurations", frontend);
-    balancer.rules.iter().any(|r| r.frontend.as_ref() == Some(&id))
-        || balancer.foreign.iter().any(|f| f.frontends.contains(&id))
+    build.after.edit(|after| {
+        after.rules.retain(|r| !of_gone(&r.name));
+        after.probes.retain(|p| !of_gone(&p.name));
+    });
+    let view = build.view();
+    let held = |f: &&Frontend| view.is_used(&f.name) || build.link(&f.name).is_some();
+    let all = view.frontends.iter().filter(|f| of_gone(&f.name) && !held(f));
+    let unheld: BTreeSet<Arc<str>> = all.map(|f| Arc::clone(&f.name)).collect();
+    build.after.edit(|after| after.frontends.retain(|f| !unheld.contains(&f.name)));
 }
 
 /// Gives one Service its frontends, rules and probes. Whether it has any now.
@@ -262,7 +261,7 @@ fn seat(
     build: &mut Build<'_>,
     uid: &ServiceUid,
     chosen: &Chosen,
-    before: Option<&LoadBalancer>,
+    before: Option<View<'_>>,
 ) -> bool {
     let Some(intent) = draft.cases[uid].shared_intent() else { return false };
     if !crate::tell::kubernetes::is_claimed(draft.policy, draft.cases[uid].service) {
@@ -273,8 +272,8 @@ fn seat(
     let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
     let (mut waiting, mut late) = (false, false);
     for &family in &intent.families {
-        let Build { seats, after, movers, .. } = &*build;
-        let place = Place { seats, chosen, balancer: after, movers };
+        let Build { seats, movers, drafted, .. } = &*build;
+        let place = Place { seats, chosen, balancer: build.view(), movers, drafted };
         match frontend::wanted(draft, &intent, family, &place) {
             Wanted::Own(own) => {
                 let name = Arc::clone(&own.name);
@@ -301,7 +300,7 @@ fn seat(
         return false;
     }
     let room = (before, &build.room);
-    if let Some(finding) = limit::obstacle(draft, &build.after, &intent, &ready, room) {
+    if let Some(finding) = limit::obstacle(draft, build.view(), &intent, &ready, room) {
         draft.refuse(uid, finding);
         return false;
     }
@@ -332,7 +331,7 @@ fn seat_wait(draft: &Draft<'_>, build: &Build<'_>) -> Option<Wait> {
         return Some(Wait::Resource { id: basic.clone(), until: Until::Gone });
     }
     // Its nodes are still behind another one: rules to an empty pool would serve nobody.
-    let empty = !build.after.pools.iter().any(|p| !p.addresses.is_empty() || !p.nics.is_empty());
+    let empty = !build.view().pools.iter().any(|p| !p.addresses.is_empty() || !p.nics.is_empty());
     let id = build.seats.awaited.clone().filter(|_| empty)?;
     Some(Wait::Resource { id, until: Until::Released })
 }
@@ -345,48 +344,53 @@ fn place(
     ready: Vec<(Family, Option<Frontend>, Arc<str>)>,
     waiting: bool,
 ) {
-    let balancer = &mut build.after;
+    let body = &mut build.after;
+    let id = body.view().id.clone();
+    let had = limit::Parts::of(body.view(), &intent.base);
     let mut rules: Vec<Rule> = Vec::new();
     let mut probes = Vec::new();
     let mut frontends: BTreeSet<String> = BTreeSet::new();
     for (family, own, name) in ready {
         frontends.insert(name.to_lowercase());
         if let Some(own) = own {
-            match balancer.frontends.iter_mut().find(|f| f.name == own.name) {
-                Some(there) => *there = own,
-                None => balancer.frontends.push(own),
-            }
+            body.put_frontend(own);
         }
-        let frontend = balancer.id.child("frontendIPConfigurations", &name);
-        let pool_name = pool::of(draft.policy, intent, family);
-        let pool = balancer.id.child("backendAddressPools", &pool_name);
-        let (r, p) = rule::wanted(draft.policy, intent, family, &frontend, &pool, &balancer.id);
+        let frontend = id.child("frontendIPConfigurations", &name);
+        let pool = id.child("backendAddressPools", &pool::of(draft.policy, intent, family));
+        let (r, p) = rule::wanted(draft.policy, intent, family, &frontend, &pool, &id);
         rules.extend(r);
         probes.extend(p);
     }
     // While one family's frontend is not known yet, its parts stay as they are.
     if !waiting {
         let own = |name: &str| is_of(name, &intent.base);
-        balancer.rules.retain(|r| !own(&r.name) || rules.iter().any(|w| same(&w.name, &r.name)));
-        balancer.probes.retain(|p| !own(&p.name) || probes.iter().any(|w| same(&w.name, &p.name)));
+        let wants_rule = |name: &str| rules.iter().any(|wanted| same(&wanted.name, name));
+        let wants_probe = |name: &str| probes.iter().any(|wanted| same(&wanted.name, name));
+        let view = body.view();
+        let stale = view.rules_of(&intent.base).iter().any(|r| !wants_rule(&r.name))
+            || view.probes_of(&intent.base).iter().any(|p| !wants_probe(&p.name));
+        if stale {
+            body.edit(|after| {
+                after.rules.retain(|r| !own(&r.name) || wants_rule(&r.name));
+                after.probes.retain(|p| !own(&p.name) || wants_probe(&p.name));
+            });
+        }
     }
-    for rule in rules {
-        rule::ensure_rule(&mut balancer.rules, rule);
-    }
-    for probe in probes {
-        rule::ensure_probe(&mut balancer.probes, probe);
-    }
+    rules.into_iter().for_each(|rule| body.put_rule(rule));
+    probes.into_iter().for_each(|probe| body.put_probe(probe));
     if !waiting {
         // Its rules lead elsewhere by now; other Services' may not.
-        let stays = |f: &Frontend| {
-            let stale = is_of(&f.name, &intent.base) && !frontends.contains(&f.name.to_lowercase());
-            !stale || is_used(balancer, &f.name)
-        };
-        let stays: Vec<bool> = balancer.frontends.iter().map(stays).collect();
-        let mut stays = stays.into_iter();
-        balancer.frontends.retain(|_| stays.next().unwrap_or(true));
+        let view = body.view();
+        let stale = |f: &&&Frontend| !frontends.contains(&f.name.to_lowercase());
+        let own = view.frontends_of(&intent.base);
+        let unused = own.iter().filter(stale).filter(|f| !view.is_used(&f.name));
+        let unused: BTreeSet<Arc<str>> = unused.map(|f| Arc::clone(&f.name)).collect();
+        if !unused.is_empty() {
+            body.edit(|after| after.frontends.retain(|f| !unused.contains(&f.name)));
+        }
     }
-    build.room.change(intent, balancer);
+    let has = limit::Parts::of(body.view(), &intent.base);
+    build.room.change(&intent.name.namespace, had, has);
 }
 
 fn same(a: &str, b: &str) -> bool {
@@ -400,49 +404,20 @@ fn drop_unused_shared_probe(balancer: &mut LoadBalancer) {
     }
 }
 
-/// Services whose parts differ between two bodies.
-fn causes(
-    draft: &Draft<'_>,
-    before: Option<&LoadBalancer>,
-    after: &LoadBalancer,
-) -> BTreeSet<ServiceUid> {
-    let before = before.map(parts).unwrap_or_default();
-    let after = parts(after);
-    let bases: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    bases
-        .into_iter()
-        .filter(|base| before.get(*base) != after.get(*base))
-        .filter_map(|base| draft.by_base.get(base).cloned())
-        .collect()
-}
-
-type Parts<'a> = (Vec<&'a Frontend>, Vec<&'a Rule>, Vec<&'a model::azure::Probe>);
-
-fn parts(balancer: &LoadBalancer) -> BTreeMap<String, Parts<'_>> {
-    let mut parts: BTreeMap<String, Parts<'_>> = BTreeMap::new();
-    let base = |name: &str| name::base_of(name).map(str::to_lowercase);
-    for frontend in &balancer.frontends {
-        if let Some(base) = base(&frontend.name) {
-            parts.entry(base).or_default().0.push(frontend);
-        }
-    }
-    for rule in &balancer.rules {
-        if let Some(base) = base(&rule.name) {
-            parts.entry(base).or_default().1.push(rule);
-        }
-    }
-    for probe in &balancer.probes {
-        if let Some(base) = base(&probe.name) {
-            parts.entry(base).or_default().2.push(probe);
-        }
-    }
-    parts
-}
-
 /// Drafts the change from the body as it is to the body as it is to be now.
-fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Build<'_>) {
-    let Build { seats, after, coming, .. } = build;
-    let causes = causes(draft, before.as_deref(), &after);
+fn conclude(
+    draft: &mut Draft<'_>,
+    seats: &Assignment,
+    after: LoadBalancer,
+    coming: &BTreeSet<ServiceUid>,
+) {
+    let before = draft.balancers().and_then(|all| all.get(&after.id)).cloned();
+    let differs = before.as_deref() != Some(&after);
+    let failed = before.as_ref().is_some_and(|b| b.provisioning == Provisioning::Failed);
+    if !differs && !failed && !after.frontends.is_empty() {
+        return;
+    }
+    let causes = causes::of(draft, before.as_deref(), &after);
     // A Service that is about to join joins this write rather than asking for one of its own.
     let others = coming.iter().filter(|uid| !causes.contains(*uid)).count();
     let mut waits = Vec::new();
@@ -472,7 +447,7 @@ fn conclude(draft: &mut Draft<'_>, before: Option<Arc<LoadBalancer>>, build: Bui
         let target = before.id().clone();
         let action = Action::Delete { before };
         draft.change(Change { target, action, guard, causes, waits });
-    } else if *before != after || before.provisioning == Provisioning::Failed {
+    } else if differs || failed {
         put(draft, Some(before), after, causes, waits);
     }
 }

@@ -5,13 +5,14 @@ use crate::ask::{Intent, PublicIpIntent};
 use crate::claim::address;
 use crate::claim::choice;
 use crate::claim::contest::{self, Tenancy};
-use crate::claim::holder::{self, Held};
+use crate::claim::holder::{self, Address, Drafted, Held};
 use crate::claim::placement::Assignment;
 use crate::claim::verdict::Refusal;
 use crate::draft::Draft;
 use crate::order::moving::{self, Mover};
 use crate::own::name;
-use model::azure::{Allocation, Frontend, FrontendAddress, LoadBalancer, Rest};
+use crate::own::parts::View;
+use model::azure::{Allocation, Frontend, FrontendAddress};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
 use model::world::{Fact, Need};
@@ -39,9 +40,11 @@ pub(crate) struct Place<'a> {
     /// Public IPs of the Services.
     pub chosen: &'a Chosen,
     /// The body as far as it is edited.
-    pub balancer: &'a LoadBalancer,
+    pub balancer: View<'a>,
     /// Private addresses on the way, once they are asked for.
     pub movers: &'a OnceCell<Vec<Mover>>,
+    /// Addresses on other load balancers that are to be written, once they are asked for.
+    pub drafted: &'a OnceCell<Drafted>,
 }
 
 /// Works out the frontend of one family on a load balancer.
@@ -85,17 +88,15 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
         return Wanted::Wait(Wait::Resource { id: id.clone(), until: Until::Ready });
     }
     let address = FrontendAddress::Public(id.clone());
-    let own = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(&name));
+    let own = balancer.frontend(&name);
     if own.is_none_or(|f| f.address != address)
-        && let Some(other) = balancer
-            .frontends
-            .iter()
-            .find(|f| f.address == address && !f.name.eq_ignore_ascii_case(&name))
+        && let Some(other) =
+            balancer.frontends_on(id).into_iter().find(|f| !f.name.eq_ignore_ascii_case(&name))
         && let Some(wanted) = tenancy(draft, place, intent, other)
     {
         return wanted;
     }
-    match holder::elsewhere(draft, chosen, intent, &balancer.id, |f| f.address == address) {
+    match holder::elsewhere(draft, place, intent, &Address::Public(id.clone())) {
         Some(Held::ReleasePending(id)) => {
             return Wanted::Wait(Wait::Resource { id, until: Until::Released });
         }
@@ -117,8 +118,8 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
     let name = name::frontend(intent, family);
     let pinned = intent.pinned.get(&family).copied();
     let is_own = |f: &Frontend| f.name.eq_ignore_ascii_case(&name);
-    let own = balancer.frontends.iter().find(|f| is_own(f));
-    let with = |address| balancer.frontends.iter().find(move |f| private(f) == Some(address));
+    let own = balancer.frontend(&name);
+    let with = |address| Address::Private(address).find(balancer);
     let subnet_name = intent.subnet.clone().unwrap_or_else(|| draft.policy.subnet_name.clone());
     let subnet = draft.policy.subnet_id(&subnet_name);
     // Its own one of another subnet is left: whether the subnet has the address is looked at below.
@@ -184,7 +185,7 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
         name: own.map_or_else(|| Arc::from(name), |f| Arc::clone(&f.name)),
         zones: own.map_or_else(|| zones(draft), |f| f.zones.clone()),
         address: FrontendAddress::Private { subnet, family, allocation, address },
-        rest: own.map(|f| f.rest.clone()).unwrap_or_else(Rest::default),
+        rest: own.map(|f| f.rest.clone()).unwrap_or_default(),
     })
 }
 
@@ -213,8 +214,7 @@ fn mover(
 
 /// Another load balancer with a private address.
 fn held(draft: &Draft<'_>, intent: &Intent, place: &Place<'_>, address: IpAddr) -> Option<Held> {
-    let is_it = |f: &Frontend| private(f) == Some(address);
-    holder::elsewhere(draft, place.chosen, intent, &place.balancer.id, is_it)
+    holder::elsewhere(draft, place, intent, &Address::Private(address))
 }
 
 /// The zones of a private frontend that is made now.

@@ -2,6 +2,7 @@
 //! claim become the resource to be written. This room never decides who has what.
 
 pub(crate) mod balancer;
+pub(crate) mod body;
 pub(crate) mod frontend;
 pub(crate) mod member;
 pub(crate) mod pool;

@@ -140,10 +140,10 @@ fn ensure_one(
 /// Pools that are named as a Service's own is, and to which no rule led: somebody took the rules
 /// away by hand, and nothing else says whose they are.
 fn orphans(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<String> {
-    let led: BTreeSet<String> =
-        balancer.rules.iter().filter_map(|rule| Some(rule.pool.as_ref()?.folded())).collect();
+    let led: BTreeSet<&ResourceId> =
+        balancer.rules.iter().filter_map(|rule| rule.pool.as_ref()).collect();
     let ids = balancer.pools.iter().map(|p| balancer.id.child("backendAddressPools", &p.name));
-    let mut idle = ids.filter(|id| !led.contains(&id.folded())).peekable();
+    let mut idle = ids.filter(|id| !led.contains(id)).peekable();
     if idle.peek().is_none() {
         return Vec::new();
     }
@@ -181,6 +181,9 @@ pub(crate) fn drop_unused(draft: &Draft<'_>, before: &LoadBalancer, after: &mut 
     }
     if several {
         unused.extend(orphans(draft, before));
+    }
+    if unused.is_empty() {
+        return;
     }
     for rule in &after.rules {
         if let Some(pool) = &rule.pool {

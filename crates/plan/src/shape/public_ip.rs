@@ -9,7 +9,7 @@ use crate::order::upgrade;
 use crate::own::Whose;
 use crate::own::tags;
 use crate::tell::kubernetes;
-use model::azure::{Allocation, Frontend, FrontendAddress, Provisioning, PublicIp, Rest, Sku};
+use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
 use model::plan::{Action, Change, Resource};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
@@ -219,21 +219,15 @@ fn release_one(
 }
 
 fn is_on_a_balancer(draft: &Draft<'_>, id: &ResourceId) -> bool {
-    let balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
-    balancers.flat_map(|balancer| &balancer.frontends).any(|frontend| is_at(frontend, id))
+    draft.views().any(|balancer| !balancer.frontends_on(id).is_empty())
 }
 
 /// Whether a frontend that no Service known here has, and that stays therefore, is on a public IP:
 /// of one that had the same name before, say, whose finalizer somebody took off. Who is named on
 /// the public IP cannot wait for what nobody is going to take away.
 fn is_under_unknown(draft: &Draft<'_>, id: &ResourceId) -> bool {
-    let balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
-    let mut on = balancers.flat_map(|balancer| &balancer.frontends).filter(|f| is_at(f, id));
+    let mut on = draft.views().flat_map(|balancer| balancer.frontends_on(id));
     on.any(|f| draft.owner_of(&f.name).is_none() && !draft.is_orphaned(&f.name))
-}
-
-fn is_at(frontend: &Frontend, id: &ResourceId) -> bool {
-    matches!(&frontend.address, FrontendAddress::Public(ip) if ip == id)
 }
 
 fn unedited(ip: &Arc<PublicIp>) -> Edited {
@@ -277,8 +271,8 @@ fn claim(draft: &Draft<'_>, user: &str, ip: &PublicIp, chosen: &Chosen) -> Claim
 
 pub(crate) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet<ServiceUid>) {
     let mut waits = Vec::new();
-    for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
-        if balancer.frontends.iter().any(|frontend| is_at(frontend, &ip.id)) {
+    for balancer in draft.views() {
+        if !balancer.frontends_on(&ip.id).is_empty() {
             waits.push(Wait::Resource { id: balancer.id.clone(), until: Until::Released });
         }
     }

@@ -111,35 +111,24 @@ fn is_same(there: &Rule, wanted: &Rule) -> bool {
         && there.tcp_reset.unwrap_or(false) == tcp_reset.unwrap_or(false)
 }
 
-/// Puts a rule into a list: in its place if it is there, else at the end.
-pub(crate) fn ensure_rule(rules: &mut Vec<Rule>, wanted: Rule) {
-    match rules.iter_mut().find(|r| r.name.eq_ignore_ascii_case(&wanted.name)) {
-        Some(there) if is_same(there, &wanted) => {}
-        Some(there) => *there = Rule { rest: there.rest.clone(), ..wanted },
-        None => rules.push(wanted),
-    }
+/// What a rule in Azure becomes where another is wanted; `None`: it is the wanted one.
+pub(super) fn renewed(there: &Rule, wanted: Rule) -> Option<Rule> {
+    (!is_same(there, &wanted)).then(|| Rule { rest: there.rest.clone(), ..wanted })
 }
 
-/// Puts a probe into a list: in its place if it is there, else at the end.
-pub(crate) fn ensure_probe(probes: &mut Vec<Probe>, wanted: Probe) {
-    match probes.iter_mut().find(|p| p.name.eq_ignore_ascii_case(&wanted.name)) {
-        Some(there) => {
-            let Probe { name: _, protocol, port, path, interval_s, threshold, rest: _ } = &wanted;
-            let same_path = match (&there.path, path) {
-                (Some(a), Some(b)) => a.eq_ignore_ascii_case(b),
-                (a, b) => a == b,
-            };
-            let same = there.protocol == *protocol
-                && there.port == *port
-                && same_path
-                && there.interval_s == *interval_s
-                && there.threshold == *threshold;
-            if !same {
-                *there = Probe { rest: there.rest.clone(), ..wanted };
-            }
-        }
-        None => probes.push(wanted),
-    }
+/// What a probe in Azure becomes where another is wanted; `None`: it is the wanted one.
+pub(super) fn renewed_probe(there: &Probe, wanted: Probe) -> Option<Probe> {
+    let Probe { name: _, protocol, port, path, interval_s, threshold, rest: _ } = &wanted;
+    let same_path = match (&there.path, path) {
+        (Some(a), Some(b)) => a.eq_ignore_ascii_case(b),
+        (a, b) => a == b,
+    };
+    let same = there.protocol == *protocol
+        && there.port == *port
+        && same_path
+        && there.interval_s == *interval_s
+        && there.threshold == *threshold;
+    (!same).then(|| Probe { rest: there.rest.clone(), ..wanted })
 }
 
 /// The protocol and port that a rule takes on its frontend.

@@ -5,7 +5,7 @@
 
 mod kept;
 mod ledger;
-mod standing;
+pub(crate) mod standing;
 #[cfg(test)]
 mod tests;
 mod wanted;
@@ -26,7 +26,7 @@ use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use model::world::{Fact, Need};
 use model::{Family, ServiceUid};
-pub(crate) use standing::frontends;
+pub(crate) use standing::Standings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -78,7 +78,12 @@ pub(crate) struct Opening {
 }
 
 /// Drafts the security group.
-pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) -> Opening {
+pub(crate) fn plan(
+    draft: &mut Draft<'_>,
+    placement: &Placement,
+    chosen: &Chosen,
+    standings: &Standings<'_>,
+) -> Opening {
     if draft.policy.security_group_name.is_empty() || is_idle(draft) {
         return Opening::default();
     }
@@ -95,9 +100,9 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen
         return Opening { closing: addresses(&group.rules) };
     };
     let mut book = Book::open(draft, placement, ledger, &group);
-    let wanted = wanted::all(draft, placement);
+    let wanted = wanted::all(draft, placement, standings);
     let mut kept = kept(draft, placement);
-    kept.destinations.extend(moving(draft, placement, chosen));
+    kept.destinations.extend(moving(draft, placement, chosen, standings));
     let mut after = SecurityGroup::clone(&group);
     let none = BTreeMap::new();
     if draft.cases.values().any(|c| c.intent().is_some()) {
@@ -170,12 +175,18 @@ fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
 
 /// Destinations of Services that are between two load balancers: closing them would only make the
 /// gap longer.
-fn moving(draft: &Draft<'_>, placement: &Placement, chosen: &Chosen) -> BTreeSet<Arc<str>> {
+fn moving(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    chosen: &Chosen,
+    standings: &Standings<'_>,
+) -> BTreeSet<Arc<str>> {
     let intents = draft.cases.values().filter_map(|case| case.intent());
-    let addresses = intents.flat_map(|intent| {
-        let standing = frontends(draft, placement, intent);
-        moving::addresses(draft, placement, chosen, intent, &standing).into_values()
+    let addresses = intents.filter_map(|intent| {
+        let standing = standings.get(&intent.uid)?;
+        Some(moving::addresses(draft, placement, chosen, intent, standing))
     });
+    let addresses = addresses.flat_map(BTreeMap::into_values);
     addresses.map(|a| Arc::from(a.to_string())).collect()
 }
 

@@ -4,8 +4,9 @@ use crate::ask::Intent;
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, Stance, Traces};
 use crate::order::moving;
-use crate::own::name;
 use crate::shape::public_ip::Chosen;
+use crate::shape::security_group::Standings;
+use crate::shape::security_group::standing::Standing;
 use crate::shape::{frontend, security_group};
 use model::azure::Provisioning;
 use model::kubernetes::{
@@ -15,8 +16,8 @@ use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object
 use model::policy::Layout;
 use model::report::Wait;
 use model::world::Fact;
-use model::{Group, Policy, ServiceUid};
-use std::collections::BTreeSet;
+use model::{Family, Group, Policy, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The finalizers a Service of ours carries.
@@ -91,11 +92,20 @@ pub(crate) fn claim(draft: &mut Draft<'_>) {
 
 /// Writes addresses of Services that are programmed, and takes finalizers off those of which
 /// nothing is left.
-pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen) {
+pub(crate) fn conclude(
+    draft: &mut Draft<'_>,
+    placement: &Placement,
+    chosen: &Chosen,
+    standings: &Standings<'_>,
+) {
+    let none = BTreeMap::new();
     let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
     for uid in uids {
         match draft.cases[&uid].stance.clone() {
-            Stance::Wanted(intent) => address(draft, placement, chosen, &intent),
+            Stance::Wanted(intent) => {
+                let standing = standings.get(&uid).unwrap_or(&none);
+                address(draft, placement, chosen, (&intent, standing));
+            }
             Stance::Leaving => release(draft, placement, &uid),
             Stance::Frozen(_) => stay(draft, placement, &uid),
             Stance::Container(_) => {}
@@ -103,11 +113,15 @@ pub(crate) fn conclude(draft: &mut Draft<'_>, placement: &Placement, chosen: &Ch
     }
 }
 
-fn address(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chosen, intent: &Intent) {
-    let standing = security_group::frontends(draft, placement, intent);
-    let moving = moving::addresses(draft, placement, chosen, intent, &standing);
+fn address(
+    draft: &mut Draft<'_>,
+    placement: &Placement,
+    chosen: &Chosen,
+    (intent, standing): (&Intent, &BTreeMap<Family, Standing<'_>>),
+) {
+    let moving = moving::addresses(draft, placement, chosen, intent, standing);
     let moving: BTreeSet<String> = moving.values().map(ToString::to_string).collect();
-    let own = intent.families.iter().filter_map(|f| standing.get(f)).copied();
+    let own = intent.families.iter().filter_map(|f| standing.get(f)).map(|at| at.address);
     let all: Vec<Arc<str>> =
         own.chain(intent.additional.iter().copied()).map(|a| Arc::from(a.to_string())).collect();
     let complete = standing.len() == intent.families.len();
@@ -184,10 +198,9 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let case = &draft.cases[uid];
     let (mut addresses, mut holder) = (Vec::new(), None);
     for id in placement.balancers.keys() {
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
-        for own in &balancer.frontends {
-            let is_own = name::is_of(&own.name, &case.base);
-            if is_own && let Some(address) = frontend::address_of(draft, own) {
+        let Some(balancer) = draft.view(id) else { continue };
+        for own in balancer.frontends_of(&case.base) {
+            if let Some(address) = frontend::address_of(draft, own) {
                 addresses.push(Arc::from(address.to_string()));
                 holder = Some(Arc::from(balancer.id.name()));
             }
@@ -208,12 +221,11 @@ fn stay(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
 
 fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     let case = &draft.cases[uid];
-    let named = |part: &str| name::is_of(part, &case.base);
-    let on_balancer = placement.balancers.keys().any(|id| {
-        draft.balancers().and_then(|all| all.get(id)).is_some_and(|balancer| {
-            balancer.rules.iter().any(|r| named(&r.name))
-                || balancer.frontends.iter().any(|f| named(&f.name) && !is_shared(balancer, f))
-        })
+    let mut balancers = placement.balancers.keys().filter_map(|id| draft.view(id));
+    // A frontend stays because other Services' rules lead to it.
+    let on_balancer = balancers.any(|balancer| {
+        !balancer.rules_of(&case.base).is_empty()
+            || balancer.frontends_of(&case.base).iter().any(|f| !balancer.is_used(&f.name))
     });
     let sent = draft.world.in_flight.values().any(|f| f.causes.contains(uid));
     let writing = sent || draft.changes.values().any(|c| c.causes.contains(uid));
@@ -265,11 +277,4 @@ pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
     let purpose = FinalizerPurpose::Release;
     let edit = Edit::Finalizers { list, revision, purpose, marks: None };
     changed.then_some(KubernetesWrite { object, edit })
-}
-
-/// Whether a frontend stays because other Services' rules lead to it.
-fn is_shared(balancer: &model::azure::LoadBalancer, frontend: &model::azure::Frontend) -> bool {
-    let id = balancer.id.child("frontendIPConfigurations", &frontend.name);
-    balancer.rules.iter().any(|r| r.frontend.as_ref() == Some(&id))
-        || balancer.foreign.iter().any(|f| f.frontends.contains(&id))
 }

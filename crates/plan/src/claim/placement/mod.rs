@@ -174,10 +174,11 @@ fn add_others(draft: &Draft<'_>, placement: &mut Placement) {
 /// one that made it.
 fn settle(draft: &Draft<'_>, placement: &mut Placement) {
     for (id, seats) in &mut placement.balancers {
-        seats.services.sort_by_key(|uid| draft.cases.get(uid).map(|case| &case.service.name));
+        let name = |uid: &ServiceUid| draft.cases.get(uid).map(|case| &case.service.name);
+        seats.services.sort_by_cached_key(name);
         let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
         let there: BTreeSet<&ServiceUid> =
             balancer.frontends.iter().filter_map(|f| draft.owner_of(&f.name)).collect();
-        seats.services.sort_by_key(|uid| !there.contains(uid));
+        seats.services.sort_by_cached_key(|uid| !there.contains(uid));
     }
 }

@@ -3,30 +3,21 @@
 use super::capacity::Capacity;
 use super::{Assignment, Placement, add_others, backends, seat};
 use crate::ask::{Intent, PublicIpIntent};
-use crate::claim::holder;
+use crate::claim::holder::{self, Address};
 use crate::claim::{self, Refusal};
 use crate::draft::Draft;
 use crate::own::name;
 use crate::shape::frontend;
 use crate::shape::public_ip::Chosen;
-use model::azure::FrontendAddress;
 use model::kubernetes::Service;
 use model::policy::{LoadBalancerConfig, Placement as Admission};
 use model::report::Finding;
 use model::{Exposure, Policy, ResourceId, ServiceUid};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Rules from which on a load balancer takes no new Service.
 const FULL: usize = 301;
-
-/// An address that a Service shares with others: all of them are where the address is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Anchor {
-    Public(ResourceId),
-    Private(IpAddr),
-}
 
 /// Who has a shared address, or is to have it.
 enum Holder {
@@ -43,7 +34,7 @@ struct Choice<'a> {
     /// The load balancers of each configuration, public and internal.
     ids: Vec<[ResourceId; 2]>,
     /// Where shared addresses are, or are to be.
-    anchors: BTreeMap<(Exposure, Anchor), (Index, Holder)>,
+    anchors: BTreeMap<(Exposure, Address), (Index, Holder)>,
 }
 
 /// Places Services, then nodes.
@@ -93,12 +84,12 @@ pub(super) fn id(policy: &Policy, config: &LoadBalancerConfig, exposure: Exposur
 }
 
 /// Addresses that a Service brings along, and that others may have brought along, too.
-fn anchors(intent: &Intent, chosen: &Chosen) -> Vec<Anchor> {
+fn anchors(intent: &Intent, chosen: &Chosen) -> Vec<Address> {
     let mut anchors = Vec::new();
     for &family in &intent.families {
         match intent.exposure {
             Exposure::Internal => {
-                anchors.extend(intent.pinned.get(&family).copied().map(Anchor::Private));
+                anchors.extend(intent.pinned.get(&family).copied().map(Address::Private));
             }
             Exposure::Public => {
                 let managed = matches!(
@@ -106,7 +97,7 @@ fn anchors(intent: &Intent, chosen: &Chosen) -> Vec<Anchor> {
                     None | Some(PublicIpIntent::Managed { .. })
                 );
                 let id = chosen.get(&(intent.uid.clone(), family));
-                anchors.extend(id.filter(|_| !managed).cloned().map(Anchor::Public));
+                anchors.extend(id.filter(|_| !managed).cloned().map(Address::Public));
             }
         }
     }
@@ -127,11 +118,7 @@ impl Choice<'_> {
             for exposure in [Exposure::Public, Exposure::Internal] {
                 let balancer = draft.balancers().and_then(|all| all.get(self.id(at, exposure)));
                 for frontend in balancer.into_iter().flat_map(|b| &b.frontends) {
-                    let anchor = match &frontend.address {
-                        FrontendAddress::Public(id) => Some(Anchor::Public(id.clone())),
-                        _ => frontend::private(frontend).map(Anchor::Private),
-                    };
-                    if let Some(anchor) = anchor {
+                    if let Some(anchor) = Address::of(frontend) {
                         let found = || (at, Holder::Frontend(Arc::clone(&frontend.name)));
                         self.anchors.entry((exposure, anchor)).or_insert_with(found);
                     }
@@ -182,9 +169,8 @@ impl Choice<'_> {
 
     /// Whether a Service's status tells the address of a frontend that it has on a load balancer.
     fn is_told(&self, draft: &Draft<'_>, intent: &Intent, at: Index) -> bool {
-        let balancer = draft.balancers().and_then(|all| all.get(self.id(at, intent.exposure)));
-        let own = balancer.into_iter().flat_map(|b| &b.frontends);
-        let mut own = own.filter(|f| draft.owner_of(&f.name) == Some(&intent.uid));
+        let balancer = draft.view(self.id(at, intent.exposure));
+        let mut own = balancer.into_iter().flat_map(|b| b.frontends_of(&intent.base));
         own.any(|f| frontend::is_told(draft, intent, f))
     }
 
@@ -200,10 +186,9 @@ impl Choice<'_> {
             Holder::Service(uid) => return *uid != asker.uid,
             Holder::Frontend(name) => name,
         };
-        let balancer = draft.balancers().and_then(|all| all.get(self.id(at, asker.exposure)));
-        let Some(balancer) = balancer else { return false };
-        let mut all = balancer.frontends.iter().filter(|f| f.name == *name);
-        let keepers = all.next().map(|f| holder::keepers(draft, chosen, balancer, f));
+        let Some(balancer) = draft.view(self.id(at, asker.exposure)) else { return false };
+        let found = balancer.frontend(name);
+        let keepers = found.map(|f| holder::keepers(draft, chosen, balancer, f));
         keepers.is_some_and(|keepers| keepers.iter().any(|uid| *uid != asker.uid))
     }
 
@@ -221,22 +206,31 @@ impl Choice<'_> {
         let service = draft.cases[&intent.uid].service;
         let named = &intent.placement.configurations;
         let mut left: Vec<Index> = (0..self.configs.len()).collect();
-        let mut counts = vec![format!("{} configured", left.len())];
+        let mut counts = vec![left.len()];
         left.retain(|at| {
             let name = &self.configs[*at].name;
             named.is_empty() || named.iter().any(|n| n.eq_ignore_ascii_case(name))
         });
-        counts.push(format!("{} of them named by the annotation or all", left.len()));
+        counts.push(left.len());
         left.retain(|at| self.configs[*at].placement == Admission::Allowed || active.contains(at));
-        counts.push(format!("{} of them open to new Services", left.len()));
+        counts.push(left.len());
         left.retain(|at| {
             let selector = self.configs[*at].services.as_ref();
             selector.is_none_or(|s| s.matches(&service.labels))
         });
-        counts.push(format!("{} of them for the Service's labels", left.len()));
+        counts.push(left.len());
         left.retain(|at| takes_namespace(draft, &self.configs[*at], service));
-        counts.push(format!("{} of them for its namespace's labels", left.len()));
+        counts.push(left.len());
         if left.is_empty() {
+            let words = [
+                "configured",
+                "of them named by the annotation or all",
+                "of them open to new Services",
+                "of them for the Service's labels",
+                "of them for its namespace's labels",
+            ];
+            let counts = counts.iter().zip(words).map(|(count, what)| format!("{count} {what}"));
+            let counts: Vec<String> = counts.collect();
             return Err(refusal(
                 "NoEligibleLoadBalancer",
                 &format!(

@@ -46,9 +46,8 @@ pub(super) fn joins(draft: &Draft<'_>, uid: &ServiceUid, frontend: &ResourceId) 
 
 /// Whether a Service asks for the address of a frontend.
 fn stays(draft: &Draft<'_>, intent: &Intent, frontend: &ResourceId) -> bool {
-    let balancer = frontend.parent().and_then(|id| draft.balancers()?.get(&id));
-    let mut all = balancer.into_iter().flat_map(|balancer| &balancer.frontends);
-    let found = all.find(|f| f.name.eq_ignore_ascii_case(frontend.name()));
+    let balancer = frontend.parent().and_then(|id| draft.view(&id));
+    let found = balancer.and_then(|balancer| balancer.frontend(frontend.name()));
     found.is_some_and(|found| is_asked_for(draft, intent, Family::V4, found))
 }
 

@@ -4,11 +4,11 @@ use crate::ask::annotation::PREFIX;
 use crate::claim::private_link::{CREATE, GROUP};
 use crate::draft::Draft;
 use crate::own::name::base_of;
-use model::azure::FrontendAddress;
+use model::Group;
+use model::azure::{Frontend, FrontendAddress, Rule};
 use model::policy::BalancerSku;
 use model::world::{Fact, Need};
-use model::{Group, ResourceId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// What has to be read: nothing where no Service asks for a Private Link Service and no frontend
 /// of ours can have one. One that can may have kept it from before this process started.
@@ -32,20 +32,18 @@ pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
 /// Whether a frontend of ours is internal, or has a rule without floating IP.
 fn may_be_linked(draft: &Draft<'_>) -> bool {
     let standard = draft.policy.sku != BalancerSku::Basic;
-    let mut balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
     standard
-        && balancers.any(|balancer| {
-            let floats = |id: &ResourceId| {
-                let mut rules = balancer.rules.iter();
-                rules.all(|r| r.frontend.as_ref() != Some(id) || r.floating_ip == Some(true))
-            };
+        && draft.views().any(|balancer| {
+            let float = |r: &Rule| r.floating_ip == Some(true);
+            let all_float = balancer.rules.iter().all(float);
+            let floats = |name: &str| all_float || balancer.rules_to(name).into_iter().all(float);
             // A Service that vanished left its frontend, and what stands on it.
             let is_own = |name: &str| draft.owner_of(name).is_some() || base_of(name).is_some();
-            let mut own = balancer.frontends.iter().filter(|f| is_own(&f.name));
-            own.any(|f| match f.address {
+            let can = |f: &Frontend| match f.address {
                 FrontendAddress::Private { .. } => true,
-                _ => !floats(&balancer.id.child("frontendIPConfigurations", &f.name)),
-            })
+                _ => !floats(&f.name),
+            };
+            balancer.frontends.iter().any(|f| can(f) && is_own(&f.name))
         })
 }
 

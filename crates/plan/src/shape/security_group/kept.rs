@@ -6,7 +6,6 @@ use super::{Book, is_managed};
 use crate::claim::placement::{Assignment, Backends, Placement};
 use crate::claim::security_group::room::is_crowded;
 use crate::draft::{Case, Draft, Stance};
-use crate::own::name::is_of;
 use crate::tell::kubernetes::is_claimed;
 use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, SecurityGroup, SecurityRule};
 use model::kubernetes::{Membership, Node, NodeRole};
@@ -119,21 +118,16 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
         let shown = case.service.ingress.iter().filter_map(|i| i.ip.clone());
         kept.destinations.extend(shown.filter(|ip| !draft.is_withheld(&case.service.uid, ip)));
         for (id, seats) in &placement.balancers {
-            let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
-            let own = |name: &str| is_of(name, &case.base);
-            let rules: Vec<_> = balancer.rules.iter().filter(|r| own(&r.name)).collect();
-            let led = |f: &Frontend| {
-                let id = balancer.id.child("frontendIPConfigurations", &f.name);
-                rules.iter().any(|r| r.frontend.as_ref() == Some(&id))
-            };
-            let mut fronts =
-                balancer.frontends.iter().filter(|f| own(&f.name) || led(f)).peekable();
+            let Some(balancer) = draft.view(id) else { continue };
+            let rules = balancer.rules_of(&case.base);
+            let led = balancer.led_by(&case.base);
+            let mut fronts = balancer.frontends_of(&case.base).into_iter().chain(led).peekable();
             if fronts.peek().is_none() {
                 continue;
             }
             let addresses = fronts.filter_map(|f| frontend::address_of(draft, f));
             kept.destinations.extend(addresses.map(text));
-            kept.backends.push(behind(draft, case, balancer, seats, &rules));
+            kept.backends.push(behind(draft, case, &balancer, seats, &rules));
         }
     }
     kept

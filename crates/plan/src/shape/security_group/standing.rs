@@ -5,27 +5,28 @@ use crate::claim::placement::Placement;
 use crate::draft::Draft;
 use crate::own::name;
 use crate::own::name::is_of;
+use crate::own::parts::View;
 use crate::shape::frontend;
-use model::Family;
-use model::azure::{Frontend, LoadBalancer};
+use model::azure::Frontend;
+use model::{Family, ServiceUid};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Addresses of a Service's frontends as they are in Azure now.
-pub(crate) fn frontends(
-    draft: &Draft<'_>,
-    placement: &Placement,
-    intent: &Intent,
-) -> BTreeMap<Family, IpAddr> {
-    let standing = of(draft, placement, intent).into_iter();
-    standing.map(|(family, at)| (family, at.address)).collect()
+/// What Services have in Azure now, looked up once a plan: planning writes nothing.
+pub(crate) type Standings<'w> = BTreeMap<ServiceUid, BTreeMap<Family, Standing<'w>>>;
+
+/// The frontends of all Services that get what they ask.
+pub(crate) fn all<'w>(draft: &Draft<'w>, placement: &Placement) -> Standings<'w> {
+    let intents = draft.cases.values().filter_map(|case| case.intent());
+    intents.map(|intent| (intent.uid.clone(), of(draft, placement, intent))).collect()
 }
 
 /// A frontend as it is in Azure now.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing<'d> {
-    balancer: &'d LoadBalancer,
-    pub frontend: &'d Frontend,
+pub(crate) struct Standing<'d> {
+    balancer: View<'d>,
+    frontend: &'d Frontend,
+    /// Its address.
     pub address: IpAddr,
     /// The Service that it is named after has its place on this load balancer.
     is_claimed: bool,
@@ -34,41 +35,36 @@ pub(super) struct Standing<'d> {
 impl Standing<'_> {
     /// Whether nothing on the frontend is another's than the Service's of this base name.
     pub fn is_alone(&self, base: &str) -> bool {
-        let id = self.balancer.id.child("frontendIPConfigurations", &self.frontend.name);
-        let mut rules = self.balancer.rules.iter().filter(|r| r.frontend.as_ref() == Some(&id));
+        let rules = self.balancer.rules_to(&self.frontend.name);
         let named = is_of(&self.frontend.name, base);
         (named || !self.is_claimed)
-            && rules.all(|rule| is_of(&rule.name, base))
-            && !self.balancer.foreign.iter().any(|f| f.frontends.contains(&id))
+            && rules.iter().all(|rule| is_of(&rule.name, base))
+            && !self.balancer.is_foreign(&self.frontend.name)
     }
 }
 
 /// A Service's frontends as they are in Azure now, with their addresses.
-pub(super) fn of<'d>(
-    draft: &'d Draft<'_>,
+fn of<'w>(
+    draft: &Draft<'w>,
     placement: &Placement,
     intent: &Intent,
-) -> BTreeMap<Family, Standing<'d>> {
+) -> BTreeMap<Family, Standing<'w>> {
     let mut found = BTreeMap::new();
     let uid = &intent.uid;
     let seats = placement.balancers.iter().filter(|(_, s)| s.has(uid));
     for (id, seats) in seats {
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        let Some(balancer) = draft.view(id) else { continue };
         for &family in &intent.families {
             let own = name::frontend(intent, family);
             let rule = intent.rules.first().map(|r| name::rule(intent, &r.kind, family));
             // A shared frontend has another's name; the Service's own rules lead to it.
-            let shared = rule.and_then(|name| {
-                let rule = balancer.rules.iter().find(|r| r.name.eq_ignore_ascii_case(&name))?;
-                Some(rule.frontend.as_ref()?.name().to_owned())
-            });
-            let name = shared.unwrap_or(own);
-            let mut all = balancer.frontends.iter();
-            let named = all.find(|f| f.name.eq_ignore_ascii_case(&name));
+            let shared = rule
+                .and_then(|name| Some(balancer.rule(&name)?.frontend.as_ref()?.name().to_owned()));
+            let named = balancer.frontend(&shared.unwrap_or(own));
             // Without rules nothing but the address says which one it shares.
             let frontend = named.or_else(|| {
                 let ruleless = intent.rules.is_empty();
-                let mut all = balancer.frontends.iter().filter(|_| ruleless);
+                let mut all = balancer.whole().frontends.iter().filter(|_| ruleless);
                 all.find(|f| frontend::is_asked_for(draft, intent, family, f))
             });
             let standing = frontend.and_then(|frontend| {

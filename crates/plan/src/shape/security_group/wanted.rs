@@ -1,7 +1,7 @@
 //! The rules that Services want.
 
 use super::super::pool;
-use super::standing::{self, Standing};
+use super::standing::{Standing, Standings};
 use super::{Shape, WantedRule};
 use crate::ask::{DenyAll, FloatingIp, Intent, SecurityRules};
 use crate::claim::placement::{Backends, Placement};
@@ -50,7 +50,11 @@ fn node_addresses(
 }
 
 /// The rules that Services want, each once, in the order of the Services' names.
-pub(super) fn all(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
+pub(super) fn all(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    standings: &Standings<'_>,
+) -> Vec<WantedRule> {
     let mut wanted: BTreeMap<String, WantedRule> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for uid in draft.by_name.values() {
@@ -58,7 +62,8 @@ pub(super) fn all(draft: &Draft<'_>, placement: &Placement) -> Vec<WantedRule> {
         let Some(intent) = case.intent().filter(|_| is_claimed(draft.policy, case.service)) else {
             continue;
         };
-        for (shape, destinations) in rules(draft, placement, intent) {
+        let Some(standing) = standings.get(uid) else { continue };
+        for (shape, destinations) in rules(draft, placement, intent, standing) {
             let name = shape.name();
             let rule = wanted.entry(name.clone()).or_insert_with(|| {
                 order.push(name.clone());
@@ -76,14 +81,14 @@ fn rules(
     draft: &Draft<'_>,
     placement: &Placement,
     intent: &Intent,
+    standing: &BTreeMap<Family, Standing<'_>>,
 ) -> Vec<(Shape, BTreeSet<Arc<str>>)> {
     let mut rules = Vec::new();
-    let standing = standing::of(draft, placement, intent);
     if intent.access.rules == SecurityRules::Disabled || standing.is_empty() {
         return rules;
     }
     let destinations: BTreeMap<Family, Destinations> = Family::ALL
-        .map(|family| (family, destinations(draft, placement, intent, &standing, family)))
+        .map(|family| (family, destinations(draft, placement, intent, standing, family)))
         .into();
     for protocol in Protocol::ALL {
         let ports = ports(intent, protocol);
