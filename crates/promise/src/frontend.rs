@@ -6,12 +6,14 @@
 //!   shares the frontend of another one that has the same address.
 //! - A public one has the Service's public IP. An internal one has an address of the subnet that
 //!   the annotation names, else of the config's; the pinned one, where one is pinned.
+//! - An internal one that is made on a Standard load balancer is in all zones of the region, not so
+//!   in an edge zone.
 //! - The load balancer has the SKU of the cloud config.
 
 use crate::Broken;
 use crate::asks::{Asks, Family};
 use crate::case::{Case, Place, Service};
-use crate::estate::{id, last, same, text};
+use crate::estate::{id, items, last, same, text};
 use crate::names;
 use crate::placement;
 use crate::public_ip;
@@ -85,6 +87,12 @@ fn judge_one(
             must("allocation", text(&inside["privateIPAllocationMethod"]), "Static");
         } else if parsed.is_none_or(|address| Family::of(&address) != family) {
             must("address", address, &format!("one of {}", family.name()));
+        }
+        let zones: Vec<&str> = items(&place.frontend["zones"]).map(text).collect();
+        let zonal = case.site.sku == Sku::Standard && case.site.edge_zone.is_none();
+        let wanted = if zonal { &case.scene.zones[..] } else { &[] };
+        if !zonal || !wanted.is_empty() {
+            must("zones", &zones.join(","), &wanted.join(","));
         }
     } else {
         let wanted = public_ip::wanted(case, service, asks, family);

@@ -26,6 +26,7 @@ mod placement;
 mod pools;
 mod probes;
 mod public_ip;
+mod region;
 mod rules;
 mod security;
 mod selector;
@@ -120,6 +121,7 @@ pub fn judge(scene: &Scene) -> Vec<Broken> {
         public_ip::judge(&case, &mut broken);
         security::judge(&case, &mut broken);
         tags::judge(&case, &mut broken);
+        region::judge(&case, &mut broken);
         links::judge(&case, &mut broken);
     }
     status::judge(&case, &mut broken);

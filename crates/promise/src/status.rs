@@ -6,7 +6,7 @@
 //! - The condition `ballast.dev/Programmed`, where there is one, is True once everything stands; it
 //!   is False, with a reason, where the Service is refused.
 //! - A Service with a load balancer has the finalizer. One that wants none has neither finalizer
-//!   nor addresses.
+//!   nor addresses nor the condition.
 
 use crate::Broken;
 use crate::case::{Case, Fate, Service};
@@ -61,6 +61,13 @@ fn unwanted(service: &Service<'_>, held: bool, found: &mut Vec<(&'static str, St
     if held {
         let text = format!("{FINALIZER} is there, and the Service wants no load balancer");
         found.push(("finalizer", text));
+    }
+    // What is being deleted goes with all that it says.
+    let stays = service.object["metadata"]["deletionTimestamp"].is_null();
+    if stays && find_condition(service.object).is_some() {
+        let text =
+            format!("the condition {CONDITION} is there; the Service wants no load balancer");
+        found.push(("status", text));
     }
     let ingress = &service.object["status"]["loadBalancer"]["ingress"];
     if items(ingress).next().is_some() {

@@ -315,6 +315,60 @@ fn zones_of_a_public_ip_that_was_made() {
     assert_eq!(zones(&judged(true)), 0, "what stood before is left");
 }
 
+/// A Service on an internal load balancer, whose frontends have these zones.
+fn inside(zones: &Value, config: Value) -> Vec<Broken> {
+    let [mut services, nodes, mut resources] = kept();
+    let internal = "service.beta.kubernetes.io/azure-load-balancer-internal";
+    services[0]["metadata"]["annotations"][internal] = json!("true");
+    resources[0]["id"] = json!(id("loadBalancers/kubernetes-internal"));
+    for (at, address) in ["10.0.0.99", "fd00::99"].into_iter().enumerate() {
+        let frontend = &mut resources[0]["properties"]["frontendIPConfigurations"][at];
+        frontend["zones"] = zones.clone();
+        frontend["properties"] = json!({"privateIPAddress": address,
+            "subnet": {"id": id("virtualNetworks/vnet/subnets/nodes")},
+            "privateIPAddressVersion": if at == 0 { "IPv4" } else { "IPv6" }});
+    }
+    let shared = |all: Vec<Value>| all.into_iter().map(Arc::new).collect();
+    judge(&Scene {
+        config,
+        cluster: "kubernetes".to_owned(),
+        services: shared(services),
+        nodes: shared(nodes),
+        resources: shared(resources),
+        zones: vec!["1".to_owned(), "2".to_owned()],
+        ..Scene::default()
+    })
+}
+
+#[test]
+fn zones_of_an_internal_frontend() {
+    let count = |zones: Value, config: Value| {
+        inside(&zones, config)
+            .iter()
+            .filter(|b| b.text.starts_with("the zones of frontend"))
+            .count()
+    };
+    assert_eq!(count(json!(["1", "2"]), config()), 0);
+    assert_eq!(count(json!(["1"]), config()), 2);
+    assert_eq!(count(json!([]), config()), 2);
+    let mut edge = config();
+    edge["extendedLocationName"] = json!("losangeles");
+    edge["extendedLocationType"] = json!("EdgeZone");
+    assert_eq!(count(json!(["1", "2"]), edge.clone()), 2, "there are none in an edge zone");
+    assert_eq!(count(json!([]), edge), 0);
+}
+
+#[test]
+fn region_and_edge_zone() {
+    spoil(2, 0, "/location", &json!("westus"), "region", "the region of kubernetes is");
+    spoil(2, 1, "/location", &json!("westus"), "region", "the region of kubernetes-a");
+    let zone = json!({"type": "EdgeZone", "name": "losangeles"});
+    spoil(2, 0, "/extendedLocation", &zone, "region", "the edge zone of kubernetes is");
+    let mut scene = kept();
+    put(&mut scene[2][0], "/location", &json!("East US"));
+    assert_eq!(look(scene, config()), Vec::new());
+}
+
 #[test]
 fn status_condition_and_finalizer() {
     let ingress = "/status/loadBalancer/ingress";
@@ -327,6 +381,7 @@ fn status_condition_and_finalizer() {
     spoil(0, 0, "/metadata/finalizers", &json!([]), "finalizer", "is absent");
     spoil(0, 0, "/spec/type", &json!("ClusterIP"), "finalizer", "wants no load balancer");
     spoil(0, 0, "/spec/type", &json!("ClusterIP"), "status", "wants no load balancer");
+    spoil(0, 0, "/spec/type", &json!("ClusterIP"), "status", "the condition ballast.dev");
     let annotations = json!(
         {"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "3"});
     spoil(0, 0, "/metadata/annotations", &annotations, "status", "the Service is refused");
