@@ -36,7 +36,7 @@ class NoSignIn(SansIOHTTPPolicy):
 
 def admin(endpoint, path, body=None):
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(endpoint + "/_/" + path, data=data)
+    request = urllib.request.Request(endpoint + "/_/" + path, data=data, headers={"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as answer:
         return json.load(answer)
 

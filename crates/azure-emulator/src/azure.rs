@@ -214,12 +214,7 @@ impl Azure {
     }
 
     fn admitted(&mut self, route: &Route, request: &Request) -> Checked<Answer> {
-        let needs_version = self.options.api_version.is_on();
-        if needs_version && !route.query.contains_key("api-version") {
-            let message = "The api-version query parameter (?api-version=) is required for all \
-                           requests.";
-            return Err(refusal(400, "MissingApiVersionParameter", message));
-        }
+        crate::contract::check_version(&self.options, route)?;
         if let (Some(limit), Some(body)) = (self.options.max_request_bytes, &request.body)
             && body.to_string().len() > limit
         {

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use crate::azure::{Azure, not_allowed};
+use crate::contract::Form;
 use crate::faults::FaultKind;
 use crate::json::{drop_keys, fill, list, merge, object, properties, references, same, text};
 use crate::message::{Answer, Checked, Request, refusal, refuse};
@@ -208,12 +209,12 @@ impl Azure {
         }
         let key = route.key();
         let owner = key.rsplit_once('/').map_or("", |(owner, _)| owner);
-        let entry = self.store.get(owner).ok_or_else(|| missing(route))?;
+        self.store.get(owner).ok_or_else(|| missing(route))?;
         let none = Gateway::default();
         let gateway = self.gateways.get(owner).unwrap_or(&none);
         if same(table, "services") {
-            let shown = gateway.services.values().map(|service| show_service(&entry.id, service));
-            return Ok(Some(shown.collect()));
+            // By the contract a service has a name and properties, and no id.
+            return Ok(Some(gateway.services.values().cloned().collect()));
         }
         if !same(table, "addressLocations") {
             return Ok(None);
@@ -234,6 +235,9 @@ impl Azure {
         let key = route.key();
         let (owner, verb) = key.rsplit_once('/').unwrap_or((&key, ""));
         let Some(entry) = self.store.get(owner) else { return Err(missing(route)) };
+        if let Some(mut body) = request.body.clone() {
+            self.admit(route, Form::Act, &mut body, None)?;
+        }
         match (entry.kind.as_str(), verb) {
             (kind::LB, "migratetoipbased") => self.migrate(route, request),
             (kind::SGW, "updateservices" | "updateaddresslocations") => {
@@ -412,17 +416,6 @@ fn missing(route: &Route) -> crate::message::Refusal {
         route.path
     );
     refusal(404, "ResourceNotFound", message)
-}
-
-fn show_service(gateway: &str, service: &Value) -> Value {
-    let name = text(service, &["name"]);
-    let mut shown = json!({
-        "name": name, "id": format!("{gateway}/services/{name}"),
-        "type": "Microsoft.Network/serviceGateways/services",
-    });
-    merge(&mut shown, service);
-    fill(properties(&mut shown), "provisioningState", "Succeeded");
-    shown
 }
 
 fn parse(entry: &Value, key: &str) -> Checked<IpAddr> {

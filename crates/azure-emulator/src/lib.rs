@@ -15,12 +15,15 @@
 
 mod admin;
 mod azure;
+mod balancer_rules;
 mod calls;
 mod compute;
 mod contract;
 mod data_path;
+mod envelope;
 mod faults;
 mod gateway;
+mod host;
 mod ids;
 mod json;
 mod links;

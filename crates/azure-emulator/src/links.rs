@@ -45,10 +45,6 @@ impl Azure {
     pub(crate) fn check_nat_gateway(&self, key: &str, entry: &Entry) -> Checked {
         let sku = text(&entry.value, &["sku", "name"]);
         let id = &entry.id;
-        if !same(sku, "Standard") && !same(sku, "StandardV2") {
-            let message = format!("{sku} is not a SKU of NAT gateways.");
-            return refuse("InvalidParameterValue", message);
-        }
         for property in NAT_ADDRESSES {
             let addresses = references(&entry.value["properties"][*property]);
             if addresses.len() > MAX_NAT_ADDRESSES {

@@ -32,10 +32,9 @@ const DERIVED: &[(&str, &[&str])] = &[
 ];
 
 /// Makes the stored form of a body.
-pub(crate) fn prepare(entry: &mut Entry, old: Option<&Entry>, defaults: Switch) -> Checked {
+pub(crate) fn prepare(entry: &mut Entry, defaults: Switch) -> Checked {
     let value = object(&mut entry.value);
-    let standing = old.map(|old| old.value["sku"].clone()).filter(Value::is_object);
-    fill(value, "sku", standing.unwrap_or(json!({"name": "Basic"})));
+    fill(value, "sku", json!({"name": "Basic"}));
     if let Some(sku) = value.get_mut("sku").and_then(Value::as_object_mut) {
         fill(sku, "tier", "Regional");
     }

@@ -1,23 +1,23 @@
 //! What Azure refuses in a load balancer. Codes that no public thread confirms carry the name
 //! that says what is wrong.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
 use crate::azure::Azure;
-use crate::json::{at, list, named, number, references, same, text};
+use crate::balancer_rules::check_rules;
+use crate::envelope::check_name;
+use crate::json::{list, named, number, same, text};
 use crate::message::{Checked, refusal, refuse};
-use crate::path::{kind, last};
+use crate::network::space;
+use crate::path::kind;
 use crate::store::Entry;
+use crate::view::LB_COLLECTIONS;
 
-const MAX_RULES: usize = 1_500;
 const MAX_FRONTENDS: usize = 600;
 const MAX_POOL_ADDRESSES: usize = 1_000;
-
-/// A frontend (lower-case name), a port and a protocol: where traffic enters.
-type Listeners = BTreeMap<(String, i64, String), String>;
 
 impl Azure {
     pub(crate) fn check_load_balancer(
@@ -27,10 +27,7 @@ impl Azure {
         old: Option<&Entry>,
     ) -> Checked {
         let sku = text(&entry.value, &["sku", "name"]);
-        if !["Basic", "Standard", "Gateway", "Service"].iter().any(|known| same(known, sku)) {
-            let message = format!("{sku} is not a SKU of load balancers.");
-            return refuse("InvalidParameterValue", message);
-        }
+        check_element_names(entry, old)?;
         if let Some(old) = old {
             check_sku_change(text(&old.value, &["sku", "name"]), sku, &entry.id)?;
             self.check_dropped(key, entry, old)?;
@@ -122,8 +119,14 @@ impl Azure {
             let pip = text(inside, &["publicIPAddress", "id"]);
             let has = |key: &str| !text(inside, &[key, "id"]).is_empty();
             match (!pip.is_empty() || has("publicIPPrefix"), has("subnet")) {
-                (true, false) => public += 1,
-                (false, true) => private += 1,
+                (true, false) => {
+                    public += 1;
+                    check_public_frontend(frontend, &id)?;
+                }
+                (false, true) => {
+                    private += 1;
+                    check_private_frontend(inside, &id)?;
+                }
                 _ => {
                     let message = format!(
                         "Frontend {id} must reference either a public IP address (or prefix) or a \
@@ -225,9 +228,71 @@ impl Azure {
                 return refuse("BackendAddressPoolCannotMixNicsAndAddresses", message);
             }
             check_pool_addresses(&id, inside, addresses)?;
+            self.check_pool_network(&id, inside, addresses)?;
         }
         Ok(())
     }
+
+    /// Addresses stand in the virtual network that the pool, or the address, names.
+    fn check_pool_network(&self, id: &str, inside: &Value, addresses: &[Value]) -> Checked {
+        let of = |holder: &Value| {
+            let network = self.store.find(text(holder, &["virtualNetwork", "id"]))?;
+            Some((network.id.clone(), space(network)))
+        };
+        let common = of(inside);
+        for address in addresses {
+            let own = &address["properties"];
+            let given = text(own, &["ipAddress"]);
+            let (Ok(parsed), Some((network, ranges))) =
+                (given.parse::<IpAddr>(), of(own).as_ref().or(common.as_ref()).cloned())
+            else {
+                continue;
+            };
+            if !ranges.iter().any(|range| range.contains(&parsed)) {
+                let message = format!(
+                    "Address {given} of backend pool {id} is not in the address space of virtual \
+                     network {network}."
+                );
+                return refuse("BackendAddressNotInVirtualNetwork", message);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses new elements with names that nothing can have.
+fn check_element_names(entry: &Entry, old: Option<&Entry>) -> Checked {
+    for collection in LB_COLLECTIONS {
+        let standing = old.map_or(&[][..], |old| list(&old.value, &["properties", collection]));
+        let mut names: BTreeSet<&str> = BTreeSet::new();
+        names.extend(standing.iter().map(|element| text(element, &["name"])));
+        let given = list(&entry.value, &["properties", collection]);
+        let mut given = given.iter().map(|element| text(element, &["name"]));
+        if let Some(bad) = given.find(|name| !names.contains(name) && check_name(name).is_err()) {
+            return check_name(bad);
+        }
+    }
+    Ok(())
+}
+
+/// The zones of a public frontend are those of its address (Azure's documentation of the property
+/// `zones`; the code is that of terraform-provider-azurerm's threads).
+fn check_public_frontend(frontend: &Value, id: &str) -> Checked {
+    if list(frontend, &["zones"]).is_empty() {
+        return Ok(());
+    }
+    let message =
+        format!("Frontend {id} cannot have zones when it references a public IP address.");
+    refuse("LoadBalancerFrontendIPConfigCannotHaveZoneWhenReferencingPublicIPAddress", message)
+}
+
+fn check_private_frontend(inside: &Value, id: &str) -> Checked {
+    let fixed = same(text(inside, &["privateIPAllocationMethod"]), "Static");
+    if !fixed || !text(inside, &["privateIPAddress"]).is_empty() {
+        return Ok(());
+    }
+    let message = format!("Frontend {id} has the allocation method Static and no address.");
+    refuse("PrivateIPAddressRequiredForStaticAllocation", message)
 }
 
 fn check_pool_addresses(id: &str, inside: &Value, addresses: &[Value]) -> Checked {
@@ -236,6 +301,10 @@ fn check_pool_addresses(id: &str, inside: &Value, addresses: &[Value]) -> Checke
     for address in addresses {
         let own = &address["properties"];
         let given = text(own, &["ipAddress"]);
+        if text(address, &["name"]).is_empty() {
+            let message = format!("An address of backend pool {id} has no name.");
+            return refuse("InvalidRequestFormat", message);
+        }
         let Ok(parsed) = given.parse::<IpAddr>() else {
             if !text(own, &["loadBalancerFrontendIPConfiguration", "id"]).is_empty() {
                 continue;
@@ -255,11 +324,6 @@ fn check_pool_addresses(id: &str, inside: &Value, addresses: &[Value]) -> Checke
             );
             return refuse("BackendAddressPoolVirtualNetworkRequired", message);
         }
-        let state = text(own, &["adminState"]);
-        if !["", "None", "Up", "Down"].iter().any(|known| same(known, state)) {
-            let message = format!("{state} is not an admin state of a backend address.");
-            return refuse("InvalidParameterValue", message);
-        }
     }
     Ok(())
 }
@@ -272,14 +336,22 @@ fn frontend_in_use(balancer: &str, name: &str, user: &str) -> Checked {
     refuse("InUseFrontendIPConfigurationCannotBeDeleted", message)
 }
 
+/// The code and text of Azure/azure-cli issue 27806. A PUT without a SKU asks for Basic.
+pub(crate) fn sku_changed(id: &str, from: &str, to: &str) -> Checked {
+    let message = format!(
+        "Sku property is set at creation time and cannot be changed from {from} to {to} on \
+         resource update for resource {id}."
+    );
+    refuse("SkuCannotBeChangedOnUpdate", message)
+}
+
 fn check_sku_change(from: &str, to: &str, id: &str) -> Checked {
     // Not even from Basic to Standard: Azure's guidance is another load balancer in its place
     // (learn.microsoft.com/azure/load-balancer/load-balancer-basic-upgrade-guidance).
     if same(from, to) || from.is_empty() {
         return Ok(());
     }
-    let message = format!("The SKU of load balancer {id} cannot be changed from {from} to {to}.");
-    refuse("LoadBalancerSkuCannotBeChanged", message)
+    sku_changed(id, from, to)
 }
 
 fn check_probes(entry: &Entry, sku: &str) -> Checked {
@@ -316,173 +388,4 @@ fn check_probes(entry: &Entry, sku: &str) -> Checked {
         }
     }
     Ok(())
-}
-
-/// Checks the rules of all sorts against the other elements and against one another.
-fn check_rules(entry: &Entry) -> Checked {
-    let rules = list(&entry.value, &["properties", "loadBalancingRules"]);
-    let nat = list(&entry.value, &["properties", "inboundNatRules"]);
-    if rules.len() + nat.len() > MAX_RULES {
-        let message = format!("{} has more than {MAX_RULES} rules.", entry.id);
-        return refuse("LoadBalancingRuleCountLimitReached", message);
-    }
-    let names = Names::new(entry);
-    let mut listeners = Listeners::new();
-    let mut backends = BTreeMap::new();
-    for rule in rules {
-        names.check(entry, rule, true)?;
-        check_values(entry, rule)?;
-        listen(&mut listeners, entry, rule, number(&rule["properties"], &["frontendPort"]))?;
-        check_backend(&mut backends, entry, rule)?;
-    }
-    for rule in nat {
-        names.check(entry, rule, false)?;
-        if let Some(port) = number(&rule["properties"], &["frontendPort"]) {
-            listen(&mut listeners, entry, rule, Some(port))?;
-        }
-    }
-    for pool in list(&entry.value, &["properties", "inboundNatPools"]) {
-        names.check(entry, pool, false)?;
-        let inside = &pool["properties"];
-        let first = number(inside, &["frontendPortRangeStart"]).unwrap_or(1);
-        let final_ = number(inside, &["frontendPortRangeEnd"]).unwrap_or(first).min(65_535);
-        for port in first..=final_ {
-            listen(&mut listeners, entry, pool, Some(port))?;
-        }
-    }
-    for rule in list(&entry.value, &["properties", "outboundRules"]) {
-        names.check(entry, rule, false)?;
-    }
-    Ok(())
-}
-
-/// The lower-case ids of the elements rules may refer to.
-struct Names(BTreeSet<String>);
-
-impl Names {
-    fn new(entry: &Entry) -> Self {
-        let collections = ["frontendIPConfigurations", "backendAddressPools", "probes"];
-        let ids = collections.iter().flat_map(|collection| {
-            list(&entry.value, &["properties", collection]).iter().map(move |element| {
-                format!("{}/{collection}/{}", entry.id, text(element, &["name"])).to_lowercase()
-            })
-        });
-        Names(ids.collect())
-    }
-
-    fn check(&self, entry: &Entry, rule: &Value, needs_frontend: bool) -> Checked {
-        let inside = &rule["properties"];
-        let name = text(rule, &["name"]);
-        for key in [
-            "frontendIPConfiguration",
-            "frontendIPConfigurations",
-            "backendAddressPool",
-            "backendAddressPools",
-            "probe",
-        ] {
-            for id in references(at(inside, &[key])) {
-                if !self.0.contains(&id.to_lowercase()) {
-                    let message = format!(
-                        "Resource {id} referenced by resource {}, rule {name}, was not found. \
-                         Please make sure that the referenced resource exists, and that both \
-                         resources are in the same region.",
-                        entry.id
-                    );
-                    return refuse("InvalidResourceReference", message);
-                }
-            }
-        }
-        if needs_frontend && references(at(inside, &["frontendIPConfiguration"])).is_empty() {
-            let message = format!("Rule {name} of {} has no frontend.", entry.id);
-            return refuse("LoadBalancingRuleMustReferenceFrontendIPConfiguration", message);
-        }
-        Ok(())
-    }
-}
-
-fn check_values(entry: &Entry, rule: &Value) -> Checked {
-    let inside = &rule["properties"];
-    let name = text(rule, &["name"]);
-    let bad = |what: &str| {
-        refuse("InvalidParameterValue", format!("Rule {name} of {}: {what}.", entry.id))
-    };
-    let protocol = text(inside, &["protocol"]).to_lowercase();
-    let lowest = match protocol.as_str() {
-        "tcp" | "udp" => 1,
-        "all" => 0,
-        _ => return bad("the protocol must be Tcp, Udp or All"),
-    };
-    let port = |key: &str| number(inside, &[key]).unwrap_or(-1);
-    if !(lowest..=65_534).contains(&port("frontendPort")) {
-        return bad("the frontend port must be 1 to 65534, or 0 with protocol All");
-    }
-    if !(lowest..=65_535).contains(&port("backendPort")) {
-        return bad("the backend port must be 1 to 65535, or 0 with protocol All");
-    }
-    let idle = number(inside, &["idleTimeoutInMinutes"]).unwrap_or(4);
-    let longest = if same(text(&entry.value, &["sku", "name"]), "Standard") { 100 } else { 30 };
-    if !(4..=longest).contains(&idle) {
-        return bad(&format!("idleTimeoutInMinutes must be 4 to {longest}"));
-    }
-    let spread = text(inside, &["loadDistribution"]);
-    if !["", "Default", "SourceIP", "SourceIPProtocol"].iter().any(|known| same(known, spread)) {
-        return bad("loadDistribution must be Default, SourceIP or SourceIPProtocol");
-    }
-    Ok(())
-}
-
-/// Protocol All takes its port of every protocol; with port 0 it takes every port.
-fn listen(listeners: &mut Listeners, entry: &Entry, rule: &Value, port: Option<i64>) -> Checked {
-    let inside = &rule["properties"];
-    let frontend = last(text(inside, &["frontendIPConfiguration", "id"])).to_lowercase();
-    let protocol = text(inside, &["protocol"]).to_lowercase();
-    let name = text(rule, &["name"]).to_owned();
-    let port = port.unwrap_or(0);
-    let all = |protocol: &str| protocol == "all";
-    let clash = |(_, at, other): &(String, i64, String)| {
-        let whole = (all(&protocol) && port == 0) || (all(other) && *at == 0);
-        whole || (*at == port && (*other == protocol || all(other) || all(&protocol)))
-    };
-    let from = (frontend.clone(), i64::MIN, String::new());
-    let mut here = listeners.range(from..).take_while(|(key, _)| key.0 == frontend);
-    let other = here.find(|(key, _)| clash(key)).map(|(_, found)| found.clone());
-    listeners.insert((frontend, port, protocol), name.clone());
-    match other {
-        None => Ok(()),
-        Some(other) => {
-            let message = format!(
-                "Load balancing rules {other} and {name} of {} use the same frontend port {port}, \
-                 protocol and frontend ip configuration.",
-                entry.id
-            );
-            refuse("RulesUseSameFrontendPortProtocolAndIPConfig", message)
-        }
-    }
-}
-
-/// Without floating IP, a pool's (protocol, port) can only serve one rule.
-fn check_backend(
-    backends: &mut BTreeMap<(String, String, i64), String>,
-    entry: &Entry,
-    rule: &Value,
-) -> Checked {
-    let inside = &rule["properties"];
-    let pool = last(text(inside, &["backendAddressPool", "id"])).to_lowercase();
-    if inside["enableFloatingIP"].as_bool() == Some(true) || pool.is_empty() {
-        return Ok(());
-    }
-    let protocol = text(inside, &["protocol"]).to_lowercase();
-    let port = number(inside, &["backendPort"]).unwrap_or(0);
-    let name = text(rule, &["name"]);
-    match backends.insert((pool, protocol, port), name.to_owned()) {
-        None => Ok(()),
-        Some(other) => {
-            let message = format!(
-                "Load balancing rules {other} and {name} belong to the load balancer {} and use \
-                 the same backend port {port}, protocol and pool without floating IP.",
-                entry.id
-            );
-            refuse("RulesUseSameBackendPortProtocolAndPool", message)
-        }
-    }
 }

@@ -142,13 +142,16 @@ pub(crate) struct Refusal {
     pub(crate) code: String,
     pub(crate) message: String,
     pub(crate) retry_after_s: Option<u64>,
+    /// Code and message of the one detail, where there is one.
+    pub(crate) detail: Option<(String, String)>,
 }
 
 pub(crate) type Checked<T = ()> = Result<T, Refusal>;
 
 /// A refusal with a status of its own.
 pub(crate) fn refusal(status: u16, code: &str, message: impl Into<String>) -> Refusal {
-    Refusal { status, code: code.to_owned(), message: message.into(), retry_after_s: None }
+    let (code, message) = (code.to_owned(), message.into());
+    Refusal { status, code, message, retry_after_s: None, detail: None }
 }
 
 /// The usual refusal: 400.
@@ -161,12 +164,20 @@ impl Refusal {
         self.retry_after_s = Some(seconds);
         self
     }
+
+    /// The same with a detail.
+    pub(crate) fn because(mut self, code: &str, message: String) -> Self {
+        self.detail = Some((code.to_owned(), message));
+        self
+    }
 }
 
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Answer {
-        let Refusal { status, code, message, retry_after_s } = refusal;
-        let body = json!({"error": {"code": code, "message": message, "details": []}});
+        let Refusal { status, code, message, retry_after_s, detail } = refusal;
+        let detail = detail.map(|(code, message)| json!({"code": code, "message": message}));
+        let details: Vec<Value> = detail.into_iter().collect();
+        let body = json!({"error": {"code": code, "message": message, "details": details}});
         let mut answer = Answer::new(status, Some(body));
         if let Some(seconds) = retry_after_s {
             answer.headers.push(("Retry-After".to_owned(), seconds.to_string()));

@@ -37,7 +37,8 @@ pub(crate) fn prefixes(entry: &Entry) -> Vec<IpNet> {
     found
 }
 
-fn space(network: &Entry) -> Vec<IpNet> {
+/// The address space of a virtual network.
+pub(crate) fn space(network: &Entry) -> Vec<IpNet> {
     let found = list(&network.value, &["properties", "addressSpace", "addressPrefixes"]);
     found.iter().filter_map(|text| text.as_str()?.parse().ok()).collect()
 }

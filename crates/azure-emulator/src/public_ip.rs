@@ -1,12 +1,14 @@
 //! Public IPs and the prefixes they may come from.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
-use crate::json::{bare_reference, drop_keys, fill, number, object, properties, same, text};
+use crate::json::{bare_reference, drop_keys, fill, list, number, object, properties, same, text};
+use crate::load_balancer_checks::sku_changed;
 use crate::message::{Checked, refusal, refuse};
 use crate::options::Switch;
 use crate::path::kind;
@@ -19,13 +21,19 @@ fn sku(entry: &Entry) -> &str {
     }
 }
 
+/// The IP tags, in any order.
+fn ip_tags(entry: &Entry) -> BTreeSet<(&str, &str)> {
+    let tags = list(&entry.value, &["properties", "ipTags"]).iter();
+    tags.map(|tag| (text(tag, &["ipTagType"]), text(tag, &["tag"]))).collect()
+}
+
 fn is_v6(entry: &Entry) -> bool {
     same(text(&entry.value, &["properties", "publicIPAddressVersion"]), "IPv6")
 }
 
 impl Azure {
     pub(crate) fn prepare_public_ip(&self, entry: &mut Entry, old: Option<&Entry>) -> Checked {
-        prepare_sku(entry, old);
+        prepare_sku(entry);
         let location = text(&entry.value, &["location"]).replace(' ', "").to_lowercase();
         let defaults = self.options.defaults == Switch::On;
         let given = old.map(|old| old.value["properties"]["ipAddress"].clone());
@@ -58,16 +66,7 @@ impl Azure {
     pub(crate) fn check_public_ip(&self, key: &str, entry: &Entry, old: Option<&Entry>) -> Checked {
         let id = &entry.id;
         let inside = &entry.value["properties"];
-        if !["Basic", "Standard", "StandardV2"].iter().any(|known| same(known, sku(entry))) {
-            let message = format!("{} is not a SKU of public IP addresses.", sku(entry));
-            return refuse("InvalidParameterValue", message);
-        }
-        let version = text(inside, &["publicIPAddressVersion"]);
         let method = text(inside, &["publicIPAllocationMethod"]);
-        if !same(version, "IPv4") && !same(version, "IPv6") {
-            let message = format!("{version} is not a version of public IP addresses.");
-            return refuse("InvalidParameterValue", message);
-        }
         if !same(sku(entry), "Basic") && !same(method, "Static") {
             let message = format!("Standard sku publicIp {id} must have AllocationMethod Static.");
             return refuse("StandardSkuPublicIPAddressesMustBeStatic", message);
@@ -98,6 +97,11 @@ impl Azure {
 
     fn check_public_ip_change(&self, key: &str, entry: &Entry, old: &Entry) -> Checked {
         let id = &entry.id;
+        // No public thread has the code.
+        if ip_tags(entry) != ip_tags(old) {
+            let message = format!("The IP tags of public IP address {id} cannot be changed.");
+            return refuse("PublicIPAddressIpTagsCannotBeChanged", message);
+        }
         if is_v6(entry) != is_v6(old) {
             let message = format!("The version of public IP address {id} cannot be changed.");
             return refuse("PublicIPAddressVersionCannotBeChanged", message);
@@ -109,13 +113,7 @@ impl Azure {
             let fixed =
                 same(text(&old.value, &["properties", "publicIPAllocationMethod"]), "Static");
             if !upgrade || !fixed || self.store.users(key).next().is_some() {
-                let message = format!(
-                    "The SKU of public IP address {id} cannot be changed from {} to {}: only a \
-                     Basic address that is static and not in use can be raised to Standard.",
-                    sku(old),
-                    sku(entry)
-                );
-                return refuse("PublicIPAddressSkuCannotBeChanged", message);
+                return sku_changed(id, sku(old), sku(entry));
             }
         }
         Ok(())
@@ -219,7 +217,7 @@ impl Azure {
     }
 
     pub(crate) fn prepare_prefix(&self, entry: &mut Entry, old: Option<&Entry>) -> Checked {
-        prepare_sku(entry, old);
+        prepare_sku(entry);
         let given = old.map(|old| old.value["properties"]["ipPrefix"].clone());
         let inside = properties(&mut entry.value);
         drop_keys(inside, &["ipPrefix", "publicIPAddresses"]);
@@ -260,10 +258,9 @@ impl Azure {
     }
 }
 
-fn prepare_sku(entry: &mut Entry, old: Option<&Entry>) {
+fn prepare_sku(entry: &mut Entry) {
     let value = object(&mut entry.value);
-    let standing = old.map(|old| old.value["sku"].clone()).filter(Value::is_object);
-    fill(value, "sku", standing.unwrap_or(json!({"name": "Basic"})));
+    fill(value, "sku", json!({"name": "Basic"}));
     if let Some(sku) = value.get_mut("sku").and_then(Value::as_object_mut) {
         fill(sku, "tier", "Regional");
     }

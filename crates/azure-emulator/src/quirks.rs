@@ -26,6 +26,9 @@ const LISTS: &[&str] = &[
 
 const ADDRESSES: &[&str] = &["ipAddress", "privateIPAddress", "address", "addressLocation"];
 
+/// A property that answers carry and no contract has.
+pub(crate) const FUTURE_PROPERTY: &str = "futureProperty";
+
 /// Items of lists as the quirks have made them, while the items are the same values in memory:
 /// most lists show what they showed before.
 #[derive(Debug, Clone, Default)]
@@ -138,7 +141,7 @@ fn resource(options: &Options, value: &mut Value) {
     };
     empties(options, properties, is_balancer);
     if options.unknown_fields.is_on() {
-        properties.insert("futureProperty".to_owned(), json!({"mode": "NotYetInvented"}));
+        properties.insert(FUTURE_PROPERTY.to_owned(), json!({"mode": "NotYetInvented"}));
     }
 }
 

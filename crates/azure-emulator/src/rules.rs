@@ -16,7 +16,7 @@ impl Azure {
     pub(crate) fn prepare(&self, entry: &mut Entry, old: Option<&Entry>) -> Checked {
         let defaults = self.options.defaults;
         match entry.kind.as_str() {
-            kind::LB => crate::load_balancer::prepare(entry, old, defaults),
+            kind::LB => crate::load_balancer::prepare(entry, defaults),
             kind::PIP => self.prepare_public_ip(entry, old),
             kind::PREFIX => self.prepare_prefix(entry, old),
             kind::NSG => crate::security_group::prepare(entry),

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
+use crate::envelope::check_name;
 use crate::json::{drop_keys, list, number, properties, same, text};
 use crate::message::{Checked, refuse};
 use crate::rules::{check_names, strip_elements};
@@ -35,6 +36,7 @@ pub(crate) fn check(entry: &Entry) -> Checked {
     for rule in rules {
         check_rule(entry, rule)?;
         let name = text(rule, &["name"]);
+        check_name(name)?;
         let priority = number(rule, &["properties", "priority"]).unwrap_or(0);
         let direction = text(rule, &["properties", "direction"]).to_lowercase();
         if let Some(other) = places.insert((direction, priority), name) {
@@ -82,65 +84,142 @@ fn check_rule(entry: &Entry, rule: &Value) -> Checked {
     if !number(inside, &["priority"]).is_some_and(|n| (100..=4096).contains(&n)) {
         return bad("SecurityRuleInvalidPriority", "priority must be 100 to 4096".to_owned());
     }
-    for side in ["source", "destination"] {
-        let prefixes = both(inside, &format!("{side}AddressPrefix"), "es");
-        let groups = list(inside, &[&format!("{side}ApplicationSecurityGroups")]);
-        if prefixes.is_empty() && groups.is_empty() {
-            let what = format!("{side} address prefix is missing");
-            return bad("SecurityRuleParameterValueMissing", what);
+    let mut sides = [None, None];
+    for (at, side) in ["source", "destination"].into_iter().enumerate() {
+        sides[at] = check_side(inside, side, &bad)?;
+    }
+    match sides {
+        [Some(source), Some(destination)] if source != destination => {
+            bad(MIXED, "source and destination are of different families".to_owned())
         }
-        let mut families = [false, false];
-        for prefix in &prefixes {
-            match family(prefix) {
-                Ok(Some(v6)) => families[usize::from(v6)] = true,
-                Ok(None) => {}
-                Err(()) => {
-                    let what = format!("{side} address prefix {prefix:?} is invalid");
-                    return bad("SecurityRuleInvalidAddressPrefix", what);
-                }
+        _ => Ok(()),
+    }
+}
+
+const MIXED: &str = "SecurityRuleAddressPrefixFamiliesMixed";
+
+/// Checks the prefixes and ports of one side; returns the family of its addresses.
+///
+/// Codes of the network provider: SecurityRuleInvalidAddressPrefix (Azure/azure-powershell issue
+/// 4557), SecurityRuleParameterContainsUnsupportedValue (terraform-provider-azurerm issue 5617),
+/// OverlappingSubnetsNotPermittedInSecurityRule (cloud-provider-azure issue 6775). No public
+/// thread has the others.
+fn check_side(
+    inside: &Value,
+    side: &str,
+    bad: &impl Fn(&str, String) -> Checked,
+) -> Checked<Option<Family>> {
+    let (one, many) = values(inside, &format!("{side}AddressPrefix"), "es");
+    let groups = list(inside, &[&format!("{side}ApplicationSecurityGroups")]);
+    if one.is_none() && many.is_empty() && groups.is_empty() {
+        let what = format!("{side} address prefix is missing");
+        bad("SecurityRuleParameterValueMissing", what)?;
+    }
+    if one.is_some() && !many.is_empty() {
+        let what = format!("{side} address prefix and prefixes cannot both be given");
+        bad("SecurityRuleBothAddressPrefixAndPrefixesSpecified", what)?;
+    }
+    let single = many.is_empty();
+    let (mut v4, mut v6) = (Vec::new(), Vec::new());
+    for prefix in one.into_iter().chain(many) {
+        match parse(prefix) {
+            Some(Prefix::Range(IpNet::V4(net))) => v4.push(IpNet::V4(net)),
+            Some(Prefix::Range(IpNet::V6(net))) => v6.push(IpNet::V6(net)),
+            Some(Prefix::Name) if single => {}
+            Some(Prefix::Name) => {
+                let what = format!(
+                    "parameter {side}AddressPrefixes cannot specify existing VIRTUALNETWORK, \
+                     INTERNET, AZURELOADBALANCER, '*' or system tags. Unsupported value used: \
+                     {prefix}"
+                );
+                bad("SecurityRuleParameterContainsUnsupportedValue", what)?;
+            }
+            None => {
+                let what = format!("has invalid Address prefix. Value provided: {prefix}");
+                bad("SecurityRuleInvalidAddressPrefix", what)?;
             }
         }
-        if families == [true, true] {
-            let what = format!("{side} address prefixes are of both IPv4 and IPv6");
-            return bad("SecurityRuleAddressPrefixFamiliesMixed", what);
-        }
-        let ports = both(inside, &format!("{side}PortRange"), "s");
-        if ports.is_empty() {
-            let what = format!("{side} port range is missing");
-            return bad("SecurityRuleParameterValueMissing", what);
-        }
-        if let Some(port) = ports.iter().find(|port| !is_port_range(port)) {
-            let what = format!("{side} port range {port:?} is invalid");
-            return bad("SecurityRuleInvalidPortRange", what);
-        }
     }
-    Ok(())
+    if !v4.is_empty() && !v6.is_empty() {
+        bad(MIXED, format!("{side} address prefixes are of both IPv4 and IPv6"))?;
+    }
+    let family = if !v4.is_empty() {
+        Some(Family::V4)
+    } else if !v6.is_empty() {
+        Some(Family::V6)
+    } else {
+        None
+    };
+    v4.extend(v6);
+    if let Some((whole, part)) = overlap(v4) {
+        let what =
+            format!("parameter {side}AddressPrefixes has overlapping subnets: {whole} and {part}");
+        bad("OverlappingSubnetsNotPermittedInSecurityRule", what)?;
+    }
+    check_ports(inside, side, bad)?;
+    Ok(family)
+}
+
+fn check_ports(inside: &Value, side: &str, bad: &impl Fn(&str, String) -> Checked) -> Checked {
+    let (one, many) = values(inside, &format!("{side}PortRange"), "s");
+    if one.is_none() && many.is_empty() {
+        let what = format!("{side} port range is missing");
+        return bad("SecurityRuleParameterValueMissing", what);
+    }
+    let any = one.is_some_and(|port| port == "*");
+    let mut ports = one.filter(|_| !any).into_iter().chain(many);
+    match ports.find(|port| !is_port_range(port)) {
+        Some(port) => {
+            let what = format!("{side} port range {port:?} is invalid");
+            bad("SecurityRuleInvalidPortRange", what)
+        }
+        None => Ok(()),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Family {
+    V4,
+    V6,
+}
+
+/// Two ranges of which the first holds the second. In order of their first addresses, longer
+/// ranges first, a range is in the one before it or in none.
+fn overlap(mut ranges: Vec<IpNet>) -> Option<(IpNet, IpNet)> {
+    ranges.sort_by_key(|range| (range.network(), range.prefix_len()));
+    let mut pairs = ranges.iter().zip(ranges.iter().skip(1));
+    pairs.find(|(whole, part)| whole.contains(*part)).map(|(whole, part)| (*whole, *part))
 }
 
 /// The values of a field that can be written once or as a list.
-fn both<'a>(inside: &'a Value, one: &str, plural: &str) -> Vec<&'a str> {
+fn values<'a>(inside: &'a Value, one: &str, plural: &str) -> (Option<&'a str>, Vec<&'a str>) {
     let many = list(inside, &[&format!("{one}{plural}")]).iter().filter_map(Value::as_str);
     let single = Some(text(inside, &[one])).filter(|value| !value.is_empty());
-    single.into_iter().chain(many).collect()
+    (single, many.collect())
 }
 
-/// Whether a prefix is of IPv6; `None` for `*` and service tags.
-fn family(prefix: &str) -> Result<Option<bool>, ()> {
+enum Prefix {
+    Range(IpNet),
+    /// `*` or a service tag.
+    Name,
+}
+
+/// A prefix whose address is the first of its range, an address, `*` or a service tag.
+fn parse(prefix: &str) -> Option<Prefix> {
     if let Ok(net) = prefix.parse::<IpNet>() {
-        return Ok(Some(matches!(net, IpNet::V6(_))));
+        return (net.addr() == net.network()).then_some(Prefix::Range(net));
     }
     if let Ok(address) = prefix.parse::<IpAddr>() {
-        return Ok(Some(address.is_ipv6()));
+        return Some(Prefix::Range(IpNet::from(address)));
     }
     let tag = prefix.starts_with(|c: char| c.is_ascii_alphabetic())
         && prefix.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
-    if prefix == "*" || tag { Ok(None) } else { Err(()) }
+    (prefix == "*" || tag).then_some(Prefix::Name)
 }
 
 fn is_port_range(range: &str) -> bool {
     let port = |text: &str| text.trim().parse::<u16>().ok();
     match range.split_once('-') {
-        _ if range == "*" => true,
         Some((from, to)) => port(from).zip(port(to)).is_some_and(|(from, to)| from <= to),
         None => port(range).is_some(),
     }

@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::azure::{Azure, not_json};
+use crate::host;
 use crate::message::{Answer, Fate, Request, refusal};
 
 /// How often a call without an answer looks whether the rules were cleared.
@@ -146,6 +147,9 @@ async fn answer(
     let (parts, body) = request.into_parts();
     let bytes = body.collect().await.map_err(|_| Broken)?.to_bytes();
     let header = |name: &str| text(&parts.headers, name);
+    if let Some(refused) = refused_outright(&parts.headers, &azure) {
+        return Ok(response(refused));
+    }
     let mut request = Request {
         method: parts.method.as_str().to_uppercase(),
         path: parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
@@ -154,14 +158,11 @@ async fn answer(
         body: None,
         correlation_id: header("x-ms-correlation-request-id"),
     };
-    let form = header("content-type").is_some_and(|kind| kind.contains("x-www-form-urlencoded"));
     if !bytes.is_empty() {
-        match serde_json::from_slice(&bytes) {
-            Ok(body) => request.body = Some(body),
-            // Sign-in sends forms; some programs call JSON one.
-            Err(_) if form => {}
-            Err(_) => return Ok(response(not_json())),
-        }
+        request.body = match body_of(&request.path, header("content-type").as_deref(), &bytes) {
+            Ok(body) => body,
+            Err(refused) => return Ok(response(refused)),
+        };
     }
     if let Some(answer) = wire.and_then(|wire| answer_data_path(&wire, &request)) {
         return Ok(response(answer));
@@ -185,6 +186,41 @@ async fn answer(
         }
         Fate::Deliver | Fate::Truncated => Ok(response(answer)),
     }
+}
+
+/// A request under a name that is not this server's.
+fn refused_outright(headers: &HeaderMap, azure: &Shared) -> Option<Answer> {
+    let named = headers.get("host").map(|host| host.to_str().unwrap_or("?.?"));
+    let base = {
+        let azure = azure.lock().unwrap_or_else(PoisonError::into_inner);
+        azure.options().base_url.clone()
+    };
+    if host::is_own(named, &base) {
+        return None;
+    }
+    let message = format!(
+        "This server is not {}: use its address or a name without dots.",
+        named.unwrap_or_default()
+    );
+    Some(Answer::from(refusal(421, "MisdirectedRequest", message)))
+}
+
+/// A body, which must be JSON and say so. Sign-in alone sends forms, which nothing looks into.
+fn body_of(path: &str, kind: Option<&str>, bytes: &[u8]) -> Result<Option<Value>, Answer> {
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or("").trim();
+    let resource =
+        path.starts_with("/_/") || path.to_ascii_lowercase().starts_with("/subscriptions");
+    if !resource && kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        return Ok(None);
+    }
+    if !kind.eq_ignore_ascii_case("application/json") {
+        let message = format!(
+            "The content media type '{kind}' is not supported. Only 'application/json' is \
+             supported."
+        );
+        return Err(Answer::from(refusal(415, "UnsupportedMediaType", message)));
+    }
+    serde_json::from_slice(bytes).map(Some).map_err(|_| not_json())
 }
 
 fn text(headers: &HeaderMap, name: &str) -> Option<String> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::azure::{Azure, not_allowed};
+use crate::contract::Form;
 use crate::faults::FaultKind;
 use crate::json::{list, merge, named, object, properties, same, text};
 use crate::message::{Answer, Checked, Request, Shown, refusal, refuse};
@@ -167,14 +168,13 @@ impl Azure {
 
     pub(crate) fn put(&mut self, route: &Route, request: &Request) -> Checked<Answer> {
         self.check_group(route)?;
-        let body = match &request.body {
+        let mut body = match &request.body {
             Some(body @ Value::Object(_)) => body.clone(),
             _ => return refuse("InvalidRequestContent", "The request content is not an object."),
         };
         if let Some(place) = place(route) {
             return self.put_element(route, request, &place, body);
         }
-        crate::contract::check(route, &body)?;
         let key = route.key();
         if let Some(above) = parent(&key)
             && route.types.len() > 1
@@ -191,6 +191,8 @@ impl Azure {
         if old.is_none() && route.kind() == kind::VMSS_VM {
             return Err(crate::compute::not_an_instance(route.name()));
         }
+        self.admit(route, Form::Put, &mut body, old.as_ref().map(|old| &old.value))?;
+        self.check_envelope(route, &body, old.as_ref())?;
         check_preconditions(request, old.as_ref())?;
         let body = match &old {
             Some(old) if old.kind.starts_with("microsoft.compute/") => {
@@ -239,7 +241,6 @@ impl Azure {
         map.insert("type".to_owned(), json!(type_of(route, old)));
         if kind != kind::SUBNET {
             let standing = old.map(|old| text(&old.value, &["location"])).unwrap_or("");
-            check_location(map.get("location"), standing, &id)?;
             let location = if standing.is_empty() { &self.options.location } else { standing };
             crate::json::fill(map, "location", location);
         }
@@ -302,8 +303,9 @@ impl Azure {
         }
         let elements = elements.as_array_mut().expect("made a list just above");
         let at = elements.iter().position(|item| same(text(item, &["name"]), route.name()));
-        check_preconditions(request, at.is_some().then_some(&owner))?;
         let mut element = body;
+        self.admit(route, Form::Put, &mut element, at.map(|at| &elements[at]))?;
+        check_preconditions(request, at.is_some().then_some(&owner))?;
         let name = at.map_or(route.name(), |at| text(&elements[at], &["name"])).to_owned();
         object(&mut element).insert("name".to_owned(), json!(name));
         match at {
@@ -319,9 +321,10 @@ impl Azure {
         self.check_group(route)?;
         let key = route.key();
         let old = self.store.get(&key).cloned().ok_or_else(|| not_found(route))?;
+        let mut body = request.body.clone().unwrap_or(json!({}));
+        self.admit(route, Form::Patch, &mut body, None)?;
         check_preconditions(request, Some(&old))?;
         let mut value = old.value.clone();
-        let body = request.body.clone().unwrap_or(Value::Null);
         for (name, part) in body.as_object().into_iter().flatten() {
             match (name.as_str(), value.get_mut(name)) {
                 // Tags are replaced as a whole; what else there is, is merged.
@@ -412,20 +415,6 @@ fn spelled_path(route: &Route) -> String {
         id.push_str(&format!("/{}/{name}", spelling(kind)));
     }
     id
-}
-
-fn check_location(given: Option<&Value>, standing: &str, id: &str) -> Checked {
-    let plain = |name: &str| name.replace(' ', "").to_lowercase();
-    let given = given.and_then(Value::as_str).unwrap_or("");
-    if given.is_empty() || standing.is_empty() || plain(given) == plain(standing) {
-        return Ok(());
-    }
-    let message = format!(
-        "The resource '{}' already exists in location '{standing}'. A resource with the same \
-         name cannot be created in location '{given}'.",
-        last(id)
-    );
-    Err(refusal(409, "InvalidResourceLocation", message))
 }
 
 fn check_preconditions(request: &Request, old: Option<&Entry>) -> Checked {

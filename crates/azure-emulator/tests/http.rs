@@ -51,6 +51,7 @@ impl Running {
         let request = http::Request::builder()
             .method(method)
             .uri(uri)
+            .header("content-type", "application/json")
             .body(Full::new(Bytes::from(body.unwrap_or("").to_owned())))
             .unwrap();
         let response = client.request(request).await.map_err(|error| error.to_string())?;
@@ -133,4 +134,46 @@ async fn a_slow_call_does_not_hold_up_others() {
         }
     }
     assert_eq!(answered, 5, "five quick calls were answered while one was slow");
+}
+
+/// The head and body of an answer to a request as written here.
+async fn raw(base: &str, head: &str, body: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let at = base.strip_prefix("http://").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(at).await.unwrap();
+    let length = body.len();
+    let text = format!("{head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// A web page can reach loopback under a domain of its own, and can send a body that is no JSON.
+#[tokio::test]
+async fn a_web_page_cannot_write() {
+    let server = start(Options::default()).await;
+    let path = net("publicIPAddresses/a");
+    let body = pip("IPv4", "Standard").to_string();
+    let put = |host: &str, kind: &str| {
+        format!("PUT {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: {kind}")
+    };
+    let there = || server.azure.lock().unwrap().resource(&path).is_some();
+    for (host, kind, status, code) in [
+        ("evil.example.com", "application/json", "421", "MisdirectedRequest"),
+        ("127.0.0.1", "text/plain", "415", "UnsupportedMediaType"),
+        ("127.0.0.1", "application/x-www-form-urlencoded", "415", "UnsupportedMediaType"),
+    ] {
+        let answer = raw(&server.base, &put(host, kind), &body).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        assert!(answer.contains(code) && !there(), "{answer}");
+    }
+    let reset = "POST /_/reset HTTP/1.1\r\nhost: 127.0.0.1";
+    assert!(raw(&server.base, reset, "null").await.starts_with("HTTP/1.1 415 "));
+    let kind = "application/json; charset=utf-8";
+    assert!(raw(&server.base, &put("localhost:1", kind), &body).await.starts_with("HTTP/1.1 201 "));
+    let form = "POST /tenant/oauth2/v2.0/token HTTP/1.1\r\nhost: 127.0.0.1\r\n\
+                content-type: application/x-www-form-urlencoded";
+    let token = raw(&server.base, form, "grant_type=client_credentials").await;
+    assert!(token.starts_with("HTTP/1.1 200 "), "{token}");
 }

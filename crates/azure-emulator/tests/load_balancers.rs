@@ -171,10 +171,12 @@ fn rules_and_references_are_checked() {
     cloud.refused(&lb_id(), balancer(&pip, twice), "RulesUseSameFrontendPortProtocolAndIPConfig");
     let mut all = rule("ha", "front", 0);
     all["properties"]["protocol"] = json!("All");
-    let both = vec![all.clone(), rule("b", "front", 80)];
-    cloud.refused(&lb_id(), balancer(&pip, both), "RulesUseSameFrontendPortProtocolAndIPConfig");
-    let both = vec![rule("b", "front", 80), all];
-    cloud.refused(&lb_id(), balancer(&pip, both), "RulesUseSameFrontendPortProtocolAndIPConfig");
+    for both in [vec![all.clone(), rule("b", "front", 80)], vec![rule("b", "front", 80), all]] {
+        let mut inner = balancer(&pip, both);
+        inner["properties"]["frontendIPConfigurations"][0]["properties"] =
+            json!({"subnet": {"id": net("virtualNetworks/vnet/subnets/nodes")}});
+        cloud.refused(&lb_id(), inner, "RulesUseSameFrontendPortProtocolAndIPConfig");
+    }
     let mut plain = [rule("a", "front", 80), rule("b", "front", 81)];
     for rule in &mut plain {
         rule["properties"]["enableFloatingIP"] = json!(false);
@@ -325,7 +327,7 @@ fn a_load_balancer_keeps_its_sku() {
     basic["sku"] = json!({"name": "Basic"});
     cloud.put(&lb_id(), basic.clone());
     basic["sku"] = json!({"name": "Standard"});
-    cloud.refused(&lb_id(), basic, "LoadBalancerSkuCannotBeChanged");
+    cloud.refused(&lb_id(), basic, "SkuCannotBeChangedOnUpdate");
 }
 
 #[test]
@@ -335,13 +337,13 @@ fn only_a_static_address_that_nobody_uses_becomes_standard() {
     let mut basic = pip("IPv4", "Basic");
     basic["properties"]["publicIPAllocationMethod"] = json!("Dynamic");
     cloud.put(&address, basic.clone());
-    cloud.refused(&address, pip("IPv4", "Standard"), "PublicIPAddressSkuCannotBeChanged");
+    cloud.refused(&address, pip("IPv4", "Standard"), "SkuCannotBeChangedOnUpdate");
     basic["properties"]["publicIPAllocationMethod"] = json!("Static");
     cloud.put(&address, basic);
     let mut user = balancer(&address, vec![]);
     user["sku"] = json!({"name": "Basic"});
     cloud.put(&lb_id(), user);
-    cloud.refused(&address, pip("IPv4", "Standard"), "PublicIPAddressSkuCannotBeChanged");
+    cloud.refused(&address, pip("IPv4", "Standard"), "SkuCannotBeChangedOnUpdate");
     assert_eq!(cloud.delete(&lb_id()).status, 200);
     cloud.put(&address, pip("IPv4", "Standard"));
 }

@@ -185,3 +185,23 @@ fn the_kubeconfig_names_the_server() {
     assert_eq!(read["clusters"][0]["cluster"]["server"], "http://127.0.0.1:8001");
     assert_eq!(read["current-context"], read["contexts"][0]["name"]);
 }
+
+/// A web page can reach loopback under a domain of its own, and can send a body that does not say
+/// what it is.
+#[tokio::test]
+async fn a_web_page_cannot_write() {
+    let server = Server::start().await;
+    let body = map("a").to_string();
+    let json = ("content-type", "application/json");
+    for (headers, code) in [
+        (vec![json, ("host", "evil.example.com")], 421),
+        (vec![("host", "127.0.0.1")], 415),
+        (vec![("content-type", "text/plain")], 415),
+        (vec![json, ("host", "kubernetes.default.svc:443")], 201),
+    ] {
+        let answer = server.send("POST", MAPS, &headers, &body).await;
+        assert_eq!(answer.status().as_u16(), code, "{headers:?}");
+    }
+    server.stop.send(()).unwrap();
+    server.task.await.unwrap().unwrap();
+}

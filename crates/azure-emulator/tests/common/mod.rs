@@ -42,7 +42,14 @@ impl Cloud {
         answer.body.unwrap()
     }
 
-    pub fn try_put(&mut self, id: &str, body: Value) -> Answer {
+    /// A PUT; a resource of its own is in eastus unless the body says otherwise.
+    pub fn try_put(&mut self, id: &str, mut body: Value) -> Answer {
+        let path = id.split('?').next().unwrap_or("");
+        let below = path.split_once("/providers/").map_or(0, |(_, kind)| kind.split('/').count());
+        let tracked = below == 3 || path.contains("/virtualMachineScaleSets/");
+        if let Some(body) = body.as_object_mut().filter(|_| tracked) {
+            body.entry("location").or_insert_with(|| json!("eastus"));
+        }
         self.call(Request::new("PUT", id).with_body(body))
     }
 

@@ -1,5 +1,6 @@
 //! The HTTP server: reads requests, asks the store, turns watches into streams.
 
+mod host;
 mod stream;
 
 use crate::request::{Body, Method, Request, Response};
@@ -160,11 +161,32 @@ async fn answer(
     request.content_type = header(http::header::CONTENT_TYPE);
     request.user_agent = header(http::header::USER_AGENT);
     request.body = body.to_bytes().to_vec();
+    if let Some(refusal) = refused_outright(&head.headers, &request) {
+        return whole(&Response::refusal(&refusal));
+    }
     let response = store.with(|store, now| store.handle(&request, now));
     match response.body {
         Body::Watch(start) => stream::reply(*start, store, ended),
         _ => whole(&response),
     }
+}
+
+/// What a web page could send here without asking first: under a name of its own, or with a body
+/// that does not say what it is.
+fn refused_outright(headers: &http::HeaderMap, request: &Request) -> Option<ApiError> {
+    let named = headers.get(http::header::HOST).map(|host| host.to_str().unwrap_or("?.?"));
+    if !host::is_own(named) {
+        let message = format!(
+            "this server is not {}: use its address or a name without dots",
+            named.unwrap_or_default()
+        );
+        return Some(ApiError::new(421, "MisdirectedRequest", message));
+    }
+    (!request.body.is_empty() && request.content_type.is_empty()).then(|| {
+        let message = "the body of the request has no content type; send content-type: \
+                       application/json";
+        ApiError::new(415, "UnsupportedMediaType", message)
+    })
 }
 
 fn whole(response: &Response) -> Reply {

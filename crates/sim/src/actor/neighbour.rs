@@ -34,7 +34,7 @@ impl Company {
                 let name = format!("theirs-probe-{number}");
                 let probe = json!({"name": name, "properties": {"protocol": "Tcp",
                     "port": 1_000 + random.below(9), "intervalInSeconds": 5,
-                    "numberOfProbes": 1, "theirNote": "kept"}});
+                    "numberOfProbes": 1, "noHealthyBackendsBehavior": "AllProbedUp"}});
                 (format!("{balancer}#probes/{name}"), "add a probe of theirs", Some(probe))
             }
             (true, 2) => {

@@ -17,8 +17,9 @@ const IPS: &str = "Microsoft.Network/publicIPAddresses";
 const NATS: &str = "Microsoft.Network/natGateways";
 const MACHINES: &str = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines";
 
-/// What was written on a public IP and is taken off again, since nobody repairs it.
-const NOTE: &str = "theirsNote";
+/// What was written on a public IP and is taken off again, since nobody repairs it: a property of
+/// Azure's contract that we do not know.
+const NOTE: &str = "deleteOption";
 
 /// Ids of our resources of a kind.
 fn ours(stage: &Stage, kind: &str) -> Vec<String> {
@@ -242,7 +243,7 @@ fn edit_ip(random: &mut Random, stage: &mut Stage) -> &'static str {
         1 => {
             edit(stage, id, |ip| {
                 ip["properties"]["idleTimeoutInMinutes"] = json!(17);
-                ip["properties"][NOTE] = json!("kept as it came");
+                ip["properties"][NOTE] = json!("Detach");
             });
             "set the idle timeout of a public IP of ours"
         }

@@ -78,7 +78,7 @@ pub fn their_rule(name: &str, priority: u64) -> Value {
     json!({"name": name, "properties": {"protocol": "Tcp", "access": "Allow",
         "direction": "Inbound", "priority": priority, "sourcePortRange": "*",
         "sourceAddressPrefix": "203.0.113.7", "destinationAddressPrefix": "10.224.0.0/16",
-        "destinationPortRange": "22", "theirNote": "kept as it came"}})
+        "destinationPortRange": "22", "description": "kept as it came"}})
 }
 
 /// A rule in our form that opens another cluster's address.
