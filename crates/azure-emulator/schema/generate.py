@@ -92,6 +92,11 @@ PLAIN = {"str": "text", "int": "int", "long": "int", "float": "float", "bool": "
          "JSON": "any"}
 
 
+# Enumerations whose values the service adds to without a new api-version: a machine's sizes are
+# those that its region lists.
+OPEN = {"VirtualMachineSizeTypes"}
+
+
 class Models:
     """The models of one package, from the text of its modules; nothing of it is run."""
 
@@ -125,6 +130,8 @@ class Models:
         """A type by its name."""
         if name in PLAIN:
             return PLAIN[name]
+        if name in OPEN:
+            return "text"
         if name in self.enums:
             self.used_enums[name] = self.enums[name]
             return "enum " + name

@@ -132,12 +132,14 @@ fn public_frontends(entry: &Entry) -> BTreeSet<String> {
     public.map(|frontend| text(frontend, &["name"]).to_lowercase()).collect()
 }
 
-/// A rule of protocol All is of all ports, and stands on internal load balancers of SKU Standard
-/// (Azure documentation, "High availability ports overview"). No public thread has the codes.
+/// A rule of protocol All is of all ports and stands on an internal frontend (Azure documentation,
+/// "High availability ports overview"). On an internal one a port is taken: cloud-provider-azure
+/// writes SCTP so. No public thread has the codes.
 fn check_every_port(entry: &Entry, rule: &Value, public: &BTreeSet<String>) -> Checked {
     let inside = &rule["properties"];
     let name = text(rule, &["name"]);
-    if !same(text(inside, &["protocol"]), "All") {
+    let frontend = last(text(inside, &["frontendIPConfiguration", "id"])).to_lowercase();
+    if !same(text(inside, &["protocol"]), "All") || !public.contains(&frontend) {
         return Ok(());
     }
     let ports = ["frontendPort", "backendPort"].map(|key| number(inside, &[key]).unwrap_or(0));
@@ -149,15 +151,11 @@ fn check_every_port(entry: &Entry, rule: &Value, public: &BTreeSet<String>) -> C
         );
         return refuse("LoadBalancingRuleProtocolAllRequiresPortZero", message);
     }
-    let frontend = last(text(inside, &["frontendIPConfiguration", "id"])).to_lowercase();
-    if public.contains(&frontend) {
-        let message = format!(
-            "Load balancing rule {name} of {} is of all ports, which a public frontend cannot have.",
-            entry.id
-        );
-        return refuse("HighAvailabilityPortsNotAllowedOnPublicLoadBalancer", message);
-    }
-    Ok(())
+    let message = format!(
+        "Load balancing rule {name} of {} is of all ports, which a public frontend cannot have.",
+        entry.id
+    );
+    refuse("HighAvailabilityPortsNotAllowedOnPublicLoadBalancer", message)
 }
 
 /// Protocol All takes its port of every protocol; with port 0 it takes every port.

@@ -191,7 +191,10 @@ impl Azure {
         if old.is_none() && route.kind() == kind::VMSS_VM {
             return Err(crate::compute::not_an_instance(route.name()));
         }
-        self.admit(route, Form::Put, &mut body, old.as_ref().map(|old| &old.value))?;
+        // A virtual network shows its subnets, which are resources of their own.
+        let network = if route.kind() == kind::VNET { self.view(&key) } else { None };
+        let standing = network.as_deref().or(old.as_ref().map(|old| &old.value));
+        self.admit(route, Form::Put, &mut body, standing)?;
         self.check_envelope(route, &body, old.as_ref())?;
         check_preconditions(request, old.as_ref())?;
         let body = match &old {
