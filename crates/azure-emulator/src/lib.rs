@@ -6,8 +6,8 @@
 //!
 //! It keeps resources as untyped JSON, so that a property that no rule of it looks at comes back as
 //! it was sent, and enforces what Azure enforces: the published contract of the request's
-//! api-version, references, SKUs, limits, ETags, operations that take their time, throttling. It can be told to misbehave in every way Azure has been seen to:
-//! see [`Fault`] and [`Options`].
+//! api-version, references, SKUs, limits, ETags, operations that take their time, throttling. It
+//! can be told to misbehave in every way Azure has been seen to: see [`Fault`] and [`Options`].
 //!
 //! Error codes are Azure's own where a public thread or document shows them. Where none does, the
 //! code says what is wrong (for example `BackendAddressPoolCannotMixNicsAndAddresses`); clients
