@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::calls::Call;
 use crate::faults::{Fault, FaultKind, Faults};
@@ -290,9 +290,8 @@ pub(crate) fn not_allowed(method: &str, route: &Route) -> crate::message::Refusa
     refusal(405, "MethodNotAllowed", message)
 }
 
-/// The body of a refused request that was not JSON.
-pub(crate) fn not_json() -> Answer {
+/// Why a request whose body is not JSON is refused.
+pub(crate) fn not_json() -> crate::message::Refusal {
     let message = "The request content was invalid and could not be deserialized.";
-    let body = json!({"error": {"code": "InvalidRequestContent", "message": message}});
-    Answer::new(400, Some(body))
+    refusal(400, "InvalidRequestContent", message)
 }

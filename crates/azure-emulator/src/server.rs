@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use crate::azure::{Azure, not_json};
 use crate::host;
-use crate::message::{Answer, Fate, Request, refusal};
+use crate::message::{Answer, Checked, Fate, Request, refusal};
 
 /// How often a call without an answer looks whether the rules were cleared.
 const HUNG_LOOK: Duration = Duration::from_millis(100);
@@ -161,7 +161,7 @@ async fn answer(
     if !bytes.is_empty() {
         request.body = match body_of(&request.path, header("content-type").as_deref(), &bytes) {
             Ok(body) => body,
-            Err(refused) => return Ok(response(refused)),
+            Err(refused) => return Ok(response(Answer::from(refused))),
         };
     }
     if let Some(answer) = wire.and_then(|wire| answer_data_path(&wire, &request)) {
@@ -206,7 +206,7 @@ fn refused_outright(headers: &HeaderMap, azure: &Shared) -> Option<Answer> {
 }
 
 /// A body, which must be JSON and say so. Sign-in alone sends forms, which nothing looks into.
-fn body_of(path: &str, kind: Option<&str>, bytes: &[u8]) -> Result<Option<Value>, Answer> {
+fn body_of(path: &str, kind: Option<&str>, bytes: &[u8]) -> Checked<Option<Value>> {
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or("").trim();
     let resource =
         path.starts_with("/_/") || path.to_ascii_lowercase().starts_with("/subscriptions");
@@ -218,7 +218,7 @@ fn body_of(path: &str, kind: Option<&str>, bytes: &[u8]) -> Result<Option<Value>
             "The content media type '{kind}' is not supported. Only 'application/json' is \
              supported."
         );
-        return Err(Answer::from(refusal(415, "UnsupportedMediaType", message)));
+        return Err(refusal(415, "UnsupportedMediaType", message));
     }
     serde_json::from_slice(bytes).map(Some).map_err(|_| not_json())
 }
