@@ -335,6 +335,44 @@ def install(tools, binary, folder):
         place.end()
 
 
+def node_agent(tools, binary, folder):
+    """The agents' component and the chart's value mean the same; what is added is as it should be."""
+    overlay = OVERLAYS / "workload-identity"
+    relative = {"resources": overlay, "components": ROOT / "deploy/kustomize/components/node-agent"}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        **{key: [os.path.relpath(path, folder)] for key, path in relative.items()}}))
+    values = HERE / "values/workload-identity.yaml"
+    words = ["helm", "template", "ballast", CHART, "-n", "kube-system", "--values", values]
+    key = lambda one: (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"])
+    def added(before, after):
+        before = {key(one) for one in before}
+        found = {key(one): one for one in after if key(one) not in before}
+        for one in found.values():
+            one["metadata"].pop("labels", None)
+        return found
+    ours = added(documents(tools.good("kubectl", "kustomize", overlay)),
+                 documents(tools.good("kubectl", "kustomize", folder)))
+    theirs = added(documents(tools.good(*words)),
+                   documents(tools.good(*words, "--set", "nodeAgent.enabled=true")))
+    expect("node-agent: objects of the chart", sorted(theirs), sorted(ours))
+    for name, one in ours.items():
+        expect(f"node-agent: {name[0]} {name[1]}/{name[2]}", theirs[name], one)
+    daemons = ours[("DaemonSet", "kube-system", "ballast-node-agent")]["spec"]
+    pod = daemons["template"]["spec"]
+    container, = pod["containers"]
+    expect("node-agent: every node", (pod["tolerations"], pod["hostNetwork"]), ([{"operator": "Exists"}], True))
+    expect("node-agent: a second one beside the first", (
+        daemons["updateStrategy"]["rollingUpdate"]["maxUnavailable"], "ports" in container), (0, False))
+    expect("node-agent: container", container["securityContext"], {
+        "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+        "privileged": False, "readOnlyRootFilesystem": True})
+    expect("node-agent: nobody", pod["securityContext"]["runAsNonRoot"], True)
+    # The command line takes the arguments: what is missing is only the cluster.
+    said = tools.run(binary, *container["args"], env={"KUBECONFIG": "/nowhere"})
+    expect("node-agent: arguments", "no Kubernetes cluster" in said[2] or "kubeconfig" in said[2], True)
+
+
 # --- kubectl
 
 def plugin(tools, binary, folder):
@@ -395,7 +433,7 @@ def main():
         if args.only is None:
             wrong_values(tools)
             check_containerfile()
-            for part in (install, plugin):
+            for part in (install, node_agent, plugin):
                 folder = work / part.__name__
                 folder.mkdir()
                 part(tools, binary, folder)

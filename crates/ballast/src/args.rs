@@ -2,7 +2,7 @@
 
 use crate::command::{
     azure_emulator, azure_role, bench, completions, explain, history, kube_emulator, lint, man,
-    migrate, orphans, plan, run, sim, status, up,
+    migrate, node_agent, orphans, plan, run, sim, status, up,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -44,6 +44,8 @@ pub enum Command {
     History(history::Args),
     /// List what in Azure is ours and belongs to no Service any more, and delete it
     Orphans(orphans::Args),
+    /// Serve the health of Services on one node, apart from the service proxy
+    NodeAgent(node_agent::Args),
     /// Serve an emulated Kubernetes API
     KubeEmulator(kube_emulator::Args),
     /// Serve an emulated Azure Resource Manager

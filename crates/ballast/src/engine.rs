@@ -2,6 +2,7 @@
 
 use crate::azure::AzureConnection;
 use crate::exit::{Exit, Failure};
+use crate::majority::Proxies;
 use crate::pages::Readiness;
 use control::{Controller, Effect, Event, Histogram, Options};
 use edge::clock::Clock;
@@ -43,6 +44,7 @@ pub struct SharedController {
     asked: Arc<Mutex<Vec<Ask>>>,
     pulse: Arc<Pulse>,
     steps_us: Arc<Mutex<Histogram>>,
+    proxies: Arc<Mutex<Proxies>>,
     leader: Arc<OnceLock<Leader>>,
 }
 
@@ -78,7 +80,7 @@ impl SharedController {
         let pulse = Pulse { start: Instant::now(), beat_ms: AtomicU64::new(0), readiness };
         let controller = Arc::new(Mutex::new(controller));
         let (asked, pulse, leader) = (Arc::default(), Arc::new(pulse), Arc::default());
-        Self { controller, asked, pulse, steps_us, leader }
+        Self { controller, asked, pulse, steps_us, proxies: Arc::default(), leader }
     }
 
     /// What `/readyz` says after the last step; asked without waiting.
@@ -137,6 +139,17 @@ impl SharedController {
     #[must_use]
     pub fn step_times_us(&self) -> Histogram {
         lock(&self.steps_us).clone()
+    }
+
+    /// What agents tell of the service proxies, as it was counted last.
+    #[must_use]
+    pub fn proxies(&self) -> Proxies {
+        *lock(&self.proxies)
+    }
+
+    /// Remembers it for [`SharedController::proxies`].
+    pub fn note_proxies(&self, proxies: Proxies) {
+        *lock(&self.proxies) = proxies;
     }
 
     /// Looks at it between two steps.

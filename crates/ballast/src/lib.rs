@@ -4,6 +4,7 @@
 //! Every failure is one clear message and an exit code ([`exit::Exit`]). No secret is printed.
 //! A reader that goes away (`| head`) ends the program quietly.
 
+pub mod agent;
 pub mod args;
 pub mod as_if;
 pub mod azure;
@@ -20,6 +21,7 @@ pub mod history;
 pub mod lint;
 pub mod listener;
 pub mod located;
+pub mod majority;
 pub mod manifest;
 pub mod metrics;
 pub mod once;

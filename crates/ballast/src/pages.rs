@@ -6,6 +6,7 @@ use crate::engine::SharedController;
 use crate::history::{HistoryDocument, Past, Remembered};
 use crate::listener::{self, Limits};
 use crate::metrics;
+use crate::metrics::Beside;
 use crate::metrics::exposition::Format;
 use crate::shown::Shown;
 use crate::status::{LeaderStatus, StatusDocument};
@@ -92,7 +93,8 @@ impl Pages {
         let now_ms = self.clock.now_ms();
         controller.look(|c| {
             for format in [Format::Text, Format::OpenMetrics] {
-                let page = metrics::of_controller(c, &controller.step_times_us(), now_ms, format);
+                let beside = Beside::of(&controller);
+                let page = metrics::of_controller(c, &beside, now_ms, format);
                 self.kept.metrics(format).begin_with(page);
             }
             let page = serde_json::to_string(&StatusDocument::of_controller(c, now_ms));
@@ -169,9 +171,8 @@ impl Pages {
         let Some(controller) = self.controller.get() else {
             return (content, metrics::of_starting(format)).into_response();
         };
-        let (steps_us, clock) = (controller.step_times_us(), self.clock);
-        let look =
-            move |c: &Controller| metrics::of_controller(c, &steps_us, clock.now_ms(), format);
+        let (beside, clock) = (Beside::of(controller), self.clock);
+        let look = move |c: &Controller| metrics::of_controller(c, &beside, clock.now_ms(), format);
         let page = self.kept.metrics(format).make(controller, look, |page| page).await;
         answer(page, format.content_type())
     }

@@ -94,6 +94,7 @@ async fn dispatch(cli: Cli, called_as: &str) -> Outcome {
         Command::Status(args) => command::status::run(args, color).await,
         Command::History(args) => command::history::run(args, color).await,
         Command::Orphans(args) => command::orphans::run(args, color).await,
+        Command::NodeAgent(args) => command::node_agent::run(args).await,
         Command::KubeEmulator(args) => command::kube_emulator::run(args).await,
         Command::AzureEmulator(args) => command::azure_emulator::run(args).await,
         Command::AzureRole(args) => command::azure_role::run(&args),

@@ -2,7 +2,7 @@
 
 use crate::Exposure;
 use crate::azure::Tags;
-use crate::id::{Group, ResourceId};
+use crate::id::{Group, ResourceId, ServiceName};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -149,6 +149,53 @@ pub enum ClusterProbe {
         /// Path.
         path: Arc<str>,
     },
+}
+
+/// Who answers the health probes of nodes (`healthCheck`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum HealthCheck {
+    /// The service proxy, at health check node ports and at its own health.
+    Proxy,
+    /// `ballast node-agent` on each node.
+    Agent {
+        /// `healthCheckAgentPort`.
+        port: u16,
+        /// `healthCheckMajorityPercent`: where more than this share of nodes has an ill proxy, they
+        /// stay in rotation.
+        majority_percent: u8,
+    },
+}
+
+impl HealthCheck {
+    /// `healthCheckAgentPort` where nothing is said.
+    pub const AGENT_PORT: u16 = 10_272;
+    /// `healthCheckMajorityPercent` where nothing is said.
+    pub const MAJORITY_PERCENT: u8 = 50;
+    /// Where an agent answers for its node, whatever the Service.
+    pub const NODE_PATH: &str = "/node";
+
+    /// Where an agent answers for a Service with `externalTrafficPolicy: Local`.
+    #[must_use]
+    pub fn service_path(service: &ServiceName) -> String {
+        format!("/services/{}/{}", service.namespace, service.name)
+    }
+
+    /// The Service that a path is about.
+    #[must_use]
+    pub fn service_of(path: &str) -> Option<ServiceName> {
+        let (namespace, name) = path.strip_prefix("/services/")?.split_once('/')?;
+        let whole = !namespace.is_empty() && !name.is_empty() && !name.contains('/');
+        whole.then(|| ServiceName::new(namespace, name))
+    }
+
+    /// The agent's port, where there is one.
+    #[must_use]
+    pub fn agent_port(self) -> Option<u16> {
+        match self {
+            Self::Proxy => None,
+            Self::Agent { port, .. } => Some(port),
+        }
+    }
 }
 
 /// How nodes that go away leave pools of addresses (`nodeDrainSeconds`).
@@ -311,6 +358,8 @@ pub struct Policy {
     pub node_drain: NodeDrain,
     /// Probes of Cluster Services.
     pub cluster_probe: ClusterProbe,
+    /// Who answers the probes of nodes.
+    pub health_check: HealthCheck,
     /// What to do about drift.
     pub drift: DriftPolicy,
     /// `allowedAdditionalPublicIPs`: the ranges that additional addresses of Services have to be

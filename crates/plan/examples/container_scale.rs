@@ -342,6 +342,7 @@ fn policy() -> Policy {
         ip_tag_change: IpTagChange::Recreate,
         node_drain: NodeDrain::For { seconds: 30 },
         cluster_probe: ClusterProbe::NodePort,
+        health_check: model::policy::HealthCheck::Proxy,
         drift: DriftPolicy::Repair,
         additional_addresses: None,
         tenancy: model::policy::Tenancy::default(),

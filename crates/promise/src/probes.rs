@@ -8,6 +8,9 @@
 //! - Policy Cluster, with the shared probe: that one, for rules of every protocol.
 //! - Policy Cluster else: TCP ports have their own, at the node port or where the annotation says;
 //!   UDP and SCTP have none. Without node port kube-proxy is asked, as the shared probe does.
+//! - With `healthCheck: agent` the agent's port is asked instead of the proxy's: at
+//!   `/services/{namespace}/{name}` for the policy Local, also behind the PROXY protocol, and at
+//!   `/node` where the node as a whole is asked for.
 //! - With HA ports: the Local or shared one, else the first that a port has.
 
 use crate::Broken;
@@ -62,12 +65,17 @@ pub(crate) fn wanted(
 
 /// The probe that all rules of a Service have, where there is one.
 fn common(case: &Case<'_>, service: &Service<'_>, asks: &Asks, family: Family) -> Option<Named> {
-    let (protocol, healthz) = (ProbeProtocol::Http, "/healthz".to_owned());
+    let protocol = ProbeProtocol::Http;
     if asks.local {
-        let has = asks.has_local_probe() && asks.health_port > 0;
+        let readable = case.site.agent.is_some() || !asks.proxied;
+        let has = readable && asks.health_port > 0;
         let name = names::local_probe(&service.base, asks, family, asks.health_port);
         let (seconds, count) = asks.health_timing;
-        let (port, path) = (asks.health_port, Some(healthz));
+        let (port, path) = match case.site.agent {
+            Some(agent) => (agent, format!("/services/{}/{}", service.namespace, service.name)),
+            None => (asks.health_port, "/healthz".to_owned()),
+        };
+        let path = Some(path);
         return has.then_some((name, Probe { protocol, port, path, seconds, count }));
     }
     let shared = case.site.shared_probe.as_ref()?;

@@ -60,6 +60,13 @@ pub(crate) struct SharedProbe {
     pub(crate) path: String,
 }
 
+impl SharedProbe {
+    /// Where an agent answers for its node.
+    pub(crate) fn of_agent(port: u64) -> Self {
+        Self { port, path: "/node".to_owned() }
+    }
+}
+
 /// What the cloud config says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Site {
@@ -95,6 +102,8 @@ pub(crate) struct Site {
     pub(crate) disable_outbound_snat: bool,
     pub(crate) exclude_control_plane: bool,
     pub(crate) shared_probe: Option<SharedProbe>,
+    /// `healthCheck: agent`: the port at which agents answer for nodes and Local Services.
+    pub(crate) agent: Option<u64>,
     /// `enableIPTagMutationForExistingPublicIP`.
     pub(crate) ip_tags_in_place: bool,
     /// `allowedAdditionalPublicIPs`.
@@ -227,10 +236,18 @@ fn shared_probe(config: &Value) -> Option<SharedProbe> {
     let mode = text(config, "clusterServiceLoadBalancerHealthProbeMode");
     let port = key(config, "clusterServiceSharedLoadBalancerHealthProbePort").as_u64();
     let path = text(config, "clusterServiceSharedLoadBalancerHealthProbePath");
-    mode.eq_ignore_ascii_case("shared").then(|| SharedProbe {
+    let at_proxy = SharedProbe {
         port: port.filter(|port| *port > 0).unwrap_or(10_256),
         path: or(path, "/healthz"),
-    })
+    };
+    let shared = agent(config).map_or(at_proxy, SharedProbe::of_agent);
+    mode.eq_ignore_ascii_case("shared").then_some(shared)
+}
+
+/// The port of agents, where they answer.
+fn agent(config: &Value) -> Option<u64> {
+    let answers = text(config, "healthCheck").eq_ignore_ascii_case("agent");
+    answers.then(|| key(config, "healthCheckAgentPort").as_u64().unwrap_or(10_272))
 }
 
 /// A list that counts where it is there, and under `tenancy: strict`.
@@ -332,6 +349,7 @@ impl Site {
             disable_outbound_snat: sku == Sku::Standard && snat,
             exclude_control_plane: exclude.unwrap_or(sku == Sku::Standard),
             shared_probe: shared_probe(config),
+            agent: agent(config),
             ip_tags_in_place: flag(config, "enableIPTagMutationForExistingPublicIP") == Some(true),
             allowed_additional: nets(key(config, "allowedAdditionalPublicIPs")),
             sharing,

@@ -82,7 +82,8 @@ named! {
     ControlPlane, "control-plane-nodes", "nodes of the control plane among the others";
     Selectors, "selectors",
         "several load balancers that choose Services, namespaces and nodes by their labels";
-    SharedProbes, "shared-probes", "a cloud config with shared probes and with tags";
+    SharedProbes, "shared-probes",
+        "a cloud config with shared probes, every other time answered by agents, and with tags";
     LateAddress, "late-addresses", "a public IP has its address only when its operation has ended";
     GatewayReply, "gateway-replies", "the Service Gateway answers 202, 204, or with an operation";
     Buckets, "throttle-buckets", "Azure's token buckets are on";

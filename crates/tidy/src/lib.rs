@@ -13,8 +13,10 @@ pub mod unused;
 pub use tree::{Problem, Tree};
 
 /// Crates without sockets, clocks and chance.
-pub const PURE: [&str; 9] =
-    ["arm", "console", "control", "explain", "lease", "model", "observe", "plan", "promise"];
+pub const PURE: [&str; 10] = [
+    "arm", "console", "control", "explain", "health", "lease", "model", "observe", "plan",
+    "promise",
+];
 
 /// Every rule.
 #[must_use]

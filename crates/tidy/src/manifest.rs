@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
 /// What each pure crate may list from outside the workspace.
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 10] = [
     ("arm", &["ipnet", "serde", "serde_json", "thiserror"]),
     ("console", &["jiff"]),
     ("control", &["jiff", "serde", "serde_json"]),
     ("explain", &["ipnet", "serde", "serde_json"]),
+    ("health", &["serde_json"]),
     ("lease", &["serde_json"]),
     ("model", &["ipnet", "serde", "serde_json"]),
     ("observe", &["ipnet", "serde", "serde-saphyr", "serde_json", "thiserror"]),
@@ -43,7 +44,7 @@ const BANNED: [&str; 20] = [
 ];
 
 /// The workspace's crates, and which of them each may depend on outside its tests.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("model", &[]),
     ("arm", &["model"]),
     ("observe", &["arm", "model"]),
@@ -52,6 +53,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
     ("fixture", &["model", "plan"]),
     ("promise", &[]),
     ("lease", &[]),
+    ("health", &["model"]),
     ("console", &["model", "plan"]),
     ("control", &["arm", "model", "observe", "plan"]),
     ("edge", &["arm", "control", "lease", "model", "observe"]),
@@ -84,6 +86,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
             "data-path",
             "edge",
             "explain",
+            "health",
             "kube-emulator",
             "model",
             "observe",

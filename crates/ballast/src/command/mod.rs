@@ -12,6 +12,7 @@ pub mod lease;
 pub mod lint;
 pub mod man;
 pub mod migrate;
+pub mod node_agent;
 pub mod orphans;
 pub mod plan;
 pub mod run;

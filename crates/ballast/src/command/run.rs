@@ -9,6 +9,7 @@ use crate::engine::{Engine, SharedController, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::history::file::HistoryFile;
 use crate::history::{Past, portal};
+use crate::majority::{self, Turns};
 use crate::pages::Pages;
 use crate::signal;
 use clap::ValueEnum;
@@ -18,8 +19,10 @@ use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
 use edge::log::{self, LogFormat};
 use edge::notice::NoticeSink;
+use health::object::NAMESPACE;
 use kube::Client;
 use model::Policy;
+use model::policy::HealthCheck;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -70,6 +73,9 @@ pub struct Args {
     /// Keep the last writes to Azure in this file: `ballast history` has them after a restart
     #[arg(long, value_name = "FILE")]
     pub history_file: Option<PathBuf>,
+    /// With healthCheck: agent, the namespace of what agents report and are told
+    #[arg(long, value_name = "NAMESPACE", default_value = NAMESPACE)]
+    pub agent_namespace: String,
     /// Which of Azure's call limits to start from; what Azure answers counts in any case
     #[arg(long, value_enum, value_name = "LIMITS", default_value = "published")]
     pub azure_limits: AzureLimits,
@@ -127,6 +133,7 @@ pub async fn run(args: Args) -> Outcome {
     options.cluster_uid = started.cluster_uid;
     options.ledger = args.lease_name.ledger();
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
+    let counted = counted(&args, &started.policy, &options.instance);
     let notices = NoticeSink::default();
     #[cfg(feature = "otel")]
     let traces = Traces::start(&args, &options.instance, &notices)?;
@@ -139,6 +146,10 @@ pub async fn run(args: Args) -> Outcome {
     pages.show(controller.clone(), &notices, Past { portal, earlier });
     let saved = CancellationToken::new();
     let saving = file.map(|f| tokio::spawn(f.follow(controller.clone(), portal, saved.clone())));
+    if let Some(counted) = counted {
+        let (client, controller) = (client.clone(), controller.clone());
+        tokio::spawn(majority::follow(client, controller, counted, clock, stop.child_token()));
+    }
     let engine = Engine { clock, client, azure, notices };
     engine.run(controller, lease, &classes, stop).await?;
     saved.cancel();
@@ -150,6 +161,17 @@ pub async fn run(args: Args) -> Outcome {
     traces.end().await;
     tracing::info!("stopped");
     Ok(Exit::Done)
+}
+
+/// How the reports of agents are counted, where there are agents.
+fn counted(args: &Args, policy: &Policy, instance: &str) -> Option<majority::Settings> {
+    let HealthCheck::Agent { majority_percent, .. } = policy.health_check else { return None };
+    Some(majority::Settings {
+        namespace: args.agent_namespace.clone(),
+        share_percent: majority_percent,
+        instance: instance.to_owned(),
+        turns: if args.lease.leader_elect { Turns::Taken } else { Turns::Alone },
+    })
 }
 
 /// The task that sends traces, where they are wanted.

@@ -5,9 +5,12 @@ pub mod exposition;
 mod process;
 pub mod table;
 
+use crate::engine::SharedController;
+use crate::majority::Proxies;
 use crate::pages::Readiness;
 use control::{ChangeKind, Controller, Histogram, Leadership, Outcome, ResourceKind};
 use exposition::{Exposition, Format, Scale};
+use health::Verdict;
 use model::ObstacleKind;
 use model::report::{Finding, Severity, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,11 +26,28 @@ pub fn of_starting(format: Format) -> String {
     exposition.finish()
 }
 
-/// All metrics of a controller whose steps took so long.
+/// What is told beside a controller.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// How long its steps took.
+    steps_us: Histogram,
+    /// What agents tell of the service proxies.
+    proxies: Proxies,
+}
+
+impl Beside {
+    /// As it stands now.
+    #[must_use]
+    pub fn of(controller: &SharedController) -> Self {
+        Self { steps_us: controller.step_times_us(), proxies: controller.proxies() }
+    }
+}
+
+/// All metrics of a controller.
 #[must_use]
 pub fn of_controller(
     controller: &Controller,
-    steps_us: &Histogram,
+    beside: &Beside,
     now_ms: u64,
     format: Format,
 ) -> String {
@@ -45,17 +65,26 @@ pub fn of_controller(
     let counts = controller.counts();
     exposition.add(&table::KUBERNETES, &[], counts.kubernetes);
     exposition.add(&table::PLANS, &[], counts.plans);
-    exposition.add_histogram(&table::STEP, &[], steps_us, Scale::Microseconds);
+    exposition.add_histogram(&table::STEP, &[], &beside.steps_us, Scale::Microseconds);
     let gates = controller.gates();
     exposition.add_histogram(&table::GATE_DELAY, &[], gates.delays(), Scale::Milliseconds);
     exposition.add(&table::GATE_TIMEOUTS, &[], gates.timeouts());
     exposition.add(&table::GATES_WAITING, &[], gates.waiting());
+    exposition.add(&table::PROXIES_ILL, &[], beside.proxies.ill);
+    let together = beside.proxies.verdict == Verdict::Together;
+    exposition.add(&table::PROXIES_MAJORITY, &[], u8::from(together));
     process::add(&mut exposition);
     exposition.finish()
 }
 
-fn build(exposition: &mut Exposition) {
+/// The program.
+pub(crate) fn build(exposition: &mut Exposition) {
     exposition.add(&table::BUILD, &[("version", env!("CARGO_PKG_VERSION"))], 1);
+}
+
+/// The process.
+pub(crate) fn process(exposition: &mut Exposition) {
+    process::add(exposition);
 }
 
 fn latencies(exposition: &mut Exposition, controller: &Controller) {

@@ -56,7 +56,7 @@ impl Metric {
 }
 
 macro_rules! metrics {
-    ($(
+    ($(#[$about:meta])* $all:ident: $(
         $constant:ident $kind:ident $name:literal [$($label:ident $values:literal)*] $help:literal;
     )*) => {
         $(
@@ -69,12 +69,14 @@ macro_rules! metrics {
             };
         )*
 
-        /// All metrics, in the order of the output.
-        pub const METRICS: &[Metric] = &[$($constant),*];
+        $(#[$about])*
+        pub const $all: &[Metric] = &[$($constant),*];
     };
 }
 
 metrics! {
+    /// All metrics of the controller, in the order of the output.
+    METRICS:
     BUILD Info "ballast_build"
         [version "the version of the program"]
         "The program that runs.";
@@ -169,6 +171,11 @@ metrics! {
     GATES_WAITING Gauge "ballast_readiness_gates_waiting" []
         "Pods that wait for nothing but our gate.";
 
+    PROXIES_ILL Gauge "ballast_proxies_ill" []
+        "Nodes whose agent reports an ill service proxy; 0 without `healthCheck: agent`.";
+    PROXIES_MAJORITY Gauge "ballast_proxies_majority" []
+        "1 while so many service proxies are ill that their nodes stay in rotation, else 0.";
+
     PROCESSOR Counter "process_cpu_seconds" []
         "Processor time that the process has spent.";
     STARTED Gauge "process_start_time_seconds" []
@@ -181,6 +188,19 @@ metrics! {
         "Files and sockets that the process may have open at most.";
 }
 
+metrics! {
+    /// What `ballast node-agent` exports besides what is said of the program and its process.
+    AGENT_METRICS:
+    AGENT_PROXY Gauge "ballast_agent_proxy_healthy" []
+        "1 when the node's service proxy was healthy when it was asked last, else 0.";
+    AGENT_LEAVING Gauge "ballast_agent_node_leaving" []
+        "1 while the node takes no new connections because it is going or excluded, else 0.";
+    AGENT_MAJORITY Gauge "ballast_agent_majority" []
+        "1 while the node stays in rotation whatever its proxy says, else 0.";
+    AGENT_SERVICES Gauge "ballast_agent_local_services" []
+        "Services with ready endpoints on the node.";
+}
+
 const INTRODUCTION: &str = "\
 # Metrics
 
@@ -191,6 +211,14 @@ Services, Pods or nodes. Alert rules, a dashboard and examples of scraping are i
 [operating.md](operating.md).
 
 This page is made from the table in the code.
+
+";
+
+const AGENT_TEXT: &str = "
+## Of an agent
+
+[`ballast node-agent`](node-agent.md) exports these at its own port, beside `ballast_build_info` and
+what is said of the process:
 
 ";
 
@@ -230,8 +258,16 @@ A process that waits for the lease is ready, too: it could take over at once
 #[must_use]
 pub fn reference() -> String {
     let mut text = INTRODUCTION.to_owned();
+    table(&mut text, METRICS);
+    text.push_str(AGENT_TEXT);
+    table(&mut text, AGENT_METRICS);
+    text.push_str(LATENCY_TEXT);
+    text
+}
+
+fn table(text: &mut String, metrics: &[Metric]) {
     text.push_str("| metric | kind | labels | what |\n| --- | --- | --- | --- |\n");
-    for metric in METRICS {
+    for metric in metrics {
         let kind = match metric.kind {
             MetricKind::Counter => "counter",
             MetricKind::Gauge => "gauge",
@@ -247,8 +283,6 @@ pub fn reference() -> String {
         let labels = labels.join("<br>");
         text.push_str(&format!("| `{name}` | {kind} | {labels} | {} |\n", metric.help));
     }
-    text.push_str(LATENCY_TEXT);
-    text
 }
 
 #[cfg(test)]
@@ -272,7 +306,7 @@ mod tests {
     #[test]
     fn names_are_as_prometheus_wants_them() {
         let mut names = BTreeSet::new();
-        for metric in METRICS {
+        for metric in METRICS.iter().chain(AGENT_METRICS) {
             assert!(names.insert(metric.name), "{} is there twice", metric.name);
             let plain = |c: char| c.is_ascii_lowercase() || c == '_';
             // What every program tells has the names that every program gives it.

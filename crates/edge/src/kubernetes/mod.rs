@@ -12,4 +12,4 @@ pub mod wire;
 pub use connect::{ConnectError, ConnectFrom, connect};
 pub use sender::Sender;
 pub use sources::{SourceSettings, sources};
-pub use watch::{Change, Pace, Source, Watch, watch_all};
+pub use watch::{Change, Listing, Pace, Read, Source, Told, Watch, watch_all};

@@ -52,7 +52,7 @@ fn source(kind: Kind, settings: &SourceSettings, pool: &SharedPool) -> Source {
         Kind::GatedPods => ("/api/v1/pods", Some(READINESS_GATE.to_string()), gated_pods(pool)),
         Kind::Namespaces => ("/api/v1/namespaces", None, namespaces(pool)),
     };
-    Source { kind, path: path.to_string(), selector, read }
+    Source { kind, path: path.to_string(), selector, fields: None, read }
 }
 
 fn services(settings: &SourceSettings, pool: &SharedPool) -> Read {

@@ -51,23 +51,75 @@ pub enum Change {
     Gone,
 }
 
+/// What a watch makes of objects, and how it tells it.
+pub trait Told: Sized + Send + 'static {
+    /// What the receiver takes.
+    type Event: Send + 'static;
+    /// What is watched.
+    type Kind: Copy + fmt::Debug + Send + Sync + 'static;
+
+    /// A list of this kind begins.
+    fn begin(kind: Self::Kind) -> Self;
+    /// It is complete.
+    fn end(kind: Self::Kind, revision: &str) -> Self;
+    /// As the receiver takes it.
+    fn event(self) -> Self::Event;
+    /// How a list is asked for.
+    fn list(_kind: Self::Kind) -> Listing {
+        Listing::Pages(PAGE)
+    }
+}
+
+/// How a list is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listing {
+    /// The newest state, with so many objects a page.
+    Pages(&'static str),
+    /// What the server has in memory, in one piece: for those of whom there is one on each node.
+    /// The watch goes on from there, so that what is old in it is soon put right.
+    Cached,
+}
+
+impl Told for KubernetesFact {
+    type Event = Event;
+    type Kind = Kind;
+
+    fn begin(kind: Kind) -> Self {
+        Self::ListBegin(kind)
+    }
+
+    fn end(kind: Kind, revision: &str) -> Self {
+        Self::ListEnd(kind, Some(revision.into()))
+    }
+
+    fn event(self) -> Event {
+        Event::Kubernetes(self)
+    }
+
+    fn list(kind: Kind) -> Listing {
+        Listing::Pages(if kind == Kind::EndpointSlices { PAGE_OF_SLICES } else { PAGE })
+    }
+}
+
 /// Reads an object's JSON; the error says what is wrong with it.
-pub type Read = Arc<dyn Fn(Change, &str) -> Result<KubernetesFact, String> + Send + Sync>;
+pub type Read<F = KubernetesFact> = Arc<dyn Fn(Change, &str) -> Result<F, String> + Send + Sync>;
 
 /// What is watched.
 #[derive(Clone)]
-pub struct Source {
+pub struct Source<F: Told = KubernetesFact> {
     /// Kind.
-    pub kind: Kind,
+    pub kind: F::Kind,
     /// Path of the collection: `/api/v1/services`.
     pub path: String,
     /// Label selector, for the server.
     pub selector: Option<String>,
+    /// Field selector, for the server.
+    pub fields: Option<String>,
     /// Makes facts.
-    pub read: Read,
+    pub read: Read<F>,
 }
 
-impl fmt::Debug for Source {
+impl<F: Told> fmt::Debug for Source<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source").field("kind", &self.kind).field("path", &self.path).finish()
     }
@@ -89,10 +141,10 @@ impl Default for Pace {
 }
 
 /// A watch of one kind.
-pub struct Watch {
+pub struct Watch<F: Told = KubernetesFact> {
     client: Client,
-    source: Source,
-    events: mpsc::Sender<Event>,
+    source: Source<F>,
+    events: mpsc::Sender<F::Event>,
     pause: Pause,
 }
 
@@ -117,10 +169,15 @@ enum ListFailure {
     Deaf,
 }
 
-impl Watch {
+impl<F: Told> Watch<F> {
     /// A watch that sends what it sees to `events`.
     #[must_use]
-    pub fn new(client: Client, source: Source, events: mpsc::Sender<Event>, pace: Pace) -> Self {
+    pub fn new(
+        client: Client,
+        source: Source<F>,
+        events: mpsc::Sender<F::Event>,
+        pace: Pace,
+    ) -> Self {
         Self { client, source, events, pause: Pause::new(pace.first_ms, pace.cap_ms) }
     }
 
@@ -168,18 +225,17 @@ impl Watch {
     async fn list(&mut self) -> Result<String, ListFailure> {
         let mut next: Option<String> = None;
         loop {
-            let limit = match self.source.kind {
-                Kind::EndpointSlices => PAGE_OF_SLICES,
-                _ => PAGE,
+            let mut query = match F::list(self.source.kind) {
+                Listing::Pages(limit) => vec![("limit", limit)],
+                Listing::Cached => vec![("resourceVersion", "0")],
             };
-            let mut query = vec![("limit", limit)];
             if let Some(next) = &next {
                 query.push(("continue", next));
             }
             let body = self.page(query).await?;
             let page = read_page(&body).map_err(|why| ListFailure::Failed { why, wait_ms: 0 })?;
             if next.is_none() {
-                self.tell(KubernetesFact::ListBegin(self.source.kind)).await?;
+                self.tell(F::begin(self.source.kind)).await?;
             }
             for item in page.items {
                 if let Some(fact) = self.read(Change::Present, item) {
@@ -188,8 +244,7 @@ impl Watch {
             }
             next = page.next;
             if next.is_none() {
-                let revision = Some(page.revision.as_str().into());
-                self.tell(KubernetesFact::ListEnd(self.source.kind, revision)).await?;
+                self.tell(F::end(self.source.kind, &page.revision)).await?;
                 return Ok(page.revision);
             }
         }
@@ -281,6 +336,9 @@ impl Watch {
         if let Some(selector) = &self.source.selector {
             query.push(("labelSelector", selector));
         }
+        if let Some(fields) = &self.source.fields {
+            query.push(("fieldSelector", fields));
+        }
         // A compressed stream holds events back.
         Request::get(format!("{}?{}", self.source.path, form(&query)))
             .header(ACCEPT, "application/json")
@@ -288,7 +346,7 @@ impl Watch {
             .body(Body::empty())
     }
 
-    fn read(&self, change: Change, object: &str) -> Option<KubernetesFact> {
+    fn read(&self, change: Change, object: &str) -> Option<F> {
         match (self.source.read)(change, object) {
             Ok(fact) => Some(fact),
             Err(e) => {
@@ -299,8 +357,8 @@ impl Watch {
         }
     }
 
-    async fn tell(&self, fact: KubernetesFact) -> Result<(), ListFailure> {
-        self.events.send(Event::Kubernetes(fact)).await.map_err(|_| ListFailure::Deaf)
+    async fn tell(&self, fact: F) -> Result<(), ListFailure> {
+        self.events.send(fact.event()).await.map_err(|_| ListFailure::Deaf)
     }
 }
 

@@ -4,8 +4,8 @@ use super::Source;
 use super::input::{Input, Nature, Way, on_all};
 use ipnet::IpNet;
 use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, Layout, OutboundSnat, PoolKind, Preconfigured,
-    Sharing, Tenancy, VmKind,
+    BalancerSku, ClusterProbe, ControlPlane, HealthCheck, Layout, OutboundSnat, PoolKind,
+    Preconfigured, Sharing, Tenancy, VmKind,
 };
 use model::world::Fact;
 use model::{Group, Policy, ResourceId};
@@ -76,6 +76,7 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
         ip_tag_change: _,
         node_drain: _,
         cluster_probe,
+        health_check,
         drift: _,
         additional_addresses,
         tenancy,
@@ -112,10 +113,38 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
     all.extend(groups(group, own));
     all.extend(balancer_keys(*sku, layout, *pools));
     all.extend(switches(*exclude_control_plane, *outbound_snat, *preconfigured));
-    if let ClusterProbe::Shared { port, path } = cluster_probe {
-        all.extend(shared_probe(*port, path));
-    }
+    all.extend(probes(cluster_probe, *health_check));
     all
+}
+
+/// Whom probes of nodes ask.
+fn probes(cluster: &ClusterProbe, health: HealthCheck) -> Vec<Input> {
+    let mut all = match (cluster, health) {
+        (ClusterProbe::Shared { port, path }, HealthCheck::Proxy) => shared_probe(*port, path),
+        // Agents answer at their own port and path.
+        (ClusterProbe::Shared { .. }, HealthCheck::Agent { .. }) => vec![shared_mode()],
+        (ClusterProbe::NodePort, _) => Vec::new(),
+    };
+    all.extend(health.agent_port().into_iter().flat_map(agents));
+    all
+}
+
+/// Who answers probes, where it is not the proxy.
+fn agents(port: u16) -> [Input; 2] {
+    let elsewhere = vary(|p| {
+        if let HealthCheck::Agent { port, .. } = &mut p.health_check {
+            *port = port.checked_add(1).unwrap_or(1);
+        }
+    });
+    [
+        key("healthCheck", "agent", remove(|p| p.health_check = HealthCheck::Proxy)),
+        key("healthCheckAgentPort", port, elsewhere),
+    ]
+}
+
+fn shared_mode() -> Input {
+    let mode = "clusterServiceLoadBalancerHealthProbeMode";
+    key(mode, "shared", remove(|p| p.cluster_probe = ClusterProbe::NodePort))
 }
 
 fn additional(ranges: &[IpNet]) -> Input {
@@ -284,8 +313,7 @@ fn balancer_keys(sku: BalancerSku, layout: &Layout, pools: PoolKind) -> Vec<Inpu
 }
 
 fn shared_probe(port: u16, path: &Arc<str>) -> Vec<Input> {
-    let mode = "clusterServiceLoadBalancerHealthProbeMode";
-    let mut all = vec![key(mode, "shared", remove(|p| p.cluster_probe = ClusterProbe::NodePort))];
+    let mut all = vec![shared_mode()];
     let port_key = "clusterServiceSharedLoadBalancerHealthProbePort";
     let way = vary(|p| {
         if let ClusterProbe::Shared { port, .. } = &mut p.cluster_probe {

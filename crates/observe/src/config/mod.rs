@@ -7,6 +7,7 @@
 
 mod error;
 mod fields;
+mod health;
 mod keys;
 mod layout;
 mod settings;
@@ -23,8 +24,8 @@ use error::{allowed, clash, missing};
 use fields::Fields;
 use ipnet::IpNet;
 use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, MigrateApi, NodeDrain,
-    OutboundSnat, PoolKind, Preconfigured, VmKind,
+    BalancerSku, ControlPlane, DriftPolicy, IpTagChange, MigrateApi, NodeDrain, OutboundSnat,
+    PoolKind, Preconfigured, VmKind,
 };
 use model::{Group, Policy};
 use serde_json::{Map, Value};
@@ -95,6 +96,7 @@ fn policy(fields: &mut Fields, cluster: &str, settings: &CloudSettings) -> Polic
     let strict = tenancy::is_strict(fields);
     let tenancy = tenancy::read(fields, strict, &settings.network_subscription, &group);
     let additional = additional_addresses(fields);
+    let health = health::read(fields, sku);
     Policy {
         cluster: Arc::from(cluster),
         subscription: Arc::from(settings.subscription.as_str()),
@@ -130,7 +132,8 @@ fn policy(fields: &mut Fields, cluster: &str, settings: &CloudSettings) -> Polic
             _ => IpTagChange::Recreate,
         },
         node_drain: node_drain(fields),
-        cluster_probe: cluster_probe(fields),
+        cluster_probe: health::cluster(fields, health),
+        health_check: health,
         drift: drift(fields),
         additional_addresses: additional.or_else(|| strict.then(Vec::new)),
         tenancy,
@@ -320,29 +323,6 @@ fn node_drain(fields: &mut Fields) -> NodeDrain {
         Some(seconds) => NodeDrain::For { seconds },
         None => NodeDrain::For { seconds: NodeDrain::DEFAULT_SECONDS },
     }
-}
-
-fn cluster_probe(fields: &mut Fields) -> ClusterProbe {
-    let key = "clusterServiceLoadBalancerHealthProbeMode";
-    let words = [("servicenodeport", ProbeMode::NodePort), ("shared", ProbeMode::Shared)];
-    let mode = fields.word(key, &words).unwrap_or(ProbeMode::NodePort);
-    let port = fields.number("clusterServiceSharedLoadBalancerHealthProbePort", 0, 65_535);
-    let port = port.and_then(|n| u16::try_from(n).ok()).filter(|n| *n != 0).unwrap_or(10_256);
-    let path_key = "clusterServiceSharedLoadBalancerHealthProbePath";
-    let path = fields.text(path_key).unwrap_or_else(|| "/healthz".to_owned());
-    if !path.starts_with('/') {
-        fields.error(allowed(path_key, &path, "a path that begins with a slash"));
-    }
-    match mode {
-        ProbeMode::NodePort => ClusterProbe::NodePort,
-        ProbeMode::Shared => ClusterProbe::Shared { port, path: Arc::from(path) },
-    }
-}
-
-#[derive(Clone, Copy)]
-enum ProbeMode {
-    NodePort,
-    Shared,
 }
 
 fn drift(fields: &mut Fields) -> DriftPolicy {

@@ -3,7 +3,7 @@
 use crate::{policy, read_value, small, with};
 use model::Group;
 use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, Layout, NodeDrain, Operator,
+    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, HealthCheck, Layout, NodeDrain, Operator,
     OutboundSnat, Placement, PoolKind, Sharing, Tenancy, VmKind,
 };
 use observe::config::{
@@ -170,6 +170,63 @@ fn yaml_and_any_letter_case_will_do() {
     assert_eq!(policy.drift, DriftPolicy::Report);
     let shared = ClusterProbe::Shared { port: 10_356, path: "/healthz".into() };
     assert_eq!(policy.cluster_probe, shared);
+}
+
+#[test]
+fn an_agent_answers_at_its_own_port_and_only_for_nodes() {
+    let with = |more: Value| {
+        let mut config = small();
+        for (key, value) in more.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        read_value(&config)
+    };
+    let policy = |more| with(more).unwrap().policy;
+    assert_eq!(policy(json!({})).health_check, HealthCheck::Proxy);
+    assert_eq!(policy(json!({"healthCheck": "Proxy"})).health_check, HealthCheck::Proxy);
+    let agent = |port, majority_percent| HealthCheck::Agent { port, majority_percent };
+    assert_eq!(policy(json!({"healthCheck": "agent"})).health_check, agent(10_272, 50));
+    let all = json!({"healthCheck": "agent", "healthCheckAgentPort": 10_300,
+        "healthCheckMajorityPercent": 30, "clusterServiceLoadBalancerHealthProbeMode": "shared"});
+    assert_eq!(policy(all.clone()).health_check, agent(10_300, 30));
+    let idle = with(json!({"healthCheckAgentPort": 10_300, "healthCheckMajorityPercent": 30}));
+    let idle = idle.unwrap().warnings;
+    assert_eq!(idle.len(), 2);
+    assert!(idle[0].ends_with("no effect without healthCheck: agent"), "{idle:?}");
+    for (key, value) in [
+        ("clusterServiceSharedLoadBalancerHealthProbePort", json!(10_356)),
+        ("clusterServiceSharedLoadBalancerHealthProbePath", json!("/ready")),
+    ] {
+        let mut both = all.clone();
+        both[key] = value;
+        let errors = with(both).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert!(errors[0].to_string().contains(key), "{errors:?}");
+    }
+    let table = [
+        (json!({"healthCheck": "x"}), r#"healthCheck is "x" -> one of proxy, agent"#),
+        (
+            json!({"healthCheck": "agent", "healthCheckAgentPort": 443}),
+            "healthCheckAgentPort is 443 -> a whole number from 1024 to 65535",
+        ),
+        (
+            json!({"healthCheck": "agent", "healthCheckAgentPort": 10256}),
+            "healthCheckAgentPort is \"10256\" -> a port that nothing else on nodes listens on; \
+             10256 is kube-proxy's",
+        ),
+        (
+            json!({"healthCheck": "agent", "healthCheckMajorityPercent": 101}),
+            "healthCheckMajorityPercent is 101 -> a whole number from 1 to 100",
+        ),
+    ];
+    for (more, message) in table {
+        assert_eq!(wrong(more), message);
+    }
+    let container = json!({"healthCheck": "agent", "loadBalancerSku": "service",
+        "loadBalancerBackendPoolConfigurationType": "podIP", "serviceGatewayEnabled": true});
+    let errors = with(container).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].to_string().contains("whose backends are Pods"), "{errors:?}");
 }
 
 #[test]

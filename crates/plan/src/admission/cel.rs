@@ -175,7 +175,7 @@ fn of_nodes(policy: &Policy) -> Vec<(&'static str, String)> {
         ("prefix4", of_family4("azure-pip-prefix-id")),
         ("prefix6", of_family6("azure-pip-prefix-id")),
         ("local", local().to_owned()),
-        ("healthCheck", health_check()),
+        ("healthCheck", health_check(policy)),
         ("probed", probed(policy)),
         (
             "timed",
@@ -202,11 +202,15 @@ fn local() -> &'static str {
     "has(object.spec.externalTrafficPolicy) && object.spec.externalTrafficPolicy == 'Local'"
 }
 
-/// Whether the health check node port is probed.
-fn health_check() -> String {
+/// Whether one probe asks for the Service: the health check node port, or the agent.
+fn health_check(policy: &Policy) -> String {
+    let has = "variables.local && has(object.spec.healthCheckNodePort) && \
+               object.spec.healthCheckNodePort > 0";
+    if policy.health_check.agent_port().is_some() {
+        return has.to_owned();
+    }
     format!(
-        "variables.local && has(object.spec.healthCheckNodePort) && \
-         object.spec.healthCheckNodePort > 0 && !({} && {})",
+        "{has} && !({} && {})",
         is_true("azure-pls-create", Truth::AnyCase),
         is_true("azure-pls-proxy-protocol", Truth::AnyCase)
     )

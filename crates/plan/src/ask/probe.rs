@@ -10,8 +10,8 @@ use super::{FloatingIp, ProbeIntent, ProbeName, ProxyProtocol, RuleIntent, RuleK
 use crate::ask::annotation;
 use model::azure::ProbeProtocol;
 use model::kubernetes::{ServicePort, TrafficPolicy};
-use model::policy::{BalancerSku, ClusterProbe};
-use model::{Exposure, Family, Protocol};
+use model::policy::{BalancerSku, ClusterProbe, HealthCheck};
+use model::{Exposure, Family, Policy, Protocol};
 use std::sync::Arc;
 
 /// Where kube-proxy answers for its node.
@@ -74,10 +74,12 @@ pub(super) fn rules(r: &mut Reader<'_>, setting: &Setting<'_>) -> Vec<RuleIntent
 }
 
 fn source(r: &mut Reader<'_>, setting: &Setting<'_>) -> Source {
+    let agent = r.policy.health_check.agent_port().is_some();
     if r.service.traffic_policy == TrafficPolicy::Local {
         return match r.service.health_check_node_port {
-            // Behind the PROXY protocol the health check server understands nothing.
-            Some(port) if setting.proxy != ProxyProtocol::Enabled => {
+            // Behind the PROXY protocol the proxy's health check server understands nothing; the
+            // agent reads probes with it and without.
+            Some(port) if agent || setting.proxy != ProxyProtocol::Enabled => {
                 note_ignored(r);
                 Source::HealthCheck(health_check(r, port))
             }
@@ -85,12 +87,19 @@ fn source(r: &mut Reader<'_>, setting: &Setting<'_>) -> Source {
         };
     }
     match &r.policy.cluster_probe {
-        ClusterProbe::Shared { port, path } => Source::Common(shared(*port, Arc::clone(path))),
+        ClusterProbe::Shared { port, path } => {
+            Source::Common(shared(r.policy, *port, Arc::clone(path)))
+        }
         ClusterProbe::NodePort => Source::Own,
     }
 }
 
-fn shared(port: u16, path: Arc<str>) -> ProbeIntent {
+/// The probe of a node, whichever Services it has: where there are agents, they answer it.
+fn shared(policy: &Policy, port: u16, path: Arc<str>) -> ProbeIntent {
+    let (port, path) = match policy.health_check.agent_port() {
+        Some(agent) => (agent, Arc::from(HealthCheck::NODE_PATH)),
+        None => (port, path),
+    };
     let (interval_s, threshold) = TIMING;
     let (name, protocol) = (ProbeName::Shared, ProbeProtocol::Http);
     ProbeIntent { name, protocol, port, path: Some(path), interval_s, threshold }
@@ -99,7 +108,12 @@ fn shared(port: u16, path: Arc<str>) -> ProbeIntent {
 fn health_check(r: &mut Reader<'_>, port: u16) -> ProbeIntent {
     let (interval_s, threshold) = timing(r, port);
     let (name, protocol) = (ProbeName::HealthCheck(port), ProbeProtocol::Http);
-    ProbeIntent { name, protocol, port, path: Some(Arc::from(HEALTHZ)), interval_s, threshold }
+    // The name stays: from the proxy to the agent and back, a probe is changed where it stands.
+    let (port, path) = match r.policy.health_check.agent_port() {
+        Some(agent) => (agent, HealthCheck::service_path(&r.service.name).into()),
+        None => (port, Arc::from(HEALTHZ)),
+    };
+    ProbeIntent { name, protocol, port, path: Some(path), interval_s, threshold }
 }
 
 /// Settings of a port count for its own probe alone. The Go controller reads interval and count of
@@ -184,7 +198,7 @@ fn own(r: &mut Reader<'_>, port: &ServicePort) -> Option<ProbeIntent> {
         Some(text) => target(r, &key, text)?,
         None => match port.node_port {
             Some(node_port) => node_port,
-            None => return Some(shared(KUBE_PROXY_PORT, Arc::from(HEALTHZ))),
+            None => return Some(shared(r.policy, KUBE_PROXY_PORT, Arc::from(HEALTHZ))),
         },
     };
     let protocol = protocol(r, port);

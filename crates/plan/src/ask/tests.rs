@@ -14,7 +14,7 @@ use fixture::policy;
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
 };
-use model::policy::{BalancerSku, ClusterProbe, Layout, PoolKind, Preconfigured};
+use model::policy::{BalancerSku, ClusterProbe, HealthCheck, Layout, PoolKind, Preconfigured};
 use model::report::{Finding, Severity};
 use model::{Policy, ServiceName, ServiceUid};
 use std::collections::BTreeSet;

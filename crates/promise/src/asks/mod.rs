@@ -227,12 +227,6 @@ impl Asks {
         self.families.len() == 2
     }
 
-    /// Whether the probe on the health check node port is that of the Service's rules. Behind the
-    /// PROXY protocol it would not answer.
-    pub(crate) fn has_local_probe(&self) -> bool {
-        self.local && !self.proxied
-    }
-
     /// Ports that are forwarded.
     pub(crate) fn forwarded(&self) -> impl Iterator<Item = &Port> {
         self.ports.iter().filter(|port| port.has_rule)

@@ -4,7 +4,7 @@ use super::read::Setting;
 use super::words::{Words, refuse};
 use super::{Family, Invalid, Port, Probe, ProbeProtocol, Protocol};
 use crate::estate::{items, same, text};
-use crate::site::Sku;
+use crate::site::{SharedProbe, Sku};
 use serde_json::Value;
 
 /// Where kube-proxy tells of its health.
@@ -86,11 +86,13 @@ fn probe(words: &Words<'_>, entry: &Value, number: u64, node_port: u64) -> Resul
     let key = format!("port_{number}_health-probe_port");
     let port = match words.text(&key) {
         Some(value) => probed_port(words, &key, value)?,
-        // Nothing answers on the nodes for this port alone: kube-proxy is asked.
+        // Nothing answers on the nodes for this port alone: kube-proxy or the agent is asked.
         None if node_port == 0 => {
-            let path = Some("/healthz".to_owned());
+            let at_proxy = || SharedProbe { port: KUBE_PROXY, path: "/healthz".to_owned() };
+            let SharedProbe { port, path } =
+                words.site.agent.map_or_else(at_proxy, SharedProbe::of_agent);
             let protocol = ProbeProtocol::Http;
-            return Ok(Probe { protocol, port: KUBE_PROXY, path, seconds: 5, count: 2 });
+            return Ok(Probe { protocol, port, path: Some(path), seconds: 5, count: 2 });
         }
         None => node_port,
     };

@@ -33,7 +33,9 @@ pub(crate) fn read(service: &Value, site: &Site) -> Result<Asks, Invalid> {
     // Read more strictly than for the link itself: blanks around the value count here.
     let proxied = words.flag("azure-pls-create") && words.flag("azure-pls-proxy-protocol");
     let shared = site.shared_probe.is_some();
-    let own_probes = if local { health_port == 0 || proxied } else { !shared };
+    // An agent reads the PROXY protocol, the proxy's health check server does not.
+    let unread = proxied && site.agent.is_none();
+    let own_probes = if local { health_port == 0 || unread } else { !shared };
     Ok(Asks {
         internal,
         internal_loosely: words.flag("azure-load-balancer-internal"),

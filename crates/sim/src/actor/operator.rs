@@ -90,6 +90,7 @@ impl Company {
         let changes = match (self.scene.layout, random.below(3)) {
             (_, 0) | (Layout::Containers | Layout::PerSet, _) => json!({"tags": "owner=ops"}),
             (_, 1) => json!({"disableOutboundSNAT": false}),
+            (_, _) if self.scene.uids.is_multiple_of(2) => json!({"healthCheck": "agent"}),
             (_, _) => json!({"clusterServiceLoadBalancerHealthProbeMode": "shared"}),
         };
         stage.reconfigure(self.scene.config(&changes));

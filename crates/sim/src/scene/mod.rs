@@ -179,6 +179,9 @@ impl Scene {
             if !matches!(self.layout, Layout::PerSet | Layout::Containers) {
                 config["clusterServiceLoadBalancerHealthProbeMode"] = json!("shared");
             }
+            if self.uids.is_multiple_of(2) && !matches!(self.layout, Layout::Containers) {
+                config["healthCheck"] = json!("agent");
+            }
         }
         if self.is_strict() {
             let strict = json!({"tenancy": "strict",

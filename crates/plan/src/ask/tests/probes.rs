@@ -65,6 +65,35 @@ fn in_shared_mode_cluster_services_ignore_everything_else() {
 }
 
 #[test]
+fn an_agent_answers_for_local_services_and_for_nodes() {
+    let asked = |service: &Service, policy: &Policy| -> Vec<Option<(u16, String)>> {
+        let path = |p: ProbeIntent| (p.port, p.path.as_deref().unwrap_or_default().to_owned());
+        read_ok(service, policy).rules.into_iter().map(|r| r.probe.map(path)).collect()
+    };
+    let health_check = HealthCheck::Agent { port: 10272, majority_percent: 50 };
+    let nics = Policy { health_check, pools: PoolKind::NodeNic, ..policy() };
+    let of_service = Some((10272, "/services/default/web".to_owned()));
+    let all = [of_service.clone(), of_service.clone(), of_service];
+    assert_eq!(asked(&local(&[]), &nics), all);
+    // The probe's name is the one that it has without agents: it is changed where it stands.
+    let name = Some((ProbeName::HealthCheck(31000), 10272));
+    assert_eq!(probes(&local(&[]), &nics)[0], name);
+    // Behind the PROXY protocol as well: an agent reads it.
+    let link = [INTERNAL, ("azure-pls-create", "true"), ("azure-pls-proxy-protocol", "true")];
+    assert_eq!(asked(&local(&link), &nics), all);
+    // Ports of Cluster Services keep their own probes, which ask the application.
+    assert_eq!(probes(&service(&[]), &nics), probes(&service(&[]), &policy()));
+    let path = Arc::from("/healthz");
+    let cluster_probe = ClusterProbe::Shared { port: 10256, path };
+    let shared = Policy { cluster_probe, ..nics.clone() };
+    let node = Some((10272, "/node".to_owned()));
+    assert_eq!(asked(&service(&[]), &shared), [node.clone(), node.clone()]);
+    let mut bare = service(&[]);
+    bare.ports.iter_mut().for_each(|p| p.node_port = None);
+    assert_eq!(asked(&bare, &nics), [node.clone(), node]);
+}
+
+#[test]
 fn the_documented_table_of_probes_holds() {
     use ProbeProtocol::{Http, Https, Tcp};
     let standard = BalancerSku::Standard;

@@ -283,6 +283,32 @@ fn the_shared_probe() {
     );
 }
 
+/// [probes] With agents on nodes they answer: for a Local Service, also behind the PROXY protocol,
+/// and for nodes in shared mode. Taken out of the config, all is as it was.
+#[test]
+fn probes_of_agents() {
+    let shared = json!({"clusterServiceLoadBalancerHealthProbeMode": "shared"});
+    let mut agents = shared.clone();
+    agents["healthCheck"] = json!("agent");
+    agents["healthCheckAgentPort"] = json!(10300);
+    let ask = |config: &Value| {
+        let mut s = stage(config);
+        s.ask(web("web").local(32000).ports(&["TCP 80 30080", "UDP 53 30053"]));
+        s.ask(web("one").ports(&["TCP 80 30180"]));
+        s.lines(&["probe"])
+    };
+    is(
+        &ask(&agents),
+        "probe <web>-TCP-32000 Http:10300/services/default/web every 5 x2
+        probe cluster-service-shared-health-probe Http:10300/node every 5 x2",
+    );
+    is(
+        &ask(&shared),
+        "probe <web>-TCP-32000 Http:32000/healthz every 5 x2
+        probe cluster-service-shared-health-probe Http:10256/healthz every 5 x2",
+    );
+}
+
 /// [probes] HA ports in shared mode.
 #[test]
 fn ha_ports_in_shared_mode() {

@@ -1,0 +1,75 @@
+//! `ballast node-agent`.
+
+use crate::agent::{self, ProxyUrl, Settings};
+use crate::cluster::{self, ClusterArgs};
+use crate::command::lease::seconds;
+use crate::command::run::Lines;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::signal;
+use edge::clock::Clock;
+use edge::kubernetes::ConnectFrom;
+use edge::log::{self, LogFormat};
+use health::object::NAMESPACE;
+use model::NodeName;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Arguments of `node-agent`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Which cluster; without --kubeconfig, that of KUBECONFIG, else the one whose pod this is.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// The name of the node that this is
+    #[arg(long, value_name = "NAME")]
+    pub node_name: String,
+    /// Where probes ask: the port is healthCheckAgentPort of the cloud config
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:10272")]
+    pub listen: SocketAddr,
+    /// Where the service proxy tells its health; "none": it is not asked
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10256/healthz")]
+    pub proxy_health: String,
+    /// How often the service proxy is asked, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    pub proxy_interval: u64,
+    /// Where reports go and the verdict is read: `run --agent-namespace`
+    #[arg(long, value_name = "NAMESPACE", default_value = NAMESPACE)]
+    pub namespace: String,
+    /// The log's level: error, warn, info, debug, trace, or target=level with commas
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: String,
+    /// How log lines look
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub log_format: Lines,
+}
+
+/// Serves the health of Services on one node until a signal.
+///
+/// # Errors
+/// Wrong flags, no cluster, a port in use. An API server that does not answer is waited for.
+pub async fn run(args: Args) -> Outcome {
+    let stop = signal::stop();
+    let format = match args.log_format {
+        Lines::Text => LogFormat::Text,
+        Lines::Json => LogFormat::Json,
+    };
+    log::start(format, &args.log_level).map_err(|e| Failure::new(Exit::Usage, e))?;
+    let proxy = match args.proxy_health.as_str() {
+        "none" => None,
+        url => Some(url.parse::<ProxyUrl>().map_err(|why| {
+            let text = format!("--proxy-health: {why} (got {url:?})");
+            Failure::new(Exit::Usage, text)
+        })?),
+    };
+    let client = cluster::client(&args.cluster.origin(ConnectFrom::Service)).await?;
+    let settings = Settings {
+        node: NodeName::new(&args.node_name),
+        namespace: args.namespace,
+        proxy,
+        interval: Duration::from_millis(args.proxy_interval.max(10)),
+        listen: args.listen,
+    };
+    agent::run(client, settings, Clock::start(), stop).await?;
+    tracing::info!("stopped");
+    Ok(Exit::Done)
+}
