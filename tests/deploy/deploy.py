@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """deploy/ as its users take it: rendered, applied, run, compared with what is really asked.
 
-    deploy.py --bin FILE --tools DIRECTORY [--only NAME]
+    deploy.py --bin FILE --tools DIRECTORY [--only NAME] [--kubeconfig FILE]
 
 Every kustomize overlay and the chart with the values of the same name are rendered; both have to
 mean the same. Then the overlay is applied to an emulated cluster with kubectl, the arguments in its
 Deployment start the real binary, Services come and go, and the access rules are compared with the
-calls that were made, both ways. UPDATE_SNAPSHOTS=1 writes the chart's snapshots anew.
+calls that were made, both ways. All that is rendered is held against the API's own schema; with
+--kubeconfig a real API server is asked, too (a dry run: nothing is kept there).
+UPDATE_SNAPSHOTS=1 writes the chart's snapshots anew.
 """
 
 import argparse
@@ -21,6 +23,8 @@ import tempfile
 
 import yaml
 
+import release
+import schema
 from place import Place, free_port, http, wait_for
 from rules import compare, granted
 from tools import Tools, documents
@@ -71,7 +75,9 @@ def plain(one):
         template = one["spec"]["template"]
         template["metadata"]["annotations"].pop("checksum/cloud-config", None)
         for volume in template["spec"].get("volumes", []):
-            secret = volume["secret"]
+            secret = volume.get("secret")
+            if secret is None:
+                continue
             secret["secretName"] = re.sub(r"-[a-z0-9]{10}$", "", secret["secretName"])
     return one
 
@@ -97,6 +103,8 @@ def render(tools, name):
         if one != theirs[key]:
             raise AssertionError(f"{name}: {key} differs\nkustomize: {one}\nHelm: {theirs[key]}")
     print(f"ok  {name}: the chart and the overlay mean the same")
+    count = schema.check(kustomized) + schema.check(documents(text))
+    print(f"ok  {name}: {count} objects are as the API's schema says")
     return kustomized
 
 
@@ -113,7 +121,8 @@ def check_hardening(name, objects):
         "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
         "privileged": False, "readOnlyRootFilesystem": True})
     kinds = {next(key for key in volume if key != "name") for volume in pod.get("volumes", [])}
-    expect(f"{name}: only Secrets are mounted", kinds - {"secret"}, set())
+    known = {"hostPath"} if name == "host-file" else {"secret"}
+    expect(f"{name}: only the cloud config is mounted", kinds - known, set())
     budget = find(objects, "PodDisruptionBudget")["spec"]["minAvailable"]
     replicas = find(objects, "Deployment")["spec"]["replicas"]
     expect(f"{name}: a node can be drained", (replicas, budget), (2, 1))
@@ -169,8 +178,8 @@ def arguments(place, deployment, config):
         word = word.replace("--console-port=10271", "--console-port=0")
         word = word.replace(f"--port={port}", f"--port={here}")
         for mount in container.get("volumeMounts", []):
-            inside = f"--cloud-config={mount['mountPath']}/cloud-config"
-            word = word.replace(inside, f"--cloud-config={config}")
+            inside = f"{mount['mountPath'].removesuffix('/cloud-config')}/cloud-config"
+            word = word.replace(f"--cloud-config={inside}", f"--cloud-config={config}")
         words.append(word)
     expect("the probes ask the port that is served", f"--port={here}" in words, True)
     return [*words, "--kubeconfig", str(place.kubeconfig)], f"http://127.0.0.1:{here}"
@@ -250,6 +259,24 @@ def check_role(tools, binary, name, calls):
     print(f"ok  {name}: the Azure role covers {len(calls)} kinds of calls")
 
 
+def check_hold(tools, place, url):
+    """On standby Ballast is ready and writes nothing, however much there is to write."""
+    path = "/api/v1/namespaces/default/services"
+    place.kubernetes("POST", path, web(9))
+    wait_for("/readyz on standby", lambda: http("GET", url + "/readyz")[0] == 200)
+    wait_for("the plan's reads", lambda: len(place.azure_calls()) > 3)
+    wait_for("a second look at the Lease", lambda: sum(
+        call["resource"] == "leases" for call in place.calls()) > 3)
+    expect("on standby: Azure is read only", {method for method, _ in place.azure_calls()}, {"GET"})
+    expect("on standby: the cluster is read only", {call["verb"] for call in place.calls()}
+           <= {"get", "list", "watch"}, True)
+    tools.good("kubectl", "-n", "kube-system", "delete", "lease", "ballast")
+    wait_for("the address of web-9", lambda: address_of(place, "web-9"))
+    place.kubernetes("DELETE", f"{path}/web-9")
+    wait_for("the end of web-9", lambda: not place.there(f"{path}/web-9"))
+    print("ok  beside-go-provider: Ballast stands by until the Lease is deleted")
+
+
 def revisions(tools, name):
     """What each object's last change was; kubectl says "configured" of some that it did not change."""
     found = json.loads(tools.good("kubectl", "get", "-k", OVERLAYS / name, "-o", "json"))
@@ -273,7 +300,11 @@ def run(tools, binary, name, objects, folder):
         expect(f"{name}: {len(first)} objects, applied again", revisions(tools, name), first)
         deployment = find(objects, "Deployment")
         words, url = arguments(place, deployment, config)
+        if name == "beside-go-provider":
+            tools.good("kubectl", "apply", "-f", ROOT / "deploy/hold.yaml")
         process = place.start(words, {"PATH": "/usr/bin:/bin", **WEBHOOK})
+        if name == "beside-go-provider":
+            check_hold(tools, place, url)
         scenario(place, container)
         probes = deployment["spec"]["template"]["spec"]["containers"][0]
         for probe in ("livenessProbe", "readinessProbe"):
@@ -311,11 +342,82 @@ def wrong_values(tools):
         (["--set", "networkPolicy.egressPorts={70000}"], "egressPorts"),
         (["--set", "existingSecret=also"], "both set"),
         (["--set", "cloudConfig=null"], "there is no cloud config"),
+        (["--set", "cloudConfigHostFile=/etc/kubernetes/azure.json"], "both set"),
+        (["--set", "cloudConfigHostFile=azure.json"], "cloudConfigHostFile"),
+        (["--set", "image.digest=sha256:12"], "digest"),
+        (["--set", "topologySpread[0].maxSkew=1"], "topologyKey"),
+        (["--set", "env[0].value=x"], "env"),
+        (["--set", "monitoring.serviceMonitor.enabled=yes"], "enabled"),
+        (["--set", "monitoring.serviceMonitor.interval=often"], "interval"),
     ]:
         code, _, err = tools.run("helm", "template", "ballast", CHART, *right, *words)
         expect(f"helm {words[1]} is refused", (code != 0, why in err), (True, True))
     code, _, err = tools.run("helm", "template", "ballast", CHART, *right)
-    expect("helm with as little as is needed", (code, err), (0, ""))
+    # Helm tells that the chart's rules and dashboard are links to deploy/prometheus.
+    told = [line for line in err.splitlines() if line and "found symbolic link" not in line]
+    expect("helm with as little as is needed", (code, told), (0, []))
+
+
+def schema_finds_mistakes(deployment):
+    """The check of the schema can fail."""
+    for path, value, why in [
+        (("spec", "replicas"), "3", "spec.replicas"),
+        (("spec", "replica"), 3, ".spec.replica"),
+        (("spec", "selector"), None, "spec.selector"),
+        (("spec", "template", "spec", "affinity"), {"nodeAffinit": {}}, ".nodeAffinit"),
+        (("spec", "template", "spec", "containers", 0, "ports", 0, "containerPort"), "http", "ports"),
+    ]:
+        wrong = json.loads(json.dumps(deployment))
+        inner = wrong
+        for key in path[:-1]:
+            inner = inner[key]
+        inner[path[-1]] = value
+        found = " ".join(schema.problems(wrong))
+        expect(f"the schema refuses {path[-1]}: {value!r}", why in found, True)
+
+
+def everything(tools, binary, folder, kubeconfig):
+    """Each value of the chart set: valid by the schema, applied to a cluster."""
+    values = HERE / "chart/everything.yaml"
+    text = tools.good("helm", "template", "ballast", CHART, "-n", "kube-system", "--values", values)
+    objects = documents(text)
+    expect("everything: kinds", sorted({one["kind"] for one in objects}), sorted([
+        "ClusterRole", "ClusterRoleBinding", "ConfigMap", "Deployment", "NetworkPolicy",
+        "PodDisruptionBudget", "PrometheusRule", "Role", "RoleBinding", "Service",
+        "ServiceAccount", "ServiceMonitor"]))
+    print(f"ok  everything: {schema.check(objects)} objects are as the API's schema says")
+    schema_finds_mistakes(find(objects, "Deployment"))
+    pod = find(objects, "Deployment")["spec"]["template"]["spec"]
+    image = yaml.safe_load(values.read_text())["image"]
+    expect("everything: the image by its digest", pod["containers"][0]["image"],
+           f"{image['repository']}@{image['digest']}")
+    rules = yaml.safe_load((ROOT / "deploy/prometheus/rules.yaml").read_text())
+    expect("everything: the rules", find(objects, "PrometheusRule")["spec"], rules)
+    dashboard = json.loads((ROOT / "deploy/prometheus/dashboard.json").read_text())
+    expect("everything: the dashboard",
+           json.loads(find(objects, "ConfigMap")["data"]["ballast.json"]), dashboard)
+    expect("everything: the ServiceMonitor finds the Service",
+           find(objects, "ServiceMonitor")["spec"]["selector"]["matchLabels"].items()
+           <= find(objects, "Service")["metadata"]["labels"].items(), True)
+    every = folder / "everything.yaml"
+    every.write_text(text)
+    if kubeconfig:
+        out = tools.good("kubectl", "apply", "--dry-run=server", "-f", every,
+                         env={"KUBECONFIG": kubeconfig})
+        expect("everything: a real API server takes it", len(out.splitlines()), len(objects))
+    # The emulated cluster has no kinds of Prometheus' operator: the schema judged those.
+    built_in = folder / "built-in.yaml"
+    known = [one for one in objects if "monitoring.coreos.com" not in one["apiVersion"]]
+    built_in.write_text(yaml.safe_dump_all(known))
+    place = Place(binary, folder, gateway=False)
+    tools.env["KUBECONFIG"] = str(place.kubeconfig)
+    try:
+        out = tools.good("kubectl", "apply", "-f", built_in)
+        expect("everything: applied", len(out.splitlines()), len(known))
+        out = tools.good("kubectl", "apply", "--dry-run=server", "-f", built_in)
+        expect("everything: applied again", out.count("unchanged"), len(known))
+    finally:
+        place.end()
 
 
 def install(tools, binary, folder):
@@ -377,8 +479,12 @@ def node_agent(tools, binary, folder):
 
 def plugin(tools, binary, folder):
     """The binary under kubectl's names."""
-    for name in ("kubectl-ballast", "kubectl_complete-ballast"):
-        (folder / name).symlink_to(binary)
+    install = ROOT / "deploy/release/install-plugin"
+    code, _, err = tools.run("sh", install, folder / "absent", folder)
+    expect("the plugin's installer asks for a program", (code, "no program" in err), (64, True))
+    out = tools.good("sh", install, binary, folder)
+    expect("the plugin's installer says what it made", out.splitlines(),
+           [f"{folder}/{name} -> {binary}" for name in ("kubectl-ballast", "kubectl_complete-ballast")])
     env = {"PATH": f"{folder}:{tools.env['PATH']}"}
     code, out, err = tools.run("kubectl", "plugin", "list", env=env)
     expect("kubectl sees the plugin", (code, str(folder / "kubectl-ballast") in out), (0, True))
@@ -399,10 +505,17 @@ def check_containerfile():
     lines = [line for line in lines if line and not line.startswith("#")]
     stages = [index for index, line in enumerate(lines) if line.startswith("FROM ")]
     expect("Containerfile: stages", len(stages), 2)
+    bases = dict(line.removeprefix("ARG ").split("=", 1) for line in lines[:stages[0]])
+    named = [lines[index].split()[1].strip("${}") for index in stages]
+    expect("Containerfile: bases can be named by digest", sorted(named), sorted(bases))
     workspace = (ROOT / "Cargo.toml").read_text()
     rust = re.search(r'^rust-version = "(\d+\.\d+)', workspace, re.M).group(1)
-    expect("Containerfile: the workspace's Rust", f"/rust:{rust}-" in lines[0], True)
-    last = lines[stages[1]:]
+    expect("Containerfile: the workspace's Rust", f"/rust:{rust}-" in bases[named[0]], True)
+    build, last = lines[stages[0]:stages[1]], lines[stages[1]:]
+    users = [line.split()[1] for line in build if line.startswith("USER ")]
+    first_run = next(index for index, line in enumerate(build) if line.startswith("RUN "))
+    expect("Containerfile: nothing is built as root",
+           (users, build.index(f"USER {users[0]}") < first_run), (["65532:65532"], True))
     users = [line.split()[1] for line in last if line.startswith("USER ")]
     pod_spec = yaml.safe_load((ROOT / "deploy/kustomize/base/deployment.yaml").read_text())
     security = pod_spec["spec"]["template"]["spec"]["securityContext"]
@@ -417,6 +530,7 @@ def main():
     parser.add_argument("--bin", required=True)
     parser.add_argument("--tools", required=True)
     parser.add_argument("--only")
+    parser.add_argument("--kubeconfig", help="of a real cluster, for a dry run")
     args = parser.parse_args()
     binary = str(pathlib.Path(args.bin).resolve())
     work = pathlib.Path(tempfile.mkdtemp(prefix="ballast-deploy-"))
@@ -433,10 +547,13 @@ def main():
         if args.only is None:
             wrong_values(tools)
             check_containerfile()
-            for part in (install, node_agent, plugin):
+            for part in (install, node_agent, plugin, release.check):
                 folder = work / part.__name__
                 folder.mkdir()
                 part(tools, binary, folder)
+            folder = work / "everything"
+            folder.mkdir()
+            everything(tools, binary, folder, args.kubeconfig)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print("deploy/ is as it should be")

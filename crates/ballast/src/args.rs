@@ -1,18 +1,28 @@
 //! The command line.
 
+#[cfg(feature = "bench")]
+use crate::command::bench;
+#[cfg(feature = "sim")]
+use crate::command::sim;
+#[cfg(feature = "emulators")]
+use crate::command::{azure_emulator, kube_emulator, up};
 use crate::command::{
-    azure_emulator, azure_role, bench, completions, explain, history, kube_emulator, lint, man,
-    migrate, node_agent, orphans, plan, run, sim, status, up,
+    azure_role, completions, explain, history, lint, man, migrate, node_agent, orphans, plan, run,
+    status,
 };
 use crate::exit;
 use crate::output::ColorChoice;
+use crate::version;
 use clap::{Parser, Subcommand};
 
 /// Gives Kubernetes Services of type LoadBalancer their Azure load balancers.
-///
-/// `ballast up` shows it at work without a cluster and without Azure: both are emulated.
+#[cfg_attr(feature = "emulators", doc = "")]
+#[cfg_attr(
+    feature = "emulators",
+    doc = "`ballast up` shows it at work without a cluster and without Azure: both are emulated."
+)]
 #[derive(Debug, Parser)]
-#[command(name = "ballast", version, after_help = exit::HELP)]
+#[command(name = "ballast", version = version::text(), after_help = exit::HELP)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
@@ -27,6 +37,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Start an emulated cluster, an emulated Azure and the controller, and show what happens
+    #[cfg(feature = "emulators")]
     Up(up::Args),
     /// Run the controller
     Run(run::Args),
@@ -47,14 +58,18 @@ pub enum Command {
     /// Serve the health of Services on one node, apart from the service proxy
     NodeAgent(node_agent::Args),
     /// Serve an emulated Kubernetes API
+    #[cfg(feature = "emulators")]
     KubeEmulator(kube_emulator::Args),
     /// Serve an emulated Azure Resource Manager
+    #[cfg(feature = "emulators")]
     AzureEmulator(azure_emulator::Args),
     /// Print the Azure role that the controller needs
     AzureRole(azure_role::Args),
     /// Measure the controller between two emulators
+    #[cfg(feature = "bench")]
     Bench(bench::Args),
     /// Try to break the controller: seeded faults between both emulators, and every rule checked
+    #[cfg(feature = "sim")]
     Sim(sim::Args),
     /// Print the completions of a shell
     Completions(completions::Args),

@@ -34,3 +34,4 @@ pub mod render;
 pub mod shown;
 pub mod signal;
 pub mod status;
+pub mod version;

@@ -85,6 +85,7 @@ fn run(words: Vec<OsString>) -> Outcome {
 async fn dispatch(cli: Cli, called_as: &str) -> Outcome {
     let color = cli.color;
     match cli.command {
+        #[cfg(feature = "emulators")]
         Command::Up(args) => command::up::run(args, color).await,
         Command::Run(args) => command::run::run(args).await,
         Command::Plan(args) => command::plan::run(args, color).await,
@@ -95,10 +96,14 @@ async fn dispatch(cli: Cli, called_as: &str) -> Outcome {
         Command::History(args) => command::history::run(args, color).await,
         Command::Orphans(args) => command::orphans::run(args, color).await,
         Command::NodeAgent(args) => command::node_agent::run(args).await,
+        #[cfg(feature = "emulators")]
         Command::KubeEmulator(args) => command::kube_emulator::run(args).await,
+        #[cfg(feature = "emulators")]
         Command::AzureEmulator(args) => command::azure_emulator::run(args).await,
         Command::AzureRole(args) => command::azure_role::run(&args),
+        #[cfg(feature = "bench")]
         Command::Bench(args) => command::bench::run(args).await,
+        #[cfg(feature = "sim")]
         Command::Sim(args) => command::sim::run(&args),
         Command::Completions(args) => command::completions::run(&args, command_line(called_as)),
         Command::Man(args) => command::man::run(&args, command_line(called_as)),

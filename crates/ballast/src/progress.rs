@@ -1,11 +1,13 @@
 //! How far something is, on a terminal, once it has taken two seconds.
 
+#[cfg(feature = "bench")]
 use bench::Progress;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "bench")]
 const WIDTH: usize = 24;
 const AFTER: Duration = Duration::from_secs(2);
 const PACE: Duration = Duration::from_millis(100);
@@ -28,6 +30,7 @@ impl Bar {
     }
 
     /// Shows how far a simulation is. That it cannot be shown is no reason to stop.
+    #[cfg(feature = "bench")]
     pub fn show(&mut self, progress: Progress) {
         self.draw(|label, _| line(label, progress));
     }
@@ -85,6 +88,7 @@ impl Drop for Bar {
     }
 }
 
+#[cfg(feature = "bench")]
 fn line(label: &str, progress: Progress) -> String {
     let Progress { done, of, simulated_ms } = progress;
     let full = (done * WIDTH).checked_div(of).unwrap_or(0).min(WIDTH);
@@ -97,7 +101,7 @@ fn waiting(label: &str, passed: Duration, limit: Duration) -> String {
     format!("waiting for: {label}, {passed} s of at most {limit} s")
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "bench"))]
 mod tests {
     use super::*;
 

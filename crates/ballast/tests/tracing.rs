@@ -35,6 +35,22 @@ fn a_change_leads_by_ids_from_the_log_to_azures_calls() {
     let lines = logged(&mut process, "default/web");
     let of = |kind: &str| lines.iter().filter(|l| text(l, "kind") == kind).collect::<Vec<_>>();
 
+    let starts: Vec<_> = lines.iter().filter(|l| text(l, "message") == "Ballast starts").collect();
+    assert_eq!(starts.len(), 1, "{lines:#?}");
+    for (key, value) in [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("cluster", "kubernetes"),
+        ("load_balancer_group", "rg"),
+        ("load_balancers", "one"),
+        ("sku", "standard"),
+        ("pools", "nodeIP"),
+        ("drift", "repair"),
+        ("lease", "none"),
+    ] {
+        assert_eq!(text(starts[0], key), value, "{}", starts[0]);
+    }
+    assert_eq!(starts[0]["check_interval_s"], 120, "{}", starts[0]);
+
     let asked = of("Asked");
     let change = text(asked[0], "changes");
     assert_eq!(change.len(), 36, "{}", asked[0]);

@@ -44,6 +44,18 @@ impl Folder {
     }
 }
 
+/// A program that reads the log gets the reason of the end in the form of all other lines.
+#[test]
+fn with_a_log_of_json_the_last_error_is_json_too() {
+    let words = ["run", "--port=0", "--log-format=json", "--cloud-config=/nowhere"];
+    let (code, out, err) = run(&words);
+    assert_eq!((code, out.as_str()), (64, ""), "{err}");
+    let lines: Vec<Value> = err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = lines.last().unwrap();
+    assert_eq!((&last["level"], &last["exit_code"]), (&json!("ERROR"), &json!(64)), "{last}");
+    assert!(last["message"].as_str().unwrap().contains("/nowhere"), "{last}");
+}
+
 #[test]
 fn a_cloud_config_that_is_absent_broken_or_wrong_is_64() {
     told(&["run", "--port=0"], 64, &["there is no cloud config", "--cloud-config"]);

@@ -1,12 +1,16 @@
 //! One module a command.
 
+#[cfg(feature = "emulators")]
 pub mod azure_emulator;
 pub mod azure_role;
+#[cfg(feature = "bench")]
 pub mod bench;
 pub mod completions;
+#[cfg(feature = "emulators")]
 pub mod data_path;
 pub mod explain;
 pub mod history;
+#[cfg(feature = "emulators")]
 pub mod kube_emulator;
 pub mod lease;
 pub mod lint;
@@ -17,9 +21,12 @@ pub mod orphans;
 pub mod plan;
 pub mod run;
 pub mod serving;
+#[cfg(feature = "sim")]
 pub mod sim;
 pub mod source;
+pub mod starting;
 pub mod status;
+#[cfg(feature = "emulators")]
 pub mod up;
 
 use crate::exit::{Exit, Failure};

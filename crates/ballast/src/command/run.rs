@@ -5,6 +5,7 @@ use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
 use crate::command::lease::{LeaseArgs, LeaseName, seconds};
 use crate::command::serving::ServingArgs;
+use crate::command::starting::{Start, log_summary};
 use crate::engine::{Engine, SharedController, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::history::file::HistoryFile;
@@ -114,18 +115,40 @@ pub enum Lines {
 /// Wrong flags or config, a rejected credential, a port in use. What only has to be waited for
 /// (the cluster, Azure) is waited for.
 pub async fn run(args: Args) -> Outcome {
-    let stop = signal::stop();
-    let format = match args.log_format {
+    let lines = args.log_format;
+    let format = match lines {
         Lines::Text => LogFormat::Text,
         Lines::Json => LogFormat::Json,
     };
     log::start(format, &args.log_level).map_err(|e| Failure::new(Exit::Usage, e))?;
+    let outcome = until_stopped(args).await;
+    match outcome {
+        Err(failure) if lines == Lines::Json => Err(logged(failure)),
+        outcome => outcome,
+    }
+}
+
+/// A reader of JSON lines gets the reason of the end as one of them, and nothing else.
+fn logged(failure: Failure) -> Failure {
+    tracing::error!(exit_code = failure.exit.code(), "{failure}");
+    Failure::new(failure.exit, "")
+}
+
+async fn until_stopped(args: Args) -> Outcome {
+    let stop = signal::stop();
     let clock = Clock::start();
     let pages = Pages::new(clock);
     args.serving.serve(&pages, &stop).await?;
     let Some(started) = start(&args, clock, &pages, &stop).await? else { return Ok(Exit::Done) };
     let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
     let lease = args.lease.settings(&args.lease_name);
+    let summary = Start {
+        lease: lease.as_ref(),
+        classes: &classes,
+        check_interval_s: args.check_interval,
+        cluster_uid: started.cluster_uid.as_deref(),
+    };
+    log_summary(&started.policy, &summary);
     let mut options = options(classes.clone());
     options.check_interval_ms = args.check_interval.saturating_mul(1_000);
     options.gate_timeout_ms = args.readiness_gate_timeout;

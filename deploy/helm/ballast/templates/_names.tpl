@@ -22,11 +22,28 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ include "ballast.name" . }}-cloud-config
 {{- end -}}
 
-{{- define "ballast.config" -}}
-{{- if not (or .Values.cloudConfig .Values.existingSecret) -}}
-{{- fail "there is no cloud config: set cloudConfig, or existingSecret to the name of a Secret that has one under the key cloud-config" -}}
+{{- define "ballast.metrics" -}}
+{{- printf "%s-metrics" (include "ballast.name" . | trunc 55 | trimSuffix "-") -}}
 {{- end -}}
-{{- if and .Values.cloudConfig .Values.existingSecret -}}
-{{- fail "cloudConfig and existingSecret are both set: keep one" -}}
+
+{{- define "ballast.image" -}}
+{{- $image := .Values.image -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $image.repository $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $image.repository ($image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "ballast.config" -}}
+{{- $set := list -}}
+{{- range list "cloudConfig" "existingSecret" "cloudConfigHostFile" -}}
+{{- if get $.Values . -}}{{- $set = append $set . -}}{{- end -}}
+{{- end -}}
+{{- if not $set -}}
+{{- fail "there is no cloud config: set cloudConfig, existingSecret or cloudConfigHostFile (see values.yaml)" -}}
+{{- end -}}
+{{- if gt (len $set) 1 -}}
+{{- fail (printf "%s are both set: keep one" (join " and " $set)) -}}
 {{- end -}}
 {{- end -}}
