@@ -49,7 +49,7 @@ pub enum Command {
     Explain(explain::Args),
     /// Change pool kind, number of load balancers or SKU of a running cluster
     Migrate(migrate::Args),
-    /// Show each Service: its addresses, its load balancer and what it waits on
+    /// Show each Service: its addresses, its load balancer, and why it is not programmed
     Status(status::Args),
     /// Show each write to Azure: why it was made, what it changed, and what Azure answered
     History(history::Args),

@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn commands_flags_and_values_are_proposed() {
-        let status = "status\tShow each Service: its addresses, its load balancer and what it \
-                      waits on\n:4\n";
+        let status = "status\tShow each Service: its addresses, its load balancer, and why \
+                      it is not programmed\n:4\n";
         assert_eq!(ask(&["statu"]), status);
         assert!(ask(&["status", "--wa"]).starts_with("--watch\t"));
         assert_eq!(ask(&["status", "-o", "j"]), "json\tFor programs\n:4\n");

@@ -96,7 +96,7 @@ pub fn parse(path: &Path, text: String) -> Result<Vec<Manifest>, Failure> {
     // Without the lines around the mistake: a Secret may be among the manifests.
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).map_err(|e| {
         let why = e.without_snippet();
-        unreadable(path, why, "It has to be YAML or JSON, documents parted by lines of ---")
+        unreadable(path, why, "It has to be YAML or JSON, documents separated by ---")
     })?;
     let mut objects = Vec::new();
     for document in documents {
@@ -137,8 +137,8 @@ pub fn stand_ins(manifests: &[Manifest]) -> Option<String> {
     let names: Vec<&str> = new.map(|m| text(&m.object, "/metadata/name")).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "No cluster has seen {} yet: its UID, which names are made from, and node ports that \
-             are not given stand in for those it will get.",
+            "Not in a cluster yet: {}. The UID, which names in Azure are made from, and node ports \
+             that are not given are placeholders.",
             names.join(", ")
         )
     })

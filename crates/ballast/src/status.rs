@@ -84,9 +84,7 @@ impl LeaderStatus {
             Some(holder) => format!("Leader: {holder}; this process, {identity}, stands by"),
             None => {
                 let why = trouble.as_deref().unwrap_or("it is free");
-                format!(
-                    "Leader: nobody known; this process, {identity}, wants Lease {lease}: {why}"
-                )
+                format!("Leader: unknown; this process, {identity}, wants Lease {lease}: {why}")
             }
         }
     }

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 /// The version of the workspace.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The commit, with `-dirty` where files differed from it; `unknown` where it was built without git,
-/// `development` in a build for tests.
+/// The commit, with `-dirty` where files differed from it; `unknown` where it was built without
+/// git, `development` in a build for tests.
 pub const COMMIT: &str = env!("BALLAST_COMMIT");
 
 /// The optional features that were built in, by name.

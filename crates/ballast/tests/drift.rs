@@ -51,7 +51,7 @@ fn a_rule_deleted_by_hand_is_back_and_was_shown() {
     watch.line_with("default/web");
     delete_rules(&emulators);
     wait_for("the rule", || (rules(&emulators) == 1).then_some(()));
-    let said = controller.line_with("somebody else changed");
+    let said = controller.line_with("another client changed");
     assert!(said.contains("-TCP-80 is gone") && said.contains("WARN"), "{said}");
     let line = wait_for("the end of the drift", || drift(&pages, "over"));
     assert_eq!(line["resource"], "loadBalancers/kubernetes");
@@ -60,10 +60,10 @@ fn a_rule_deleted_by_hand_is_back_and_was_shown() {
     assert!(metrics.contains("ballast_drift_noticed_total 1\n"), "{metrics}");
     assert!(metrics.contains("ballast_drift_fields 0\n"), "{metrics}");
     let (_, out, _) = run(&["status", "--server", &server]);
-    assert!(out.contains("Changed in Azure by somebody else:"), "{out}");
+    assert!(out.contains("Changed in Azure by another client:"), "{out}");
     let page = http_text(&pages, "GET", "/findings", None).1;
-    assert!(page.contains("Changed in Azure by somebody else"), "{page}");
-    watch.line_with("as we left it again");
+    assert!(page.contains("Changed in Azure by another client"), "{page}");
+    watch.line_with("drift repaired");
     assert_eq!(watch.interrupt(), 0);
     assert_eq!(controller.terminate(), 0);
     let events = http(&emulators.kube, "GET", "/api/v1/namespaces/default/events", None).1;

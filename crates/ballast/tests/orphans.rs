@@ -74,7 +74,7 @@ fn what_is_left_over_is_listed_and_deleted_and_nothing_else() {
     let mut command = ballast();
     command.args(emulators.words(&delete)).stdin(std::process::Stdio::null());
     let (code, _, err) = outcome(command.output().unwrap());
-    assert!(code == 64 && err.contains("nobody can be asked"), "{code} {err}");
+    assert!(code == 64 && err.contains("no confirmation is possible"), "{code} {err}");
     assert_eq!(emulators.run(&["orphans"]).0, 2);
 
     let (code, out, err) = emulators.run(&[&delete[..], &["--yes"]].concat());

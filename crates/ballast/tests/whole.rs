@@ -197,6 +197,6 @@ fn the_cloud_config_may_be_in_a_secret_and_a_second_process_waits_for_the_lease(
     let mut second = Process::start_logging(&words);
     second.line_with("the lease is not ours");
     assert_eq!(first.terminate(), 0);
-    second.line_with("the right to write changed");
+    second.line_with("became leader");
     assert_eq!(second.terminate(), 0);
 }

@@ -262,7 +262,7 @@ impl fmt::Display for Until {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ready => "to be ready",
-            Self::Released => "to let go",
+            Self::Released => "to drop its reference",
             Self::Written => "to be written",
             Self::Gone => "to be gone",
         })

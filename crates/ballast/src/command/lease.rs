@@ -11,13 +11,13 @@ pub struct LeaseArgs {
     #[arg(long, value_name = "BOOL", default_value_t = true)]
     #[arg(action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub leader_elect: bool,
-    /// How long a silent holder keeps the lease, in seconds
+    /// Lease duration, in seconds: without a renewal for so long the Lease is free
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds)]
     pub leader_elect_lease_duration: u64,
-    /// How long the holder goes on without a renewal, in seconds
+    /// Renew deadline, in seconds: the leader stops writing so long after its last renewal
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub leader_elect_renew_deadline: u64,
-    /// How long between two renewals, in seconds; others look twice as often
+    /// Retry period, in seconds: time between renewals; standbys look twice as often
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub leader_elect_retry_period: u64,
 }

@@ -52,7 +52,7 @@ pub struct Args {
     /// mistakes by itself
     #[arg(long = "admission-policy", conflicts_with = "files")]
     pub policy: bool,
-    /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
+    /// Also manage Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
 }

@@ -103,8 +103,8 @@ fn show(found: &Orphans, policy: &Policy, format: Format, paint: Paint) -> Resul
 fn asked(count: usize) -> Result<bool, Failure> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
-        let text = "nobody can be asked: standard input is no terminal. Read the list, then give \
-                    --yes";
+        let text = "no confirmation is possible: standard input is not a terminal. Read the list, \
+                    then give --yes";
         return Err(Failure::new(Exit::Usage, text));
     }
     let mut err = io::stderr();

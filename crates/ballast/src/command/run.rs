@@ -61,7 +61,7 @@ pub struct Args {
     #[cfg(feature = "otel")]
     #[arg(long, value_name = "URL")]
     pub otlp_endpoint: Option<String>,
-    /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
+    /// Also manage Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
     /// How often Azure is read anew to see what others changed, in seconds

@@ -40,7 +40,7 @@ pub struct SourceArgs {
     /// for standard input)
     #[arg(long, value_name = "PATH", conflicts_with = "files")]
     pub as_if: Vec<PathBuf>,
-    /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
+    /// Also manage Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
     /// How long reading may take, in seconds

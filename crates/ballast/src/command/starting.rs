@@ -19,8 +19,8 @@ pub struct Start<'a> {
     pub cluster_uid: Option<&'a str>,
 }
 
-/// One line with the choices that decide what this process does: the first thing to compare where two
-/// clusters or two releases behave differently. It holds no secret.
+/// One line with the choices that decide what this process does: the first thing to compare where
+/// two clusters or two releases behave differently. It holds no secret.
 pub fn log_summary(policy: &Policy, start: &Start<'_>) {
     let lease = start.lease.map(|lease| format!("{}/{}", lease.namespace, lease.name));
     let classes: Vec<&str> = start.classes.iter().map(String::as_str).collect();

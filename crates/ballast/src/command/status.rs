@@ -37,11 +37,11 @@ pub struct Args {
     /// How to print
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
-    /// Look again and again until Ctrl-C: a terminal shows what stands, anything else gets one line
+    /// Refresh until Ctrl-C: a terminal shows the current state, anything else gets one line
     /// for each change
     #[arg(short, long)]
     pub watch: bool,
-    /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
+    /// Also manage Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
     /// How long reading may take, in seconds

@@ -51,7 +51,7 @@ pub(super) fn snapshot(controller: &Controller) -> Snapshot {
         outcome: match record.outcome {
             DriftOutcome::Repairing => "being repaired",
             DriftOutcome::Reported => "left so (driftPolicy is report)",
-            DriftOutcome::Over => "as we left it again",
+            DriftOutcome::Over => "drift repaired",
         },
         noticed_ms: record.noticed_ms,
     });

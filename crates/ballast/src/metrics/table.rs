@@ -103,7 +103,7 @@ metrics! {
         [state "`waiting`, `rejected`, `removing`"]
         "How long the Service has been in this state that is in it longest.";
     SET_ASIDE Gauge "ballast_services_set_aside" []
-        "Services that Azure refuses, set aside so that the others go through.";
+        "Services rejected by Azure: retried apart, so that the others are written.";
     OBSTACLES Gauge "ballast_obstacles"
         [kind "`refused`, `rejected`, `unreadable`, `backed_off`, `throttled`, `no_answer`, \
                `kubernetes`"]
@@ -153,9 +153,9 @@ metrics! {
         "Calls that Azure refused as too many.";
 
     DRIFT_FIELDS Gauge "ballast_drift_fields" []
-        "Fields of ours in Azure that are not as we left them now.";
+        "Fields that Ballast set and that differ in Azure now.";
     DRIFT_NOTICED Counter "ballast_drift_noticed" []
-        "Fields of ours in Azure that somebody else changed.";
+        "Fields that Ballast set and another client changed.";
 
     KUBERNETES Counter "ballast_kubernetes_writes" []
         "Kubernetes writes sent, Events not included.";

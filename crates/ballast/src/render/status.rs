@@ -30,7 +30,7 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
         text.push_str(&drift(document, paint));
         return text;
     }
-    let head = ["SERVICE", "STATE", "SINCE", "LOAD BALANCER", "ADDRESSES", "WAITS ON"];
+    let head = ["SERVICE", "STATE", "SINCE", "LOAD BALANCER", "ADDRESSES", "REASON"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(document.services.iter().map(|service| row(service, document.now_ms)));
     for (at, row) in lay_out(&rows).iter().enumerate() {
@@ -66,7 +66,7 @@ fn drift(document: &StatusDocument, paint: Paint) -> String {
     if document.drift.is_empty() {
         return String::new();
     }
-    let head = "Changed in Azure by somebody else:";
+    let head = "Changed in Azure by another client:";
     let mut text = format!("\n{}\n", paint.ink(Ink::Bold, head));
     for line in &document.drift {
         let ink = if line.ended_ms.is_some() { Ink::Dim } else { Ink::Yellow };
@@ -86,7 +86,7 @@ pub fn drift_line(line: &DriftStatus) -> String {
     };
     let outcome = match line.outcome.as_str() {
         "repairing" => "is being repaired",
-        "over" => "as we left it again",
+        "over" => "drift repaired",
         _ => "left so (driftPolicy is report)",
     };
     format!("{}: {}{whom}; {outcome}", line.resource, line.what)
@@ -186,7 +186,7 @@ mod tests {
             render(&drained, Paint::Plain).starts_with("Draining: 10.224.0.4, 10.224.0.5\nSERV")
         );
         let want = "\
-SERVICE      STATE       SINCE  LOAD BALANCER  ADDRESSES  WAITS ON
+SERVICE      STATE       SINCE  LOAD BALANCER  ADDRESSES  REASON
 default/web  programmed  3s     kubernetes     20.0.0.1
 default/a    waiting     3s     -              -          the finalizer to be written
   ! PUT publicIPAddresses/a: rejected by Azure (QuotaExceeded); attempt 3, next in 6 s
@@ -236,7 +236,7 @@ default/a    waiting     3s     -              -          the finalizer to be wr
         leader.trouble = Some("HTTP 403".into());
         assert_eq!(
             line(&leader),
-            "Leader: nobody known; this process, a_1, wants Lease kube-system/ballast: HTTP 403"
+            "Leader: unknown; this process, a_1, wants Lease kube-system/ballast: HTTP 403"
         );
     }
 
@@ -255,7 +255,7 @@ default/a    waiting     3s     -              -          the finalizer to be wr
         let want = "\
 There is no Service of type LoadBalancer.
 
-Changed in Azure by somebody else:
+Changed in Azure by another client:
   ~ loadBalancers/kubernetes: rule a-TCP-80 is gone for default/web; left so (driftPolicy is \
                     report) (3s ago)
 ";

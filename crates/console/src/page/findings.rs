@@ -76,7 +76,7 @@ fn drift(h: &mut Html, head: &Head, lines: &[DriftLine]) {
         return;
     }
     h.tag("section", &[("aria-labelledby", "drift")], |h| {
-        h.leaf("h2", &[("id", "drift")], "Changed in Azure by somebody else");
+        h.leaf("h2", &[("id", "drift")], "Changed in Azure by another client");
         let columns = ["Resource", "What", "Services", "Noticed", "Now"];
         table(h, "Drift", &columns, lines, |h, line| {
             cell(h, "Resource", |h| h.text(&line.resource));

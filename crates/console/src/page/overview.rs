@@ -92,8 +92,7 @@ fn services(h: &mut Html, head: &Head, snapshot: &Snapshot, query: &OverviewQuer
         let turn =
             Turn { url: &url, page: query.page, size: SIZE, total: found.len(), noun: "Services" };
         let shown = found.get(turn.range()).unwrap_or_default();
-        let columns =
-            ["Service", "State", "Since", "Addresses", "Load balancer", "Waits on, or why not"];
+        let columns = ["Service", "State", "Since", "Addresses", "Load balancer", "Reason"];
         table(h, "Services", &columns, shown, |h, service| row(h, service, head.now_ms));
         turn.pager(h);
     });
@@ -123,7 +122,7 @@ fn row(h: &mut Html, service: &ServiceLine, now_ms: u64) {
     let lines: Vec<String> = faults.chain(service.waits.iter().cloned()).collect();
     match lines.split_first() {
         None => parts::nothing(h),
-        Some((first, rest)) => cell(h, "Waits on, or why not", |h| {
+        Some((first, rest)) => cell(h, "Reason", |h| {
             h.leaf("span", &[("class", "why")], first);
             if !rest.is_empty() {
                 h.leaf("span", &[("class", "quiet")], &format!(" and {} more", rest.len()));

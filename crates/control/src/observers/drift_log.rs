@@ -20,7 +20,7 @@ pub enum DriftOutcome {
     Repairing,
     /// It is left as others made it.
     Reported,
-    /// It is as we left it again.
+    /// The parts are as Ballast set them again.
     Over,
 }
 
@@ -100,7 +100,7 @@ impl Controller {
         }
         self.say_drift(&new, now_ms);
         for (resource, drifts) in by_resource(&over) {
-            let text = format!("{resource} is as we left it again: {}", parts(&drifts));
+            let text = format!("{resource}: drift repaired: {}", parts(&drifts));
             self.say(now_ms, NoticeKind::Drifted, &services(&drifts), text, None);
         }
     }
@@ -113,7 +113,7 @@ impl Controller {
         };
         for (resource, drifts) in by_resource(new) {
             let deeds = deeds(&drifts);
-            let text = format!("somebody else changed {resource}: {deeds}; {then}");
+            let text = format!("another client changed {resource}: {deeds}; {then}");
             let uids = services(&drifts);
             self.say(now_ms, NoticeKind::Drifted, &uids, text, None);
             for uid in uids {
@@ -121,7 +121,7 @@ impl Controller {
                 let name = service.name.clone();
                 let own = drifts.iter().filter(|d| d.services.contains(&uid)).copied();
                 let deeds = self::deeds(&own.collect::<Vec<_>>());
-                let text = format!("Somebody else changed {resource}: {deeds}; {then}");
+                let text = format!("Another client changed {resource}: {deeds}; {then}");
                 self.tell_drift(&name, &uid, &text, now_ms);
             }
         }

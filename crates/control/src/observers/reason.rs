@@ -73,7 +73,8 @@ pub const POD_RULES: [(&str, &str); 6] = [
     ),
     (
         "ServiceGatewayEgressNameTaken",
-        "Somebody else's NAT gateway or public IP has the name. Take another, or remove theirs.",
+        "Another client's NAT gateway or public IP has this name. Choose another name, or \
+         delete that resource.",
     ),
     (
         "ServiceGatewayEgressNameHeld",

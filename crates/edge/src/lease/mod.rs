@@ -208,7 +208,8 @@ impl Candidate {
         self.told = leading;
         let leadership = if leading { Leadership::Held } else { Leadership::Lost };
         let identity = &self.election.settings().identity;
-        tracing::info!(identity, ?leadership, "the right to write changed");
+        let what = if leading { "became leader" } else { "is no longer leader" };
+        tracing::info!(identity, "{what}");
         // At a shutdown nobody listens any more.
         let _ = self.events.send(Event::Leadership(leadership)).await;
     }

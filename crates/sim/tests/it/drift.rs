@@ -89,10 +89,10 @@ fn a_rule_deleted_by_hand_is_back_within_an_interval_and_shown_before() {
         said(&lab),
         [
             format!(
-                "somebody else changed loadBalancers/kubernetes: rule {rule} is gone; \
+                "another client changed loadBalancers/kubernetes: rule {rule} is gone; \
                  it is written back (driftPolicy is repair)"
             ),
-            format!("loadBalancers/kubernetes is as we left it again: rule {rule}"),
+            format!("loadBalancers/kubernetes: drift repaired: rule {rule}"),
         ]
     );
     let events = events(&lab);
@@ -313,7 +313,7 @@ fn a_load_balancer_deleted_whole_comes_back_only_when_it_is_needed() {
     assert_eq!(lab.calls().0, 0);
     assert_eq!(
         said(&lab),
-        ["somebody else changed loadBalancers/kubernetes: it is gone; it is left so \
+        ["another client changed loadBalancers/kubernetes: it is gone; it is left so \
           (driftPolicy is report)"]
     );
     // A Service that comes needs the load balancer; one cannot be made in part.

@@ -70,7 +70,7 @@ pub struct Args {
     /// How to print what is going to happen
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
-    /// A value of spec.loadBalancerClass that is ours beside none (repeatable)
+    /// Also manage Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
     /// How long reading may take, in seconds
@@ -191,8 +191,8 @@ fn say(text: &str) -> Result<(), Failure> {
 fn asked(calls: usize) -> Result<bool, Failure> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
-        let text = "nobody can be asked: standard input is no terminal. Read what --dry-run \
-                    prints, then give --yes";
+        let text = "no confirmation is possible: standard input is not a terminal. Read what \
+                    --dry-run prints, then give --yes";
         return Err(Failure::new(Exit::Usage, text));
     }
     let word = if calls == 1 { "write" } else { "writes" };
