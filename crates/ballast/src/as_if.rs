@@ -1,18 +1,20 @@
-//! Services as they would be if manifests were applied to a running cluster.
+//! Services as they would be if manifests were applied to a running cluster, or if they were
+//! deleted.
 //!
 //! # Guarantees
 //! Nothing is written: each Service is read, the manifest laid over it as `kubectl apply` would,
-//! and the outcome goes through the same defaulting and checks as at an API server. What the
+//! and the outcome is what the API server says that it would store (`dryRun=All`), its webhooks
+//! included. Where this user may not try a write, the emulated API server says it. What the
 //! manifest does not name stays as it is in the cluster, except for what its last `kubectl apply`
 //! named.
 
-use crate::cluster;
+use crate::cluster::{self, Rehearsal};
 use crate::exit::{Exit, Failure};
 use crate::manifest::{self, Manifest};
 use kube::Client;
 use model::kubernetes::Service;
 use model::{Policy, ServiceName};
-use observe::KubernetesFact;
+use observe::{Interner, KubernetesFact};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -36,20 +38,22 @@ pub struct AsIf {
 /// A manifest cannot be read or is not of a Service, an API server would refuse the outcome, or the
 /// cluster cannot be read.
 pub async fn read(
-    paths: &[PathBuf],
+    asked: Asked<'_>,
     client: &Client,
     policy: &Policy,
     classes: &BTreeSet<String>,
 ) -> Result<AsIf, Failure> {
-    let mut manifests = manifest::read(paths)?;
+    let mut manifests = manifest::read(asked.manifests)?;
     let mut revisions = BTreeMap::new();
     for manifest in &mut manifests {
         let (name, path) = address(manifest)?;
         let live = cluster::find(client, &path).await?;
         let revision = live.as_ref().and_then(|s| s["metadata"]["resourceVersion"].as_str());
         revisions.insert(name, Arc::<str>::from(revision.unwrap_or_default()));
-        manifest.object = applied(live.as_ref(), &manifest.object);
+        let wanted = applied(live.as_ref(), &manifest.object);
+        manifest.object = stored(client, live.as_ref(), wanted, (manifest, &path)).await?;
     }
+    let mut facts = deleted(asked.deleted, client, classes).await?;
     let services = manifest::cluster(&manifests, policy, classes)?.services;
     let fact = |service: Arc<Service>| {
         let mut service = Arc::unwrap_or_clone(service);
@@ -59,8 +63,75 @@ pub async fn read(
         }
         KubernetesFact::Service(Box::new(service))
     };
-    let facts = services.into_values().map(fact).collect();
+    facts.extend(services.into_values().map(fact));
     Ok(AsIf { facts, manifests })
+}
+
+/// What is supposed.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Manifests that are applied.
+    pub manifests: &'a [PathBuf],
+    /// Services that are deleted, as `[namespace/]name`.
+    pub deleted: &'a [String],
+}
+
+/// Services as they are once `kubectl delete` has been called: those with a finalizer stay until
+/// it goes.
+async fn deleted(
+    names: &[String],
+    client: &Client,
+    classes: &BTreeSet<String>,
+) -> Result<Vec<KubernetesFact>, Failure> {
+    let mut facts = Vec::new();
+    for name in names {
+        let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+        let path = format!("/api/v1/namespaces/{namespace}/services/{name}");
+        let Some(mut live) = cluster::find(client, &path).await? else {
+            let text = format!(
+                "--as-if-deleted {namespace}/{name}: there is no such Service. Check the name"
+            );
+            return Err(Failure::new(Exit::Input, text));
+        };
+        live["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:00Z");
+        let mut interner = Interner::default();
+        let read = observe::kubernetes::service_from_value(&live, classes, &mut interner);
+        let service = read.map_err(|e| Failure::new(Exit::Input, e))?;
+        facts.push(match service.finalizers.is_empty() {
+            true => KubernetesFact::ServiceGone(service.uid),
+            false => KubernetesFact::Service(Box::new(service)),
+        });
+    }
+    Ok(facts)
+}
+
+/// The object as an API server would store it.
+async fn stored(
+    client: &Client,
+    live: Option<&Value>,
+    wanted: Value,
+    (manifest, path): (&Manifest, &str),
+) -> Result<Value, Failure> {
+    let mut body = wanted.clone();
+    for (key, value) in [("apiVersion", "v1"), ("kind", "Service")] {
+        body[key] = json!(value);
+    }
+    for key in ["resourceVersion", "managedFields"] {
+        drop(body["metadata"].as_object_mut().and_then(|m| m.remove(key)));
+    }
+    let (method, at) = match live {
+        Some(_) => ("PUT", path),
+        None => ("POST", path.rsplit_once('/').map_or(path, |(list, _)| list)),
+    };
+    match (cluster::rehearse(client, method, at, &body).await?, live) {
+        (Rehearsal::Refused(why), _) => Err(manifest::refused(manifest, &why)),
+        (Rehearsal::Stored(object), Some(_)) => Ok(object),
+        (Rehearsal::NotAllowed, Some(live)) => {
+            manifest::replaced(live, &wanted).map_err(|why| manifest::refused(manifest, &why))
+        }
+        // What a server would make up for a new one is made up here, the same at every run.
+        (Rehearsal::Stored(_) | Rehearsal::NotAllowed, None) => Ok(wanted),
+    }
 }
 
 /// Which Service it is, and where the API server has it.

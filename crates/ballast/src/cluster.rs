@@ -4,6 +4,7 @@ use crate::exit::{Exit, Failure};
 use edge::kubernetes::{ConnectError, ConnectFrom, connect};
 use http::Request;
 use kube::Client;
+use model::kubernetes::FIELD_MANAGER;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -98,17 +99,64 @@ pub async fn find(client: &Client, path: &str) -> Result<Option<Value>, Failure>
     }
 }
 
+/// What an API server would make of a write that it is only asked to try.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rehearsal {
+    /// It would store this.
+    Stored(Value),
+    /// It would refuse it, and why.
+    Refused(String),
+    /// It does not let this user try.
+    NotAllowed,
+}
+
+/// Writes with `dryRun=All`: the API server's own defaulting and checks, and nothing is stored.
+///
+/// # Errors
+/// The API server cannot be reached, or does not know who asks.
+pub async fn rehearse(
+    client: &Client,
+    method: &str,
+    path: &str,
+    object: &Value,
+) -> Result<Rehearsal, Failure> {
+    let at = format!("{path}?dryRun=All&fieldManager={FIELD_MANAGER}");
+    let body = object.to_string().into_bytes();
+    let request = Request::builder()
+        .method(method)
+        .uri(&at)
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body)
+        .map_err(|e| Failure::new(Exit::Usage, format!("{path} is no path: {e}")))?;
+    match send(client, request, path).await {
+        Ok(value) => Ok(Rehearsal::Stored(value)),
+        Err((Some(400 | 409 | 422), _, message)) => Ok(Rehearsal::Refused(message)),
+        // A namespace that is not there yet cannot be tried, either.
+        Err((Some(403..=405), ..)) => Ok(Rehearsal::NotAllowed),
+        Err((_, failure, _)) => Err(failure),
+    }
+}
+
 /// Reads one path; a failure comes with its HTTP status, where the API server answered.
 async fn ask(client: &Client, path: &str) -> Result<Value, (Option<u16>, Failure)> {
     let request = Request::get(path)
         .body(Vec::new())
         .map_err(|e| (None, Failure::new(Exit::Usage, format!("{path} is no path: {e}"))))?;
+    send(client, request, path).await.map_err(|(status, failure, _)| (status, failure))
+}
+
+/// Sends a request; a failure comes with its HTTP status and the API server's message.
+async fn send(
+    client: &Client,
+    request: Request<Vec<u8>>,
+    path: &str,
+) -> Result<Value, (Option<u16>, Failure, String)> {
     let failed = |exit, why: String, advice| unread(exit, path, &why, advice);
     match tokio::time::timeout(LIMIT, client.request::<Value>(request)).await {
         Err(_) => {
             let why = format!("no answer within {} s", LIMIT.as_secs());
             let advice = "Check the server's address in the kubeconfig";
-            Err((None, failed(Exit::Unavailable, why, advice)))
+            Err((None, failed(Exit::Unavailable, why, advice), String::new()))
         }
         Ok(Ok(value)) => Ok(value),
         Ok(Err(kube::Error::Api(status))) => {
@@ -118,11 +166,11 @@ async fn ask(client: &Client, path: &str) -> Result<Value, (Option<u16>, Failure
                 403 => (Exit::Credential, "Grant it to the user of the kubeconfig"),
                 _ => (Exit::Unavailable, "Try again later"),
             };
-            Err((Some(status.code), failed(exit, why, advice)))
+            Err((Some(status.code), failed(exit, why, advice), status.message.clone()))
         }
         Ok(Err(e)) => {
             let advice = "Check that the cluster runs and the server's address in the kubeconfig";
-            Err((None, failed(Exit::Unavailable, causes(&e), advice)))
+            Err((None, failed(Exit::Unavailable, causes(&e), advice), String::new()))
         }
     }
 }

@@ -263,7 +263,35 @@ fn is_given(plural: &str, namespace: &str, name: &str) -> bool {
     plural == "namespaces" || (plural, namespace, name) == ("services", "default", "kubernetes")
 }
 
-fn refused(manifest: &Manifest, why: &str) -> Failure {
+/// What an API server would store if the second took the place of the first.
+///
+/// # Errors
+/// It would refuse that, and why.
+pub fn replaced(live: &Value, wanted: &Value) -> Result<Value, String> {
+    let mut store = Store::new(StoreOptions { seed: 1, ..StoreOptions::default() });
+    let of = |object: &Value| Manifest {
+        path: PathBuf::new(),
+        text: "".into(),
+        number: 0,
+        object: object.clone(),
+    };
+    let (namespace, name) = offer(&mut store, "services", &of(live))?;
+    let made = store.get(ObjectRef::new("services", &namespace, &name));
+    let made = made.map_err(|e| e.message().to_owned())?;
+    let mut next = wanted.clone();
+    forget_history(&mut next);
+    next["apiVersion"] = json!("v1");
+    next["kind"] = json!("Service");
+    next["metadata"]["uid"] = made["metadata"]["uid"].clone();
+    let next = store.replace(next, 0).map_err(|e| e.message().to_owned())?;
+    let mut next = Value::clone(&next);
+    keep_history(&mut next, wanted);
+    Ok(next)
+}
+
+/// A manifest that an API server would refuse.
+#[must_use]
+pub fn refused(manifest: &Manifest, why: &str) -> Failure {
     let (path, object) = (manifest.path.display(), &manifest.object);
     let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
     Failure::new(

@@ -4,7 +4,7 @@ use super::source::SourceArgs;
 use crate::exit::{Exit, Outcome};
 use crate::manifest;
 use crate::output::{self, ColorChoice, Format, Paint};
-use crate::render::plan::{document, render, render_by_service};
+use crate::render::plan::{document, pace, render, render_by_service, render_summary};
 use explain::forecast::forecast;
 
 /// Arguments of `plan`.
@@ -22,6 +22,32 @@ pub struct Args {
     /// Say for each Service whether anything would change, and what
     #[arg(long)]
     pub against_existing: bool,
+    /// Print only the summary: counts, addresses that change, Services that are interrupted
+    #[arg(long, conflicts_with = "against_existing")]
+    pub summary: bool,
+    /// Only what concerns Services of this namespace
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Only what concerns this Service
+    #[arg(long, value_name = "[NAMESPACE/]NAME")]
+    pub service: Option<String>,
+}
+
+impl Args {
+    /// Whether what concerns a Service, by its printed name, is asked for.
+    fn concerns(&self, name: &str) -> bool {
+        let namespace = self.namespace.as_deref();
+        let service = self.service.as_ref().map(|service| match service.contains('/') {
+            true => service.clone(),
+            false => format!("{}/{service}", namespace.unwrap_or("default")),
+        });
+        let own = name.split_once('/').map(|(namespace, _)| namespace);
+        service.is_none_or(|service| service == name) && (namespace.is_none() || namespace == own)
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.namespace.is_some() || self.service.is_some()
+    }
 }
 
 /// Plans and prints; writes nothing.
@@ -30,17 +56,23 @@ pub struct Args {
 /// The input cannot be used, or the cluster or Azure cannot be read.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let source = args.source.read().await?;
-    let mut plan = document(&forecast(&source.world, &source.policy), &source.world);
+    let forecast = forecast(&source.world, &source.policy);
+    let mut plan = document(&forecast, &source.world);
+    plan.limits_ms = pace::least_ms(&forecast, &source.policy);
     plan.obstacles = source.obstacles.iter().map(|obstacle| obstacle.cause()).collect();
     let assumption = args.source.assumption().map(str::to_owned);
     plan.notes = assumption.into_iter().chain(manifest::stand_ins(&source.manifests)).collect();
+    if args.is_narrow() {
+        plan.narrow(|name| args.concerns(name));
+    }
     match args.output {
         Format::Json => output::print_json(&plan)?,
         Format::Text => {
             let paint = Paint::choose(color);
-            let text = match args.against_existing {
-                true => render_by_service(&plan, paint),
-                false => render(&plan, paint),
+            let text = match (args.summary, args.against_existing) {
+                (true, _) => render_summary(&plan, paint),
+                (false, true) => render_by_service(&plan, paint),
+                (false, false) => render(&plan, paint),
             };
             output::print(&text)?;
         }

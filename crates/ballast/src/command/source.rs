@@ -1,7 +1,7 @@
 //! What a command that only looks plans on: a cluster and its Azure, or files.
 
 use super::lease::LeaseName;
-use crate::as_if::{self, AsIf};
+use crate::as_if::{self, AsIf, Asked};
 use crate::azure::AzureConnection;
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
@@ -40,6 +40,9 @@ pub struct SourceArgs {
     /// for standard input)
     #[arg(long, value_name = "PATH", conflicts_with = "files")]
     pub as_if: Vec<PathBuf>,
+    /// Plan as if this Service had been deleted from the cluster (repeatable)
+    #[arg(long, value_name = "[NAMESPACE/]NAME", conflicts_with = "files")]
+    pub as_if_deleted: Vec<String>,
     /// Also manage Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
@@ -92,8 +95,9 @@ impl SourceArgs {
 
     async fn read_live(&self, classes: &BTreeSet<String>) -> Result<Source, Failure> {
         let (engine, policy) = connect(&self.cluster, &self.config).await?;
+        let supposed = Asked { manifests: &self.as_if, deleted: &self.as_if_deleted };
         let AsIf { facts, manifests } =
-            as_if::read(&self.as_if, &engine.client, &policy, classes).await?;
+            as_if::read(supposed, &engine.client, &policy, classes).await?;
         let reading = Reading {
             classes: classes.clone(),
             ledger: self.lease_name.ledger(),

@@ -1,6 +1,8 @@
 //! A forecast as a document, and the document as text.
 
 mod document;
+pub mod pace;
+mod summary;
 pub mod words;
 
 pub use console::plan_view::Verb;
@@ -8,20 +10,20 @@ pub(crate) use document::word;
 pub use document::{
     AddressChange, ChangeView, PlanDocument, ServiceView, WriteView, document, verb,
 };
+pub use summary::render_summary;
 pub use words::{kind_name, shown_name};
 
 use crate::output::{Ink, Paint};
 use crate::render::tree;
 use arm::difference::Field;
+use model::ResourceId;
+use model::report::short;
 use serde_json::Value;
 
 /// The whole document.
 #[must_use]
 pub fn render(plan: &PlanDocument, paint: Paint) -> String {
-    let mut text = match plan.is_empty() {
-        true => String::new(),
-        false => address_changes(plan, paint),
-    };
+    let mut text = summary::overview(plan, paint);
     for change in &plan.changes {
         text.push_str(&render_change(change, paint, 0));
         text.push('\n');
@@ -35,17 +37,14 @@ pub fn render(plan: &PlanDocument, paint: Paint) -> String {
         text.push('\n');
     }
     text.push_str(&render_services(plan, paint));
-    text.push_str(&summary(plan, paint));
+    text.push_str(&summary::last_line(plan, paint));
     text
 }
 
 /// What would change for each Service that is there already.
 #[must_use]
 pub fn render_by_service(plan: &PlanDocument, paint: Paint) -> String {
-    let mut text = match plan.is_empty() {
-        true => String::new(),
-        false => address_changes(plan, paint),
-    };
+    let mut text = summary::overview(plan, paint);
     for service in &plan.services {
         let about = |names: &[String]| names.contains(&service.name);
         let changes: Vec<&ChangeView> =
@@ -75,7 +74,7 @@ pub fn render_by_service(plan: &PlanDocument, paint: Paint) -> String {
             text.push_str(&render_change(change, paint, 2));
         }
     }
-    text.push_str(&summary(plan, paint));
+    text.push_str(&summary::last_line(plan, paint));
     text
 }
 
@@ -96,11 +95,11 @@ fn render_change(change: &ChangeView, paint: Paint, indent: usize) -> String {
         text.push_str(&paint.ink(Ink::Dim, format!(" in {group}")));
     }
     if !change.services.is_empty() {
-        text.push_str(&format!(" for {}", change.services.join(", ")));
+        text.push_str(&format!(" for {}", summary::few(&change.services)));
     }
     text.push('\n');
     if let Some(body) = &change.body {
-        let mut body = body.clone();
+        let mut body = shortened(body);
         if let (Verb::Create, Value::Object(fields)) = (change.verb, &mut body) {
             // They stand in the line above.
             fields.retain(|key, _| key != "id" && key != "name");
@@ -111,6 +110,22 @@ fn render_change(change: &ChangeView, paint: Paint, indent: usize) -> String {
         text.push_str(&render_field(field, paint, indent + 2));
     }
     text
+}
+
+/// A value with ids as in `loadBalancers/kubernetes/probes/a`: what they refer to is in the
+/// subscription and mostly in the group of what refers to it, and `-o json` has all of it.
+fn shortened(value: &Value) -> Value {
+    match value {
+        Value::String(text) if text.starts_with("/subscriptions/") => {
+            Value::from(short(&ResourceId::new(text)))
+        }
+        Value::Array(list) => list.iter().map(shortened).collect(),
+        Value::Object(object) => {
+            let fields = object.iter().map(|(key, value)| (key.clone(), shortened(value)));
+            Value::Object(fields.collect())
+        }
+        other => other.clone(),
+    }
 }
 
 fn is_line(value: &Value) -> bool {
@@ -133,7 +148,8 @@ fn on_line(value: &Value) -> String {
 fn render_field(field: &Field, paint: Paint, indent: usize) -> String {
     let pad = " ".repeat(indent);
     let path = field.path.strip_prefix("properties.").unwrap_or(&field.path);
-    match (&field.old, &field.new) {
+    let side = |value: &Option<Value>| value.as_ref().map(shortened);
+    match (&side(&field.old), &side(&field.new)) {
         (Some(old), Some(new)) if is_line(old) && is_line(new) => {
             let what = format!("~ {path}: {} → {}", on_line(old), on_line(new));
             format!("{pad}{}\n", paint.ink(Ink::Yellow, what))
@@ -234,63 +250,4 @@ fn exchange(service: &ServiceView) -> String {
         false => service.gained.join(", "),
     };
     format!("{} → {gained}", service.lost.join(", "))
-}
-
-/// What clients notice stands first: how many addresses change, and which.
-fn address_changes(plan: &PlanDocument, paint: Paint) -> String {
-    let count =
-        |change: AddressChange| plan.services.iter().filter(|s| s.address_change == change).count();
-    let changed = count(AddressChange::Changed);
-    let text = format!(
-        "Addresses: {changed} to change, {} to create, {} to release.",
-        count(AddressChange::New),
-        count(AddressChange::Released),
-    );
-    let mut text = format!("{}\n", paint.ink(Ink::Bold, text));
-    let all = plan.services.iter().filter(|s| s.address_change == AddressChange::Changed);
-    for service in all {
-        let line = format!("ADDRESS CHANGES {}: {}", service.name, exchange(service));
-        text.push_str(&format!("{}\n", paint.ink(Ink::Red, line)));
-    }
-    text.push('\n');
-    text
-}
-
-fn summary(plan: &PlanDocument, paint: Paint) -> String {
-    let refused = plan.services.iter().filter(|s| s.after.starts_with("refused")).count();
-    if plan.is_empty() && !plan.obstacles.is_empty() {
-        let text = "Nothing is known to be written: not everything could be read.";
-        return format!("{}\n", paint.ink(Ink::Bold, text));
-    }
-    if plan.is_empty() && refused > 0 {
-        let asked = plan.services.len();
-        let text = format!("Nothing can be written: of {asked} Services {refused} refused.");
-        return format!("{}\n", paint.ink(Ink::Bold, text));
-    }
-    if plan.is_empty() {
-        let asked = plan.services.len();
-        let text = match asked {
-            0 => "Nothing to do: no Service asks for a load balancer.".to_owned(),
-            1 => "Nothing to do for 1 Service.".to_owned(),
-            _ => format!("Nothing to do for {asked} Services."),
-        };
-        return format!("{}\n", paint.ink(Ink::Bold, text));
-    }
-    let count = |verb: Verb| plan.changes.iter().filter(|c| c.verb == verb).count();
-    let mut text = format!(
-        "Azure: {} to create, {} to change, {} to delete",
-        count(Verb::Create),
-        count(Verb::Change),
-        count(Verb::Delete),
-    );
-    if count(Verb::Call) > 0 {
-        text.push_str(&format!(", {} to call", count(Verb::Call)));
-    }
-    let writes = |n: usize| format!("{n} write{}", if n == 1 { "" } else { "s" });
-    let (calls, edits) = (writes(plan.calls), writes(plan.writes.len()));
-    text.push_str(&format!(" ({calls}). Kubernetes: {edits}."));
-    if refused > 0 {
-        text.push_str(&format!(" {refused} refused."));
-    }
-    format!("{}\n", paint.ink(Ink::Bold, text))
 }

@@ -12,7 +12,7 @@ use model::report::Wait;
 use model::{ServiceUid, World};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A plan followed to its end.
@@ -35,6 +35,12 @@ pub struct PlanDocument {
     pub notes: Vec<String>,
     /// Azure writes it takes.
     pub calls: usize,
+    /// Services that clients cannot reach for a while, by namespace and name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interrupted: Vec<String>,
+    /// How long the writes take at least at Azure's published limits, in milliseconds.
+    #[serde(rename = "limitsMs")]
+    pub limits_ms: u64,
 }
 
 impl PlanDocument {
@@ -42,6 +48,15 @@ impl PlanDocument {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.writes.is_empty()
+    }
+
+    /// Keeps what concerns some Services only. Counts of writes become those that are left.
+    pub fn narrow(&mut self, concerns: impl Fn(&str) -> bool) {
+        self.changes.retain(|change| change.services.iter().any(|name| concerns(name)));
+        self.writes.retain(|write| concerns(&write.object));
+        self.services.retain(|service| concerns(&service.name));
+        self.interrupted.retain(|name| concerns(name));
+        self.calls = self.calls.min(self.changes.len());
     }
 }
 
@@ -152,7 +167,19 @@ pub fn document(forecast: &Forecast, world: &World) -> PlanDocument {
         obstacles: Vec::new(),
         notes: Vec::new(),
         calls: forecast.calls,
+        interrupted: interrupted(forecast, world),
+        limits_ms: 0,
     }
+}
+
+/// Services that are reached before some write and not after it, and that stay.
+fn interrupted(forecast: &Forecast, world: &World) -> Vec<String> {
+    let stays = |uid: &ServiceUid| forecast.last.services.contains_key(uid);
+    let cut = forecast.steps.iter().flat_map(|step| &step.cut).map(|(uid, _)| uid);
+    let cut: BTreeSet<&ServiceUid> = cut.filter(|uid| stays(uid)).collect();
+    let mut names: Vec<String> = cut.into_iter().map(|uid| service_name(world, uid)).collect();
+    names.sort();
+    names
 }
 
 fn service_name(world: &World, uid: &ServiceUid) -> String {
