@@ -10,6 +10,8 @@ use serde_json::Value;
 const FIELDS: usize = 20;
 /// Letters of a value that are printed.
 const LETTERS: usize = 120;
+/// Letters of a cause that are printed: the field of a Service is long.
+const CAUSE: usize = 600;
 /// Services and causes of a write that are printed.
 const FEW: usize = 5;
 
@@ -49,7 +51,7 @@ fn render_write(write: &WriteEntry, now_ms: u64, paint: Paint) -> String {
         format!("{}: {}{attempt}{services}\n", paint.ink(Ink::Bold, head), paint.ink(ink, outcome));
     let causes = write.causes.iter().take(FEW);
     for cause in causes {
-        text.push_str(&format!("  because {}\n", cut(&cause.text)));
+        text.push_str(&format!("  because {}\n", cut_at(&cause.text, CAUSE)));
     }
     let more = write.causes.len().saturating_sub(FEW) + write.more_causes;
     if more > 0 {
@@ -121,7 +123,11 @@ fn few(names: &[String], more: usize) -> String {
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(LETTERS) {
+    cut_at(text, LETTERS)
+}
+
+fn cut_at(text: &str, letters: usize) -> String {
+    match text.char_indices().nth(letters) {
         None => text.to_owned(),
         Some((at, _)) => format!("{}…", &text[..at]),
     }
