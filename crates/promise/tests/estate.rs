@@ -328,6 +328,9 @@ fn inside(zones: &Value, config: Value) -> Vec<Broken> {
             "subnet": {"id": id("virtualNetworks/vnet/subnets/nodes")},
             "privateIPAddressVersion": if at == 0 { "IPv4" } else { "IPv6" }});
     }
+    resources.push(json!({"id": id("virtualNetworks/vnet"), "properties": {"subnets": [
+        {"id": id("virtualNetworks/vnet/subnets/nodes"), "name": "nodes",
+            "properties": {"addressPrefixes": ["10.0.0.0/24", "fd00::/64"]}}]}}));
     let shared = |all: Vec<Value>| all.into_iter().map(Arc::new).collect();
     judge(&Scene {
         config,

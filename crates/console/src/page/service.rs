@@ -14,7 +14,7 @@ use model::kubernetes::{Service, TargetPort, TrafficPolicy};
 use model::{ServiceName, World};
 
 /// Writes for it that are shown.
-const WRITES: usize = 20;
+const WRITES: usize = 15;
 /// Entries of its history that are shown.
 const ENTRIES: usize = 100;
 /// Annotations that configure load balancers; others may hold anything, secrets included.
