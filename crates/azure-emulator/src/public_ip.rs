@@ -1,13 +1,12 @@
 //! Public IPs and the prefixes they may come from.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
-use crate::json::{bare_reference, drop_keys, fill, list, number, object, properties, same, text};
+use crate::json::{bare_reference, drop_keys, fill, number, object, properties, same, text};
 use crate::load_balancer_checks::sku_changed;
 use crate::message::{Checked, refusal, refuse};
 use crate::options::Switch;
@@ -19,12 +18,6 @@ fn sku(entry: &Entry) -> &str {
         "" => "Basic",
         name => name,
     }
-}
-
-/// The IP tags, in any order.
-fn ip_tags(entry: &Entry) -> BTreeSet<(&str, &str)> {
-    let tags = list(&entry.value, &["properties", "ipTags"]).iter();
-    tags.map(|tag| (text(tag, &["ipTagType"]), text(tag, &["tag"]))).collect()
 }
 
 fn is_v6(entry: &Entry) -> bool {
@@ -97,11 +90,6 @@ impl Azure {
 
     fn check_public_ip_change(&self, key: &str, entry: &Entry, old: &Entry) -> Checked {
         let id = &entry.id;
-        // No public thread has the code.
-        if ip_tags(entry) != ip_tags(old) {
-            let message = format!("The IP tags of public IP address {id} cannot be changed.");
-            return refuse("PublicIPAddressIpTagsCannotBeChanged", message);
-        }
         if is_v6(entry) != is_v6(old) {
             let message = format!("The version of public IP address {id} cannot be changed.");
             return refuse("PublicIPAddressVersionCannotBeChanged", message);

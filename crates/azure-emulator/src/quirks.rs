@@ -11,7 +11,8 @@ use crate::json::text;
 use crate::message::{Answer, Shown};
 use crate::options::{Empties, Options, Switch};
 
-/// Lists that Azure sometimes leaves out, sends as null, or sends empty.
+/// Lists that Azure sometimes leaves out, sends as null, or sends empty: those of load balancers,
+/// then those of other kinds.
 const LISTS: &[&str] = &[
     "frontendIPConfigurations",
     "backendAddressPools",
@@ -23,6 +24,9 @@ const LISTS: &[&str] = &[
     "securityRules",
     "ipTags",
 ];
+
+/// How many of them a load balancer has.
+const OF_BALANCERS: usize = 7;
 
 const ADDRESSES: &[&str] = &["ipAddress", "privateIPAddress", "address", "addressLocation"];
 
@@ -146,11 +150,12 @@ fn resource(options: &Options, value: &mut Value) {
 }
 
 fn empties(options: &Options, properties: &mut Map<String, Value>, is_balancer: bool) {
-    for key in LISTS {
+    for (at, key) in LISTS.iter().enumerate() {
+        let has = properties.contains_key(*key) || (is_balancer && at < OF_BALANCERS);
         let empty = properties
             .get(*key)
             .is_none_or(|found| found.is_null() || found.as_array().is_some_and(Vec::is_empty));
-        if !empty || (!is_balancer && !properties.contains_key(*key)) {
+        if !empty || !has {
             continue;
         }
         match options.empties {
@@ -190,6 +195,7 @@ mod tests {
         assert_eq!(body["properties"]["ipAddress"], "2603:1000:0:0:0:0:0:1");
         assert!(body["properties"].as_object().unwrap()["probes"].is_null());
         assert!(body["properties"].as_object().unwrap().contains_key("outboundRules"));
+        assert_eq!(body["properties"].get("securityRules"), None, "no load balancer has them");
         assert_eq!(body["properties"]["futureProperty"]["mode"], "NotYetInvented");
     }
 }

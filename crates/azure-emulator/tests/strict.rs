@@ -185,15 +185,12 @@ fn names_locations_zones_and_tags() {
     }
     let mut zonal = with(body.clone(), "", "zones", json!(["1", "2"]));
     zonal = with(zonal, "", "tags", tags(50));
-    zonal["properties"]["ipTags"] = json!([{"ipTagType": "RoutingPreference", "tag": "Internet"}]);
     zonal["location"] = json!("East US");
     cloud.put(&id, zonal.clone());
     let code = "ResourceAvailabilityZonesCannotBeModified";
     for zones in [json!(["1"]), json!([]), Value::Null] {
         cloud.is_refused(&id, with(zonal.clone(), "", "zones", zones), 400, code, "1, 2");
     }
-    let untagged = with(zonal.clone(), "/properties", "ipTags", json!([]));
-    cloud.is_refused(&id, untagged, 400, "PublicIPAddressIpTagsCannotBeChanged", "");
     let elsewhere = with(zonal.clone(), "", "location", json!("westeurope"));
     cloud.is_refused(&id, elsewhere, 409, "InvalidResourceLocation", "westeurope");
     zonal["zones"] = json!(["2", "1"]);

@@ -109,7 +109,7 @@ fn ten_questions_have_one_command_each() {
     let taken = format!("releases {web}");
     let words = ["plan", "--service", "web", "--as-if", manifest.to_str().unwrap()];
     let parts = ["- delete public IP kubernetes-", "→ removed", &taken];
-    // As the API server takes it: it lets node ports and the status go that a ClusterIP cannot have.
+    // As the API server takes it: node ports and the status go, which a ClusterIP cannot have.
     answer("What would my edit change?", Some(&emulators), &words, &parts[..2]);
     let words = ["plan", "--service", "web", "--as-if-deleted", "web"];
     answer("What will a deletion take away?", Some(&emulators), &words, &parts);

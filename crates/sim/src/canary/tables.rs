@@ -23,8 +23,9 @@ impl Mutant {
         let name = path.rsplit('/').next().unwrap_or("");
         match (self.canary, request.method) {
             (Canary::SpoilsTheirRow, Method::Post) if name == "updateServices" => {
-                let row = json!({"service": {"name": "default-natgw",
-                    "properties": {"note": "ours now"}}});
+                let mut row = scene::objects::gateway_tables()["services"]["default-natgw"].take();
+                row["properties"]["isDefault"] = json!(false);
+                let row = json!({ "service": row });
                 let rows = tree(request)?.get_mut("serviceRequests")?.as_array_mut()?;
                 rows.push(row);
                 None

@@ -93,7 +93,8 @@ fn it_goes_on_by_itself_once_the_leftovers_are_gone() {
         assert!(!ids.is_empty(), "{kind}");
         for id in ids {
             let now = lab.now_ms;
-            let request = azure_emulator::Request::new("DELETE", &format!("{id}?api-version=x"));
+            let request =
+                azure_emulator::Request::new("DELETE", &format!("{id}?api-version=2025-05-01"));
             let answer = lab.azure.handle(request, now);
             assert!(answer.status < 300, "{id}: {}", answer.status);
         }
@@ -139,7 +140,7 @@ fn a_registration_alone_is_found_by_the_finalizer_of_its_service() {
     let uid = uid_of(&lab, &web_name(1)).to_lowercase();
     for id in [format!("loadBalancers/{uid}"), format!("publicIPAddresses/{uid}-pip")] {
         let now = lab.now_ms;
-        let path = format!("{}?api-version=x", network(&id));
+        let path = format!("{}?api-version=2025-05-01", network(&id));
         lab.azure.handle(azure_emulator::Request::new("DELETE", &path), now);
     }
     lab.restart_with(nodes());

@@ -38,7 +38,7 @@ fn is_there(lab: &Laboratory, kind_and_name: &str) -> bool {
 }
 
 fn public_ip(lab: &mut Laboratory, name: &str) {
-    let body = json!({"sku": {"name": "StandardV2"}, "properties": {
+    let body = json!({"location": "eastus", "sku": {"name": "StandardV2"}, "properties": {
         "publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4"}});
     put(lab, &format!("publicIPAddresses/{name}"), body);
 }
