@@ -172,7 +172,8 @@ async fn answer(
 }
 
 /// What a web page could send here without asking first: under a name of its own, or with a body
-/// that does not say what it is.
+/// that does not say what it is. The API server takes such a body for JSON (Kubernetes' Python client
+/// sends it); a browser names the page's origin with it.
 fn refused_outright(headers: &http::HeaderMap, request: &Request) -> Option<ApiError> {
     let named = headers.get(http::header::HOST).map(|host| host.to_str().unwrap_or("?.?"));
     if !host::is_own(named) {
@@ -182,7 +183,8 @@ fn refused_outright(headers: &http::HeaderMap, request: &Request) -> Option<ApiE
         );
         return Some(ApiError::new(421, "MisdirectedRequest", message));
     }
-    (!request.body.is_empty() && request.content_type.is_empty()).then(|| {
+    let from_a_page = headers.contains_key(http::header::ORIGIN);
+    (from_a_page && !request.body.is_empty() && request.content_type.is_empty()).then(|| {
         let message = "the body of the request has no content type; send content-type: \
                        application/json";
         ApiError::new(415, "UnsupportedMediaType", message)
