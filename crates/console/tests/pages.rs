@@ -342,7 +342,7 @@ fn turned_and_searched_lists_show_what_is_asked_for() {
 fn a_write_shows_its_cause_its_difference_and_where_azure_shows_it() {
     let stage = stage(30, |n| format!("s{n:02}"));
     let list = timeline(&stage.head, &stage.calls, &TimelineQuery::default());
-    for part in ["30 fields changed", "22 more fields", "correlation id", "and 15 more causes"] {
+    for part in ["30 fields changed", "27 more fields", "correlation id", "and 15 more causes"] {
         assert!(list.contains(part), "{part:?} is not shown");
     }
     for end in ["loadBalancers/kubernetes\"", "loadBalancers/kubernetes/eventlogs\""] {

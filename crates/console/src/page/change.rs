@@ -98,7 +98,7 @@ const LETTERS: usize = 160;
 
 /// Fields that a write changed.
 pub(super) fn difference(h: &mut Html, call: &Call, extent: Extent) {
-    const FIELDS: usize = 8;
+    const FIELDS: usize = 3;
     let count = call.fields.len() + call.more_fields;
     if count == 0 {
         return;

@@ -14,7 +14,7 @@ const COLUMNS: [&str; 6] =
 /// Causes of a call that are shown.
 const CAUSES: usize = 5;
 /// Calls on a page.
-const SIZE: usize = 40;
+const SIZE: usize = 25;
 /// The longest time that is drawn.
 const WINDOW_MS: u64 = 60_000;
 /// Resources that are drawn.
