@@ -199,7 +199,8 @@ def slow(browser, binary):
         # What was written is told with its cause and its difference, on both pages.
         for path in ["/timeline", "/services/default/shop"]:
             page.goto(path)
-            row = page.get_by_role("row").filter(has_text="default/shop was edited").first
+            edited = page.get_by_role("row").filter(has_text="default/shop was edited")
+            row = edited.filter(has_text="loadBalancers/").first
             expect(row).to_contain_text("spec.ports")
             expect(row).to_contain_text("correlation id")
             row.locator("summary", has_text="changed").first.click()

@@ -133,8 +133,10 @@ fn l94_what_is_wanted_or_not_ours_is_no_orphan() {
     let mut lab = standing();
     public_ip(&mut lab, "mine-pip");
     public_ip(&mut lab, &format!("{UID}-pip"));
-    put(&mut lab, "loadBalancers/my-own", json!({"sku": {"name": "Service"}, "properties": {}}));
-    put(&mut lab, "natGateways/my-nat", json!({"sku": {"name": "StandardV2"}, "properties": {}}));
+    let own = json!({"location": "eastus", "sku": {"name": "Service"}, "properties": {}});
+    put(&mut lab, "loadBalancers/my-own", own);
+    let nat = json!({"location": "eastus", "sku": {"name": "StandardV2"}, "properties": {}});
+    put(&mut lab, "natGateways/my-nat", nat);
     restarted(&mut lab);
     lab.pass(600_000);
     assert_eq!(lab.calls().0, 0);
