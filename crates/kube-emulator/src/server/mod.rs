@@ -172,8 +172,8 @@ async fn answer(
 }
 
 /// What a web page could send here without asking first: under a name of its own, or with a body
-/// that does not say what it is. The API server takes such a body for JSON (Kubernetes' Python client
-/// sends it); a browser names the page's origin with it.
+/// that does not say what it is. The API server takes such a body for JSON, and Kubernetes' Python
+/// client sends it; a browser names the page's origin with it.
 fn refused_outright(headers: &http::HeaderMap, request: &Request) -> Option<ApiError> {
     let named = headers.get(http::header::HOST).map(|host| host.to_str().unwrap_or("?.?"));
     if !host::is_own(named) {
