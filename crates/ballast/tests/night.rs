@@ -36,7 +36,7 @@ fn balancer(emulators: &Emulators) -> Value {
 }
 
 /// Two Services work; then one is edited, a third is created for which Azure has no address, and
-/// somebody deletes a rule by hand.
+/// an operator deletes a rule by hand.
 fn trouble(emulators: &Emulators, server: &str) {
     emulators.create_service("web");
     emulators.create_service("shop");

@@ -28,7 +28,7 @@ const QUEUE: usize = 256;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 128;
 
-/// What an agent is told to do.
+/// How an agent runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Its node.
@@ -66,7 +66,7 @@ impl SharedAgent {
     }
 }
 
-/// Runs until stopped. The port opens once all is known, and closes as soon as it is told to stop:
+/// Runs until stopped. The port opens once all is known, and closes as soon as `stop` is cancelled:
 /// a successor that listens on the same port already is asked from then on, and where there is
 /// none, the node's probes fail, as they have to when the machine is shut down.
 ///

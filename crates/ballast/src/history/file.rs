@@ -3,7 +3,7 @@
 //! # Guarantees
 //! - A line that is damaged, as the last one may be after a crash, is skipped.
 //! - The file is rewritten, through a file beside it, once it is twice as long as what is kept.
-//! - Nothing that decides reads it. A file that cannot be written is told in the log, once.
+//! - Nothing that decides reads it. The log says once that the file cannot be written.
 
 use super::WriteEntry;
 use crate::engine::SharedController;

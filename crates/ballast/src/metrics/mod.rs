@@ -26,7 +26,7 @@ pub fn of_starting(format: Format) -> String {
     exposition.finish()
 }
 
-/// What is told beside a controller.
+/// Metrics of the process around a controller.
 #[derive(Clone, Debug)]
 pub struct Beside {
     /// How long its steps took.

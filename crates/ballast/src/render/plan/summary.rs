@@ -31,7 +31,7 @@ pub fn render_summary(plan: &PlanDocument, paint: Paint) -> String {
     if !groups.is_empty() {
         text.push('\n');
     }
-    // What is refused or waits is told one by one: its owner has to act.
+    // Refused and waiting Services are listed one by one: their owners have to act.
     let services = plan.services.iter().filter(|service| !quiet(service)).cloned().collect();
     text.push_str(&render_services(&PlanDocument { services, ..plan.clone() }, paint));
     text.push_str(&last_line(plan, paint));
