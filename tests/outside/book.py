@@ -9,7 +9,7 @@ a line of its own for any lines. Runs of spaces count as one, and so do ages. A 
 after a comment `<!-- file: NAME -->` is a file. `ballast up` and `run` go on until the page ends.
 What only looks is asked again until it prints what is shown, as a reader would.
 """
-import argparse, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
+import argparse, glob, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
 
 LOOKS = re.compile(r"^(kubectl (get|describe)|ballast (status|plan|explain|orphans)|curl -s)\b")
 STAYS = re.compile(r"^ballast (up|run)\b(?!.*--for)")
@@ -136,7 +136,7 @@ def main():
     arguments.add_argument("pages", nargs="*")
     given = arguments.parse_args()
     book = os.path.join(os.path.dirname(__file__), "../../docs")
-    pages = given.pages or sorted(os.path.join(book, n) for n in os.listdir(book) if n.endswith(".md"))
+    pages = given.pages or sorted(glob.glob(os.path.join(book, "**/*.md"), recursive=True))
     typed = 0
     for page in pages:
         with open(page) as file:

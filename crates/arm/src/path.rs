@@ -20,7 +20,7 @@ const BALANCERS: &str = "microsoft.network/loadbalancers";
 /// Which contracts requests are made by: the oldest that have all that a cluster with load
 /// balancers of one SKU needs, because clouds get new ones late.
 ///
-/// Source: the published contracts, compared in docs/azure-facts.md.
+/// Source: the published contracts, compared in docs/dev/azure-facts.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contract {
     /// Load balancers are of SKU Basic or Standard.

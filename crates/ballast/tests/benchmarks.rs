@@ -1,4 +1,4 @@
-//! docs/benchmarks.md has what `ballast bench` gives, checked at the small sizes.
+//! docs/dev/benchmarks.md has what `ballast bench` gives, checked at the small sizes.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
 use ballast::command::bench::page::markers;
@@ -7,7 +7,7 @@ use bench::ContainerSize;
 use std::path::Path;
 
 fn section(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dev/benchmarks.md");
     let page = std::fs::read_to_string(path).unwrap();
     let (begin, end) = markers(name);
     let (_, rest) = page.split_once(&begin).unwrap();
@@ -18,7 +18,7 @@ fn assert_has(section: &str, table: &str) {
     for line in table.lines() {
         assert!(
             section.lines().any(|kept| kept == line),
-            "docs/benchmarks.md lacks\n{line}\nrerun ballast bench page; it has\n{section}"
+            "docs/dev/benchmarks.md lacks\n{line}\nrerun ballast bench page; it has\n{section}"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Azure's data path as a pure state machine: which backend a flow goes to, when it ends, and whom
 //! the probes ask. It has no clock and no sockets; [`Wire`] puts it on sockets.
 //!
-//! What it takes for true of Azure, and from which source, is in `docs/data-path.md`.
+//! What it takes for true of Azure, and from which source, is in `docs/dev/data-path.md`.
 
 mod flow;
 mod health;

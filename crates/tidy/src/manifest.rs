@@ -137,7 +137,7 @@ pub fn direct_dependencies(tree: &Tree) -> Vec<Problem> {
         for dependency in foreign.filter(|d| !allowed.contains(&d.as_str())) {
             let text = format!(
                 "{name} is pure and may not depend on {dependency}: take what it gives as an \
-                 argument, or add it to the list in crates/tidy with a reason in docs/decisions"
+                 argument, or add it to the list in crates/tidy with a reason in docs/dev/decisions"
             );
             problems.push(Problem::new(place(name), text));
         }

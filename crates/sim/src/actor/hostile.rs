@@ -160,7 +160,7 @@ impl Company {
         }
     }
 
-    /// An attack. Without floating IP pools of NICs are not drawn (docs/simulation.md).
+    /// An attack. Without floating IP pools of NICs are not drawn (docs/dev/simulation.md).
     fn attack(&self, random: &mut Random) -> (&'static str, Value) {
         let (what, mut patch) = attack(random);
         if self.scene.layout.has_nics()

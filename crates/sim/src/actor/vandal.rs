@@ -202,7 +202,7 @@ impl Company {
                 keep(balancer, "frontendIPConfigurations", |part| part["name"] != json!(frontend));
             });
         }
-        // One that a NAT gateway has stays refused: docs/simulation.md.
+        // One that a NAT gateway has stays refused: docs/dev/simulation.md.
         let (status, _) = delete(stage, id);
         match status {
             200..300 => "delete a public IP that was in use",
@@ -272,7 +272,7 @@ fn add_row(random: &mut Random, stage: &mut Stage) -> &'static str {
 }
 
 fn delete_nat(random: &mut Random, stage: &mut Stage) -> &'static str {
-    // One that is on its way out has no other mark left: docs/simulation.md.
+    // One that is on its way out has no other mark left: docs/dev/simulation.md.
     let registered = registered(stage);
     let mut all = ours(stage, NATS);
     all.retain(|id| registered.iter().any(|(_, text)| text.contains(&id.to_lowercase())));

@@ -1,4 +1,4 @@
-//! Every canary is caught, and docs/simulation-tables.md says by which rule and how soon.
+//! Every canary is caught, and docs/dev/simulation-tables.md says by which rule and how soon.
 //!
 //! `cargo test --release -p sim --test it canaries:: -- --ignored --nocapture` looks for the first
 //! seed that catches each and prints the lines of `CAUGHT`;
@@ -161,8 +161,8 @@ fn every_canary_is_caught_as_soon_as_the_page_says() {
 fn the_pages_have_the_rules_the_faults_and_the_canaries() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let tables: [(&str, &[(&str, String)]); 2] = [
-        ("simulation.md", &[("rules", rule_table())]),
-        ("simulation-tables.md", &[("faults", fault_table()), ("canaries", canary_table())]),
+        ("dev/simulation.md", &[("rules", rule_table())]),
+        ("dev/simulation-tables.md", &[("faults", fault_table()), ("canaries", canary_table())]),
     ];
     for (name, tables) in tables {
         let path = docs.join(name);

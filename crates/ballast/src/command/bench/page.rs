@@ -72,7 +72,7 @@ impl Section {
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The page; plots go into a directory of its name beside it
-    #[arg(value_name = "FILE", default_value = "docs/benchmarks.md")]
+    #[arg(value_name = "FILE", default_value = "docs/dev/benchmarks.md")]
     pub file: PathBuf,
     /// Only these sections
     #[arg(long, value_enum, value_name = "SECTION,…", value_delimiter = ',')]
