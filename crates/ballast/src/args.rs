@@ -7,8 +7,8 @@ use crate::command::sim;
 #[cfg(feature = "emulators")]
 use crate::command::{azure_emulator, kube_emulator, up};
 use crate::command::{
-    azure_role, completions, explain, history, lint, man, migrate, node_agent, orphans, plan, run,
-    status,
+    azure_role, completions, console, explain, history, lint, man, migrate, node_agent, orphans,
+    plan, run, status,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -53,6 +53,8 @@ pub enum Command {
     Status(status::Args),
     /// Show each write to Azure: why it was made, what it changed, and what Azure answered
     History(history::Args),
+    /// Open the leading pod's console in a browser, through a port-forward
+    Console(console::Args),
     /// List what in Azure is ours and belongs to no Service any more, and delete it
     Orphans(orphans::Args),
     /// Serve the health of Services on one node, apart from the service proxy

@@ -82,8 +82,23 @@ fn run(words: Vec<OsString>) -> Outcome {
     outcome
 }
 
-async fn dispatch(cli: Cli, called_as: &str) -> Outcome {
+/// As a plugin of kubectl the leading pod is asked, unless flags say whom to ask.
+fn ask_leader(command: &mut Command, called_as: &str) {
+    if stem(called_as) != PLUGIN {
+        return;
+    }
+    match command {
+        Command::Status(args) => {
+            args.leader.leader |= args.server.is_none() && args.config.cloud_config.is_none();
+        }
+        Command::History(args) => args.leader.leader |= args.server.is_none(),
+        _ => {}
+    }
+}
+
+async fn dispatch(mut cli: Cli, called_as: &str) -> Outcome {
     let color = cli.color;
+    ask_leader(&mut cli.command, called_as);
     match cli.command {
         #[cfg(feature = "emulators")]
         Command::Up(args) => command::up::run(args, color).await,
@@ -94,6 +109,7 @@ async fn dispatch(cli: Cli, called_as: &str) -> Outcome {
         Command::Migrate(args) => command::migrate::run(args, color).await,
         Command::Status(args) => command::status::run(args, color).await,
         Command::History(args) => command::history::run(args, color).await,
+        Command::Console(args) => command::console::run(args).await,
         Command::Orphans(args) => command::orphans::run(args, color).await,
         Command::NodeAgent(args) => command::node_agent::run(args).await,
         #[cfg(feature = "emulators")]

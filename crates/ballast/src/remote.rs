@@ -1,9 +1,15 @@
-//! Documents of a running controller.
+//! Documents of a running controller: of one at an address, or of the leading pod, through a
+//! port-forward that this program makes itself.
 
+use crate::cluster::{self, ClusterArgs};
+use crate::command::lease::LeaseName;
 use crate::exit::{Exit, Failure};
 use bytes::Bytes;
+use edge::kubernetes::ConnectFrom;
+use edge::kubernetes::forward::Forward;
 use edge::web::Web;
 use http_body_util::Full;
+use model::ServiceName;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -37,4 +43,91 @@ pub async fn ask<T: DeserializeOwned>(server: &str, path: &str, noun: &str) -> R
     }
     serde_json::from_slice(&reply.body)
         .map_err(|e| failed(Exit::Unavailable, &format!("the answer is no {noun}: {e}")))
+}
+
+/// The port on a pod's loopback where the manifests in deploy/ have the console.
+pub const CONSOLE_PORT: u16 = 10_271;
+
+/// Whether the leading pod is asked.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct LeaderArgs {
+    /// Ask the leading pod: the Lease names it, and a port-forward through the API server reaches
+    /// it [default as `kubectl ballast`, where no --server is given]
+    #[arg(long)]
+    pub leader: bool,
+    /// The port of the console on the pod's loopback
+    #[arg(long, value_name = "PORT", default_value_t = CONSOLE_PORT)]
+    pub leader_port: u16,
+}
+
+/// The leading pod, reached through a port-forward.
+#[derive(Debug)]
+pub struct Leader {
+    /// Its namespace and name.
+    pub pod: ServiceName,
+    forward: Forward,
+}
+
+impl Leader {
+    /// Finds it by the Lease, and forwards a port of this machine to it: `local`, 0 is a free one.
+    ///
+    /// # Errors
+    /// The cluster cannot be asked, no process leads, or the port of this machine is taken.
+    pub async fn find(
+        cluster: &ClusterArgs,
+        lease: &LeaseName,
+        port: u16,
+        local: u16,
+    ) -> Result<Self, Failure> {
+        let client = cluster::client(&cluster.origin(ConnectFrom::Environment)).await?;
+        let namespace = &lease.leader_elect_resource_namespace;
+        let name = &lease.leader_elect_resource_name;
+        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
+        let none = |why: &str| {
+            let text = format!(
+                "Lease {namespace}/{name}: {why}. Check that a controller runs, and \
+                 --leader-elect-resource-namespace and --leader-elect-resource-name"
+            );
+            Failure::new(Exit::Unavailable, text)
+        };
+        let Some(found) = cluster::find(&client, &path).await? else {
+            return Err(none("there is no such Lease"));
+        };
+        let holder = found["spec"]["holderIdentity"].as_str().unwrap_or_default();
+        if holder.is_empty() {
+            return Err(none("no process holds it"));
+        }
+        // A holder is called after its host, which is the pod, and a random number.
+        let pod = holder.rsplit_once('_').map_or(holder, |(pod, _)| pod);
+        let pod = ServiceName::new(namespace, pod);
+        let forward = Forward::start(client, &pod, port, local).await.map_err(|e| {
+            Failure::new(Exit::Blocked, format!("cannot listen on port {local} of loopback: {e}"))
+        })?;
+        Ok(Self { pod, forward })
+    }
+
+    /// Where it is reached on this machine.
+    #[must_use]
+    pub fn server(&self) -> String {
+        format!("http://{}", self.forward.address())
+    }
+
+    /// Asks it for a document.
+    ///
+    /// # Errors
+    /// The port-forward fails, or the pod does not answer.
+    pub async fn ask<T: DeserializeOwned>(&self, path: &str, noun: &str) -> Result<T, Failure> {
+        let asked = ask(&self.server(), path, noun).await;
+        asked.map_err(|failure| match self.forward.trouble() {
+            None => failure,
+            Some(why) => {
+                let text = format!(
+                    "no {noun} from the leading pod {}: port-forward: {why}. It needs the right to \
+                     create pods/portforward, and --leader-port has to be the pod's --console-port",
+                    self.pod
+                );
+                Failure::new(Exit::Unavailable, text)
+            }
+        })
+    }
 }

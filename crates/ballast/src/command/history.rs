@@ -1,9 +1,11 @@
 //! `ballast history`.
 
+use crate::cluster::ClusterArgs;
+use crate::command::lease::LeaseName;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::history::{HistoryDocument, file};
 use crate::output::{self, ColorChoice, Format, Paint};
-use crate::remote::{self, SERVER};
+use crate::remote::{self, Leader, LeaderArgs, SERVER};
 use crate::render::history::render;
 use edge::clock::Clock;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,15 @@ pub struct Args {
     /// Read a file that `ballast run --history-file` wrote instead of asking a controller
     #[arg(long, value_name = "FILE", conflicts_with = "server")]
     pub file: Option<PathBuf>,
+    /// The leading pod.
+    #[command(flatten)]
+    pub leader: LeaderArgs,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// The lease of the controller.
+    #[command(flatten)]
+    pub lease_name: LeaseName,
     /// How to print
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
@@ -53,6 +64,11 @@ fn span_ms(text: &str) -> Result<u64, String> {
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let mut document = match &args.file {
         Some(path) => of_file(path)?,
+        None if args.leader.leader && args.server.is_none() => {
+            let port = args.leader.leader_port;
+            let leader = Leader::find(&args.cluster, &args.lease_name, port, 0).await?;
+            leader.ask("/history", "history").await?
+        }
         None => {
             let server = args.server.as_deref().unwrap_or(SERVER);
             remote::ask(server, "/history", "history").await?

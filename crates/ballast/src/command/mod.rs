@@ -7,6 +7,7 @@ pub mod azure_role;
 pub mod bench;
 pub mod completions;
 #[cfg(feature = "emulators")]
+pub mod console;
 pub mod data_path;
 pub mod explain;
 pub mod history;

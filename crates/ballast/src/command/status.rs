@@ -7,7 +7,7 @@ use crate::command::source::read_once;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::once::Reading;
 use crate::output::{self, ColorChoice, Format, Paint};
-use crate::remote::{self, SERVER};
+use crate::remote::{self, Leader, LeaderArgs, SERVER};
 use crate::render::status::render;
 use crate::render::watch::Watch;
 use crate::signal;
@@ -28,6 +28,9 @@ pub struct Args {
     /// cluster and Azure are read once]
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
+    /// The leading pod.
+    #[command(flatten)]
+    pub leader: LeaderArgs,
     /// Which cluster.
     #[command(flatten)]
     pub cluster: ClusterArgs,
@@ -58,7 +61,8 @@ pub struct Args {
 /// Neither a controller nor the cluster can be asked.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let paint = Paint::choose(color);
-    let document = look(&args).await?;
+    let mut leader = None;
+    let document = look(&args, &mut leader).await?;
     if !args.watch {
         match args.output {
             Format::Json => output::print_json(&document)?,
@@ -75,7 +79,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
         let pace = if watch.is_of_controller() { PACE } else { SLOW_PACE };
         let next = async {
             tokio::time::sleep(pace).await;
-            look(&args).await
+            look(&args, &mut leader).await
         };
         let seen = tokio::select! {
             () = stop.cancelled() => break,
@@ -88,8 +92,19 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     Ok(Exit::Done)
 }
 
-async fn look(args: &Args) -> Result<StatusDocument, Failure> {
+/// `leader` is kept from one look to the next; one that is not reached is looked for anew.
+async fn look(args: &Args, leader: &mut Option<Leader>) -> Result<StatusDocument, Failure> {
     let asked = args.server.as_deref();
+    if args.leader.leader && asked.is_none() {
+        let port = args.leader.leader_port;
+        let found = match leader.take() {
+            Some(found) => found,
+            None => Leader::find(&args.cluster, &args.lease_name, port, 0).await?,
+        };
+        let document = found.ask("/status", "status").await?;
+        *leader = Some(found);
+        return Ok(document);
+    }
     // Flags that name a cluster mean that cluster, and not whatever runs on this machine.
     let names_cluster = args.cluster.kubeconfig.is_some() || args.config.cloud_config.is_some();
     if asked.is_some() || !names_cluster {

@@ -2,6 +2,7 @@
 //! watch a kind.
 
 pub mod connect;
+pub mod forward;
 pub mod lines;
 pub mod sender;
 pub mod sources;

@@ -1,0 +1,92 @@
+//! A port of a Pod as a port of this machine, through the API server, as `kubectl port-forward`.
+//!
+//! # Guarantees
+//! The port is on loopback. Each connection to it is a port-forward of its own, so that one that
+//! breaks takes no other with it.
+
+use crate::web::chain;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client};
+use model::ServiceName;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// How long the kubelet's last words may take once a connection has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A port that is forwarded until this is dropped.
+#[derive(Debug)]
+pub struct Forward {
+    address: SocketAddr,
+    trouble: Arc<Mutex<Option<String>>>,
+    task: JoinHandle<()>,
+}
+
+impl Forward {
+    /// Begins: `local` is the port on this machine, 0 a free one.
+    ///
+    /// # Errors
+    /// The port of this machine is taken.
+    pub async fn start(
+        client: Client,
+        pod: &ServiceName,
+        port: u16,
+        local: u16,
+    ) -> io::Result<Self> {
+        let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, local)).await?;
+        let address = socket.local_addr()?;
+        let trouble = Arc::new(Mutex::new(None));
+        let pods: Api<Pod> = Api::namespaced(client, &pod.namespace);
+        let (name, told) = (pod.name.to_string(), Arc::clone(&trouble));
+        let task = tokio::spawn(async move {
+            loop {
+                let Ok((stream, _)) = socket.accept().await else { return };
+                let (pods, name, told) = (pods.clone(), name.clone(), Arc::clone(&told));
+                tokio::spawn(async move {
+                    if let Err(why) = carry(&pods, &name, port, stream).await {
+                        *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                    }
+                });
+            }
+        });
+        Ok(Self { address, trouble, task })
+    }
+
+    /// Where it is on this machine.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Why the last connection that failed did.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Forward {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Carries one connection to its end.
+async fn carry(pods: &Api<Pod>, name: &str, port: u16, mut here: TcpStream) -> Result<(), String> {
+    let mut forwarded = pods.portforward(name, &[port]).await.map_err(|e| chain(&e))?;
+    let failed = forwarded.take_error(port);
+    let mut there = forwarded.take_stream(port).ok_or("the API server forwards another port")?;
+    let copied = tokio::io::copy_bidirectional(&mut here, &mut there).await;
+    drop(there);
+    // The kubelet tells of a Pod that does not listen while the connection ends.
+    if let Some(failed) = failed
+        && let Ok(Some(why)) = tokio::time::timeout(LAST_WORDS, failed).await
+    {
+        return Err(why);
+    }
+    copied.map(|_| ()).map_err(|e| e.to_string())
+}
