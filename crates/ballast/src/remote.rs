@@ -6,7 +6,7 @@ use crate::command::lease::LeaseName;
 use crate::exit::{Exit, Failure};
 use bytes::Bytes;
 use edge::kubernetes::ConnectFrom;
-use edge::kubernetes::forward::Forward;
+use edge::kubernetes::forward::{Forward, ForwardError};
 use edge::web::Web;
 use http_body_util::Full;
 use model::ServiceName;
@@ -65,6 +65,9 @@ pub struct LeaderArgs {
 pub struct Leader {
     /// Its namespace and name.
     pub pod: ServiceName,
+    /// The Lease and when its holder last renewed it, in words.
+    lease: String,
+    port: u16,
     forward: Forward,
 }
 
@@ -85,25 +88,31 @@ impl Leader {
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
         let none = |why: &str| {
             let text = format!(
-                "Lease {namespace}/{name}: {why}. Check that a controller runs, and \
-                 --leader-elect-resource-namespace and --leader-elect-resource-name"
+                "cannot find the leading pod: Lease {namespace}/{name} {why}. Check that a \
+                 controller runs in the cluster, and --leader-elect-resource-namespace and \
+                 --leader-elect-resource-name; --server asks a controller at an address"
             );
             Failure::new(Exit::Unavailable, text)
         };
         let Some(found) = cluster::find(&client, &path).await? else {
-            return Err(none("there is no such Lease"));
+            return Err(none("does not exist"));
         };
         let holder = found["spec"]["holderIdentity"].as_str().unwrap_or_default();
         if holder.is_empty() {
-            return Err(none("no process holds it"));
+            return Err(none("has no holder"));
         }
+        let renewed = found["spec"]["renewTime"].as_str().unwrap_or("an unknown time");
+        let lease = format!("Lease {namespace}/{name}, last renewed at {renewed}");
         // A holder is called after its host, which is the pod, and a random number.
         let pod = holder.rsplit_once('_').map_or(holder, |(pod, _)| pod);
         let pod = ServiceName::new(namespace, pod);
         let forward = Forward::start(client, &pod, port, local).await.map_err(|e| {
-            Failure::new(Exit::Blocked, format!("cannot listen on port {local} of loopback: {e}"))
+            let text = format!(
+                "cannot listen on port {local} of loopback: {e}. Choose another with --port"
+            );
+            Failure::new(Exit::Blocked, text)
         })?;
-        Ok(Self { pod, forward })
+        Ok(Self { pod, lease, port, forward })
     }
 
     /// Where it is reached on this machine.
@@ -120,14 +129,48 @@ impl Leader {
         let asked = ask(&self.server(), path, noun).await;
         asked.map_err(|failure| match self.forward.trouble() {
             None => failure,
-            Some(why) => {
-                let text = format!(
-                    "no {noun} from the leading pod {}: port-forward: {why}. It needs the right to \
-                     create pods/portforward, and --leader-port has to be the pod's --console-port",
-                    self.pod
-                );
-                Failure::new(Exit::Unavailable, text)
+            Some(trouble) => {
+                let (exit, why) = self.explain(&trouble);
+                let text = format!("no {noun} from pod {}: port-forward {why}", self.pod);
+                Failure::new(exit, text)
             }
         })
+    }
+
+    /// What a failed port-forward means, and what to do.
+    fn explain(&self, trouble: &ForwardError) -> (Exit, String) {
+        let Self { pod, lease, port, .. } = self;
+        let (status, message) = match trouble {
+            ForwardError::Refused(status, message) => (*status, message),
+            ForwardError::Failed(why) => {
+                let text = format!(
+                    "to port {port} failed: {why}. --leader-port must be the --console-port of \
+                     the pod"
+                );
+                return (Exit::Unavailable, text);
+            }
+        };
+        let (exit, advice) = match status {
+            401 => (Exit::Credential, "Check the credentials in the kubeconfig".to_owned()),
+            // A WebSocket is opened with GET; newer API servers ask for `create` besides.
+            403 => (
+                Exit::Credential,
+                format!(
+                    "Grant the verbs get and create on pods/portforward in namespace {} to your \
+                     user",
+                    pod.namespace
+                ),
+            ),
+            404 => (
+                Exit::Unavailable,
+                format!(
+                    "It is the holder of {lease}. If the pod is gone, a standby leads after the \
+                     lease duration: try again. If the controller runs with hostNetwork or \
+                     outside of the cluster, give --server"
+                ),
+            ),
+            _ => (Exit::Unavailable, "Check that the pod runs, and try again".to_owned()),
+        };
+        (exit, format!("refused with HTTP {status}: {message}. {advice}"))
     }
 }

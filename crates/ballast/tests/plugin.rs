@@ -5,7 +5,7 @@
 mod support;
 
 use futures_util::{SinkExt, StreamExt};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -19,6 +19,17 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 
 /// Paths of port-forwards that were asked for.
 type Asked = Arc<Mutex<Vec<String>>>;
+
+/// What a port-forward leads to.
+#[derive(Clone, Debug)]
+enum Pod {
+    /// This address; one where nobody listens is a pod that does not.
+    At(String),
+    /// The API server refuses with this status.
+    Refused(u16, &'static str),
+}
+
+type Place = Arc<Mutex<Pod>>;
 
 /// One port-forward: frames begin with their channel, 0 is the port's data and 1 its errors.
 #[allow(clippy::result_large_err, reason = "the type is the library's")]
@@ -71,7 +82,7 @@ async fn forward(stream: TcpStream, pod: String, asked: Asked) {
 }
 
 /// An API server with a kubelet behind it: what is no port-forward goes to the emulated one.
-async fn serve(socket: TcpListener, kube: String, pod: Arc<Mutex<String>>, asked: Asked) {
+async fn serve(socket: TcpListener, kube: String, pod: Place, asked: Asked) {
     loop {
         let (mut stream, _) = socket.accept().await.unwrap();
         let (kube, pod) = (kube.clone(), Arc::clone(&pod));
@@ -82,22 +93,46 @@ async fn serve(socket: TcpListener, kube: String, pod: Arc<Mutex<String>>, asked
             let line = String::from_utf8_lossy(&head[..read]).into_owned();
             if line.lines().next().is_some_and(|line| line.contains("/portforward")) {
                 let pod = pod.lock().unwrap().clone();
-                return forward(stream, pod, asked).await;
+                return match pod {
+                    Pod::At(address) => forward(stream, address, asked).await,
+                    Pod::Refused(code, message) => {
+                        let _ = stream.read(&mut head).await;
+                        let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
+                            "status": "Failure", "message": message, "code": code});
+                        let body = body.to_string();
+                        let length = body.len();
+                        let answer = format!(
+                            "HTTP/1.1 {code} No\r\ncontent-type: application/json\r\n\
+                             content-length: {length}\r\n\r\n{body}"
+                        );
+                        stream.write_all(answer.as_bytes()).await.unwrap();
+                    }
+                };
             }
             let mut server = TcpStream::connect(&kube).await.unwrap();
-            // Whatever is asked next comes on a connection of its own.
+            // A connection for each request, so that a port-forward comes on one of its own.
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                match stream.read_u8().await {
+                    Ok(byte) => head.push(byte),
+                    Err(_) => return,
+                }
+            }
+            head.truncate(head.len() - 2);
+            head.extend(b"connection: close\r\n\r\n");
+            server.write_all(&head).await.unwrap();
             let _ = copy_bidirectional(&mut stream, &mut server).await;
         });
     }
 }
 
 /// The emulators, with that API server in front, whose kubeconfig is given.
-fn place() -> (Emulators, Runtime, String, Arc<Mutex<String>>, Asked) {
+fn place() -> (Emulators, Runtime, String, Place, Asked) {
     let emulators = Emulators::start();
     let runtime = Runtime::new().unwrap();
     let socket = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = socket.local_addr().unwrap().to_string();
-    let (pod, asked) = (Arc::new(Mutex::new(String::new())), Asked::default());
+    let (pod, asked) = (Arc::new(Mutex::new(Pod::Refused(404, ""))), Asked::default());
     let serving = serve(socket, emulators.kube.clone(), Arc::clone(&pod), Arc::clone(&asked));
     runtime.spawn(serving);
     let text = std::fs::read_to_string(emulators.path("kubeconfig")).unwrap();
@@ -117,19 +152,33 @@ fn plugin(words: &[&str]) -> Command {
 fn the_plugin_asks_the_leading_pod_through_a_port_forward() {
     let (emulators, _runtime, front, pod, asked) = place();
     let (code, _, err) = outcome(plugin(&["status", "--kubeconfig", &front]).output().unwrap());
-    assert!(code != 0 && err.contains("Lease kube-system/ballast: there is no such"), "{err}");
+    assert!(code != 0 && err.contains("Lease kube-system/ballast does not exist"), "{err}");
     let words = emulators.words(&["run", "--port", "0"]);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut controller = Process::start_logging(&words);
     let pages = controller.address();
     emulators.create_service("web");
     emulators.address_of("web");
-    // A pod that does not listen: the kubelet's words are told.
-    *pod.lock().unwrap() = "127.0.0.1:1".to_owned();
-    let (code, _, err) = outcome(plugin(&["history", "--kubeconfig", &front]).output().unwrap());
-    assert!(code != 0 && err.contains("from the leading pod kube-system/"), "{err}");
-    assert!(err.contains("connection refused in the pod"), "{err}");
-    pod.lock().unwrap().clone_from(&pages);
+    // The pod is gone, may not be reached, or does not listen.
+    let history = || outcome(plugin(&["history", "--kubeconfig", &front]).output().unwrap());
+    let refusals = [
+        (
+            Pod::Refused(404, "pods \"vm\" not found"),
+            "refused with HTTP 404: pods \"vm\" not found. It is the holder of Lease kube-system/",
+        ),
+        (
+            Pod::Refused(403, "pods \"vm\" is forbidden"),
+            "is forbidden. Grant the verbs get and create on pods/portforward in namespace kube-",
+        ),
+        (Pod::At("127.0.0.1:1".to_owned()), "10271 failed: connection refused in the pod"),
+    ];
+    for (trouble, told) in refusals {
+        *pod.lock().unwrap() = trouble.clone();
+        let (code, _, err) = history();
+        assert!(code != 0 && err.contains("no history from pod kube-system/"), "{err}");
+        assert!(err.contains(told), "{trouble:?}: {err}");
+    }
+    *pod.lock().unwrap() = Pod::At(pages);
     let status = ["status", "--kubeconfig", &front];
     let (code, out, err) = outcome(plugin(&status).output().unwrap());
     assert!(code == 0 && out.contains("Leader: this process"), "{out}{err}");

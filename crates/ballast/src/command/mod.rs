@@ -6,8 +6,8 @@ pub mod azure_role;
 #[cfg(feature = "bench")]
 pub mod bench;
 pub mod completions;
-#[cfg(feature = "emulators")]
 pub mod console;
+#[cfg(feature = "emulators")]
 pub mod data_path;
 pub mod explain;
 pub mod history;

@@ -6,6 +6,7 @@
 
 use crate::web::chain;
 use k8s_openapi::api::core::v1::Pod;
+use kube::client::UpgradeConnectionError;
 use kube::{Api, Client};
 use model::ServiceName;
 use std::io;
@@ -18,11 +19,21 @@ use tokio::task::JoinHandle;
 /// How long the kubelet's last words may take once a connection has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// Why a connection was not forwarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForwardError {
+    /// The API server answered this HTTP status in place of a WebSocket, and why; empty where it
+    /// gave no reason.
+    Refused(u16, String),
+    /// The connection to the API server or to the pod failed, in words.
+    Failed(String),
+}
+
 /// A port that is forwarded until this is dropped.
 #[derive(Debug)]
 pub struct Forward {
     address: SocketAddr,
-    trouble: Arc<Mutex<Option<String>>>,
+    trouble: Arc<Mutex<Option<ForwardError>>>,
     task: JoinHandle<()>,
 }
 
@@ -64,7 +75,7 @@ impl Forward {
 
     /// Why the last connection that failed did.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
+    pub fn trouble(&self) -> Option<ForwardError> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -76,17 +87,30 @@ impl Drop for Forward {
 }
 
 /// Carries one connection to its end.
-async fn carry(pods: &Api<Pod>, name: &str, port: u16, mut here: TcpStream) -> Result<(), String> {
-    let mut forwarded = pods.portforward(name, &[port]).await.map_err(|e| chain(&e))?;
-    let failed = forwarded.take_error(port);
-    let mut there = forwarded.take_stream(port).ok_or("the API server forwards another port")?;
+async fn carry(
+    pods: &Api<Pod>,
+    name: &str,
+    port: u16,
+    mut here: TcpStream,
+) -> Result<(), ForwardError> {
+    let failed = |why: &str| ForwardError::Failed(why.to_owned());
+    let mut forwarded = pods.portforward(name, &[port]).await.map_err(|e| match &e {
+        kube::Error::Api(status) => ForwardError::Refused(status.code, status.message.clone()),
+        kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(status)) => {
+            ForwardError::Refused(status.as_u16(), String::new())
+        }
+        _ => ForwardError::Failed(chain(&e)),
+    })?;
+    let told = forwarded.take_error(port);
+    let there = forwarded.take_stream(port);
+    let mut there = there.ok_or_else(|| failed("the API server forwards another port"))?;
     let copied = tokio::io::copy_bidirectional(&mut here, &mut there).await;
     drop(there);
     // The kubelet tells of a Pod that does not listen while the connection ends.
-    if let Some(failed) = failed
-        && let Ok(Some(why)) = tokio::time::timeout(LAST_WORDS, failed).await
+    if let Some(told) = told
+        && let Ok(Some(why)) = tokio::time::timeout(LAST_WORDS, told).await
     {
-        return Err(why);
+        return Err(ForwardError::Failed(why));
     }
-    copied.map(|_| ()).map_err(|e| e.to_string())
+    copied.map(|_| ()).map_err(|e| failed(&e.to_string()))
 }
