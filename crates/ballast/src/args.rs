@@ -41,8 +41,8 @@ pub enum Command {
     Up(up::Args),
     /// Run the controller
     Run(run::Args),
-    /// Show what would be written, without writing; reads the cluster and Azure itself, and needs no
-    /// running controller
+    /// Show what would be written, without writing; reads the cluster and Azure itself, and needs
+    /// no running controller
     Plan(plan::Args),
     /// Check manifests: every mistake that a cluster would tell of, with file and line
     Lint(lint::Args),
