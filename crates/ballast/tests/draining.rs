@@ -145,6 +145,8 @@ struct Node {
     connections: Arc<AtomicUsize>,
     /// Datagrams it has answered.
     datagrams: Arc<AtomicUsize>,
+    /// Whether kube-proxy says that its node stays.
+    stays: Arc<AtomicBool>,
     /// Each change says goodbye to every connection made before it.
     pods: watch::Sender<u32>,
     tasks: [JoinHandle<()>; 3],
@@ -194,17 +196,21 @@ impl Node {
                 let _ = socket.send_to(&datagram[..count], from).await;
             }
         });
+        let stays = Arc::new(AtomicBool::new(true));
+        let told = Arc::clone(&stays);
         let healthy = runtime.spawn(async move {
             loop {
                 let Ok((mut stream, _)) = proxy.accept().await else { continue };
-                let ok = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-                let _ = stream.write_all(ok).await;
+                let code = if told.load(Ordering::SeqCst) { "200 OK" } else { "503 Going" };
+                let answer =
+                    format!("HTTP/1.1 {code}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                let _ = stream.write_all(answer.as_bytes()).await;
                 let mut line = String::new();
                 let _ = BufReader::new(stream).read_line(&mut line).await;
             }
         });
         let tasks = [serving, answering, healthy];
-        Node { port, health, connections, datagrams, pods, tasks }
+        Node { port, health, connections, datagrams, stays, pods, tasks }
     }
 
     /// How many datagrams it has got, with none left in its queue: the last one is ours.
@@ -253,7 +259,80 @@ enum Leaving {
     Tainted,
     /// Somebody deletes the Node, and nothing was said before.
     Deleted,
+    /// Its owner drains it by our label, for planned work, and deletes it afterwards.
+    Planned,
 }
+
+/// How load balancers are laid out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Layout {
+    /// One load balancer, whose pools hold addresses.
+    Addresses,
+    /// One load balancer, which nodes join through their network interfaces.
+    Interfaces,
+    /// One for each set of nodes.
+    PerSet,
+    /// Several that are named in the config.
+    Several,
+    /// One for each Service, which leads to Pods.
+    Container,
+}
+
+impl Layout {
+    /// What the cloud config says of it.
+    fn config(self) -> Value {
+        match self {
+            Layout::Addresses | Layout::Container => json!({}),
+            Layout::Interfaces => {
+                json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"})
+            }
+            Layout::PerSet => json!({"enableMultipleStandardLoadBalancers": true}),
+            Layout::Several => json!({"multipleStandardLoadBalancerConfigurations": [
+                {"name": "kubernetes", "primaryVMSet": "vmss"},
+                {"name": "second", "primaryVMSet": SET}]}),
+        }
+    }
+
+    /// What Services say to get behind the nodes.
+    fn annotations(self) -> Value {
+        let prefix = "service.beta.kubernetes.io";
+        match self {
+            Layout::PerSet => json!({format!("{prefix}/azure-load-balancer-mode"): SET}),
+            Layout::Several => {
+                json!({format!("{prefix}/azure-load-balancer-configurations"): "second"})
+            }
+            Layout::Addresses | Layout::Interfaces | Layout::Container => json!({}),
+        }
+    }
+
+    /// The set that the nodes are of: where there are several, not the first.
+    fn set(self) -> &'static str {
+        match self {
+            Layout::PerSet | Layout::Several => SET,
+            Layout::Addresses | Layout::Interfaces | Layout::Container => "vmss",
+        }
+    }
+
+    /// What the data path calls a node.
+    fn backend(self, number: u32) -> String {
+        match self {
+            Layout::Container => format!("10.244.{number}.10"),
+            _ => address(number),
+        }
+    }
+
+    /// How a node goes. Nobody but kube-proxy turns connections away from network interfaces, and
+    /// it does not know our label.
+    fn way(self, number: u32) -> (Leaving, Killed) {
+        match WAYS[number as usize] {
+            (Leaving::Planned, killed) if self == Layout::Interfaces => (Leaving::Tainted, killed),
+            way => way,
+        }
+    }
+}
+
+/// A set of nodes that is not the first.
+const SET: &str = "others";
 
 /// When the controller is killed with signal 9 and started again.
 #[derive(Clone, Copy, PartialEq)]
@@ -268,7 +347,7 @@ enum Killed {
 /// How each of the nodes goes.
 const WAYS: [(Leaving, Killed); NODES as usize] = [
     (Leaving::Tainted, Killed::AtTheEnd),
-    (Leaving::Tainted, Killed::AtTheBeginning),
+    (Leaving::Planned, Killed::AtTheBeginning),
     (Leaving::Deleted, Killed::Never),
     (Leaving::Tainted, Killed::InTheMiddle),
 ];
@@ -279,6 +358,7 @@ struct Stage {
     emulators: Emulators,
     controller: Option<Process>,
     nodes: BTreeMap<u32, Node>,
+    layout: Layout,
     drains: bool,
 }
 
@@ -287,54 +367,85 @@ fn address(number: u32) -> String {
 }
 
 impl Stage {
-    fn new(drain_seconds: u32) -> Self {
+    fn new(layout: Layout, drain_seconds: u32) -> Self {
         let runtime = Runtime::new().unwrap();
         let (nodes, second) = (NODES.to_string(), SECOND.as_millis().to_string());
-        let emulators = Emulators::start_with(&[
-            "--nodes",
-            &nodes,
-            "--data-path",
-            "--data-path-second",
-            &second,
-        ]);
-        let path = emulators.path("azure.json");
-        let mut config: Value =
-            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        config["clusterServiceLoadBalancerHealthProbeMode"] = json!("shared");
-        config["nodeDrainSeconds"] = json!(drain_seconds);
-        std::fs::write(&path, config.to_string()).unwrap();
+        let mut words = vec!["--nodes", &nodes, "--data-path", "--data-path-second", &second];
+        if layout == Layout::Container {
+            words.push("--service-gateway");
+        }
+        let emulators = Emulators::start_with(&words);
+        emulators.configure(&layout.config());
+        emulators.configure(&json!({"clusterServiceLoadBalancerHealthProbeMode": "shared",
+            "nodeDrainSeconds": drain_seconds}));
         let mut stage = Stage {
             runtime,
             emulators,
             controller: None,
             nodes: BTreeMap::new(),
+            layout,
             drains: drain_seconds > 0,
         };
+        stage.delete_node(0);
         for number in 0..NODES {
             let node = Node::start(&stage.runtime);
             stage.nodes.insert(number, node);
-            if number > 0 {
-                stage.emulators.create_node(number);
-            }
+            stage.emulators.create_node_of(layout.set(), number);
         }
         stage.place();
-        stage.emulators.create_service("web");
-        let dns = json!({"apiVersion": "v1", "kind": "Service",
-            "metadata": {"name": "dns", "namespace": "default"},
-            "spec": {"type": "LoadBalancer", "ports": [{"port": 53, "protocol": "UDP"}]}});
-        let path = "/api/v1/namespaces/default/services";
-        assert_eq!(http(&stage.emulators.kube, "POST", path, Some(&dns)).0, 201);
+        if layout == Layout::Container {
+            // What becomes of connections to an address that leaves the table is not documented:
+            // what is seen here is what Ballast does where they live on.
+            let (path, body) = ("/_/data-path/semantics", json!({"onRemoval": "persist"}));
+            assert_eq!(http(&stage.emulators.azure, "POST", path, Some(&body)).0, 200);
+        }
+        for (name, port, protocol) in [("web", 80, "TCP"), ("dns", 53, "UDP")] {
+            stage.create_service(name, port, protocol);
+        }
         stage.restart();
         (0..NODES).for_each(|number| stage.wait_until_open(number));
         stage
     }
 
-    /// Tells the data path where nodes are.
+    fn create_service(&self, name: &str, port: u16, protocol: &str) {
+        let service = json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": name, "namespace": "default",
+                "annotations": self.layout.annotations()},
+            "spec": {"type": "LoadBalancer", "ports": [{"port": port, "protocol": protocol}]}});
+        let path = "/api/v1/namespaces/default/services";
+        assert_eq!(http(&self.emulators.kube, "POST", path, Some(&service)).0, 201);
+        if self.layout == Layout::Container {
+            (0..NODES).for_each(|number| self.list_pod(name, number));
+        }
+    }
+
+    /// The Service's Pod on a node gets a slice of its own.
+    fn list_pod(&self, service: &str, number: u32) {
+        let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": format!("{service}-{number}"), "namespace": "default",
+                "labels": {"kubernetes.io/service-name": service}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [self.layout.backend(number)],
+                "nodeName": format!("vmss{number:06}"), "conditions": {"ready": true}}]});
+        let path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+        assert_eq!(http(&self.emulators.kube, "POST", path, Some(&slice)).0, 201);
+    }
+
+    /// The Pods of a node are gone.
+    fn unlist_pods(&self, number: u32) {
+        for service in ["web", "dns"].into_iter().filter(|_| self.layout == Layout::Container) {
+            let folder = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+            let path = format!("{folder}/{service}-{number}");
+            assert_eq!(http(&self.emulators.kube, "DELETE", &path, None).0, 200);
+        }
+    }
+
+    /// Tells the data path where nodes are, and their Pods.
     fn place(&self) {
         let hosts = self.nodes.iter().map(|(number, node)| {
             let ports = json!({"10256": node.health});
             let host = json!({"address": "127.0.0.1", "others": node.port, "ports": ports});
-            (address(*number), host)
+            (self.layout.backend(*number), host)
         });
         let hosts: serde_json::Map<String, Value> = hosts.collect();
         let body = json!({ "hosts": hosts });
@@ -353,17 +464,42 @@ impl Stage {
         http(&self.emulators.azure, "GET", "/_/data-path", None).1
     }
 
-    /// A node in the pool, as the data path sees it.
-    fn backend(&self, number: u32) -> Option<Value> {
-        let address = address(number);
+    /// A node as the data path sees it behind the Service of a transport.
+    fn backend(&self, transport: &str, number: u32) -> Option<Value> {
+        let address = self.layout.backend(number);
         let view = self.view();
-        let backends = view.pointer("/rules/0/backends")?.as_array()?;
-        backends.iter().find(|backend| backend["address"] == address.as_str()).cloned()
+        let mut rules = view["rules"].as_array()?.iter();
+        // Its name says it.
+        let is_of = |rule: &&Value| {
+            rule["id"].as_str().is_some_and(|id| id.contains(&transport.to_lowercase()))
+        };
+        let rule = rules.find(is_of)?;
+        let mut backends = rule["backends"].as_array()?.iter();
+        backends.find(|backend| backend["address"] == address.as_str()).cloned()
+    }
+
+    /// Whether new flows of both transports go to other nodes.
+    fn is_avoided(&self, number: u32) -> bool {
+        let avoids = |transport| match self.backend(transport, number) {
+            // Its address stays, unless it is in a table that knows nothing else.
+            None => self.layout == Layout::Container,
+            Some(backend) => backend["takesNewFlows"] == false,
+        };
+        avoids("Tcp") && avoids("Udp")
+    }
+
+    /// Connections that the data path carries to a node.
+    fn flows(&self, number: u32) -> u64 {
+        let backend = self.backend("Tcp", number);
+        backend.and_then(|backend| backend["flows"].as_u64()).unwrap_or(0)
     }
 
     fn wait_until_open(&self, number: u32) {
         wait_for("a node that takes connections", || {
-            (self.backend(number)?["takesNewFlows"] == true).then_some(())
+            let open = |transport| {
+                self.backend(transport, number).is_some_and(|b| b["takesNewFlows"] == true)
+            };
+            (open("Tcp") && open("Udp")).then_some(())
         });
     }
 
@@ -385,24 +521,40 @@ impl Stage {
         assert_eq!(http(&self.emulators.kube, "DELETE", &path, None).0, 200);
     }
 
+    fn patch_node(&self, number: u32, patch: &Value) {
+        let path = Self::node_path(number);
+        assert_eq!(http(&self.emulators.kube, "PATCH", &path, Some(patch)).0, 200);
+    }
+
+    /// Something says that a node is about to go.
+    fn announce(&self, number: u32, leaving: Leaving) {
+        match leaving {
+            Leaving::Tainted => {
+                let key = "ToBeDeletedByClusterAutoscaler";
+                let taint = json!({"key": key, "effect": "NoSchedule"});
+                self.patch_node(number, &json!({"spec": {"taints": [taint]}}));
+            }
+            Leaving::Planned => {
+                let labels = json!({"ballast.dev/drain": ""});
+                self.patch_node(number, &json!({"metadata": {"labels": labels}}));
+            }
+            Leaving::Deleted => self.delete_node(number),
+        }
+        if self.layout == Layout::Interfaces && self.drains {
+            // kube-proxy has seen it.
+            self.nodes[&number].stays.store(false, Ordering::SeqCst);
+        }
+    }
+
     /// A node goes, and its pods with it.
     fn drain(&mut self, number: u32, tally: &Tally) {
-        let (leaving, killed) = WAYS[number as usize];
-        if leaving == Leaving::Tainted {
-            let key = "ToBeDeletedByClusterAutoscaler";
-            let taint = json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
-            let path = Self::node_path(number);
-            assert_eq!(http(&self.emulators.kube, "PATCH", &path, Some(&taint)).0, 200);
-        } else {
-            self.delete_node(number);
-        }
+        let (leaving, killed) = self.layout.way(number);
+        self.announce(number, leaving);
         if killed == Killed::AtTheBeginning {
             self.restart();
         }
         if self.drains {
-            wait_for("admin state Down", || {
-                (self.backend(number)?["adminState"] == "Down").then_some(())
-            });
+            wait_for("a node that is left alone", || self.is_avoided(number).then_some(()));
             assert!(self.nodes[&number].connections() > 0, "established connections live on");
             if killed == Killed::InTheMiddle {
                 self.restart();
@@ -411,8 +563,7 @@ impl Stage {
             self.nodes[&number].roll();
             let node = &self.nodes[&number];
             wait_for("the end of its connections", || {
-                let there = self.backend(number)?["flows"] == 0;
-                (there && node.connections() == 0).then_some(())
+                (self.flows(number) == 0 && node.connections() == 0).then_some(())
             });
         } else {
             self.go_on_without_draining(number, leaving);
@@ -422,13 +573,17 @@ impl Stage {
             // The machine goes first, and who comes meanwhile finds nobody.
             std::thread::sleep(SECOND * 2);
         }
-        if leaving == Leaving::Tainted {
+        if leaving != Leaving::Deleted {
             self.delete_node(number);
         }
+        self.unlist_pods(number);
         if killed == Killed::AtTheEnd {
             self.restart();
         }
-        wait_for("a pool without the node", || self.backend(number).is_none().then_some(()));
+        wait_for("a pool without the node", || {
+            let there = |transport| self.backend(transport, number).is_some();
+            (!there("Tcp") && !there("Udp")).then_some(())
+        });
     }
 
     /// Datagrams go to other nodes at once; one may have been on its way.
@@ -450,7 +605,7 @@ impl Stage {
         std::thread::sleep(SECOND * 5);
         let node = &self.nodes[&number];
         node.roll();
-        if leaving == Leaving::Tainted {
+        if leaving != Leaving::Deleted {
             std::thread::sleep(SECOND * 5);
             wait_for("new connections", || (node.connections() > 0).then_some(()));
         }
@@ -460,14 +615,17 @@ impl Stage {
     fn replace(&mut self, number: u32) {
         self.nodes.insert(number, Node::start(&self.runtime));
         self.place();
-        self.emulators.create_node(number);
+        self.emulators.create_node_of(self.layout.set(), number);
+        if self.layout == Layout::Container {
+            ["web", "dns"].iter().for_each(|service| self.list_pod(service, number));
+        }
         self.wait_until_open(number);
     }
 }
 
-/// Every node goes once, under load.
-fn run(drain_seconds: u32) -> Arc<Tally> {
-    let mut stage = Stage::new(drain_seconds);
+/// So many nodes go, one after another, under load.
+fn run(layout: Layout, going: u32, drain_seconds: u32) -> Arc<Tally> {
+    let mut stage = Stage::new(layout, drain_seconds);
     let at = stage.frontend("Tcp");
     let datagrams_at = stage.frontend("Udp");
     let tally = Arc::new(Tally::default());
@@ -483,7 +641,7 @@ fn run(drain_seconds: u32) -> Arc<Tally> {
     }
     let held = |stage: &Stage| stage.nodes.values().map(Node::connections).sum::<usize>();
     wait_for("the clients' connections", || (held(&stage) >= CLIENTS).then_some(()));
-    for number in 0..NODES {
+    for number in 0..going {
         assert!(stage.nodes[&number].connections() > 0, "node {number} has connections to lose");
         stage.nodes[&((number + 1) % NODES)].roll();
         stage.drain(number, &tally);
@@ -505,7 +663,9 @@ fn run(drain_seconds: u32) -> Arc<Tally> {
         let view = stage.view();
         assert_eq!(view["unreached"], 0, "{view:#}");
         assert_eq!(view["counts"]["noneHealthy"], 0, "{view:#}");
-        assert_eq!(view["counts"]["ended"], 0, "the data path itself ended none: {view:#}");
+        if layout != Layout::Container {
+            assert_eq!(view["counts"]["ended"], 0, "the data path itself ended none: {view:#}");
+        }
         assert!(view["counts"]["moved"].as_u64() > Some(0), "{view:#}");
     }
     tally
@@ -514,12 +674,12 @@ fn run(drain_seconds: u32) -> Arc<Tally> {
 /// Two runs at a time would only slow each other down.
 static TURN: Mutex<()> = Mutex::new(());
 
-#[test]
-fn no_connection_is_lost_while_nodes_go_pods_roll_and_the_controller_is_killed() {
+/// Nobody is broken and nobody refused.
+fn holds(layout: Layout) {
     let turn = TURN.lock();
-    let tally = run(DRAIN_SECONDS);
+    let tally = run(layout, NODES, DRAIN_SECONDS);
     drop(turn);
-    println!("{tally:?}");
+    println!("{layout:?}: {tally:?}");
     assert_eq!(tally.failures(), 0, "{tally:?}");
     // Every node had its share of 200, and let it go with a goodbye.
     assert!(tally.ended.load(Ordering::SeqCst) >= CLIENTS, "{tally:?}");
@@ -527,14 +687,63 @@ fn no_connection_is_lost_while_nodes_go_pods_roll_and_the_controller_is_killed()
     assert!(tally.answered.load(Ordering::SeqCst) > 8 * SENDERS, "{tally:?}");
 }
 
+/// The same without draining: Azure promises nothing to connections of an address that leaves its
+/// pool, and a machine that is gone keeps none.
+fn breaks(layout: Layout) {
+    let turn = TURN.lock();
+    let tally = run(layout, 2, 0);
+    drop(turn);
+    println!("{layout:?}: {tally:?}");
+    assert!(tally.refused.load(Ordering::SeqCst) > 0, "{tally:?}");
+    assert!(tally.broken.load(Ordering::SeqCst) > 0, "{tally:?}");
+}
+
+#[test]
+fn no_connection_is_lost_while_nodes_go_pods_roll_and_the_controller_is_killed() {
+    holds(Layout::Addresses);
+}
+
 #[test]
 fn without_draining_the_same_run_counts_failures() {
-    let turn = TURN.lock();
-    let tally = run(0);
-    drop(turn);
-    println!("{tally:?}");
-    assert!(tally.refused.load(Ordering::SeqCst) > 0, "{tally:?}");
-    // Azure promises nothing to connections of an address that leaves its pool, and a machine that
-    // is gone keeps none.
-    assert!(tally.broken.load(Ordering::SeqCst) > 0, "{tally:?}");
+    breaks(Layout::Addresses);
+}
+
+#[test]
+fn no_connection_is_lost_where_nodes_join_through_their_network_interfaces() {
+    holds(Layout::Interfaces);
+}
+
+#[test]
+fn without_draining_network_interfaces_lose_connections() {
+    breaks(Layout::Interfaces);
+}
+
+#[test]
+fn no_connection_is_lost_where_each_set_has_a_load_balancer() {
+    holds(Layout::PerSet);
+}
+
+#[test]
+fn without_draining_a_set_loses_connections() {
+    breaks(Layout::PerSet);
+}
+
+#[test]
+fn no_connection_is_lost_behind_several_load_balancers() {
+    holds(Layout::Several);
+}
+
+#[test]
+fn without_draining_several_load_balancers_lose_connections() {
+    breaks(Layout::Several);
+}
+
+#[test]
+fn no_connection_is_lost_behind_a_container_load_balancer() {
+    holds(Layout::Container);
+}
+
+#[test]
+fn without_draining_a_container_load_balancer_loses_connections() {
+    breaks(Layout::Container);
 }

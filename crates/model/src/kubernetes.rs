@@ -1,5 +1,6 @@
 //! Facts from Kubernetes, as slim as planning needs them.
 
+pub use crate::drain::{DRAIN_LABEL, Membership};
 use crate::family::{Family, Protocol};
 use crate::id::{NodeName, ServiceName, ServiceUid};
 use ipnet::IpNet;
@@ -230,18 +231,6 @@ impl Service {
         let key = format!("service.beta.kubernetes.io/{suffix}");
         self.annotations.get(key.as_str()).map(AsRef::as_ref)
     }
-}
-
-/// Whether a node takes load-balancer traffic, and if not, why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Membership {
-    /// It does.
-    Member,
-    /// Label `node.kubernetes.io/exclude-from-external-load-balancers` or
-    /// `kubernetes.azure.com/managed=false`, or in another resource group.
-    Excluded,
-    /// It is going away (deletion timestamp, taint `ToBeDeletedByClusterAutoscaler`).
-    Draining,
 }
 
 /// A Node.

@@ -9,6 +9,7 @@
 //! Nothing reads a clock, a socket or a random number.
 
 pub mod azure;
+pub mod drain;
 pub mod drift;
 pub mod family;
 pub mod gateway;

@@ -1,5 +1,6 @@
 //! Who waits on what, and what is wrong with whom.
 
+use crate::drain::Drainer;
 use crate::id::{ResourceId, ServiceName, ServiceUid};
 use crate::obstacle::{Obstacle, ObstacleKind, Subject};
 use crate::world::Need;
@@ -20,9 +21,9 @@ pub struct Report {
     pub needs: BTreeSet<Need>,
     /// What is wrong with the whole, not with one Service.
     pub findings: Vec<Finding>,
-    /// Addresses in our pools whose nodes are going or gone: they drain before they are taken out.
+    /// What is in our pools and whose nodes are going or gone: it drains before it is taken out.
     /// `None` where pools were not looked at, because something has to be read first.
-    pub draining: Option<BTreeSet<IpAddr>>,
+    pub draining: Option<BTreeSet<Drainer>>,
     /// Addresses that EndpointSlices of several namespaces list, with the namespace that has each.
     pub holders: BTreeMap<IpAddr, Arc<str>>,
     /// Calls that fail or are not answered, and what they hold up. Planning knows none: the

@@ -3,6 +3,7 @@
 use crate::azure::{
     LoadBalancer, NatGateway, PoolMember, PrivateLinkService, PublicIp, SecurityGroup, Subnet,
 };
+use crate::drain::Drainer;
 use crate::gateway::{GatewayServices, Locations};
 use crate::id::{Group, NodeName, ResourceId, ServiceName, ServiceUid};
 use crate::kubernetes::{EndpointSlice, GatedPod, Node, Pod, Service};
@@ -241,8 +242,8 @@ pub struct World {
     /// Frontend names (base names) that were seen without a Service in two complete lists in a
     /// row: their Service is gone without having been waited for.
     pub abandoned: BTreeSet<Arc<str>>,
-    /// Addresses of nodes that have drained for the time allowed.
-    pub drained: BTreeSet<IpAddr>,
+    /// What has drained for the time allowed.
+    pub drained: BTreeSet<Drainer>,
     /// UIDs of Pods that have waited for our readiness gate for the time allowed.
     pub overdue: BTreeSet<Arc<str>>,
     /// Addresses of Pods that EndpointSlices of several namespaces list, with the namespace that

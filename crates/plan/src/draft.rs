@@ -9,6 +9,7 @@ use crate::own::parts::{Index, View};
 use crate::own::{Own, name};
 use crate::tell::condition;
 use model::azure::{LoadBalancer, PublicIp};
+use model::drain::Drainer;
 use model::kubernetes::{Service, Wish};
 use model::ledger::LedgerWrite;
 use model::plan::{Change, KubernetesWrite, Plan};
@@ -145,8 +146,9 @@ pub(crate) struct Draft<'w> {
     /// Load balancers whose pools no node has joined through its NIC yet, each with what is being
     /// written so that one does.
     pub unjoined: BTreeMap<ResourceId, ResourceId>,
-    /// Addresses of nodes that are going or gone, once pools have been looked at.
-    pub draining: Option<BTreeSet<IpAddr>>,
+    /// What is in pools and belongs to nodes that are going or gone, once pools have been looked
+    /// at.
+    pub draining: Option<BTreeSet<Drainer>>,
     /// Addresses that slices of several namespaces list, with the namespace that has each.
     pub holders: BTreeMap<IpAddr, Arc<str>>,
 }

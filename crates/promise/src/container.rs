@@ -4,6 +4,7 @@
 //! - A Service has a public IP `<uid>-pip`, a load balancer `<uid>` of SKU Service with a
 //!   frontend, an empty pool and a rule for each port, and a service `<uid>` in the Service
 //!   Gateway that names the pool.
+//! - Load balancers, their public IPs and NAT gateways have the tags of the cloud config.
 //! - A Service that container load balancers cannot serve is refused, and keeps what it has.
 //! - Its finalizers are on it as long as anything of it stands, and its status tells the address.
 //! - A Service that asks for none has none of that, and nothing of a Service that is gone is left.
@@ -16,7 +17,7 @@ use crate::Broken;
 use crate::asks::Asks;
 use crate::case::{Case, Fate, Service};
 use crate::estate::{items, part, parts, same, text, told};
-use crate::names;
+use crate::{names, tags};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,8 +135,14 @@ fn judge_service(
     let ip_id = id_of(case, "publicIPAddresses", &format!("{uid}-pip"));
     let version = asks.families.first().map_or("IPv4", |family| family.name());
     let address = judge_ip(case, &ip_id, version, wrong);
+    if let Some(ip) = case.estate.get(&ip_id) {
+        tags::configured(case, ip, &[], wrong);
+    }
     match case.estate.get(&balancer_id(case, uid)) {
-        Some(balancer) => judge_balancer(asks, balancer, uid, &ip_id, wrong),
+        Some(balancer) => {
+            judge_balancer(asks, balancer, uid, &ip_id, wrong);
+            tags::configured(case, balancer, &[], wrong);
+        }
         None => wrong.push(format!("load balancer {uid} does not stand")),
     }
     match rows(case).get(uid) {

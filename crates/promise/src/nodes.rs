@@ -11,6 +11,8 @@ use std::net::IpAddr;
 const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// The cluster autoscaler is about to delete the node.
 const LEAVING: &str = "ToBeDeletedByClusterAutoscaler";
+/// Present with any value, it drains a node.
+const PLANNED: &str = "ballast.dev/drain";
 const CONTROL_PLANE: [&str; 2] =
     ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 
@@ -32,6 +34,8 @@ pub(crate) struct Node<'a> {
     pub(crate) control_plane: bool,
     /// It is to go: new connections end, established ones live on.
     pub(crate) leaving: bool,
+    /// Its owner asks for that, and nobody else knows.
+    pub(crate) planned: bool,
 }
 
 impl<'a> Node<'a> {
@@ -63,7 +67,9 @@ impl<'a> Node<'a> {
                 || group.as_str().is_some_and(|group| !same(group, &site.group)),
             control_plane: CONTROL_PLANE.iter().any(|label| !labels[*label].is_null())
                 || labels["kubernetes.io/role"] == "master",
+            planned: !labels[PLANNED].is_null(),
             leaving: !meta["deletionTimestamp"].is_null()
+                || !labels[PLANNED].is_null()
                 || items(taints).any(|taint| taint["key"] == LEAVING),
         }
     }

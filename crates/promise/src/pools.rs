@@ -7,7 +7,9 @@
 //!   each node is in the pools of one.
 //! - The pool of a Local Service has the nodes with a ready endpoint of it.
 //! - A node that is about to go stays if it was there, and gets no new connections: its address has
-//!   the admin state Down. Pools of NICs have none.
+//!   the admin state Down. Pools of NICs have none: there a node leaves once it has drained, but for
+//!   one that shared probes turn new connections away from.
+//! - A node that is both about to go and excluded leaves once it has drained.
 //! - Nothing else is in it: no node that is gone, and no member that never was a node.
 //! - A pool is never emptied: where no node is left it stays as it is.
 //! - Where a pool has machines of a uniform scale set, its model names the pool: a machine that is
@@ -208,6 +210,9 @@ pub(crate) fn general(case: &Case<'_>, family: Family, node: &Node<'_>) -> Stanc
     if node.excluded || control {
         return Stance::Never;
     }
+    if node.leaving && nics && leaves_in_time(case, node) {
+        return Stance::Never;
+    }
     if node.leaving || (nics && node.unnamed) {
         return Stance::May;
     }
@@ -216,6 +221,12 @@ pub(crate) fn general(case: &Case<'_>, family: Family, node: &Node<'_>) -> Stanc
         false => node.addresses.contains_key(&family),
     };
     if joins { Stance::Must } else { Stance::May }
+}
+
+/// Whether a node that is about to go leaves pools of NICs: kube-proxy answers shared probes that
+/// its node goes, unless only Ballast's label says so.
+fn leaves_in_time(case: &Case<'_>, node: &Node<'_>) -> bool {
+    case.site.drain_seconds > 0 && (case.site.shared_probe.is_none() || node.planned)
 }
 
 /// Whether a machine has a NIC of the family and runs: Azure takes no changes of others.

@@ -3,7 +3,7 @@
 use crate::scene::CLASS;
 use kube_emulator::{EventType, Store};
 use model::ServiceUid;
-use model::kubernetes::{GATEWAY_FINALIZER, SERVICE_FINALIZER};
+use model::kubernetes::{DRAIN_LABEL, GATEWAY_FINALIZER, SERVICE_FINALIZER};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +85,7 @@ pub(crate) struct Leaving {
     pub since: u64,
     /// When it began to go.
     pub began_ms: u64,
-    /// Whether it is still there.
+    /// Whether it is still there, and to be in pools.
     pub stay: Stay,
     /// Whether it was to be in pools until then.
     pub joined: bool,
@@ -229,11 +229,13 @@ impl Truth {
         let known = self.leaving.remove(&address);
         let was_in = known.is_some() || self.members.contains_key(&address);
         let going = is_going(object) || gone;
-        if !going || (gone && !was_in) || (!gone && is_excluded(object)) {
+        // One that is left out as well leaves when it has drained, as one that is gone.
+        let out = gone || is_excluded(object);
+        if !going || (out && !was_in) {
             return;
         }
         let joined = known.map_or(was_in, |known| known.joined);
-        let stay = if gone { Stay::Gone } else { Stay::There };
+        let stay = if out { Stay::Gone } else { Stay::There };
         let since = known.filter(|known| known.stay == stay).map_or(revision, |known| known.since);
         let began_ms = known.map_or(now_ms, |known| known.began_ms);
         self.leaving.insert(address, Leaving { since, began_ms, stay, joined });
@@ -248,7 +250,7 @@ impl Truth {
             && !is_excluded(object)
             && !is_going(object)
             && !object["spec"]["providerID"].is_null();
-        let going = !gone && is_leaving(object);
+        let going = !gone && is_going(object);
         let turned = address.is_some_and(|address| match going {
             true => {
                 self.going.insert(address.to_owned());
@@ -354,14 +356,10 @@ pub(crate) fn wants(service: &Value) -> bool {
         && (class.is_null() || class == CLASS)
 }
 
-/// Whether a node drains: of one that a label leaves out nothing does.
-pub(crate) fn is_leaving(node: &Value) -> bool {
-    is_going(node) && !is_excluded(node)
-}
-
-/// Whether a node is about to be deleted.
-fn is_going(node: &Value) -> bool {
+/// Whether a node is about to be deleted, or to drain for planned work.
+pub(crate) fn is_going(node: &Value) -> bool {
     let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
     taints.any(|taint| taint["key"] == "ToBeDeletedByClusterAutoscaler")
         || !node["metadata"]["deletionTimestamp"].is_null()
+        || !node["metadata"]["labels"][DRAIN_LABEL].is_null()
 }

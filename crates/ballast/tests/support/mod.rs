@@ -187,9 +187,14 @@ impl Emulators {
 
     /// The node on this machine of the sample.
     pub fn create_node(&self, number: u32) {
+        self.create_node_of("vmss", number);
+    }
+
+    /// A node that says it is of a scale set.
+    pub fn create_node_of(&self, set: &str, number: u32) {
         let provider = format!(
             "azure:///subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg/\
-             providers/Microsoft.Compute/virtualMachineScaleSets/vmss/virtualMachines/{number}"
+             providers/Microsoft.Compute/virtualMachineScaleSets/{set}/virtualMachines/{number}"
         );
         let name = format!("vmss{number:06}");
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},

@@ -1,26 +1,26 @@
-//! How long nodes have drained. Planning says whose addresses drain; the time is counted here, from
+//! How long nodes have drained. Planning says what drains; the time is counted here, from
 //! when this process first heard so: a controller that was down gives them their full time again.
 
 use crate::controller::Controller;
+use model::drain::Drainer;
 use model::policy::NodeDrain;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
-/// Since when each address has drained.
-pub(crate) type Drains = BTreeMap<IpAddr, u64>;
+/// Since when each address or machine has drained.
+pub(crate) type Drains = BTreeMap<Drainer, u64>;
 
 impl Controller {
     /// Takes in what the plan that was just made says about draining.
     pub(crate) fn follow_drains(&mut self, now_ms: u64) {
         let Some(draining) = &self.planning.report.draining else { return };
-        self.kubernetes.drains.retain(|address, _| draining.contains(address));
-        self.world.drained.retain(|address| draining.contains(address));
-        for address in draining {
-            self.kubernetes.drains.entry(*address).or_insert(now_ms);
+        self.kubernetes.drains.retain(|drainer, _| draining.contains(drainer));
+        self.world.drained.retain(|drainer| draining.contains(drainer));
+        for drainer in draining {
+            self.kubernetes.drains.entry(drainer.clone()).or_insert(now_ms);
         }
     }
 
-    /// Addresses that have drained for the time allowed may be taken out.
+    /// What has drained for the time allowed may be taken out.
     pub(crate) fn pass_drains(&mut self, now_ms: u64) {
         if self.wake_drains_ms().is_none_or(|at| at > now_ms) {
             return;
@@ -28,11 +28,11 @@ impl Controller {
         let allowed_ms = self.drain_ms();
         let over =
             self.kubernetes.drains.iter().filter(|(_, since)| **since + allowed_ms <= now_ms);
-        self.world.drained.extend(over.map(|(address, _)| *address));
+        self.world.drained.extend(over.map(|(drainer, _)| drainer.clone()));
         self.planning.dirty = true;
     }
 
-    /// When the next address has drained for long enough.
+    /// When the next one has drained for long enough.
     pub(crate) fn wake_drains_ms(&self) -> Option<u64> {
         let allowed_ms = self.drain_ms();
         let under = self.kubernetes.drains.iter().filter(|(a, _)| !self.world.drained.contains(*a));
@@ -50,6 +50,7 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use crate::controller::{Controller, Options};
+    use model::drain::Drainer;
     use model::policy::{NodeDrain, Policy};
     use std::collections::BTreeSet;
     use std::net::IpAddr;
@@ -68,7 +69,8 @@ mod tests {
     }
 
     fn heard(controller: &mut Controller, draining: Option<&[IpAddr]>, now_ms: u64) {
-        controller.planning.report.draining = draining.map(|all| all.iter().copied().collect());
+        controller.planning.report.draining =
+            draining.map(|all| all.iter().copied().map(Drainer::from).collect());
         controller.follow_drains(now_ms);
         controller.planning.dirty = false;
         controller.pass_drains(now_ms);
@@ -80,8 +82,8 @@ mod tests {
         assert_eq!(policy.node_drain, NodeDrain::For { seconds: 30 });
         let mut controller = Controller::new(policy, Options::default());
         let controller = &mut controller;
-        let over = |controller: &Controller| -> Vec<IpAddr> {
-            controller.world.drained.iter().copied().collect()
+        let over = |controller: &Controller| -> Vec<Drainer> {
+            controller.world.drained.iter().cloned().collect()
         };
         heard(controller, Some(&[FIRST]), 1_000);
         heard(controller, Some(&[FIRST, SECOND]), 11_000);
@@ -91,13 +93,13 @@ mod tests {
         heard(controller, None, 30_999);
         assert_eq!((over(controller), controller.planning.dirty), (vec![], false));
         heard(controller, Some(&[FIRST, SECOND]), 31_000);
-        assert_eq!((over(controller), controller.planning.dirty), (vec![FIRST], true));
+        assert_eq!((over(controller), controller.planning.dirty), (vec![FIRST.into()], true));
         assert_eq!(controller.wake_drains_ms(), Some(41_000));
         // The first is taken out: when it comes and goes again, it has its full time again.
         heard(controller, Some(&[SECOND]), 32_000);
         assert_eq!(controller.world.drained, BTreeSet::new());
         heard(controller, Some(&[FIRST, SECOND]), 41_000);
-        assert_eq!(over(controller), [SECOND]);
+        assert_eq!(over(controller), [Drainer::from(SECOND)]);
         assert_eq!(controller.wake_drains_ms(), Some(71_000));
     }
 }

@@ -5,7 +5,7 @@ use super::{ObjectError, addresses, deletion, filled, parse};
 use crate::intern::Interner;
 use ipnet::IpNet;
 use model::Group;
-use model::kubernetes::{Deletion, Membership, Node, NodeRole};
+use model::kubernetes::{DRAIN_LABEL, Deletion, Membership, Node, NodeRole};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -67,20 +67,19 @@ pub fn node_from_value(
     node(&parse("Node", value)?, group, interner)
 }
 
-/// A node that is both left out and going away is left out: it never drains what it never had.
 fn membership(raw: &RawNode, group: &Group) -> Membership {
     let label = |key: &str| raw.metadata.labels.get(key).map(String::as_str);
     // The label's presence counts, as its definition says; `false` is a value like any other.
     let excluded = label(EXCLUDE_LABEL).is_some();
     let unmanaged = label(MANAGED_LABEL).is_some_and(|v| v.eq_ignore_ascii_case("false"));
     let elsewhere = label(GROUP_LABEL).is_some_and(|v| Group::new(v) != *group);
-    let draining = deletion(&raw.metadata) == Deletion::Requested
+    let going = deletion(&raw.metadata) == Deletion::Requested
+        || label(DRAIN_LABEL).is_some()
         || raw.spec.taints.iter().any(|t| t.key == DELETION_TAINT);
-    if excluded || unmanaged || elsewhere {
-        Membership::Excluded
-    } else if draining {
-        Membership::Draining
-    } else {
-        Membership::Member
+    match (excluded || unmanaged || elsewhere, going) {
+        (false, false) => Membership::Member,
+        (true, false) => Membership::Excluded,
+        (false, true) => Membership::Draining,
+        (true, true) => Membership::Leaving,
     }
 }

@@ -147,8 +147,12 @@ fn a_node_takes_traffic_unless_something_says_no() {
         (
             json!({"deletionTimestamp": "t", "labels": {exclude: "1"}}),
             json!({}),
-            Membership::Excluded,
+            Membership::Leaving,
         ),
+        (label(exclude, ""), taint("ToBeDeletedByClusterAutoscaler"), Membership::Leaving),
+        (label("ballast.dev/drain", ""), json!({}), Membership::Draining),
+        (label("ballast.dev/drain", "no"), json!({}), Membership::Draining),
+        (json!({"labels": {exclude: "", "ballast.dev/drain": ""}}), json!({}), Membership::Leaving),
     ];
     for (metadata, spec, want) in table {
         assert_eq!(node(metadata.clone(), spec.clone()).membership, want, "{metadata} {spec}");

@@ -106,12 +106,12 @@ pub fn is_set_of_port(port: &str, rest: &str) -> String {
 }
 
 /// The first of two annotations that is there, else a default: that of the port `number`, or that
-/// of all ports.
+/// of all ports. The default is an expression.
 pub fn of_port_or_all(number: &str, rest: &str, all: &str, default: &str) -> String {
     let (key, all) = (port_key(number, rest), quote(&format!("{PREFIX}{all}")));
     format!(
         "({key} in variables.a ? variables.a[{key}].trim() : {all} in variables.a ? \
-         variables.a[{all}].trim() : '{default}')"
+         variables.a[{all}].trim() : {default})"
     )
 }
 

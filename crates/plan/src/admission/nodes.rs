@@ -290,13 +290,15 @@ fn probes(policy: &Policy) -> Vec<Validation> {
         "n",
         "health-probe_interval",
         "azure-load-balancer-health-probe-interval",
-        "5",
+        "'5'",
     );
+    let spelling = "load-balancer-health-probe-num-of-probe";
+    let other = format!("({} ? {} : '2')", present(spelling), text(spelling));
     let count = of_port_or_all(
         "n",
         "health-probe_num-of-probe",
         "azure-load-balancer-health-probe-num-of-probe",
-        "2",
+        &other,
     );
     let most = u64::from(u32::MAX);
     let (interval_ok, count_ok) = (is_whole(&interval, 5, most), is_whole(&count, 2, most));

@@ -24,6 +24,8 @@ const PATIENCE_S: u64 = 120;
 
 const INTERVAL: &str = "azure-load-balancer-health-probe-interval";
 const COUNT: &str = "azure-load-balancer-health-probe-num-of-probe";
+/// How the table of AKS's documents spells [`COUNT`].
+const COUNT_OF_TABLE: &str = "load-balancer-health-probe-num-of-probe";
 const PATH: &str = "azure-load-balancer-health-probe-request-path";
 const PROTOCOL: &str = "azure-load-balancer-health-probe-protocol";
 
@@ -276,7 +278,11 @@ fn timing(r: &mut Reader<'_>, port: u16) -> (u16, u16) {
         if r.raw(&key).is_some() { key } else { all.to_owned() }
     };
     let interval_key = chosen(r, "interval", INTERVAL);
-    let count_key = chosen(r, "num-of-probe", COUNT);
+    let of_all = match r.raw(COUNT) {
+        None if r.raw(COUNT_OF_TABLE).is_some() => COUNT_OF_TABLE,
+        _ => COUNT,
+    };
+    let count_key = chosen(r, "num-of-probe", of_all);
     let interval = whole(r, &interval_key, 5, TIMING.0);
     let count = whole(r, &count_key, 2, TIMING.1);
     let interval = interval.unwrap_or_else(|text| {

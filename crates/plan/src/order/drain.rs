@@ -2,9 +2,10 @@
 
 use crate::draft::Draft;
 use model::ResourceId;
-use model::azure::{AdminState, Pool};
+use model::azure::{AdminState, Pool, Rule};
+use model::drain::Drainer;
 use model::kubernetes::Membership;
-use model::policy::NodeDrain;
+use model::policy::{ClusterProbe, NodeDrain};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -16,8 +17,8 @@ pub(crate) fn state(draft: &Draft<'_>) -> AdminState {
     }
 }
 
-/// How the nodes with addresses stand to load balancers. Of several with one address, one that is
-/// not going counts.
+/// How the nodes with addresses stand to load balancers. Of several with one address, the one that
+/// is least about to go counts.
 pub(crate) type Homes = BTreeMap<IpAddr, Membership>;
 
 /// Where every address is at home.
@@ -26,7 +27,8 @@ pub(crate) fn homes(draft: &Draft<'_>) -> Homes {
     for node in draft.world.kubernetes.nodes.values() {
         for address in &node.addresses {
             let found = homes.entry(*address).or_insert(node.membership);
-            if *found == Membership::Draining {
+            let goes_sooner = *found == Membership::Leaving || !node.membership.is_going();
+            if found.is_going() && goes_sooner {
                 *found = node.membership;
             }
         }
@@ -39,11 +41,12 @@ pub(crate) fn draining(draft: &Draft<'_>, pool: &Pool, homes: &Homes) -> Vec<IpA
     if draft.policy.node_drain == NodeDrain::Off {
         return Vec::new();
     }
-    let going = |address: &IpAddr| homes.get(address).is_none_or(|m| *m == Membership::Draining);
+    let going = |address: &IpAddr| homes.get(address).is_none_or(|m| m.is_going());
     pool.addresses.iter().map(|a| a.address).filter(going).collect()
 }
 
-/// Those of them that stay in the pool although their nodes are gone.
+/// Those of them that stay in the pool for the time to drain although their nodes are gone, or are
+/// to be in no pool.
 pub(crate) fn leaving(
     draft: &Draft<'_>,
     balancer: &ResourceId,
@@ -51,7 +54,8 @@ pub(crate) fn leaving(
     homes: &Homes,
 ) -> Vec<IpAddr> {
     let mut found = draining(draft, pool, homes);
-    found.retain(|a| !draft.world.drained.contains(a) && !homes.contains_key(a));
+    let leaves = |a: &IpAddr| homes.get(a).is_none_or(|m| *m == Membership::Leaving);
+    found.retain(|a| !draft.world.drained.contains(&Drainer::from(*a)) && leaves(a));
     if !found.is_empty() && !is_probed(draft, balancer, pool) {
         found.clear();
     }
@@ -62,15 +66,27 @@ pub(crate) fn leaving(
 /// without one, a node that is gone would go on getting new connections.
 fn is_probed(draft: &Draft<'_>, balancer: &ResourceId, pool: &Pool) -> bool {
     let id = balancer.child("backendAddressPools", &pool.name);
-    let there = draft.balancers().and_then(|all| all.get(balancer));
-    let mut rules =
-        there.into_iter().flat_map(|b| &b.rules).filter(|r| r.pool.as_ref() == Some(&id));
-    rules.next().is_some_and(|first| first.probe.is_some()) && rules.all(|r| r.probe.is_some())
+    let mut rules = leading(draft, &id).peekable();
+    rules.peek().is_some() && rules.all(|r| r.probe.is_some())
+}
+
+/// The rules that lead to a pool.
+fn leading<'a>(draft: &'a Draft<'_>, pool: &'a ResourceId) -> impl Iterator<Item = &'a Rule> {
+    let there = pool.parent().and_then(|balancer| draft.balancers()?.get(&balancer));
+    there.into_iter().flat_map(|b| &b.rules).filter(move |r| r.pool.as_ref() == Some(pool))
+}
+
+/// Whether the probes of every rule that leads to a pool ask kube-proxy, which says of itself that
+/// its node is about to go (KEP-3836).
+pub(crate) fn is_turned_away(draft: &Draft<'_>, pool: &ResourceId) -> bool {
+    matches!(draft.policy.cluster_probe, ClusterProbe::Shared { .. })
+        && leading(draft, pool).all(|r| r.probe.is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use model::azure::{AdminState, LoadBalancer};
+    use model::drain::Drainer;
     use model::kubernetes::{Membership, Node};
     use model::plan::{Action, Resource};
     use model::policy::{NodeDrain, Policy};
@@ -132,11 +148,20 @@ mod tests {
             }
         }
         let pool = balancer.pools[0].addresses.iter().map(|a| (a.address, a.admin)).collect();
-        (pool, report.draining.expect("pools were looked at").into_iter().collect())
+        let draining = report.draining.expect("pools were looked at").into_iter();
+        let address = |drainer| match drainer {
+            Drainer::Address(address) => address,
+            Drainer::Machine(id) => panic!("{id:?} in a pool of addresses"),
+        };
+        (pool, draining.map(address).collect())
     }
 
     fn going(node: Node) -> Option<Node> {
         Some(Node { membership: Membership::Draining, ..node })
+    }
+
+    fn leaving(node: Node) -> Option<Node> {
+        Some(Node { membership: Membership::Leaving, ..node })
     }
 
     #[test]
@@ -152,6 +177,8 @@ mod tests {
             ("it is gone", stage(|_| None), 30, kept(Down), vec![OLD]),
             ("it is gone, drains off", stage(|_| None), 0, gone(), vec![]),
             ("it is left out", stage(excluded), 30, gone(), vec![]),
+            ("it is left out and goes", stage(leaving), 30, kept(Down), vec![OLD]),
+            ("it is left out and goes, drains off", stage(leaving), 0, gone(), vec![]),
         ] {
             assert_eq!(outcome(&world, &policy(seconds)), (pool, draining), "{what}");
         }
@@ -161,12 +188,16 @@ mod tests {
     fn whoever_is_gone_leaves_when_the_time_is_over_and_not_before() {
         let policy = policy(30);
         let mut world = stage(going);
-        world.drained.insert(OLD);
+        world.drained.insert(OLD.into());
         let there = vec![(OLD, AdminState::Down), (NEW, AdminState::None)];
         assert_eq!(outcome(&world, &policy).0, there, "its node is still there");
+        let mut world = stage(leaving);
+        world.drained.insert(OLD.into());
+        let without = vec![(NEW, AdminState::None)];
+        assert_eq!(outcome(&world, &policy), (without, vec![OLD]), "it is left out as well");
         let mut world = stage(|_| None);
         assert_eq!(outcome(&world, &policy).0, there);
-        world.drained.insert(OLD);
+        world.drained.insert(OLD.into());
         // It is named for as long as the pool has it: whoever counts must not begin again.
         assert_eq!(outcome(&world, &policy), (vec![(NEW, AdminState::None)], vec![OLD]));
         change(&mut world, |balancer| drop(balancer.pools[0].addresses.remove(0)));

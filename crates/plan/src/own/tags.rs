@@ -93,6 +93,11 @@ pub fn clear(tags: &mut Tags, key: &str) {
     });
 }
 
+/// The tags of a resource of a container load balancer: those of the config, and what is there.
+pub fn configured(present: Option<&Tags>, policy: &Policy) -> Option<Tags> {
+    merged(present, policy, &BTreeMap::new(), &[])
+}
+
 /// The tags of a resource after ours are set: `more`, then those of the config, which win. Where
 /// `systemTags` is configured, tags that are neither wanted nor protected by it go.
 pub fn merged(

@@ -3,6 +3,7 @@
 use crate::ask::container::{ContainerIntent, ContainerPort};
 use crate::draft::Draft;
 use crate::own::pod_names::FRONTEND;
+use crate::own::tags;
 use model::azure::{
     Distribution, Frontend, FrontendAddress, LoadBalancer, Pool, Provisioning, Rest, Rule, Sku,
     rule_protocol,
@@ -34,6 +35,7 @@ pub(super) fn wanted(
         provisioning: Provisioning::Succeeded,
         rest: Rest::default(),
     });
+    balancer.tags = tags::configured(balancer.tags.as_ref(), draft.policy);
     balancer.sku = Sku::Service;
     balancer.provisioning = Provisioning::Succeeded;
     if !balancer.scope.as_deref().is_some_and(|scope| scope.eq_ignore_ascii_case("Public")) {

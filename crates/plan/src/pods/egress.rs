@@ -6,6 +6,7 @@ use super::registry::Registry;
 use super::{obstacles, public_ip, until};
 use crate::draft::Draft;
 use crate::own::pod_names;
+use crate::own::tags;
 use crate::pods::table::{DiffTracker, hosted, is_alive};
 use model::azure::{NatGateway, Provisioning, PublicIp, Rest, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService};
@@ -329,10 +330,15 @@ fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, cla
             }
             make(draft, gateway, waits);
         }
-        Some(nat) if nat.gateway.is_none() || nat.provisioning == Provisioning::Failed => {
+        Some(nat)
+            if nat.gateway.is_none()
+                || nat.provisioning == Provisioning::Failed
+                || tags::configured(nat.tags.as_ref(), draft.policy) != nat.tags =>
+        {
             let after = NatGateway {
                 gateway: Some(gateway_id),
                 provisioning: Provisioning::Succeeded,
+                tags: tags::configured(nat.tags.as_ref(), draft.policy),
                 ..NatGateway::clone(nat)
             };
             gateway.put_nat(draft, after, Vec::new());
@@ -386,7 +392,7 @@ fn make(draft: &mut Draft<'_>, gateway: &Gateway, mut waits: Vec<Wait>) {
         id: gateway.id.clone(),
         etag: None,
         location: Arc::clone(&draft.policy.location),
-        tags: None,
+        tags: tags::configured(None, draft.policy),
         sku: Sku::StandardV2,
         gateway: Some(draft.policy.gateway_id()),
         public_ips: ids.remove(&Family::V4).unwrap_or_default(),

@@ -1,6 +1,7 @@
 //! Public IPs of load balancers and egress gateways.
 
 use crate::draft::Draft;
+use crate::own::tags;
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
@@ -14,7 +15,7 @@ fn fresh(draft: &Draft<'_>, id: &ResourceId, family: Family) -> PublicIp {
         etag: None,
         location: Arc::clone(&draft.policy.location),
         edge_zone: None,
-        tags: None,
+        tags: tags::configured(None, draft.policy),
         sku: Sku::StandardV2,
         zones: Vec::new(),
         family,
@@ -36,7 +37,7 @@ pub(super) fn is_ready(draft: &Draft<'_>, id: &ResourceId) -> bool {
     draft.public_ip(id).is_some_and(ready) && !draft.is_in_flight(id)
 }
 
-/// Makes a public IP that is not there, and mends one that failed.
+/// Makes a public IP that is not there, and mends one that failed or lacks tags of the config.
 pub(super) fn ensure(
     draft: &mut Draft<'_>,
     cause: &ServiceUid,
@@ -46,16 +47,21 @@ pub(super) fn ensure(
 ) {
     let before = draft.public_ip(id).cloned();
     let after = match &before {
-        None => Arc::new(fresh(draft, id, family)),
-        Some(ip) if ip.provisioning == Provisioning::Failed => Arc::clone(ip),
-        Some(_) => return,
+        None => fresh(draft, id, family),
+        Some(ip) => {
+            let tags = tags::configured(ip.tags.as_ref(), draft.policy);
+            if ip.provisioning != Provisioning::Failed && tags == ip.tags {
+                return;
+            }
+            PublicIp { tags, ..PublicIp::clone(ip) }
+        }
     };
     draft.change(Change {
         target: id.clone(),
         guard: before.as_ref().and_then(|ip| ip.etag.clone()),
         action: Action::Put {
             before: before.map(Resource::PublicIp),
-            after: Resource::PublicIp(after),
+            after: Resource::PublicIp(Arc::new(after)),
         },
         causes: BTreeSet::from([cause.clone()]),
         waits,

@@ -1,6 +1,7 @@
 //! Nodes that are in pools through their NICs: models of scale sets, their instances, and NICs.
 
 mod capacity;
+mod drains;
 mod sources;
 mod unjoined;
 
@@ -13,7 +14,7 @@ use model::azure::{
     Ipv6Service, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool, PoolMember,
     PrivateLinkRank, Sku,
 };
-use model::kubernetes::{Membership, Node, NodeRole};
+use model::kubernetes::{Node, NodeRole};
 use model::plan::{Action, Change, Resource};
 use model::policy::{BalancerSku, ControlPlane, Layout, MigrateApi, PoolKind};
 use model::report::{Until, Wait};
@@ -50,7 +51,7 @@ struct Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Joins,
-    /// It stays as it is: its node is about to go.
+    /// It stays as it is: its node drains.
     Stays,
     Leaves,
 }
@@ -59,6 +60,8 @@ enum Verdict {
 struct Card {
     member: Arc<PoolMember>,
     verdict: Verdict,
+    /// Whether its node is going or gone.
+    drains: bool,
     /// Its scale set or availability set.
     set: Option<ResourceId>,
 }
@@ -123,7 +126,9 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<Nee
     let needs = unread(draft, &sources);
     if !targets.is_empty() {
         say_unreadable(draft, &sources);
-        let left_out = capacity::left_out(&targets, &cards(draft, &sources));
+        let cards = cards(draft, &sources);
+        draft.draining.get_or_insert_default().extend(drains::find(&targets, &cards));
+        let left_out = capacity::left_out(&targets, &cards);
         draft.findings.extend(capacity::finding(&left_out));
         let changes = changes(draft, &targets, &sources, &needs);
         hold_deletions(draft, &targets, &changes, &needs);
@@ -238,15 +243,10 @@ fn machine(node: &Node) -> Option<ResourceId> {
     Some(ResourceId::new(id.strip_prefix("azure://").unwrap_or(id)))
 }
 
-fn verdict(draft: &Draft<'_>, node: &Node) -> Verdict {
-    let kept_out = node.role == NodeRole::ControlPlane
-        && draft.policy.exclude_control_plane == ControlPlane::Excluded;
-    match node.membership {
-        _ if kept_out => Verdict::Leaves,
-        Membership::Member => Verdict::Joins,
-        Membership::Draining => Verdict::Stays,
-        Membership::Excluded => Verdict::Leaves,
-    }
+/// Whether a node is in no pool because it is of the control plane.
+fn is_kept_out(draft: &Draft<'_>, node: &Node) -> bool {
+    node.role == NodeRole::ControlPlane
+        && draft.policy.exclude_control_plane == ControlPlane::Excluded
 }
 
 fn all(fact: Option<&Fact<ById<PoolMember>>>) -> impl Iterator<Item = &Arc<PoolMember>> {
@@ -266,18 +266,17 @@ fn cards(draft: &Draft<'_>, sources: &Sources) -> Vec<Card> {
     let unnamed = nodes.filter(|n| n.provider_id.is_none());
     let by_host: BTreeMap<String, &Arc<Node>> =
         unnamed.map(|n| (n.name.as_str().to_lowercase(), n)).collect();
-    let judge = |id: &ResourceId, host: Option<&Arc<str>>| {
+    let card = |member: &Arc<PoolMember>, id, host: Option<&Arc<str>>, set| {
         let named = || by_host.get(&host?.to_lowercase());
-        let node = by_id.get(id).or_else(named);
-        node.map_or(Verdict::Leaves, |node| verdict(draft, node))
+        let node = by_id.get(id).or_else(named).copied();
+        let drains = drains::drains(draft, node, member);
+        let verdict = drains::verdict(draft, node, member);
+        Card { member: Arc::clone(member), verdict, drains, set }
     };
     let mut cards = Vec::new();
     for set in &sources.sets {
-        cards.extend(all(azure.scale_set_vms.get(set)).map(|member| Card {
-            member: Arc::clone(member),
-            verdict: judge(&member.id, member.host.as_ref()),
-            set: Some(set.clone()),
-        }));
+        let members = all(azure.scale_set_vms.get(set));
+        cards.extend(members.map(|m| card(m, &m.id, m.host.as_ref(), Some(set.clone()))));
     }
     let Some(machines) = azure.virtual_machines.known().filter(|_| sources.loose) else {
         return cards;
@@ -286,8 +285,7 @@ fn cards(draft: &Draft<'_>, sources: &Sources) -> Vec<Card> {
         let vm = member.owner.as_ref().and_then(|owner| machines.get(owner));
         // A VM's other NICs, and those of no VM, are not ours to change.
         if let Some(vm) = vm.filter(|vm| vm.nic.as_ref() == Some(&member.id)) {
-            let verdict = judge(&vm.id, vm.host.as_ref());
-            cards.push(Card { member: Arc::clone(member), verdict, set: vm.set.clone() });
+            cards.push(card(member, &vm.id, vm.host.as_ref(), vm.set.clone()));
         }
     }
     cards
@@ -330,7 +328,7 @@ fn changes(
         }
     }
     for card in &cards {
-        let Card { member, verdict, set } = card;
+        let Card { member, verdict, set, drains: _ } = card;
         let full = capacity::is_left_out(card, &left_out) || unseated.contains(&member.id);
         let verdict = if full { Verdict::Stays } else { *verdict };
         let after = edit(draft, member, verdict, set.as_ref(), targets, &thinned);

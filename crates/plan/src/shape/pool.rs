@@ -9,6 +9,7 @@ use crate::draft::Draft;
 use crate::order::drain;
 use crate::own::name;
 use model::azure::{AdminState, LoadBalancer, Pool, PoolAddress, Rest};
+use model::drain::Drainer;
 use model::kubernetes::{Membership, Node, NodeRole};
 use model::policy::{Layout, PoolKind};
 use model::world::Kind;
@@ -53,7 +54,7 @@ pub(crate) fn ensure(
     balancer: &mut LoadBalancer,
     seats: &Assignment,
     seated: &[ServiceUid],
-) -> BTreeSet<IpAddr> {
+) -> BTreeSet<Drainer> {
     let mut draining = BTreeSet::new();
     let homes = drain::homes(draft);
     let site = Site { exposure: seats.exposure, homes: &homes };
@@ -108,7 +109,7 @@ fn ensure_one(
     name: &str,
     family: Family,
     nodes: &[Arc<Node>],
-) -> Vec<IpAddr> {
+) -> Vec<Drainer> {
     let at = match present(balancer, name) {
         Some(_) if is_preconfigured(draft, site.exposure) => return Vec::new(),
         Some(at) => at,
@@ -123,6 +124,7 @@ fn ensure_one(
     match kind {
         PoolKind::NodeIp if !member::is_held(draft, &balancer.id, pool) => {
             let draining = drain::draining(draft, pool, site.homes);
+            let draining = draining.into_iter().map(Drainer::from).collect();
             let most = limit::pool_members(balancer.sku);
             fill(draft, pool, family, nodes, Room { most, leaving: &leaving });
             return draining;
@@ -213,7 +215,7 @@ pub(crate) fn empty(name: &str) -> Pool {
 pub(crate) struct Room<'a> {
     /// Addresses, at most.
     pub most: usize,
-    /// Addresses of nodes that are gone and still drain.
+    /// Addresses of nodes that are gone, or both left out and going, and still drain.
     pub leaving: &'a [IpAddr],
 }
 
@@ -237,7 +239,9 @@ pub(crate) fn fill(
         let admin = match (node.membership, there) {
             (Membership::Member, _) => AdminState::None,
             (Membership::Draining, Some(_)) => drain::state(draft),
-            (Membership::Draining, None) | (Membership::Excluded, _) => continue,
+            (Membership::Draining, None) | (Membership::Excluded | Membership::Leaving, _) => {
+                continue;
+            }
         };
         let name = there.map_or_else(|| Arc::from(node.name.as_str()), |a| Arc::clone(&a.name));
         wanted.push(PoolAddress { address, name, admin, network: None });
@@ -280,8 +284,7 @@ pub(crate) fn let_go(draft: &Draft<'_>, balancer: &LoadBalancer) -> BTreeSet<IpA
     let held = balancer.pools.iter().flat_map(|p| &p.addresses);
     held.filter(|a| match owners.get(&a.address) {
         None => true,
-        Some(Membership::Excluded) => a.admin == AdminState::Down,
-        Some(Membership::Member | Membership::Draining) => false,
+        Some(membership) => membership.is_left_out() && a.admin == AdminState::Down,
     })
     .map(|a| a.address)
     .collect()
@@ -290,7 +293,7 @@ pub(crate) fn let_go(draft: &Draft<'_>, balancer: &LoadBalancer) -> BTreeSet<IpA
 /// Whether there is no node at all for any pool.
 fn is_deserted(draft: &Draft<'_>) -> bool {
     let mut nodes = draft.world.kubernetes.nodes.values();
-    !nodes.any(|n| n.role == NodeRole::Worker && n.membership != Membership::Excluded)
+    !nodes.any(|n| n.role == NodeRole::Worker && !n.membership.is_left_out())
 }
 
 /// The nodes that may be in pools, in the order of their names.

@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(rules(&world), Vec::<&str>::new());
         let node = world.kubernetes.nodes.pop_first().expect("there is one");
         assert_eq!(rules(&world), ["NoBackends"], "there is none");
-        for membership in [Membership::Draining, Membership::Excluded] {
+        for membership in [Membership::Draining, Membership::Excluded, Membership::Leaving] {
             let mut last = node.1.clone();
             Arc::make_mut(&mut last).membership = membership;
             world.kubernetes.nodes.insert(node.0.clone(), last);

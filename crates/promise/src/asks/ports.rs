@@ -151,7 +151,12 @@ pub(super) fn timing(words: &Words<'_>, number: u64) -> Result<(u64, u64), Inval
         words.number(key, (least, u64::from(u32::MAX)), least)
     };
     let seconds = value("interval", "azure-load-balancer-health-probe-interval", 5)?;
-    let count = value("num-of-probe", "azure-load-balancer-health-probe-num-of-probe", 2)?;
+    let spellings = [
+        "azure-load-balancer-health-probe-num-of-probe",
+        "load-balancer-health-probe-num-of-probe",
+    ];
+    let there = spellings.into_iter().find(|key| words.whole(key).is_some());
+    let count = value("num-of-probe", there.unwrap_or(spellings[0]), 2)?;
     if seconds * count >= 120 {
         return Err(refuse("interval times count", &format!("{seconds} s x {count}")));
     }

@@ -11,6 +11,7 @@ use super::table::{Hosts, host_of, pod_addresses};
 use super::{EGRESS_LABEL, Registered, egress_of, has_finalizer, id_of, judge_ip, rows, tenants};
 use crate::case::Case;
 use crate::estate::{items, same, text};
+use crate::tags;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -100,6 +101,7 @@ fn judge_gateway(case: &Case<'_>, name: &str, wrong: &mut Vec<String>) {
     match case.estate.get(&nat_id) {
         Some(nat) => {
             let inside = &nat["properties"];
+            tags::configured(case, nat, &[], wrong);
             if !same(text(&nat["sku"]["name"]), "StandardV2") {
                 wrong.push(format!("NAT gateway {name} has the SKU {}", nat["sku"]["name"]));
             }

@@ -296,12 +296,11 @@ fn listed(
     all
 }
 
-/// Whether the node of an endpoint is going. Of one that a label leaves out nothing drains.
+/// Whether the node of an endpoint is going.
 fn is_on_going_node(case: &Case<'_>, endpoint: &Value) -> bool {
     let name = text(&endpoint["nodeName"]);
     let mut nodes = case.nodes.iter();
-    case.site.drain_seconds > 0
-        && nodes.any(|node| node.name == name && node.leaving && !node.excluded)
+    case.site.drain_seconds > 0 && nodes.any(|node| node.name == name && node.leaving)
 }
 
 /// The UID, lower case, of the Service that a slice counts for.

@@ -48,6 +48,11 @@ impl Company {
                 let label = if random.permille(500) { json!(says) } else { Value::Null };
                 ("exclude a node", json!({"metadata": {"labels": {exclude: label}}}))
             }
+            2 if index % 3 == 2 => {
+                let label = if random.permille(500) { json!("") } else { Value::Null };
+                let patch = json!({"metadata": {"labels": {"ballast.dev/drain": label}}});
+                ("drain a node for planned work", patch)
+            }
             2 => {
                 let taint = json!([{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule",
                     "value": "1"}]);

@@ -268,7 +268,7 @@ impl Stage {
             .list("nodes", None)
             .iter()
             .filter(|node| node["status"]["addresses"].to_string().contains("InternalIP"))
-            .map(|node| (text(&node["metadata"]["name"]), truth::is_leaving(node)))
+            .map(|node| (text(&node["metadata"]["name"]), truth::is_going(node)))
             .collect();
         let mut wanted: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         let mut names = BTreeMap::new();

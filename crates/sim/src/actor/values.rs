@@ -82,6 +82,7 @@ pub fn values(row: &Annotation, owner: u64) -> Vec<String> {
             all(&["5", "10", "20"])
         }
         "azure-load-balancer-health-probe-num-of-probe"
+        | "load-balancer-health-probe-num-of-probe"
         | "port_{port}_health-probe_num-of-probe" => all(&["2", "3", "5"]),
         "azure-load-balancer-health-probe-request-path"
         | "port_{port}_health-probe_request-path" => all(&["/", "/ready", "/live"]),

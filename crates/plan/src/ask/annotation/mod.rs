@@ -298,8 +298,8 @@ mod tests {
         assert_eq!(meant("port_80_health-probe-interval"), "port_80_health-probe_interval");
         assert_eq!(meant("azure-Pls-Create"), "azure-pls-create");
         assert_eq!(
-            meant("load-balancer-health-probe-num-of-probe"),
-            "azure-load-balancer-health-probe-num-of-probe"
+            meant("load-balancer-health-probe-interval"),
+            "azure-load-balancer-health-probe-interval"
         );
         // What is suggested is never what was written.
         assert_eq!(meant("port_http_no_lb_rule"), "port_{port}_no_lb_rule");

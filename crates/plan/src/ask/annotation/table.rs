@@ -141,6 +141,9 @@ pub static TABLE: &[Annotation] = &[
         .effect("Time between two probes. Interval times count is less than 120."),
     text("azure-load-balancer-health-probe-num-of-probe", "count, from 2", "2")
         .effect("Answers in a row that change the health of a backend."),
+    text("load-balancer-health-probe-num-of-probe", "count, from 2", "2").effect(
+        "Another spelling of `azure-load-balancer-health-probe-num-of-probe`, which goes before it.",
+    ),
     text("azure-load-balancer-health-probe-request-path", "path, from `/`", "`/`")
         .effect("Path of Http and Https probes."),
     flag("port_{port}_no_probe_rule").effect("No probe for this port: every node counts as well."),

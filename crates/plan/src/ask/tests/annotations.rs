@@ -114,6 +114,8 @@ static CASES: &[Case] = cases! {
         "10", |i| probe(i).is_some_and(|p| p.interval_s == 10), "4" "InvalidProbeInterval";
     "azure-load-balancer-health-probe-num-of-probe" NOTHING
         "3", |i| probe(i).is_some_and(|p| p.threshold == 3), "1" "InvalidProbeCount";
+    "load-balancer-health-probe-num-of-probe" NOTHING
+        "3", |i| probe(i).is_some_and(|p| p.threshold == 3), "1" "InvalidProbeCount";
     "azure-load-balancer-health-probe-request-path" HTTP
         "/r", |i| probe(i).is_some_and(|p| p.path.as_deref() == Some("/r")),
         "r" "InvalidRequestPath";

@@ -7,7 +7,7 @@ use crate::order::bridge;
 use crate::own::name;
 use crate::shape::pool;
 use model::azure::{LoadBalancer, Pool};
-use model::kubernetes::{Membership, Node, Target};
+use model::kubernetes::{Node, Target};
 use model::policy::{LoadBalancerConfig, Preconfigured};
 use model::{Exposure, Family, NodeName, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ pub(super) fn is_unseen(draft: &Draft<'_>, node: &Node) -> bool {
 /// Nodes that are, or for now stay, behind a load balancer.
 pub(super) fn eligible(draft: &Draft<'_>) -> Vec<Arc<Node>> {
     let mut nodes = pool::candidates(draft);
-    nodes.retain(|n| n.membership != Membership::Excluded);
+    nodes.retain(|n| !n.membership.is_left_out());
     nodes
 }
 

@@ -461,7 +461,7 @@ fn a_set_without_nodes_keeps_its_balancer_and_an_empty_pool() {
     // They drain first.
     let gone: BTreeSet<IpAddr> = there.pools[0].addresses.iter().map(|a| a.address).collect();
     assert!(there.pools[0].addresses.iter().all(|a| a.admin == AdminState::Down));
-    world.drained.extend(&gone);
+    world.drained.extend(gone.iter().copied().map(model::drain::Drainer::from));
     settle(&mut world, &policy);
     let there = balancer(&world, "vmss2").expect("there");
     assert!(!gone.is_empty() && there.pools.len() == 1 && there.pools[0].addresses.is_empty());

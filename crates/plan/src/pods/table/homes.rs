@@ -1,7 +1,7 @@
 //! Where nodes are in the address table.
 
 use super::number::{self, Number};
-use model::kubernetes::{Membership, Node};
+use model::kubernetes::Node;
 use model::{Family, NodeName};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ pub(super) struct Homes {
 }
 
 fn is_going(node: &Node) -> bool {
-    node.membership == Membership::Draining
+    node.membership.is_going()
 }
 
 /// What is otherwise about nodes.

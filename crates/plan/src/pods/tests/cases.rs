@@ -248,6 +248,13 @@ fn pods_on_a_node_that_is_going_leave_while_others_take_the_traffic() {
     turn(&mut stage, 1, Membership::Member);
     stage.settle();
     assert_eq!(stage.table(), both);
+    // A node that a label leaves out keeps its Pods in the table, unless it goes as well.
+    turn(&mut stage, 1, Membership::Excluded);
+    stage.settle();
+    assert_eq!(stage.table(), both);
+    turn(&mut stage, 1, Membership::Leaving);
+    stage.settle();
+    assert_eq!(stage.table(), both[1..]);
 }
 
 /// An address is taken away where it is before it is listed where it is to be.

@@ -3,12 +3,13 @@ use model::azure::{
     AdminState, Ipv6Service, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool,
     PoolAddress, PoolMember, PrivateLinkRank, Rest,
 };
+use model::drain::Drainer;
 use model::kubernetes::{
     Affinity, Deletion, LoadBalancerType, Membership, Node, NodeRole, Service, ServicePort,
     TargetPort, TrafficPolicy, Wish,
 };
 use model::plan::{Action, Change, Edit, Resource};
-use model::policy::{ControlPlane, MigrateApi, PoolKind};
+use model::policy::{ClusterProbe, ControlPlane, MigrateApi, NodeDrain, PoolKind};
 use model::report::{Until, Wait};
 use model::world::{Fact, InFlight, Kind, Need, VirtualMachine};
 use model::{
@@ -271,6 +272,79 @@ fn excluded_nodes_leave_but_never_the_last_one() {
     let (plan, _) = crate::plan(&world, &policy);
     assert!(change(&plan.changes, &vm(0)).is_some());
     assert!(change(&plan.changes, &vm(1)).is_none(), "it takes traffic to its end");
+}
+
+/// What happens to the first of two instances in a pool, and what is said to drain.
+fn goes(world: &World, policy: &Policy) -> (bool, Vec<String>) {
+    let (plan, report) = crate::plan(world, policy);
+    let leaves = change(&plan.changes, &vm(0)).is_some_and(|c| joined(c) == Some(&BTreeSet::new()));
+    assert_eq!(plan.changes.len(), usize::from(leaves), "{:#?}", plan.changes);
+    let draining = report.draining.expect("pools were looked at");
+    (leaves, draining.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn nodes_in_pools_of_network_interfaces_drain() {
+    let own = policy(PoolKind::NodeNic);
+    let probe = ClusterProbe::Shared { port: 10256, path: "/healthz".into() };
+    let shared = Policy { cluster_probe: probe, ..own.clone() };
+    let off = Policy { node_drain: NodeDrain::Off, ..shared.clone() };
+    let (stays, leaves, silent) = ((false, 1), (true, 1), 0);
+    let label = |n: &mut Node| {
+        n.membership = Membership::Draining;
+        n.labels = Arc::new([(model::kubernetes::DRAIN_LABEL.into(), "".into())].into());
+    };
+    type Edit = fn(&mut Node);
+    let edits: [Edit; 4] = [
+        |n| n.membership = Membership::Draining,
+        |n| n.membership = Membership::Leaving,
+        |n| n.membership = Membership::Excluded,
+        |_| {},
+    ];
+    let [going, both, excluded, nothing] = edits;
+    let table: [(&str, &Policy, &dyn Fn(&mut Node), bool, bool, (bool, usize)); 15] = [
+        ("nothing is so", &own, &nothing, false, false, (false, silent)),
+        ("going", &own, &going, false, false, stays),
+        ("going for long", &own, &going, true, false, leaves),
+        ("going, kube-proxy says so", &shared, &going, true, false, stays),
+        ("planned", &shared, &label, false, false, stays),
+        ("planned for long: kube-proxy does not know", &shared, &label, true, false, leaves),
+        ("left out and going", &shared, &both, false, false, stays),
+        ("left out and going for long", &shared, &both, true, false, leaves),
+        ("left out", &shared, &excluded, false, false, (true, silent)),
+        ("gone, and nobody says so", &own, &nothing, false, true, leaves),
+        ("gone, kube-proxy says so", &shared, &nothing, false, true, stays),
+        ("gone for long", &shared, &nothing, true, true, leaves),
+        ("drains off: going", &off, &going, true, false, (false, silent)),
+        ("drains off: left out and going", &off, &both, false, false, (true, silent)),
+        ("drains off: gone", &off, &nothing, false, true, (true, silent)),
+    ];
+    for (what, policy, edit, drained, gone, (leaves, named)) in table {
+        let mut world = world();
+        settle(&mut world, policy);
+        edit_node(&mut world, 0, |n| edit(n));
+        if gone {
+            world.kubernetes.nodes.pop_first();
+        }
+        if drained {
+            world.drained.insert(Drainer::Machine(vm(0)));
+        }
+        let named: Vec<String> = vec!["vmss/0".to_owned(); named];
+        assert_eq!(goes(&world, policy), (leaves, named), "{what}");
+    }
+}
+
+#[test]
+fn a_rule_without_a_probe_turns_nobody_away() {
+    let probe = ClusterProbe::Shared { port: 10256, path: "/healthz".into() };
+    let policy = Policy { cluster_probe: probe, ..policy(PoolKind::NodeNic) };
+    let mut world = world();
+    let service = world.kubernetes.services.get_mut(&uid()).expect("it is there");
+    let key = "service.beta.kubernetes.io/port_80_no_probe_rule";
+    Arc::make_mut(service).annotations = Arc::new([(key.into(), "true".into())].into());
+    settle(&mut world, &policy);
+    world.kubernetes.nodes.pop_first();
+    assert_eq!(goes(&world, &policy), (true, vec!["vmss/0".to_owned()]));
 }
 
 #[test]

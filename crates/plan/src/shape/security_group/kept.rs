@@ -8,7 +8,7 @@ use crate::claim::security_group::room::is_crowded;
 use crate::draft::{Case, Draft, Stance};
 use crate::tell::kubernetes::is_claimed;
 use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, SecurityGroup, SecurityRule};
-use model::kubernetes::{Membership, Node, NodeRole};
+use model::kubernetes::{Node, NodeRole};
 use model::policy::PoolKind;
 use model::{Family, Holder, ServiceUid};
 use std::collections::BTreeSet;
@@ -170,7 +170,7 @@ fn behind(
         };
         let members = of_all
             .into_iter()
-            .filter(|n| n.role == NodeRole::Worker && n.membership != Membership::Excluded);
+            .filter(|n| n.role == NodeRole::Worker && !n.membership.is_left_out());
         let addresses = |n: &Arc<Node>| Family::ALL.map(|family| n.address(family));
         nodes.extend(members.flat_map(addresses).flatten());
     }

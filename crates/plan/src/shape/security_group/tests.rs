@@ -310,7 +310,7 @@ fn rules_to_node_ports_of_a_refused_service_follow_the_nodes() {
     for nodes in [&[4, 5][..], &[5], &[4]] {
         let mut world = steady(refused_beside(nodes));
         // The time to drain is over.
-        world.drained.insert(IpAddr::from([10, 224, 0, 4]));
+        world.drained.insert(IpAddr::from([10, 224, 0, 4]).into());
         let world = steady(world);
         let wanted: Vec<String> = nodes.iter().map(|n| format!("10.224.0.{n}")).collect();
         assert_eq!((led_to(&world), members(&world)), (wanted.clone(), wanted));

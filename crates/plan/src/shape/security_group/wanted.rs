@@ -8,7 +8,7 @@ use crate::claim::placement::{Backends, Placement};
 use crate::draft::Draft;
 use crate::tell::kubernetes::is_claimed;
 use model::azure::Access;
-use model::kubernetes::{Membership, NodeRole};
+use model::kubernetes::NodeRole;
 use model::policy::PoolKind;
 use model::{Family, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,7 +43,7 @@ fn node_addresses(
             (None, Backends::AsTheyAre) => continue,
         };
         let nodes = nodes.iter().filter(|n| n.role == NodeRole::Worker);
-        let nodes = nodes.filter(|n| n.membership != Membership::Excluded);
+        let nodes = nodes.filter(|n| !n.membership.is_left_out());
         found.extend(nodes.filter_map(|n| n.address(family)));
     }
     found
