@@ -266,7 +266,10 @@ fn cards(draft: &Draft<'_>, sources: &Sources) -> Vec<Card> {
     let unnamed = nodes.filter(|n| n.provider_id.is_none());
     let by_host: BTreeMap<String, &Arc<Node>> =
         unnamed.map(|n| (n.name.as_str().to_lowercase(), n)).collect();
-    let card = |member: &Arc<PoolMember>, id, host: Option<&Arc<str>>, set| {
+    let card = |member: &Arc<PoolMember>,
+                id: &ResourceId,
+                host: Option<&Arc<str>>,
+                set: Option<ResourceId>| {
         let named = || by_host.get(&host?.to_lowercase());
         let node = by_id.get(id).or_else(named).copied();
         let drains = drains::drains(draft, node, member);

@@ -257,6 +257,30 @@ fn pods_on_a_node_that_is_going_leave_while_others_take_the_traffic() {
     assert_eq!(stage.table(), both[1..]);
 }
 
+#[test]
+fn what_is_made_has_the_tags_of_the_config() {
+    let tagged = |stage: &Stage, team: &str| {
+        let azure = &stage.world.azure;
+        let balancers = azure.balancers.known().expect("known").values().map(|b| b.tags.as_ref());
+        let ips = azure.public_ips[&stage.policy.group].known().expect("known");
+        let ips = ips.values().map(|ip| ip.tags.as_ref());
+        let all: Vec<_> = balancers.chain(ips).collect();
+        assert_eq!(all.len(), 2);
+        all.iter().all(|tags| tags.is_some_and(|tags| tags["team"].as_ref() == team))
+    };
+    let mut stage = Stage::new();
+    stage.policy.tags = [("team".into(), "net".into())].into();
+    stage.put(service(1));
+    stage.settle();
+    assert!(tagged(&stage, "net"));
+    // Another value, after a restart, is written once.
+    stage.planner = crate::Planner::default();
+    stage.policy.tags = [("team".into(), "ops".into())].into();
+    stage.settle();
+    assert!(tagged(&stage, "ops"));
+    assert_eq!(stage.plan().0.changes, []);
+}
+
 /// An address is taken away where it is before it is listed where it is to be.
 #[test]
 fn who_goes_stays_until_who_stays_is_listed() {
