@@ -281,6 +281,34 @@ fn what_is_made_has_the_tags_of_the_config() {
     assert_eq!(stage.plan().0.changes, []);
 }
 
+/// Tags of other clients are no difference that the config asks to mend, unless `systemTags` does.
+#[test]
+fn tags_that_the_config_does_not_name_need_no_write() {
+    let tags_of = |stage: &mut Stage| {
+        let mut keys = Vec::new();
+        edit_ip(stage, |ip| keys.extend(ip.tags.iter().flat_map(|t| t.keys().cloned())));
+        keys.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    edit_ip(&mut stage, |ip| {
+        ip.tags = Some([("aks-kept".into(), "x".into()), ("cost".into(), "x".into())].into());
+    });
+    stage.planner = crate::Planner::default();
+    assert_eq!(stage.plan().0.changes, []);
+    // The letters of a key that is there stay.
+    stage.policy.tags = [("COST".into(), "x".into())].into();
+    stage.planner = crate::Planner::default();
+    stage.settle();
+    assert_eq!(tags_of(&mut stage), ["aks-kept", "cost"]);
+    stage.policy.tags.clear();
+    stage.policy.system_tags = Some(vec!["AKS-".into()]);
+    stage.planner = crate::Planner::default();
+    stage.settle();
+    assert_eq!(tags_of(&mut stage), ["aks-kept"]);
+}
+
 /// An address is taken away where it is before it is listed where it is to be.
 #[test]
 fn who_goes_stays_until_who_stays_is_listed() {
