@@ -6,9 +6,9 @@
 //! - Where load balancers share the nodes out, those of its own set or configuration are in it, and
 //!   each node is in the pools of one.
 //! - The pool of a Local Service has the nodes with a ready endpoint of it.
-//! - A node that is about to go stays if it was there, and gets no new connections: its address has
-//!   the admin state Down. Pools of NICs have none: there a node leaves once it has drained, but for
-//!   one that shared probes turn new connections away from.
+//! - A node that is about to go stays if it was there, and gets no new connections: its address
+//!   has the admin state Down. Pools of NICs have none: there a node leaves once it has drained,
+//!   but for one that shared probes turn new connections away from.
 //! - A node that is both about to go and excluded leaves once it has drained.
 //! - Nothing else is in it: no node that is gone, and no member that never was a node.
 //! - A pool is never emptied: where no node is left it stays as it is.

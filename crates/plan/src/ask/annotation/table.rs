@@ -142,7 +142,7 @@ pub static TABLE: &[Annotation] = &[
     text("azure-load-balancer-health-probe-num-of-probe", "count, from 2", "2")
         .effect("Answers in a row that change the health of a backend."),
     text("load-balancer-health-probe-num-of-probe", "count, from 2", "2").effect(
-        "Another spelling of `azure-load-balancer-health-probe-num-of-probe`, which goes before it.",
+        "Another spelling of `azure-load-balancer-health-probe-num-of-probe`; that one wins.",
     ),
     text("azure-load-balancer-health-probe-request-path", "path, from `/`", "`/`")
         .effect("Path of Http and Https probes."),
