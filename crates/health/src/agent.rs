@@ -76,7 +76,7 @@ impl Leaving {
         match membership {
             Membership::Member => None,
             Membership::Excluded => Some(Self::Excluded),
-            Membership::Draining => Some(Self::Draining),
+            Membership::Draining | Membership::Leaving => Some(Self::Draining),
         }
     }
 
