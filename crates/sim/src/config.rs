@@ -5,14 +5,26 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-/// The name of every cluster that is simulated.
+/// The name of a cluster where nothing else is said.
 pub const CLUSTER: &str = "kubernetes";
+/// Another one.
+pub const OTHER_CLUSTER: &str = "production";
+
+/// What a part of a name says without the cluster's name before it.
+#[must_use]
+pub fn without_cluster(name: &str) -> &str {
+    let mut names = [CLUSTER, OTHER_CLUSTER].into_iter();
+    let rest = names.find_map(|cluster| name.strip_prefix(cluster)?.strip_prefix('-'));
+    rest.unwrap_or(name)
+}
 
 /// A cloud config: [`promise`] judges by what was written, the controller goes by the policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// What was written.
     pub written: Value,
+    /// The name of the cluster.
+    pub cluster: &'static str,
     policy: Policy,
 }
 
@@ -23,11 +35,19 @@ impl Config {
     /// The config is not in order: those of simulations are.
     #[must_use]
     pub fn new(written: Value) -> Self {
+        Self::of(CLUSTER, written)
+    }
+
+    /// Reads the cloud config of a cluster of this name.
+    ///
+    /// # Panics
+    /// The config is not in order: those of simulations are.
+    #[must_use]
+    pub fn of(cluster: &'static str, written: Value) -> Self {
         let (text, environment) = (written.to_string(), BTreeMap::new());
-        let sources =
-            observe::config::Sources { text: &text, cluster: CLUSTER, environment: &environment };
+        let sources = observe::config::Sources { text: &text, cluster, environment: &environment };
         let policy = observe::config::read(&sources).expect("the config is in order").policy;
-        Self { written, policy }
+        Self { written, cluster, policy }
     }
 
     /// What the controller reads in it.

@@ -94,6 +94,11 @@ named! {
         "a tenant of one namespace who attacks others, and claims what they have once all is right";
     SecondCluster, "second-cluster",
         "another Ballast cluster in the resource group, with names of our form and its own UID";
+    OddNodes, "odd-nodes",
+        "nodes of other groups, unmanaged ones, control planes of old, nodes held in deletion";
+    CloudConfig, "cloud-config",
+        "another cluster name and every other key of the cloud config that says what is built";
+    Machines, "stand-alone-machines", "nodes on virtual machines of no scale set";
 }
 
 /// Faults that came when there were seeds to keep. A seed of five draws one of them, and only where
@@ -117,16 +122,21 @@ pub const LATER: &[Fault] = &[
     Fault::LeaseCalls,
     Fault::Hostile,
     Fault::SecondCluster,
+    Fault::OddNodes,
+    Fault::CloudConfig,
+    Fault::Machines,
 ];
 
 /// Faults that are there all along where they are drawn.
-pub const ALL_ALONG: [Fault; 6] = [
+pub const ALL_ALONG: [Fault; 8] = [
     Fault::TwoLeaders,
     Fault::ControlPlane,
     Fault::Selectors,
     Fault::SharedProbes,
     Fault::WrongClock,
     Fault::SecondCluster,
+    Fault::CloudConfig,
+    Fault::Machines,
 ];
 
 impl Fault {

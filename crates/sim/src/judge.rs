@@ -1,6 +1,6 @@
 //! What was promised, held against what stands: the scene that [`promise::judge`] looks at.
 
-use crate::config::{CLUSTER, Config};
+use crate::config::Config;
 use azure_emulator::Azure;
 use kube_emulator::Store;
 use promise::Scene;
@@ -49,7 +49,7 @@ pub fn scene(kubernetes: &Store, azure: &Azure, config: &Config, before: &Before
     let list = |plural: &str| kubernetes.list(plural, None);
     Scene {
         config: config.written.clone(),
-        cluster: CLUSTER.to_owned(),
+        cluster: config.cluster.to_owned(),
         services: list("services"),
         nodes: list("nodes"),
         slices: list("endpointslices"),

@@ -1,6 +1,6 @@
 //! What is really so in the cluster, and since which revision: what checks compare with.
 
-use crate::scene::CLASS;
+use crate::scene::{CLASS, CONTROL_PLANE, MANAGED, NODE_GROUP, OLD_CONTROL_PLANE, machines};
 use kube_emulator::{EventType, Store};
 use model::ServiceUid;
 use model::kubernetes::{DRAIN_LABEL, GATEWAY_FINALIZER, SERVICE_FINALIZER};
@@ -141,7 +141,7 @@ impl Truth {
         if gone {
             return;
         }
-        let owner = text(&meta["ownerReferences"][0]["uid"]);
+        let owner = self.owner_of_slice(object);
         // A slice is one of its own namespace's Service.
         let whose = self.services.get(&owner).and_then(|service| service.name.split('/').next());
         if whose.is_some_and(|namespace| meta["namespace"] != namespace) {
@@ -160,6 +160,18 @@ impl Truth {
             }
         }
         self.slices.insert(key, SliceTruth { owner, ready });
+    }
+
+    /// The UID of the Service that a slice is of: its owner's, else that of its label.
+    pub(crate) fn owner_of_slice(&self, slice: &Value) -> String {
+        let meta = &slice["metadata"];
+        if let Some(owner) = meta["ownerReferences"][0]["uid"].as_str() {
+            return owner.to_owned();
+        }
+        let name = meta["labels"]["kubernetes.io/service-name"].as_str().unwrap_or("");
+        let name = format!("{}/{name}", meta["namespace"].as_str().unwrap_or(""));
+        let mut all = self.services.iter().filter(|(_, service)| service.gone_at.is_none());
+        all.find(|(_, service)| service.name == name).map_or(String::new(), |(uid, _)| uid.clone())
     }
 
     fn note_service(&mut self, object: &Value, gone: bool, revision: u64) {
@@ -229,9 +241,10 @@ impl Truth {
         let known = self.leaving.remove(&address);
         let was_in = known.is_some() || self.members.contains_key(&address);
         let going = is_going(object) || gone;
-        // One that is left out as well leaves when it has drained, as one that is gone.
+        // One that is left out as well leaves when it has drained, as one that is gone; one of the
+        // control plane was never in.
         let out = gone || is_excluded(object);
-        if !going || (out && !was_in) {
+        if !going || (out && !was_in) || (!gone && is_control_plane(object)) {
             return;
         }
         let joined = known.map_or(was_in, |known| known.joined);
@@ -247,7 +260,7 @@ impl Truth {
         let internal = addresses.into_iter().flatten().filter(|a| a["type"] == "InternalIP");
         let address = internal.filter_map(|a| a["address"].as_str()).find(|a| a.contains('.'));
         let member = !gone
-            && !is_excluded(object)
+            && !is_out(object)
             && !is_going(object)
             && !object["spec"]["providerID"].is_null();
         let going = !gone && is_going(object);
@@ -270,6 +283,9 @@ impl Truth {
         let machine = object["spec"]["providerID"].as_str().unwrap_or("");
         let machine = machine.trim_start_matches("azure://").to_lowercase();
         if let Some(address) = address {
+            if let Some(nic) = machines::nic_of(&machine) {
+                self.machines.insert(nic, address.to_owned());
+            }
             self.machines.insert(machine, address.to_owned());
         }
         let before = self.nodes.remove(&name);
@@ -342,10 +358,25 @@ fn is_ours(finalizer: &str) -> bool {
     finalizer == SERVICE_FINALIZER || finalizer == GATEWAY_FINALIZER
 }
 
-/// Whether a node is to be in no pool.
+/// Whether a label keeps a node out of all load balancers.
 fn is_excluded(node: &Value) -> bool {
+    let labels = &node["metadata"]["labels"];
+    let says = |key: &str, what: &str| {
+        labels[key].as_str().is_some_and(|value| value.eq_ignore_ascii_case(what))
+    };
+    let elsewhere = !labels[NODE_GROUP].is_null() && !says(NODE_GROUP, "rg");
     let label = "node.kubernetes.io/exclude-from-external-load-balancers";
-    !node["metadata"]["labels"][label].is_null()
+    !labels[label].is_null() || says(MANAGED, "false") || elsewhere
+}
+
+/// Whether a node is to be in no pool of addresses.
+fn is_out(node: &Value) -> bool {
+    is_excluded(node) || is_control_plane(node)
+}
+
+fn is_control_plane(node: &Value) -> bool {
+    let labels = &node["metadata"]["labels"];
+    [CONTROL_PLANE, OLD_CONTROL_PLANE].iter().any(|key| !labels[*key].is_null())
 }
 
 /// Whether a Service asks us for a load balancer.

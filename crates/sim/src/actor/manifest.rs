@@ -26,7 +26,7 @@ impl Wish {
                 "port": 1_000 * (owner + 2) + number,
                 "targetPort": if named { json!(name) } else { json!(8_000 + at + shift) },
                 "nodePort": 31_000 + owner * 10 + at});
-            if let Some(app) = app.filter(|_| scene.layout != Layout::PerSet) {
+            if let Some(app) = app {
                 port["appProtocol"] = json!(app);
             }
             if self.has_no_node_ports(owner, scene)

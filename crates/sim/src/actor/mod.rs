@@ -3,6 +3,7 @@
 //! faults and without.
 
 pub mod class;
+pub mod doubts;
 pub mod families;
 pub mod gate;
 pub mod hostile;

@@ -1,11 +1,16 @@
 //! Nodes come and go, are excluded, are about to be deleted, and are ready or not.
 
 use super::Company;
+use crate::fault::Fault;
 use crate::random::Random;
-use crate::scene::MACHINES;
+use crate::scene::{MACHINES, MANAGED, NODE_GROUP, OLD_CONTROL_PLANE};
 use crate::stage::Stage;
+use crate::tally::count;
 use kube_emulator::{ObjectRef, Part, Patch};
 use serde_json::{Value, json};
+
+/// The finalizer of another controller, which holds nodes that are being deleted.
+const HOLD: &str = "example.com/machine";
 
 fn name_of(node: &Value) -> String {
     node["metadata"]["name"].as_str().unwrap_or("").to_owned()
@@ -15,6 +20,9 @@ impl Company {
     pub(super) fn node(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         let index = u32::try_from(random.below(u64::from(MACHINES))).unwrap_or(0);
         let now = stage.now_ms;
+        if self.scene.with.contains(&Fault::OddNodes) && random.permille(500) {
+            return self.odd_node(index, random, stage);
+        }
         let Some(node) = self.nodes.get(&index).cloned() else {
             let mut node = self.scene.node(index);
             let what = match random.below(8) {
@@ -72,16 +80,77 @@ impl Company {
                 ("flip a node's readiness", json!({"status": {"conditions": conditions}}))
             }
         };
+        self.change_node(index, &name, patch, stage);
+        stage.trace.say(now, || format!("node {name}: {what}"));
+        what
+    }
+
+    fn change_node(&mut self, index: u32, name: &str, patch: Value, stage: &mut Stage) {
         if let Some(node) = self.nodes.get_mut(&index) {
             super::merge(node, &patch);
         }
         let patch = Patch::Merge(patch);
         for part in [Part::Main, Part::Status] {
-            let object = ObjectRef::new("nodes", "", &name);
-            let _ = stage.kubernetes.patch(object, part, &patch, now);
+            let object = ObjectRef::new("nodes", "", name);
+            let _ = stage.kubernetes.patch(object, part, &patch, stage.now_ms);
         }
-        stage.trace.say(now, || format!("node {name}: {what}"));
+    }
+
+    /// What clouds, operators and other controllers do to a node.
+    fn odd_node(&mut self, index: u32, random: &mut Random, stage: &mut Stage) -> &'static str {
+        count(&mut stage.tally.faults, Fault::OddNodes.name());
+        let name = name_of(&self.scene.node(index));
+        let choice = random.below(6);
+        let on = random.permille(500);
+        if !self.nodes.contains_key(&index) || choice == 0 {
+            return self.release_node(&name, stage);
+        }
+        let label = |key: &str, value: &str| {
+            let value = if on { json!(value) } else { Value::Null };
+            json!({"metadata": {"labels": {key: value}}})
+        };
+        let (what, patch) = match choice {
+            1 => ("let a node be managed or not", label(MANAGED, "False")),
+            2 => ("move a node between resource groups", label(NODE_GROUP, "elsewhere")),
+            // One worker there is in any case.
+            3 if index > 0 => ("make a node a control plane", label(OLD_CONTROL_PLANE, "")),
+            4 if self.nodes.len() > 1 => return self.hold_in_deletion(index, &name, stage),
+            _ => {
+                let mut addresses = self.scene.node(index)["status"]["addresses"].clone();
+                let second = format!("10.224.7.{}", 4 + index);
+                if let Some(all) = addresses.as_array_mut().filter(|_| on) {
+                    all.push(json!({"type": "InternalIP", "address": second}));
+                }
+                let patch = json!({"status": {"addresses": addresses}});
+                ("give a node a second address", patch)
+            }
+        };
+        self.change_node(index, &name, patch, stage);
+        stage.trace.say(stage.now_ms, || format!("node {name}: {what}"));
         what
+    }
+
+    /// A node is deleted, and another controller's finalizer holds it.
+    fn hold_in_deletion(&mut self, index: u32, name: &str, stage: &mut Stage) -> &'static str {
+        let held = json!({"metadata": {"finalizers": [HOLD]}});
+        self.change_node(index, name, held, stage);
+        self.nodes.remove(&index);
+        let _ = stage.kubernetes.delete(ObjectRef::new("nodes", "", name), stage.now_ms);
+        stage.trace.say(stage.now_ms, || format!("node {name} is being deleted"));
+        "begin to delete a node"
+    }
+
+    /// The other controller lets a node go that is being deleted.
+    fn release_node(&self, name: &str, stage: &mut Stage) -> &'static str {
+        let object = ObjectRef::new("nodes", "", name);
+        let node = stage.kubernetes.get(object);
+        if node.is_ok_and(|node| !node["metadata"]["deletionTimestamp"].is_null()) {
+            let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            let object = ObjectRef::new("nodes", "", name);
+            let _ = stage.kubernetes.patch(object, Part::Main, &patch, stage.now_ms);
+            stage.trace.say(stage.now_ms, || format!("node {name} goes"));
+        }
+        "let a node go"
     }
 
     pub(super) fn tend_nodes(&self, stage: &mut Stage) {

@@ -1,6 +1,7 @@
 //! EndpointSlices as large clusters have them: a Service's endpoints in several slices, on their
 //! way from one to another, in two at a time or in none, in slices of other managers.
 
+use super::doubts::is_doubtful;
 use super::{Company, living, merge};
 use crate::check::tables::entries;
 use crate::fault::Fault;
@@ -69,19 +70,19 @@ fn slice_name((service, number): Place) -> String {
 fn service(number: u64, layout: Layout) -> Value {
     let mut service = objects::service("default", 10 + number);
     service["metadata"]["name"] = json!(service_name(number));
-    let local = layout == Layout::Several && number == 0;
+    let local = layout == Layout::Several;
     let spec = json!({"selector": null,
         "externalTrafficPolicy": if local { json!("Local") } else { Value::Null },
-        "healthCheckNodePort": if local { json!(32_100) } else { Value::Null }});
+        "healthCheckNodePort": if local { json!(32_100 + number) } else { Value::Null }});
     merge(&mut service["spec"], &spec);
     service
 }
 
 /// What is known of an endpoint. What is not said counts as ready.
-fn conditions(random: &mut Random) -> Value {
+fn conditions(address: u64, random: &mut Random) -> Value {
     match random.below(6) {
         0 => json!({}),
-        1 => json!({"ready": false, "serving": false, "terminating": false}),
+        1 => json!({"ready": false, "serving": false, "terminating": address % 2 == 1}),
         2 => json!({"ready": false, "serving": true, "terminating": true}),
         3 => json!({"ready": false}),
         _ => json!({"ready": true, "serving": true, "terminating": false}),
@@ -92,12 +93,18 @@ fn conditions(random: &mut Random) -> Value {
 fn endpoint(address: u64, scene: &Scene, random: &mut Random) -> Value {
     let node = u32::try_from(address % NODES).unwrap_or(0);
     json!({"addresses": [format!("10.244.1.{}", 10 + address)],
-        "nodeName": scene.node(node)["metadata"]["name"], "conditions": conditions(random)})
+        "nodeName": scene.node(node)["metadata"]["name"], "conditions": conditions(address, random)})
 }
 
 fn slice(place: Place, owner: &Value, endpoints: &[Value]) -> Value {
     let service = service_name(place.0);
-    // The last slice is another manager's, who labels nothing.
+    // The last slice is another manager's, who labels nothing. Of the second Service the middle one
+    // is written by hand: its label alone says whose it is.
+    let owners = match place {
+        (1, 1) => json!([]),
+        _ => json!([{"apiVersion": "v1", "kind": "Service", "name": service,
+            "uid": owner, "controller": true, "blockOwnerDeletion": true}]),
+    };
     let labels = match place.1 {
         2 => json!({}),
         _ => json!({"kubernetes.io/service-name": service,
@@ -105,8 +112,7 @@ fn slice(place: Place, owner: &Value, endpoints: &[Value]) -> Value {
     };
     json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
         "metadata": {"name": slice_name(place), "namespace": "default", "labels": labels,
-            "ownerReferences": [{"apiVersion": "v1", "kind": "Service", "name": service,
-                "uid": owner, "controller": true, "blockOwnerDeletion": true}]},
+            "ownerReferences": owners},
         "addressType": "IPv4", "endpoints": endpoints,
         "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}]})
 }
@@ -273,9 +279,11 @@ impl Stage {
         let mut wanted: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         let mut names = BTreeMap::new();
         for service in self.kubernetes.list("services", None) {
-            let tenant = service["metadata"]["namespace"] == TENANT;
-            if service["spec"]["type"] == "LoadBalancer" && !tenant {
-                let meta = &service["metadata"];
+            let meta = &service["metadata"];
+            let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
+            // One that may be refused is judged by what was promised alone.
+            let apart = meta["namespace"] == TENANT || is_doubtful(&name);
+            if service["spec"]["type"] == "LoadBalancer" && !apart {
                 let key = (text(&meta["uid"]).to_lowercase(), text(&meta["name"]));
                 let whose = (text(&meta["namespace"]), key.0.clone());
                 names.insert(whose, key.1.clone());
@@ -285,7 +293,7 @@ impl Stage {
         // Those that are ready on nodes that stay; on nodes that go; those that go themselves.
         let mut ranks: BTreeMap<_, [BTreeSet<String>; 3]> = BTreeMap::new();
         for slice in self.kubernetes.list("endpointslices", None) {
-            let uid = text(&slice["metadata"]["ownerReferences"][0]["uid"]).to_lowercase();
+            let uid = self.truth.owner_of_slice(&slice).to_lowercase();
             // A slice is one of its own namespace's Service.
             let whose = (text(&slice["metadata"]["namespace"]), uid.clone());
             let Some(name) = names.get(&whose) else { continue };

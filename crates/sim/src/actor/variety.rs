@@ -5,6 +5,7 @@ use super::values::{self, key};
 use super::wishes::{self, FIELDS, SHIFT, Wish};
 use super::{Company, merge, neighbour};
 use crate::check::azure::UNKNOWN;
+use crate::check::form::parts;
 use crate::random::Random;
 use crate::scene::objects::is_theirs;
 use crate::scene::second::is_second;
@@ -16,6 +17,7 @@ use plan::ask::annotation::TABLE;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Their numbers: the same kinds as the owners of the storm, who have the first ones.
 pub(super) const OWNERS: Range<u64> = 20..25;
@@ -26,7 +28,7 @@ const DENY: &str = "azure-deny-all-except-load-balancer-source-ranges";
 const PODS: Range<u32> = 20..26;
 
 /// Annotations that say something only beside each other.
-const TOGETHER: [&[&str]; 12] = [
+const TOGETHER: [&[&str]; 14] = [
     &[],
     &[DENY, key::SOURCES],
     &[DENY, key::RANGES, key::PIP],
@@ -39,6 +41,8 @@ const TOGETHER: [&[&str]; 12] = [
     &[key::LABEL, "azure-pip-tags"],
     &[key::TAGS, key::RANGES],
     &[key::NO_FLOATING_IP, key::SOURCES],
+    &[key::INTERNAL, key::ALL_PORTS],
+    &[key::LINK, key::LINK_ADDRESS, "azure-pls-ip-configuration-ip-address-count"],
 ];
 
 /// Its first port and its source range are those of a security rule that another cluster has in
@@ -114,6 +118,9 @@ fn status(random: &mut Random) -> Value {
     json!({"phase": phase, "conditions": [{"type": "Ready", "status": ready}]})
 }
 
+/// The outbound rule of somebody else's on a frontend of ours.
+const LENT: &str = "theirs-lent";
+
 /// A finalizer of somebody else's, who takes it off last.
 const BACKUP: &str = "example.com/backup";
 
@@ -121,11 +128,12 @@ impl Company {
     /// Others have a hand in what is ours: a write of theirs fails, so that a resource is Failed,
     /// and a rule gets a property that nobody asks for by annotation.
     pub(crate) fn meddle(random: &mut Random, stage: &mut Stage) {
+        let cluster = stage.scene.cluster_name();
         let ours = |kind: &str| -> Vec<String> {
             let all = stage.azure.resources_of(&format!("Microsoft.Network/{kind}"));
             let ids = all.iter().filter_map(|r| r["id"].as_str().map(str::to_owned));
             let name = |id: &str| id.rsplit('/').next().unwrap_or("").to_owned();
-            ids.filter(|id| name(id).starts_with("kubernetes") && !is_second(&name(id))).collect()
+            ids.filter(|id| name(id).starts_with(cluster) && !is_second(&name(id))).collect()
         };
         let balancers = ours("loadBalancers");
         let mut all = balancers.clone();
@@ -178,6 +186,10 @@ impl Company {
             let group = *random.pick(&TOGETHER);
             for key in group {
                 wish.annotate(key, owner, random);
+            }
+            if group.contains(&key::ALL_PORTS) {
+                wish.internal = true;
+                wish.annotations.insert(key::ALL_PORTS, "true".to_owned());
             }
             if group.contains(&key::LINK) {
                 wish.internal = true;
@@ -254,6 +266,59 @@ impl Company {
         let object = ObjectRef::new("pods", "default", name);
         let _ = stage.kubernetes.patch(object, part, &patch, stage.now_ms);
         stage.follow();
+    }
+
+    /// Somebody else leads outbound traffic through a frontend of ours, and from a pool of ours: the
+    /// load balancer, where Azure takes such a rule.
+    pub(crate) fn lend(&self, random: &mut Random, stage: &mut Stage) -> Option<String> {
+        let all = stage.azure.resources_of("Microsoft.Network/loadBalancers");
+        let suits = |balancer: &&Arc<Value>| {
+            let id = balancer["id"].as_str().unwrap_or("").to_lowercase();
+            let name = id.rsplit('/').next().unwrap_or("");
+            balancer["sku"]["name"] == "Standard" && !is_theirs(name) && !is_second(name)
+        };
+        let mut choices = Vec::new();
+        for balancer in all.iter().filter(suits) {
+            let id = balancer["id"].as_str().unwrap_or("").to_owned();
+            let public = |frontend: &Value| !frontend["properties"]["publicIPAddress"].is_null();
+            for (name, rule) in parts(balancer, "loadBalancingRules") {
+                let (pool, front) = (
+                    &rule["properties"]["backendAddressPool"]["id"],
+                    &rule["properties"]["frontendIPConfiguration"]["id"],
+                );
+                let own = parts(balancer, "frontendIPConfigurations").into_values();
+                let mut own = own.filter(|f| public(f) && f["id"] == *front);
+                if own.next().is_some() && !is_theirs(&name) {
+                    choices.push((id.clone(), pool.clone(), front.clone()));
+                }
+            }
+        }
+        let (id, pool, front) = random.choose(&choices)?.clone();
+        let rule = json!({"name": LENT, "properties": {"frontendIPConfigurations": [{"id": front}],
+            "backendAddressPool": {"id": pool}, "protocol": "All", "idleTimeoutInMinutes": 30}});
+        let taken = neighbour::edit(stage, &id, |balancer| {
+            let rules = &mut balancer["properties"]["outboundRules"];
+            let mut all = rules.as_array().cloned().unwrap_or_default();
+            all.push(rule);
+            *rules = Value::Array(all);
+        });
+        taken.then_some(id)
+    }
+
+    /// The rule goes again.
+    pub(crate) fn take_back(balancer: &str, stage: &mut Stage) {
+        for _ in 0..30 {
+            let done = neighbour::edit(stage, balancer, |balancer| {
+                let rules = balancer["properties"]["outboundRules"].as_array_mut();
+                if let Some(rules) = rules {
+                    rules.retain(|rule| rule["name"] != LENT);
+                }
+            });
+            if done || stage.azure.resource(balancer).is_none() {
+                return;
+            }
+            stage.advance(stage.now_ms + 10_000);
+        }
     }
 
     /// Some go.

@@ -26,7 +26,7 @@ pub(super) const PORTS: [Port; 5] = [
     ("TCP", "http", 80, None),
     ("TCP", "https", 443, Some("https")),
     ("UDP", "dns", 53, None),
-    ("TCP", "dns-tcp", 53, None),
+    ("TCP", "dns-tcp", 53, Some("kubernetes.io/h2c")),
     ("SCTP", "sigtran", 500, None),
 ];
 
@@ -187,10 +187,6 @@ impl Wish {
         if self.fields.contains_key("ranges") {
             set.remove(key::RANGES);
             set.remove(key::SOURCES);
-        }
-        // A Basic load balancer has no probes of this protocol.
-        if scene.layout == Layout::PerSet {
-            set.retain(|_, value| value != "https");
         }
         // Nothing enforces them there: a Service that limits its sources is refused.
         if scene.layout == Layout::Containers {

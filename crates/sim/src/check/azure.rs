@@ -3,6 +3,7 @@
 use super::ends::apart;
 use super::form::{foreign, parts, plain, told};
 use crate::carry::bare_path;
+use crate::config::without_cluster;
 use crate::scene::objects::{is_brought, is_theirs};
 use crate::stage::{Rightful, Sent, Stage};
 use crate::tally::count;
@@ -283,7 +284,7 @@ impl Stage {
         let mut fresh: Vec<String> = Vec::new();
         if write.before.is_none() {
             let name = write.path.rsplit('/').next().unwrap_or("");
-            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
+            let name = without_cluster(name);
             fresh.push(name.to_owned());
         }
         for collection in ["frontendIPConfigurations", "loadBalancingRules"] {

@@ -3,7 +3,9 @@
 use super::azure::memberships;
 use super::form::{parts, told};
 use super::stripped::close;
+use crate::actor::doubts::is_doubtful;
 use crate::actor::hostile::is_claim;
+use crate::scene::machines::is_nic;
 use crate::scene::objects::{OTHER_CLUSTERS, is_brought, is_theirs};
 use crate::scene::{self, Outbound};
 use crate::stage::Stage;
@@ -210,7 +212,7 @@ impl Stage {
                 if id.contains("/publicIPAddresses/") {
                     self.drop_unasked(resource, &mut tidied);
                 }
-                if id.contains("/virtualMachines/") {
+                if id.contains("/virtualMachines/") || is_nic(id) {
                     tidied = pools_of(&tidied, &idle);
                 }
                 if id.contains("/loadBalancers/") {
@@ -340,7 +342,7 @@ impl Stage {
                 left.extend(ours.map(|name| format!("{id}/{collection}/{name}")));
             }
             if self.scene.outbound == Outbound::None
-                && id.contains("/virtualMachines/")
+                && (id.contains("/virtualMachines/") || is_nic(&id))
                 && memberships(&resource).iter().any(|pool| !held.contains(balancer_of(pool)))
             {
                 left.push(format!("{id} is in a pool"));
@@ -440,11 +442,12 @@ impl Stage {
                 continue;
             }
             let wants = wants(&service);
-            if wants && told.is_empty() && !is_claim(&name) {
+            if wants && told.is_empty() && !is_claim(&name) && !is_doubtful(&name) {
                 wrong.push(format!("{name} has no address"));
             }
             for ip in &told {
-                let listed = additional(&service).contains(*ip);
+                // One that is refused keeps what it was told once.
+                let listed = additional(&service).contains(*ip) || is_doubtful(&name);
                 if !listed && !standing.iter().any(|address| address == ip) {
                     wrong.push(format!("{name} says {ip}, and no rule leads there"));
                 }

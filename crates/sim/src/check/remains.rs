@@ -3,6 +3,7 @@
 use super::api::has_finalizer;
 use super::azure::Write;
 use super::form::parts;
+use crate::config::without_cluster;
 use crate::scene::objects::{OTHER_ADDRESS, OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, Layout};
 use crate::stage::Stage;
@@ -20,7 +21,7 @@ impl Stage {
         let Some(after) = write.after else { return };
         if let Some(address) = after["properties"]["ipAddress"].as_str() {
             let name = after["name"].as_str().unwrap_or("");
-            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
+            let name = without_cluster(name);
             let owner = self.truth.owner_of(name).map(str::to_owned);
             if let Some(uid) = owner {
                 self.ledger.opened.entry(uid).or_default().insert(address.to_owned());
@@ -70,9 +71,12 @@ impl Stage {
             }
             let frontends = parts(&resource, "frontendIPConfigurations");
             for (frontend, value) in frontends {
-                // A frontend that other Services' rules lead to stays for them.
-                let shared = value["properties"]["loadBalancingRules"].as_array();
-                if is_own(&frontend) && shared.is_none_or(Vec::is_empty) {
+                // A frontend that others' rules lead to or go out by stays for them.
+                let mut kinds = ["loadBalancingRules", "outboundRules"].into_iter();
+                let shared = kinds.any(|kind| {
+                    value["properties"][kind].as_array().is_some_and(|rules| !rules.is_empty())
+                });
+                if is_own(&frontend) && !shared {
                     left.push(format!("{id}/frontendIPConfigurations/{frontend}"));
                 }
             }
@@ -117,7 +121,7 @@ impl Stage {
         others.any(|(other, _)| self.ledger.opened.get(other).is_some_and(|a| a.contains(address)))
             || self.azure.resources_of("Microsoft.Network/publicIPAddresses").iter().any(|ip| {
                 let name = ip["name"].as_str().unwrap_or("");
-                let owner = self.truth.owner_of(name.strip_prefix("kubernetes-").unwrap_or(name));
+                let owner = self.truth.owner_of(without_cluster(name));
                 ip["properties"]["ipAddress"] == address && owner.is_some_and(|owner| owner != uid)
             })
     }

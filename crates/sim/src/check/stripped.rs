@@ -4,6 +4,7 @@
 //! tells of the end of an object only those who watch at that time.
 
 use super::form::parts;
+use crate::config::without_cluster;
 use crate::stage::Stage;
 use crate::truth::ServiceTruth;
 use control::Controller;
@@ -136,7 +137,7 @@ impl Stage {
         }
         let shared = self.frontends_of_others();
         let is_one = |name: &str| {
-            let name = name.strip_prefix("kubernetes-").unwrap_or(name);
+            let name = without_cluster(name);
             self.is_part_of_stripped(name) && !shared.contains(&name.to_lowercase())
         };
         if is_one(name_of(resource)) {

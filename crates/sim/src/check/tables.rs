@@ -1,6 +1,7 @@
 //! S1, S3 and S4 at each write of a Service Gateway's tables.
 
 use super::azure::Write;
+use crate::actor::doubts::is_doubtful;
 use crate::scene;
 use crate::scene::objects::is_theirs;
 use crate::stage::{Sent, Stage};
@@ -181,7 +182,9 @@ impl Stage {
         for slice in self.truth.slices.values() {
             let Some(service) = self.truth.services.get(&slice.owner) else { continue };
             let known = |node: &String| self.truth.hosts.get(node).map(|(host, _)| host.clone());
-            for (address, (node, _)) in slice.ready.iter().filter(|_| service.wants) {
+            // One that may be refused is judged by what was promised alone.
+            let sure = service.wants && !is_doubtful(&service.name);
+            for (address, (node, _)) in slice.ready.iter().filter(|_| sure) {
                 let Some(host) = known(node) else { continue };
                 if self.truth.going.contains(&host) {
                     continue;

@@ -3,6 +3,7 @@
 use super::form::{bare, parts, told};
 use super::tables::entries;
 use crate::actor::hostile::consents;
+use crate::config::without_cluster;
 use crate::scene::{self, TENANT};
 use crate::stage::Stage;
 use serde_json::Value;
@@ -48,7 +49,7 @@ impl Stage {
             held.insert(name, status.to_string());
         }
         let is_theirs = |part: &str| {
-            let uid = self.truth.owner_of(part.strip_prefix("kubernetes-").unwrap_or(part));
+            let uid = self.truth.owner_of(without_cluster(part));
             uid.is_some_and(|uid| uids.contains(&uid.to_lowercase()))
         };
         for resource in self.azure.shown() {

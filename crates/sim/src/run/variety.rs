@@ -7,6 +7,9 @@ use crate::check::fair::Round;
 /// A node that goes has drained after so many minutes.
 const DRAIN_MIN: u64 = 8;
 
+/// How long a rule of somebody else's uses a frontend of ours whose Service goes.
+const LENT_MS: u64 = 120_000;
+
 /// How often each of them changes.
 const CHANGES: usize = 2;
 
@@ -15,6 +18,7 @@ impl Play {
     /// time everything is judged.
     pub(super) fn vary(&mut self) {
         let mut random = self.late.fork("variety");
+        let mut doubts = self.late.fork("doubts");
         for round in 0..CHANGES + 2 {
             if self.stage.breach.is_some() {
                 return;
@@ -23,9 +27,23 @@ impl Play {
             self.stage.note_settled();
             self.stage.ledger.round = Round::default();
             match round {
-                0 => self.company.show(&mut random, &mut self.stage),
-                round if round > CHANGES => self.company.dismiss(&mut random, &mut self.stage),
-                _ => self.company.change_all(&mut random, &mut self.stage),
+                0 => {
+                    self.company.doubt(&mut doubts, &mut self.stage);
+                    self.company.show(&mut random, &mut self.stage);
+                }
+                round if round > CHANGES => {
+                    let lent = self.company.lend(&mut random, &mut self.stage);
+                    self.company.doubt_no_more(&mut self.stage);
+                    self.company.dismiss(&mut random, &mut self.stage);
+                    if let Some(balancer) = lent {
+                        self.stage.advance(self.stage.now_ms + LENT_MS);
+                        Company::take_back(&balancer, &mut self.stage);
+                    }
+                }
+                _ => {
+                    self.company.doubt_otherwise(&mut doubts, &mut self.stage);
+                    self.company.change_all(&mut random, &mut self.stage);
+                }
             }
             self.stage.follow();
             self.come_right();

@@ -1,7 +1,9 @@
 //! What a run starts from: the layout, the cloud config, the estate and the nodes.
 
+pub mod machines;
 pub mod objects;
 pub mod second;
+mod site;
 
 use crate::config::Config;
 use crate::fault::Fault;
@@ -27,6 +29,12 @@ pub const THEIRS: &str = "theirs";
 pub const TENANT: &str = "evil";
 /// The label of nodes of the control plane.
 pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+/// The same as older clusters say it.
+pub const OLD_CONTROL_PLANE: &str = "node-role.kubernetes.io/master";
+/// The label that names a node's resource group.
+pub const NODE_GROUP: &str = "kubernetes.azure.com/resource-group";
+/// The label that says whether the cloud manages a node.
+pub const MANAGED: &str = "kubernetes.azure.com/managed";
 /// Machines that a scale set has; nodes come and go among them.
 pub const MACHINES: u32 = 8;
 
@@ -160,12 +168,12 @@ impl Scene {
             "loadBalancerBackendPoolConfigurationType": "nodeIP", "disableOutboundSNAT": true,
             "resourceManagerEndpoint": "http://127.0.0.1:1",
         });
-        for more in [&self.layout.config(), &self.config_of_faults(), changes] {
+        for more in [&self.layout.config(), &self.config_of_faults(), &self.site(), changes] {
             for (key, value) in more.as_object().into_iter().flatten() {
                 config[key] = value.clone();
             }
         }
-        Config::new(config)
+        Config::of(self.cluster_name(), config)
     }
 
     /// What later faults ask of the cloud config.
@@ -263,7 +271,13 @@ impl Scene {
         let two = self.layout == Layout::Several || self.has_two_sets();
         let second = two && index % 2 == 1;
         let mut node = objects::node(if second { "vmss2" } else { "vmss" }, index);
+        if self.is_alone(index) {
+            node["spec"]["providerID"] = json!(format!("azure://{}", machines::machine(index)));
+        }
         let labels = &mut node["metadata"]["labels"];
+        if self.with.contains(&Fault::OddNodes) {
+            odd_labels(labels, index);
+        }
         if self.with.contains(&Fault::ControlPlane) && index % 4 == 2 {
             labels[CONTROL_PLANE] = json!("");
         }
@@ -271,6 +285,12 @@ impl Scene {
             labels["pool"] = json!("two");
         }
         node
+    }
+
+    /// Whether a node's machine is of no scale set.
+    #[must_use]
+    pub fn is_alone(&self, index: u32) -> bool {
+        self.layout == Layout::Nics && self.with.contains(&Fault::Machines) && index % 3 != 0
     }
 
     /// Whether a node of this address belongs to a load balancer, by its id: of several each has a
@@ -299,6 +319,8 @@ impl Scene {
         if self.has_two_sets() {
             azure.seed(objects::scale_set("vmss2", MACHINES));
         }
+        let alone = (0..MACHINES).filter(|index| self.is_alone(*index));
+        azure.seed(alone.flat_map(machines::alone).collect());
         if self.layout == Layout::Several {
             azure.seed(objects::scale_set("vmss", 0));
             azure.seed(objects::scale_set("vmss2", 0));
@@ -317,5 +339,15 @@ impl Scene {
             azure.seed(objects::outbound_balancer());
         }
         azure
+    }
+}
+
+/// What clouds and older clusters say of a node beside what load balancers ask.
+fn odd_labels(labels: &mut Value, index: u32) {
+    match index % 4 {
+        0 => labels[NODE_GROUP] = json!("RG"),
+        1 => labels[MANAGED] = json!("true"),
+        3 if index > 4 => labels[OLD_CONTROL_PLANE] = json!(""),
+        _ => {}
     }
 }

@@ -1,0 +1,208 @@
+//! Services with values at the bounds of what the annotation reference allows, and just beyond:
+//! whether one is refused shows at the end of each round, for its owner mends nothing.
+
+use super::user::key;
+use super::{Company, merge};
+use crate::random::Random;
+use crate::scene::{Layout, objects};
+use crate::stage::Stage;
+use serde_json::{Map, Value, json};
+use std::ops::Range;
+
+/// Their numbers.
+const OWNERS: Range<u64> = 0..3;
+/// The first of their ports and node ports, which nobody else has.
+const PORT: u64 = 6_100;
+const NODE_PORT: u64 = 32_500;
+
+/// How their names begin.
+const NAME: &str = "doubt-";
+
+/// Whether a Service may rightly be refused in the end.
+#[must_use]
+pub fn is_doubtful(name: &str) -> bool {
+    name.starts_with("default/doubt-")
+}
+
+/// Keys with what may be said there. `{port}` stands for the Service's port, `{n}` for its number.
+const ANYWHERE: [(&str, &[&str]); 12] = [
+    (
+        "azure-load-balancer-tcp-idle-timeout",
+        &["3", "4", "5", "29", "30", "31", "99", "100", "101", "0", "-4", "4.5", "", " 7 ", "soon"],
+    ),
+    (
+        "azure-load-balancer-health-probe-interval",
+        &["4", "5", "6", "39", "40", "59", "60", "61", "0", "-5", "x"],
+    ),
+    ("azure-load-balancer-health-probe-num-of-probe", &["1", "2", "3", "23", "24", "25", "0", "x"]),
+    ("port_{port}_health-probe_interval", &["4", "5", "59", "60", "x"]),
+    ("port_{port}_health-probe_num-of-probe", &["1", "2", "23", "24", "x"]),
+    (
+        "port_{port}_health-probe_port",
+        &["0", "1", "65535", "65536", "http", "HTTP", "nothing", "{port}", "-1", ""],
+    ),
+    ("azure-load-balancer-health-probe-protocol", &["TCP", " http ", "Https", ""]),
+    (
+        "azure-allowed-ip-ranges",
+        &[
+            "10.0.0.1/8",
+            "10.0.0.0/8",
+            "10.0.0.0/33",
+            "10.0.0.0/32",
+            "10.0.0.0",
+            "::/0",
+            "x",
+            "fd00::/8,10.0.0.0/9",
+            "0.0.0.0/0",
+            "192.0.2.0/25, 192.0.2.128/25",
+            "",
+        ],
+    ),
+    ("load-balancer-source-ranges", &["10.0.0.1/8", "10.1.0.0/16", "198.51.100.7/32", "x"]),
+    ("azure-allowed-service-tags", &["Storage.EastUS", "Azure Cloud", "Sql", "Storage,Storage"]),
+    (
+        "azure-additional-public-ips",
+        &[
+            "0.1.2.3",
+            "10.9.9.9",
+            "100.64.0.1",
+            "100.128.7.{n}",
+            "168.63.129.16",
+            "224.0.0.1",
+            "240.0.0.1",
+            "127.0.0.1",
+            "169.254.1.1",
+            "20.9.77.{n}",
+            "20.9.78.{n},20.9.78.{n}",
+            "fe80::1",
+            "x",
+            "20.9.79.{n},2603:1030:9::{n}",
+            "172.32.7.{n}",
+            "172.31.7.1",
+        ],
+    ),
+    ("azure-disable-load-balancer-floating-ip", &["true", "TRUE", " true", "yes"]),
+];
+
+/// The same for public Services.
+const OUTSIDE: [(&str, &[&str]); 6] = [
+    (
+        "azure-dns-label-name",
+        &["ab", "ab{n}", "Ab{n}c", "1b{n}", "b{n}-", "a-{n}", "", "{63}", "{64}"],
+    ),
+    (
+        "azure-pip-tags",
+        &[
+            "a=b",
+            "a=b=c",
+            "=x",
+            "k8s-azure-service=mine",
+            "Service=mine",
+            "aks-managed-x=y",
+            "k8s-azure-cluster-name=other",
+            "ballast-cluster-uid=x",
+            "a<b=c",
+            "a=b,a=c",
+            "x",
+            "a=",
+        ],
+    ),
+    ("azure-pip-ip-tags", &["RoutingPreference=Internet", "x", "FirstPartyUsage=/a,x=y"]),
+    ("azure-pip-name", &["nothing", "-bad", "bad-", "theirs-ip", "a/b"]),
+    ("azure-load-balancer-ipv4", &["10.1.2.3", "20.99.0.1", "::1", "x", "169.254.7.7"]),
+    ("azure-load-balancer-resource-group", &["bad.", "RG", "a/b"]),
+];
+
+/// The same for internal Services.
+const INSIDE: [(&str, &[&str]); 3] = [
+    ("azure-load-balancer-internal-subnet", &["nothing", "apps", "NODES", "-x", "a/b"]),
+    (
+        "azure-load-balancer-ipv4",
+        &[
+            "10.224.0.3",
+            "10.224.0.0",
+            "10.224.8.{n}",
+            "10.224.255.255",
+            "10.224.255.254",
+            "x",
+            "10.230.0.9",
+            "fd00::77",
+            "10.223.255.255",
+        ],
+    ),
+    ("azure-load-balancer-enable-high-availability-ports", &["true", "True", "yes"]),
+];
+
+fn value(text: &str, owner: u64) -> String {
+    let letters = |count: usize| format!("d{owner}{}", "x".repeat(count - 2));
+    let text = text.replace("{63}", &letters(63)).replace("{64}", &letters(64));
+    text.replace("{n}", &(40 + owner).to_string()).replace("{port}", &(PORT + owner).to_string())
+}
+
+impl Company {
+    fn doubtful(&self, owner: u64, random: &mut Random) -> Value {
+        let containers = self.scene.layout == Layout::Containers;
+        let internal = random.permille(400) && !containers;
+        let side: &[(&str, &[&str])] = if internal { &INSIDE } else { &OUTSIDE };
+        let mut annotations = Map::new();
+        for _ in 0..random.between(1, 2) {
+            let rows: &[(&str, &[&str])] = if random.permille(500) { side } else { &ANYWHERE };
+            let (name, values) = *random.pick(rows);
+            let name = value(name, owner);
+            let text: &&str = random.pick(values);
+            // Not drawn with pools of NICs: docs/simulation.md.
+            if name.ends_with("floating-ip") && self.scene.layout.has_nics() {
+                continue;
+            }
+            annotations.insert(key(&name), json!(value(text, owner)));
+        }
+        if internal {
+            annotations.insert(key("azure-load-balancer-internal"), json!("true"));
+        }
+        let mut service = objects::service("default", owner);
+        let port = json!({"name": "http", "protocol": "TCP", "port": PORT + owner,
+            "targetPort": 8080, "nodePort": NODE_PORT + owner});
+        merge(
+            &mut service,
+            &json!({"metadata": {"name": format!("{NAME}{owner}"), "annotations": annotations},
+                "spec": {"ports": [port], "selector": {"app": "web-0"}}}),
+        );
+        service
+    }
+
+    /// They come.
+    pub(crate) fn doubt(&mut self, random: &mut Random, stage: &mut Stage) {
+        for owner in OWNERS {
+            let service = self.doubtful(owner, random);
+            self.services.insert(("default".to_owned(), format!("{NAME}{owner}")), service);
+        }
+        self.tend(stage);
+    }
+
+    /// Each says something else.
+    pub(crate) fn doubt_otherwise(&mut self, random: &mut Random, stage: &mut Stage) {
+        for owner in OWNERS {
+            let place = ("default".to_owned(), format!("{NAME}{owner}"));
+            let Some(standing) = self.services.get(&place) else { continue };
+            let mut annotations = self.doubtful(owner, random)["metadata"]["annotations"].clone();
+            let old = standing["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
+            for key in old.keys() {
+                // What is said no more is taken away.
+                annotations
+                    .as_object_mut()
+                    .map(|new| new.entry(key.clone()).or_insert(Value::Null));
+            }
+            self.apply(stage, &place, &json!({"metadata": {"annotations": annotations}}));
+        }
+    }
+
+    /// They go.
+    pub(crate) fn doubt_no_more(&mut self, stage: &mut Stage) {
+        for owner in OWNERS {
+            let place = ("default".to_owned(), format!("{NAME}{owner}"));
+            if self.services.remove(&place).is_some() {
+                self.delete(stage, &place);
+            }
+        }
+    }
+}
