@@ -2,6 +2,7 @@
 //! whether one is refused shows at the end of each round, for its owner mends nothing.
 
 use super::user::key;
+use super::wishes::Wish;
 use super::{Company, merge};
 use crate::random::Random;
 use crate::scene::{Layout, objects};
@@ -10,7 +11,9 @@ use serde_json::{Map, Value, json};
 use std::ops::Range;
 
 /// Their numbers.
-const OWNERS: Range<u64> = 0..3;
+const OWNERS: Range<u64> = 0..4;
+/// As the owner of a wish each has a number from here on.
+const WISHES: u64 = 40;
 /// The first of their ports and node ports, which nobody else has.
 const PORT: u64 = 6_100;
 const NODE_PORT: u64 = 32_500;
@@ -23,6 +26,8 @@ const NAME: &str = "doubt-";
 pub fn is_doubtful(name: &str) -> bool {
     name.starts_with("default/doubt-")
 }
+
+const INTERNAL_KEY: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 
 /// Keys with what may be said there. `{port}` stands for the Service's port, `{n}` for its number.
 const ANYWHERE: [(&str, &[&str]); 12] = [
@@ -77,6 +82,8 @@ const ANYWHERE: [(&str, &[&str]); 12] = [
             "fe80::1",
             "x",
             "20.9.79.{n},2603:1030:9::{n}",
+            "2603:1030:9::{n}",
+            "{neighbour}",
             "172.32.7.{n}",
             "172.31.7.1",
         ],
@@ -133,47 +140,81 @@ const INSIDE: [(&str, &[&str]); 3] = [
     ("azure-load-balancer-enable-high-availability-ports", &["true", "True", "yes"]),
 ];
 
-fn value(text: &str, owner: u64) -> String {
-    let letters = |count: usize| format!("d{owner}{}", "x".repeat(count - 2));
-    let text = text.replace("{63}", &letters(63)).replace("{64}", &letters(64));
-    text.replace("{n}", &(40 + owner).to_string()).replace("{port}", &(PORT + owner).to_string())
+/// What placeholders of a Service stand for.
+struct Place {
+    owner: u64,
+    port: String,
+    neighbour: String,
+}
+
+impl Place {
+    fn value(&self, text: &str) -> String {
+        let letters = |count: usize| format!("d{}{}", self.owner, "x".repeat(count - 2));
+        let text = text.replace("{63}", &letters(63)).replace("{64}", &letters(64));
+        let text = text.replace("{n}", &(40 + self.owner).to_string());
+        text.replace("{port}", &self.port).replace("{neighbour}", &self.neighbour)
+    }
+}
+
+/// An address in the status of a Service.
+fn neighbour(random: &mut Random, stage: &Stage) -> String {
+    let services = stage.kubernetes.list("services", None);
+    let told = services.iter().filter_map(|service| {
+        service["status"]["loadBalancer"]["ingress"][0]["ip"].as_str().map(str::to_owned)
+    });
+    let told: Vec<String> = told.collect();
+    random.choose(&told).cloned().unwrap_or_else(|| "20.9.80.1".to_owned())
 }
 
 impl Company {
-    fn doubtful(&self, owner: u64, random: &mut Random) -> Value {
-        let containers = self.scene.layout == Layout::Containers;
-        let internal = random.permille(400) && !containers;
+    /// What a Service is beside its doubts, the same each time: as somebody wishes who uses every
+    /// annotation and field, or plain.
+    fn undoubted(&self, owner: u64) -> Value {
+        let mut random = Random::new(self.scene.uids).fork(&format!("doubt-{owner}"));
+        let (wishes, internal) = (random.permille(600), random.permille(400));
+        let mut service = if wishes {
+            Wish::draw(WISHES + owner, &mut random).service(WISHES + owner, &self.scene)
+        } else {
+            let mut service = objects::service("default", owner);
+            let port = json!({"name": "http", "protocol": "TCP", "port": PORT + owner,
+                "targetPort": 8080, "nodePort": NODE_PORT + owner});
+            let spec = json!({"ports": [port], "selector": {"app": "web-0"}});
+            merge(&mut service, &json!({ "spec": spec, "metadata": {"annotations": {}} }));
+            if internal && self.scene.layout != Layout::Containers {
+                service["metadata"]["annotations"][INTERNAL_KEY] = json!("true");
+            }
+            service
+        };
+        service["metadata"]["name"] = json!(format!("{NAME}{owner}"));
+        service
+    }
+
+    fn doubtful(&self, owner: u64, random: &mut Random, stage: &Stage) -> Value {
+        let mut service = self.undoubted(owner);
+        let internal = service["metadata"]["annotations"][INTERNAL_KEY] == "true";
         let side: &[(&str, &[&str])] = if internal { &INSIDE } else { &OUTSIDE };
+        let port = service["spec"]["ports"][0]["port"].to_string();
+        let place = Place { owner, port, neighbour: neighbour(random, stage) };
         let mut annotations = Map::new();
         for _ in 0..random.between(1, 2) {
             let rows: &[(&str, &[&str])] = if random.permille(500) { side } else { &ANYWHERE };
             let (name, values) = *random.pick(rows);
-            let name = value(name, owner);
+            let name = place.value(name);
             let text: &&str = random.pick(values);
-            // Not drawn with pools of NICs: docs/simulation.md.
+            // Not drawn with pools of NICs: docs/dev/simulation.md.
             if name.ends_with("floating-ip") && self.scene.layout.has_nics() {
                 continue;
             }
-            annotations.insert(key(&name), json!(value(text, owner)));
+            annotations.insert(key(&name), json!(place.value(text)));
         }
-        if internal {
-            annotations.insert(key("azure-load-balancer-internal"), json!("true"));
-        }
-        let mut service = objects::service("default", owner);
-        let port = json!({"name": "http", "protocol": "TCP", "port": PORT + owner,
-            "targetPort": 8080, "nodePort": NODE_PORT + owner});
-        merge(
-            &mut service,
-            &json!({"metadata": {"name": format!("{NAME}{owner}"), "annotations": annotations},
-                "spec": {"ports": [port], "selector": {"app": "web-0"}}}),
-        );
+        merge(&mut service, &json!({"metadata": {"annotations": annotations}}));
         service
     }
 
     /// They come.
     pub(crate) fn doubt(&mut self, random: &mut Random, stage: &mut Stage) {
         for owner in OWNERS {
-            let service = self.doubtful(owner, random);
+            let service = self.doubtful(owner, random, stage);
             self.services.insert(("default".to_owned(), format!("{NAME}{owner}")), service);
         }
         self.tend(stage);
@@ -184,7 +225,8 @@ impl Company {
         for owner in OWNERS {
             let place = ("default".to_owned(), format!("{NAME}{owner}"));
             let Some(standing) = self.services.get(&place) else { continue };
-            let mut annotations = self.doubtful(owner, random)["metadata"]["annotations"].clone();
+            let mut annotations =
+                self.doubtful(owner, random, stage)["metadata"]["annotations"].clone();
             let old = standing["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
             for key in old.keys() {
                 // What is said no more is taken away.

@@ -93,7 +93,8 @@ fn conditions(address: u64, random: &mut Random) -> Value {
 fn endpoint(address: u64, scene: &Scene, random: &mut Random) -> Value {
     let node = u32::try_from(address % NODES).unwrap_or(0);
     json!({"addresses": [format!("10.244.1.{}", 10 + address)],
-        "nodeName": scene.node(node)["metadata"]["name"], "conditions": conditions(address, random)})
+        "nodeName": scene.node(node)["metadata"]["name"],
+        "conditions": conditions(address, random)})
 }
 
 fn slice(place: Place, owner: &Value, endpoints: &[Value]) -> Value {

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Their numbers: the same kinds as the owners of the storm, who have the first ones.
-pub(super) const OWNERS: Range<u64> = 20..25;
+pub(super) const OWNERS: Range<u64> = 20..26;
 
 const DENY: &str = "azure-deny-all-except-load-balancer-source-ranges";
 
@@ -28,7 +28,7 @@ const DENY: &str = "azure-deny-all-except-load-balancer-source-ranges";
 const PODS: Range<u32> = 20..26;
 
 /// Annotations that say something only beside each other.
-const TOGETHER: [&[&str]; 14] = [
+const TOGETHER: [&[&str]; 17] = [
     &[],
     &[DENY, key::SOURCES],
     &[DENY, key::RANGES, key::PIP],
@@ -42,6 +42,9 @@ const TOGETHER: [&[&str]; 14] = [
     &[key::TAGS, key::RANGES],
     &[key::NO_FLOATING_IP, key::SOURCES],
     &[key::INTERNAL, key::ALL_PORTS],
+    &["azure-pip-tags", "azure-pip-ip-tags"],
+    &[key::PIP, key::PIP_IPV6],
+    &["azure-additional-public-ips", key::PREFIX],
     &[key::LINK, key::LINK_ADDRESS, "azure-pls-ip-configuration-ip-address-count"],
 ];
 
@@ -268,8 +271,8 @@ impl Company {
         stage.follow();
     }
 
-    /// Somebody else leads outbound traffic through a frontend of ours, and from a pool of ours: the
-    /// load balancer, where Azure takes such a rule.
+    /// Somebody else leads outbound traffic through a frontend of ours, and from a pool of ours:
+    /// the load balancer, where Azure takes such a rule.
     pub(crate) fn lend(&self, random: &mut Random, stage: &mut Stage) -> Option<String> {
         let all = stage.azure.resources_of("Microsoft.Network/loadBalancers");
         let suits = |balancer: &&Arc<Value>| {

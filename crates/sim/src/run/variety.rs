@@ -11,7 +11,7 @@ const DRAIN_MIN: u64 = 8;
 const LENT_MS: u64 = 120_000;
 
 /// How often each of them changes.
-const CHANGES: usize = 2;
+const CHANGES: usize = 3;
 
 impl Play {
     /// Services with annotations and fields of all kinds come, change, and some of them go. Each

@@ -1,5 +1,5 @@
-//! What the cloud config says beside what every run needs: in some seeds each of its other keys that
-//! decides on what is built has a value.
+//! What the cloud config says beside what every run needs: in some seeds each of its other keys
+//! that decides on what is built has a value.
 
 use super::{Layout, Outbound, Scene};
 use crate::config::{CLUSTER, OTHER_CLUSTER};
@@ -45,6 +45,16 @@ impl Scene {
         say(one_balancer && own, "loadBalancerName", &[json!("kubernetes-outer")]);
         say(nodes && own, "loadBalancerResourceGroup", &[json!("pip-rg")]);
         say(nodes, "privateLinkServiceResourceGroup", &[json!("RG")]);
+        let closed = random.permille(500);
+        if closed && self.layout == Layout::Several && !self.has_selectors() {
+            // It takes no Services.
+            site.insert(
+                "multipleStandardLoadBalancerConfigurations".to_owned(),
+                json!([{"name": "kubernetes", "primaryVMSet": "vmss"},
+                    {"name": "lb2", "primaryVMSet": "vmss2"},
+                    {"name": "lb4", "primaryVMSet": "vmss3", "allowServicePlacement": false}]),
+            );
+        }
         let edge = random.permille(300);
         if edge && one_balancer {
             site.insert("extendedLocationName".to_owned(), json!("losangeles"));
