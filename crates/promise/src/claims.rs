@@ -212,13 +212,11 @@ fn additional(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<Str
         let listed = case.site.allowed_additional.iter().any(|net| net.contains(address));
         let allowed = listed && !strict;
         let others = case.services.iter().filter(|other| other.key != service.key);
-        let frontend = others.clone().any(|other| {
-            let of = |family| case.address(other, family).and_then(|a| a.parse().ok());
-            let cluster = items(&other.object["spec"]["clusterIPs"]);
-            let mut cluster = cluster.filter_map(|ip| text(ip).parse::<IpAddr>().ok());
-            Family::BOTH.iter().any(|family| of(*family) == Some(*address))
-                || cluster.any(|ip| ip == *address)
+        let cluster = others.clone().any(|other| {
+            let mut all = items(&other.object["spec"]["clusterIPs"]);
+            all.any(|ip| text(ip).parse::<IpAddr>().ok().as_ref() == Some(address))
         });
+        let frontend = is_anothers_frontend(case, service, address);
         let elsewhere = others.filter(|other| other.namespace != service.namespace).any(|other| {
             let listed = other.asks().is_some_and(|asks| asks.additional.contains(address));
             listed && is_told(other, address)
@@ -227,8 +225,30 @@ fn additional(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Option<Str
         let pod = case.scene.pods.iter().any(|pod| {
             items(&pod["status"]["podIPs"]).any(|ip| text(&ip["ip"]).parse().ok() == Some(*address))
         });
-        let taken = frontend || (elsewhere && !allowed) || node || pod;
+        let taken = frontend || cluster || (elsewhere && !allowed) || node || pod;
         taken.then(|| format!("address {address} is in use"))
+    })
+}
+
+/// Whether an address is that of a frontend on a cluster's load balancer, and neither the
+/// frontend's name nor a rule's that leads there says that it is this Service's.
+fn is_anothers_frontend(case: &Case<'_>, service: &Service<'_>, address: &IpAddr) -> bool {
+    let mut balancers = case.estate.balancers().filter(|(id, balancer)| {
+        let mut frontends = parts(balancer, "frontendIPConfigurations");
+        let of_cluster = frontends.any(|part| names::base_of(text(&part["name"])).is_some());
+        of_cluster || case.is_balancer_of_ours(id)
+    });
+    balancers.any(|(_, balancer)| {
+        parts(balancer, "frontendIPConfigurations").any(|frontend| {
+            let has = case.address_of(frontend).and_then(|ip| ip.parse::<IpAddr>().ok());
+            let own = |part: &Value| names::is_of(text(&part["name"]), &service.base);
+            let leads = |rule: &Value| {
+                let to = id(&rule["properties"]["frontendIPConfiguration"]["id"]);
+                own(rule) && to == id(&frontend["id"])
+            };
+            let used = own(frontend) || parts(balancer, "loadBalancingRules").any(leads);
+            has.as_ref() == Some(address) && !used
+        })
     })
 }
 

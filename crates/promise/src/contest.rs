@@ -66,12 +66,15 @@ fn stands<'a>(
     let name = names::frontend(&service.base, asks, family);
     let address = public_ip::wanted(case, service, asks, family);
     let pinned = asks.pinned.get(&family);
+    let subnet = asks.subnet.as_deref().unwrap_or(&case.site.subnet);
+    let subnet = names::subnet_id(&case.site, subnet);
     let has_address = |frontend: &Value| {
         let inside = &frontend["properties"];
         match asks.internal {
             true => {
                 let has = text(&inside["privateIPAddress"]).parse::<IpAddr>().ok();
-                pinned.is_some() && has.as_ref() == pinned
+                let within = id(&inside["subnet"]["id"]) == subnet;
+                pinned.is_some() && has.as_ref() == pinned && within
             }
             false => address.id().is_some_and(|ip| id(&inside["publicIPAddress"]["id"]) == ip),
         }

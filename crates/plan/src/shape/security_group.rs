@@ -102,7 +102,7 @@ pub(crate) fn plan(
     let mut book = Book::open(draft, placement, ledger, &group);
     let wanted = wanted::all(draft, placement, standings);
     let mut kept = kept(draft, placement);
-    kept.destinations.extend(moving(draft, placement, chosen, standings));
+    kept.keep_all(moving(draft, placement, chosen, standings));
     let mut after = SecurityGroup::clone(&group);
     let none = BTreeMap::new();
     if draft.cases.values().any(|c| c.intent().is_some()) {
@@ -125,7 +125,7 @@ pub(crate) fn plan(
     // What is being recorded is about to join the same write.
     let others = usize::from(book.lacks());
     // What failed may not be in force, though it reads as it should.
-    let failed = group.provisioning == Provisioning::Failed && book.is_in(&after);
+    let failed = group.provisioning == Provisioning::Failed && book.knows_any();
     draft.ledger = book.write(draft, &group, &after).map(Arc::new);
     if *group != after || failed {
         draft.change(Change {

@@ -87,10 +87,14 @@ impl Company {
 
     pub(super) fn config(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         count(&mut stage.tally.faults, Fault::ConfigChanges.name());
+        let has_site = self.scene.with.contains(&Fault::CloudConfig);
         let changes = match (self.scene.layout, random.below(3)) {
             (_, 0) | (Layout::Containers | Layout::PerSet, _) => json!({"tags": "owner=ops"}),
             (_, 1) => json!({"disableOutboundSNAT": false}),
-            (_, _) if self.scene.uids.is_multiple_of(2) => json!({"healthCheck": "agent"}),
+            // Where the site says how the shared probe is answered, agents do not go with it.
+            (_, _) if self.scene.uids.is_multiple_of(2) && !has_site => {
+                json!({"healthCheck": "agent"})
+            }
             (_, _) => json!({"clusterServiceLoadBalancerHealthProbeMode": "shared"}),
         };
         stage.reconfigure(self.scene.config(&changes));

@@ -238,6 +238,7 @@ impl Stage {
             let asked = !service.wants || at != service.placed_at || !known;
             let spare = !self.is_told(&service.name, &address)
                 && (self.stands_elsewhere(&balancer, name)
+                    || write.before.is_some_and(|before| !self.is_led_to(before, name, &owner))
                     || self.wants_other_side(&service.name, &balancer));
             // One that people took away comes back with the end of a write of ours that Azure had
             // accepted before, and may stand in two places for a while.

@@ -56,6 +56,10 @@ impl Stage {
                     let Some(uid) = self.owner_of_part(&id, &name) else { continue };
                     // A frontend is called after its first holder and goes with it: who shares its
                     // address gets another one then, and its rules lead there.
+                    let is_frontend = collection == "frontendIPConfigurations";
+                    if is_frontend && !self.is_led_to(&balancer, &name, &uid) {
+                        continue;
+                    }
                     let shared = &part["properties"]["frontendIPConfiguration"]["id"];
                     let shared = shared.as_str().map(|id| id.rsplit('/').next().unwrap_or(""));
                     let holder = shared.and_then(|name| self.owner_of_part(&id, name));
@@ -208,6 +212,17 @@ impl Stage {
     }
 
     /// The Service that a part of a load balancer is of.
+    /// Whether a rule of a Service leads to a frontend. One that is called after it and that only
+    /// others' rules lead to is there for them, and goes with the last of them.
+    pub(super) fn is_led_to(&self, balancer: &Value, frontend: &str, uid: &str) -> bool {
+        let id = balancer["id"].as_str().unwrap_or("").to_lowercase();
+        parts(balancer, "loadBalancingRules").into_iter().any(|(rule, body)| {
+            let to = body["properties"]["frontendIPConfiguration"]["id"].as_str().unwrap_or("");
+            let here = to.rsplit('/').next().is_some_and(|to| to.eq_ignore_ascii_case(frontend));
+            here && self.owner_of_part(&id, &rule).as_deref() == Some(uid)
+        })
+    }
+
     fn owner_of_part(&self, balancer: &str, name: &str) -> Option<String> {
         let own = balancer.rsplit('/').next().unwrap_or("");
         let owner = self.truth.owner_of(name).or_else(|| self.truth.owner_of(own));

@@ -187,7 +187,7 @@ impl Scene {
             if !matches!(self.layout, Layout::PerSet | Layout::Containers) {
                 config["clusterServiceLoadBalancerHealthProbeMode"] = json!("shared");
             }
-            if self.uids.is_multiple_of(2) && !matches!(self.layout, Layout::Containers) {
+            if self.has_agents() {
                 config["healthCheck"] = json!("agent");
             }
         }
@@ -215,6 +215,12 @@ impl Scene {
                     "serviceNamespaceSelector": {"matchLabels": {"of": "team"}}}]);
         }
         config
+    }
+
+    /// Whether health agents answer the probes.
+    fn has_agents(&self) -> bool {
+        let suits = self.with.contains(&Fault::SharedProbes) && self.uids.is_multiple_of(2);
+        suits && self.layout != Layout::Containers
     }
 
     /// Whether the cloud config has `tenancy: strict`, with all in its lists that owners ask for.

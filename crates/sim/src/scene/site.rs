@@ -37,8 +37,10 @@ impl Scene {
         say(true, "tagsMap", &[json!({"cost": "7"}), json!({"Cost": "null", "team": "ops"})]);
         say(nodes, "excludeMasterFromStandardLB", &[json!(false)]);
         say(nodes, "nodeDrainSeconds", &[json!(0), json!(7), json!(200)]);
-        say(nodes, "clusterServiceSharedLoadBalancerHealthProbePort", &[json!(10_300)]);
-        say(nodes, "clusterServiceSharedLoadBalancerHealthProbePath", &[json!("/alive")]);
+        // The agent answers at a port and path of its own.
+        let shared = nodes && !self.has_agents();
+        say(shared, "clusterServiceSharedLoadBalancerHealthProbePort", &[json!(10_300)]);
+        say(shared, "clusterServiceSharedLoadBalancerHealthProbePath", &[json!("/alive")]);
         say(nodes, "enableIPTagMutationForExistingPublicIP", &[json!(true)]);
         say(true, "primaryScaleSetName", &[json!("VMSS")]);
         say(true, "location", &[json!("East US")]);

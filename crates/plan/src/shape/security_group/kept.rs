@@ -12,6 +12,7 @@ use model::kubernetes::{Node, NodeRole};
 use model::policy::PoolKind;
 use model::{Family, Holder, ServiceUid};
 use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -19,9 +20,36 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     /// Addresses that stay open.
-    pub destinations: BTreeSet<Arc<str>>,
+    destinations: BTreeMap<Arc<str>, Ports>,
     /// What is open without floating IP: rules to node ports name the nodes.
     backends: Vec<Behind>,
+}
+
+/// What of an address stays open.
+#[derive(Clone, Debug)]
+enum Ports {
+    /// All of it: nothing says what was opened.
+    All,
+    /// Rules to these ports, and those to all ports. Others on the address have their own.
+    Some(BTreeSet<Arc<str>>),
+}
+
+impl Ports {
+    fn has(&self, rule: &SecurityRule) -> bool {
+        match self {
+            Self::All => true,
+            Self::Some(ports) => {
+                rule.ports.contains("*") || rule.ports.iter().any(|port| ports.contains(port))
+            }
+        }
+    }
+
+    fn extend(&mut self, more: Self) {
+        match (&mut *self, more) {
+            (Self::Some(ports), Self::Some(more)) => ports.extend(more),
+            _ => *self = Self::All,
+        }
+    }
 }
 
 /// The nodes behind a Service's rules on one load balancer.
@@ -47,12 +75,24 @@ impl Behind {
 }
 
 impl Kept {
+    /// All of these addresses stays open.
+    pub fn keep_all(&mut self, destinations: impl IntoIterator<Item = Arc<str>>) {
+        destinations.into_iter().for_each(|at| self.keep(at, Ports::All));
+    }
+
+    fn keep(&mut self, destination: Arc<str>, ports: Ports) {
+        match self.destinations.entry(destination) {
+            Entry::Vacant(free) => drop(free.insert(ports)),
+            Entry::Occupied(mut kept) => kept.get_mut().extend(ports),
+        }
+    }
+
     /// Whether a destination of a rule of ours stays.
     pub fn has(&self, rule: &SecurityRule, destination: &Arc<str>) -> bool {
         let is_node = |behind: &Behind| {
             destination.parse().is_ok_and(|address| behind.nodes.contains(&address))
         };
-        self.destinations.contains(destination)
+        self.destinations.get(destination).is_some_and(|ports| ports.has(rule))
             || self.backends.iter().any(|behind| behind.has(rule) && is_node(behind))
     }
 
@@ -113,10 +153,12 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
     let unseen = unseen.flat_map(|b| &b.frontends).filter(|f| is_unseen(draft, f));
     let unseen = unseen.filter_map(|f| draft.cases.get(draft.owner_of(&f.name)?));
     let told = unseen.flat_map(|case| &case.service.ingress).filter_map(|i| i.ip.clone());
-    kept.destinations.extend(told);
+    kept.keep_all(told);
     for case in cases {
         let shown = case.service.ingress.iter().filter_map(|i| i.ip.clone());
-        kept.destinations.extend(shown.filter(|ip| !draft.is_withheld(&case.service.uid, ip)));
+        let shown = shown.filter(|ip| !draft.is_withheld(&case.service.uid, ip));
+        let mut addresses: BTreeSet<Arc<str>> = shown.collect();
+        let mut led_to = Vec::new();
         for (id, seats) in &placement.balancers {
             let Some(balancer) = draft.view(id) else { continue };
             let rules = balancer.rules_of(&case.base);
@@ -125,12 +167,26 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
             if fronts.peek().is_none() {
                 continue;
             }
-            let addresses = fronts.filter_map(|f| frontend::address_of(draft, f));
-            kept.destinations.extend(addresses.map(text));
+            addresses.extend(fronts.filter_map(|f| frontend::address_of(draft, f)).map(text));
+            led_to.extend(rules.iter().map(|rule| rule.frontend_port));
             kept.backends.push(behind(draft, case, &balancer, seats, &rules));
         }
+        let ports = opened(case, &led_to);
+        addresses.into_iter().for_each(|at| kept.keep(at, ports.clone()));
     }
     kept
+}
+
+/// Ports that may be open for a Service with rules to these ports: those, and its own.
+fn opened(case: &Case<'_>, led_to: &[u16]) -> Ports {
+    // No rule says what it had, or one leads to all ports.
+    if led_to.is_empty() || led_to.contains(&0) {
+        return Ports::All;
+    }
+    let own = case.service.ports.iter().flat_map(|port| [Some(port.port), port.node_port]);
+    Ports::Some(
+        own.flatten().chain(led_to.iter().copied()).map(|port| port.to_string().into()).collect(),
+    )
 }
 
 /// Whether a frontend refers to a public IP that is not known.

@@ -81,10 +81,9 @@ impl<'d> Book<'d> {
         destination.parse().is_ok_and(|address| self.known.contains_key(&address))
     }
 
-    /// Whether anything of this cluster's is in a group.
-    pub fn is_in(&self, group: &SecurityGroup) -> bool {
-        let ours = group.rules.iter().filter(|rule| is_managed(rule));
-        ours.flat_map(|rule| &rule.destinations).any(|to| self.is_ours(to))
+    /// Whether anything of the group is this cluster's, or was until it is known to be closed.
+    pub fn knows_any(&self) -> bool {
+        !self.known.is_empty()
     }
 
     /// Whether an address is recorded on somebody's account.
@@ -164,11 +163,12 @@ impl<'d> Book<'d> {
         let mut open = destinations(before);
         open.extend(destinations(after));
         let written = draft.world.in_flight.contains_key(&before.id);
-        let busy = before.provisioning == Provisioning::Busy;
+        // What failed may not be in force, though it reads as it should.
+        let unsettled = matches!(before.provisioning, Provisioning::Busy | Provisioning::Failed);
         let late = before.etag.is_some() && before.etag == ledger.planned_on;
         // What is known of the group may be older than what another process did.
         let unsure = !draft.world.inherited.is_empty();
-        let may_open = written || busy || late || unsure;
+        let may_open = written || unsettled || late || unsure;
         let services = &draft.world.kubernetes.services;
         let lives = |holder: &Holder| match holder {
             Holder::Service(uid) => services.contains_key(uid),

@@ -137,6 +137,52 @@ fn a_security_group_that_failed_is_written_again() {
     assert!(!touched, "nothing of ours is in it: {plan:#?}");
 }
 
+/// The last write, which closed everything, failed: it may be open still, whatever is shown.
+#[test]
+fn a_security_group_that_failed_to_close_is_written_again() {
+    let mut world = settled(world(vec![closed(1, 80, &[])]));
+    let ledger = world.kubernetes.ledger.clone();
+    world.kubernetes.services.clear();
+    let failed = model::azure::Provisioning::Failed;
+    for (provisioning, writes) in
+        [(failed, (1, 0)), (model::azure::Provisioning::Succeeded, (0, 1))]
+    {
+        for group in world.azure.security_group.known_mut().into_iter().flatten() {
+            let group = Arc::make_mut(group);
+            group.rules.clear();
+            group.provisioning = provisioning;
+            group.etag = Some(model::Etag::new("written since"));
+        }
+        assert_eq!(world.kubernetes.ledger, ledger);
+        let (plan, _) = crate::plan(&world, &policy());
+        let group = policy().security_group_id();
+        let touched = plan.changes.iter().filter(|change| change.target == group).count();
+        let forgets = plan.ledger.iter().filter(|write| write.destinations.is_empty()).count();
+        assert_eq!((touched, forgets), writes, "{provisioning:?}: {plan:#?}");
+    }
+}
+
+/// Who is refused keeps what it has, and not what another left on the address that they shared.
+#[test]
+fn what_left_an_address_is_closed_beside_who_is_refused() {
+    let mut world = settled(world(vec![closed(1, 80, &[]), closed(2, 82, &[])]));
+    assert_eq!(open_at(&world, "10.224.9.9"), ["80", "82"]);
+    change(&mut world, closed(2, 82, &[("azure-load-balancer-tcp-idle-timeout", "soon")]));
+    change(&mut world, closed(1, 80, &[(PINNED, "10.224.9.10")]));
+    let world = settled(world);
+    assert_eq!(open_at(&world, "10.224.9.9"), ["82"]);
+    assert_eq!(open_at(&world, "10.224.9.10"), ["80"]);
+}
+
+/// Ports that are open at an address.
+fn open_at(world: &World, address: &str) -> Vec<String> {
+    let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
+    let there = group.rules.iter().filter(|rule| rule.destinations.contains(address));
+    let mut ports: Vec<String> = there.flat_map(|r| &r.ports).map(ToString::to_string).collect();
+    ports.sort_unstable();
+    ports
+}
+
 /// As the Go provider leaves it, for a Service that is refused here.
 #[test]
 fn no_rule_that_denies_all_of_the_nodes_stays() {
