@@ -262,6 +262,8 @@ struct Found {
     /// The outermost code, as written.
     code: Option<String>,
     message: String,
+    /// Whether a detail's message has been added to it.
+    detailed: bool,
     /// All codes, outermost first, lower case.
     codes: Vec<String>,
     /// The longest wait that a message asks for.
@@ -295,9 +297,7 @@ impl Found {
             self.codes.push(code.to_lowercase());
         }
         if let Some(message) = message {
-            if self.message.is_empty() {
-                self.message = message.to_owned();
-            }
+            self.add(message, depth);
             self.wait_ms = self.wait_ms.max(hinted_wait_ms(message));
             self.gather_text(message, depth);
         }
@@ -308,6 +308,18 @@ impl Found {
             if let Some(inner) = error.get(key) {
                 self.gather(inner, depth - 1);
             }
+        }
+    }
+
+    /// The outermost message, and after it the first that a detail of it adds: the network
+    /// provider says in a detail which member it cannot parse (Azure/azure-powershell, issue
+    /// 13544).
+    fn add(&mut self, message: &str, depth: usize) {
+        if self.message.is_empty() {
+            self.message = message.to_owned();
+        } else if depth + 1 == DEPTH && !self.detailed && !self.message.contains(message) {
+            self.detailed = true;
+            self.message = format!("{} {message}", self.message);
         }
     }
 

@@ -146,3 +146,20 @@ fn a_write_that_broke_off_is_of_unknown_outcome_and_a_read_is_not() {
     insta::assert_snapshot!(coded(409, "ScopeLocked"),
         @"the resource is locked (HTTP 409): ScopeLocked: m");
 }
+
+/// As Azure/azure-powershell, issue 13544, shows it: the outer message alone says nothing.
+#[test]
+fn the_message_of_a_detail_is_told() {
+    let body = |details: Value| {
+        json!({"error": {"code": "InvalidRequestFormat", "message": "Cannot parse the request.",
+            "details": details}})
+    };
+    let message = |details| ArmError::of_reply(&reply(400, body(details))).message;
+    let detail = |text: &str| json!({"code": "InvalidJson", "message": text});
+    assert_eq!(message(json!([])), "Cannot parse the request.");
+    assert_eq!(
+        message(json!([detail("Could not find member 'x'."), detail("Nor 'y'.")])),
+        "Cannot parse the request. Could not find member 'x'."
+    );
+    assert_eq!(message(json!([detail("Cannot parse")])), "Cannot parse the request.");
+}
