@@ -7,8 +7,8 @@ use crate::command::sim;
 #[cfg(feature = "emulators")]
 use crate::command::{azure_emulator, kube_emulator, up};
 use crate::command::{
-    azure_role, completions, console, explain, history, lint, man, migrate, node_agent, orphans,
-    plan, run, status,
+    azure_role, completions, console, explain, history, hold, lint, man, migrate, node_agent,
+    orphans, plan, run, status,
 };
 use crate::exit;
 use crate::output::ColorChoice;
@@ -54,6 +54,12 @@ pub enum Command {
     Status(status::Args),
     /// Show each write to Azure: why it was made, what it changed, and what Azure answered
     History(history::Args),
+    /// Have nothing of a Service written to Azure until `resume`
+    Pause(hold::Args),
+    /// Go on with a Service that is paused
+    Resume(hold::Args),
+    /// Attempt at once what Azure rejected of a Service
+    Retry(hold::Args),
     /// Open the leading pod's console in a browser, through a port-forward
     Console(console::Args),
     /// List what in Azure is ours and belongs to no Service any more, and delete it

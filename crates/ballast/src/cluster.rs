@@ -4,8 +4,9 @@ use crate::exit::{Exit, Failure};
 use edge::kubernetes::{ConnectError, ConnectFrom, connect};
 use http::Request;
 use kube::Client;
+use model::ServiceName;
 use model::kubernetes::FIELD_MANAGER;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,6 +135,43 @@ pub async fn rehearse(
         // A namespace that is not there yet cannot be tried, either.
         Err((Some(403..=405), ..)) => Ok(Rehearsal::NotAllowed),
         Err((_, failure, _)) => Err(failure),
+    }
+}
+
+/// Who edits a Service for its owner: not the controller, whose own edits are no edits.
+const EDITOR: &str = "kubectl-ballast";
+
+/// Sets an annotation of a Service, or takes it off.
+///
+/// # Errors
+/// There is no such Service, or the API server cannot be reached or refuses.
+pub async fn annotate(
+    client: &Client,
+    service: &ServiceName,
+    key: &str,
+    value: Option<&str>,
+) -> Result<(), Failure> {
+    let path = format!("/api/v1/namespaces/{}/services/{}", service.namespace, service.name);
+    let body = json!({"metadata": {"annotations": {key: value}}}).to_string().into_bytes();
+    let request = Request::patch(format!("{path}?fieldManager={EDITOR}"))
+        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+        .body(body)
+        .map_err(|e| Failure::new(Exit::Usage, format!("{service} is no name: {e}")))?;
+    match send(client, request, &path).await {
+        Ok(_) => Ok(()),
+        Err((Some(404), ..)) => {
+            let text = format!("there is no Service {service}. Check the name and -n");
+            Err(Failure::new(Exit::Usage, text))
+        }
+        Err((Some(status), failure, message)) => {
+            let text = format!(
+                "cannot annotate Service {service}: HTTP {status}: {message}. It needs the right \
+                 to patch services in namespace {}",
+                service.namespace
+            );
+            Err(Failure::new(failure.exit, text))
+        }
+        Err((None, failure, _)) => Err(failure),
     }
 }
 

@@ -119,7 +119,7 @@ pub fn lint(
 
 fn level(finding: &Finding) -> Level {
     match finding.severity {
-        Severity::Note => Level::Warning,
+        Severity::Note | Severity::Hold => Level::Warning,
         Severity::Refusal => Level::Error,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::args::{Cli, Command};
 use crate::command;
+use crate::command::hold::Verb;
 use crate::completion::{self, COMPLETER};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::heap;
@@ -109,6 +110,9 @@ async fn dispatch(mut cli: Cli, called_as: &str) -> Outcome {
         Command::Migrate(args) => command::migrate::run(args, color).await,
         Command::Status(args) => command::status::run(args, color).await,
         Command::History(args) => command::history::run(args, color).await,
+        Command::Pause(args) => command::hold::run(args, Verb::Pause).await,
+        Command::Resume(args) => command::hold::run(args, Verb::Resume).await,
+        Command::Retry(args) => command::hold::run(args, Verb::Retry).await,
         Command::Console(args) => command::console::run(args).await,
         Command::Orphans(args) => command::orphans::run(args, color).await,
         Command::NodeAgent(args) => command::node_agent::run(args).await,

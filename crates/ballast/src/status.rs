@@ -100,7 +100,7 @@ pub struct ServiceStatus {
     pub name: String,
     /// UID.
     pub uid: String,
-    /// `programmed`, `waiting`, `refused`, `refused_serving`, `rejected` or `removing`.
+    /// `programmed`, `waiting`, `refused`, `refused_serving`, `held`, `rejected` or `removing`.
     pub state: String,
     /// Since when it is so, in milliseconds since the Unix epoch, as far as known.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -51,7 +51,9 @@ fn reasons() -> String {
              A note is an Event of its own, a warning with the rule as its reason: the Service is \
              programmed.\nA refusal is an Event `SyncLoadBalancerFailed` (on container load \
              balancers the rule is one, too):\nthe Service keeps what it had until it is changed. \
-             What breaks one rule several\ntimes is one Event. What to do is the same for all: \
+             A hold is an Event\nwith the rule as its reason: the owner holds the Service back by \
+             an annotation, and ends that by\ntaking it off. What breaks one rule several times is \
+             one Event. What to do is the same for all: \
              change the key to something that is\nallowed.\n\n\
              | rule | | an example that breaks it | its text |\n| --- | --- | --- | --- |\n";
     let mut rules: Vec<_> = RULES.iter().collect();
@@ -59,6 +61,7 @@ fn reasons() -> String {
     for rule in rules {
         let severity = match rule.severity {
             Severity::Note => "note",
+            Severity::Hold => "hold",
             Severity::Refusal => "refusal",
         };
         let example = rule.example.replace('|', "\\|");

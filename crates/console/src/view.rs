@@ -55,6 +55,8 @@ pub enum Grade {
     Refused,
     /// A call failed or is not answered; it is attempted again.
     HeldUp,
+    /// The owner of the Service holds it back.
+    Held,
     /// It is planned; its owner should know.
     Note,
 }
@@ -66,6 +68,7 @@ impl Grade {
         match self {
             Self::Refused => "refused",
             Self::HeldUp => "in the way",
+            Self::Held => "held",
             Self::Note => "note",
         }
     }
@@ -92,6 +95,7 @@ impl From<&Obstacle> for Fault {
     fn from(obstacle: &Obstacle) -> Self {
         let grade = match obstacle.kind {
             ObstacleKind::Refused => Grade::Refused,
+            ObstacleKind::Held => Grade::Held,
             _ => Grade::HeldUp,
         };
         Self {
@@ -110,6 +114,7 @@ impl From<&Finding> for Fault {
         let Finding { severity, rule, key, value: _, message: _ } = finding;
         let grade = match severity {
             Severity::Refusal => Grade::Refused,
+            Severity::Hold => Grade::Held,
             Severity::Note => Grade::Note,
         };
         Self {

@@ -252,8 +252,8 @@ pub fn explain(
     let stage = Stage { uid: &service.uid, policy, wire };
     let mut wanted = sheet::own(&settled, &without, &stage);
     let mut known = Causes::default();
-    let refused = report.findings.iter().any(|f| f.severity == Severity::Refusal);
-    if service.wish == Wish::LoadBalancer && !refused {
+    let frozen = report.findings.iter().any(|f| f.severity != Severity::Note);
+    if service.wish == Wish::LoadBalancer && !frozen {
         let setting = Setting { service: fresh(service), policy: policy.clone(), world: without };
         let inputs = input::inputs(service, policy, world);
         let bench = Bench::new(wire, setting, inputs);
@@ -292,7 +292,7 @@ fn assemble(
         addresses: report.addresses.clone(),
         resources,
         findings: findings
-            .filter(|f| f.severity == Severity::Refusal || !about_unused(f))
+            .filter(|f| f.severity != Severity::Note || !about_unused(f))
             .cloned()
             .collect(),
         absent: causes.absent.into_iter().collect(),

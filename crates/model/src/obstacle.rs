@@ -66,6 +66,8 @@ pub enum Subject {
 pub enum ObstacleKind {
     /// Ballast refuses what a Service asks for.
     Refused,
+    /// The owner of a Service holds it back by an annotation.
+    Held,
     /// Azure rejects a write for a reason that does not pass by itself: a quota, a policy, a lock,
     /// a missing right.
     Rejected,
@@ -83,8 +85,9 @@ pub enum ObstacleKind {
 
 impl ObstacleKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Refused,
+        Self::Held,
         Self::Rejected,
         Self::Unreadable,
         Self::BackedOff,
@@ -98,6 +101,7 @@ impl ObstacleKind {
     pub fn word(self) -> &'static str {
         match self {
             Self::Refused => "refused",
+            Self::Held => "held",
             Self::Rejected => "rejected",
             Self::Unreadable => "unreadable",
             Self::BackedOff => "backed_off",
@@ -112,6 +116,7 @@ impl ObstacleKind {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Refused => "Refused",
+            Self::Held => "Held",
             Self::Rejected => "AzureRejected",
             Self::Unreadable => "AzureUnreadable",
             Self::BackedOff => "AzureWriteFailed",
@@ -124,6 +129,7 @@ impl ObstacleKind {
     fn happened(self) -> &'static str {
         match self {
             Self::Refused => "refused",
+            Self::Held => "held by its owner",
             Self::Rejected => "rejected by Azure",
             Self::Unreadable => "cannot be read",
             Self::BackedOff | Self::Kubernetes => "failed",
@@ -141,7 +147,7 @@ impl Obstacle {
         let Self { operation, kind, code, message, .. } = self;
         let happened = kind.happened();
         match kind {
-            ObstacleKind::Refused => message.to_string(),
+            ObstacleKind::Refused | ObstacleKind::Held => message.to_string(),
             ObstacleKind::NoAnswer => format!("{operation}: {happened}"),
             _ if message.is_empty() => format!("{operation}: {happened} ({code})"),
             _ => format!("{operation}: {happened} ({code}: {message})"),
@@ -152,7 +158,7 @@ impl Obstacle {
     #[must_use]
     pub fn standing(&self) -> String {
         let next = match self.kind {
-            ObstacleKind::Refused => return self.cause(),
+            ObstacleKind::Refused | ObstacleKind::Held => return self.cause(),
             ObstacleKind::NoAnswer => "it is attempted again once it counts as failed".to_owned(),
             ObstacleKind::Throttled => "next attempt as soon as Azure allows it".to_owned(),
             _ => format!("next attempt within {} s", LONGEST_RETRY_MS / 1_000),
@@ -171,6 +177,7 @@ impl Obstacle {
     pub fn brief(&self) -> String {
         match self.kind {
             ObstacleKind::Refused => format!("a Service is refused ({})", self.code),
+            ObstacleKind::Held => format!("a Service is held by its owner ({})", self.code),
             ObstacleKind::NoAnswer => self.cause(),
             kind => format!("{}: {} ({})", self.operation, kind.happened(), self.code),
         }
@@ -282,6 +289,6 @@ mod tests {
     fn kinds_have_words_of_their_own() {
         let words: BTreeSet<&str> = ObstacleKind::ALL.iter().map(|kind| kind.word()).collect();
         let reasons: BTreeSet<&str> = ObstacleKind::ALL.iter().map(|kind| kind.reason()).collect();
-        assert_eq!((words.len(), reasons.len()), (7, 7));
+        assert_eq!((words.len(), reasons.len()), (8, 8));
     }
 }

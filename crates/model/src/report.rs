@@ -27,19 +27,19 @@ pub struct Report {
     /// Addresses that EndpointSlices of several namespaces list, with the namespace that has each.
     pub holders: BTreeMap<IpAddr, Arc<str>>,
     /// Calls that fail or are not answered, and what they hold up. Planning knows none: the
-    /// controller adds them. Refusals are not among them; [`Report::in_the_way`] has all.
+    /// controller adds them. Refusals and holds are not among them; [`Report::in_the_way`] has all.
     pub obstacles: Vec<Obstacle>,
 }
 
 impl Report {
-    /// Everything that stands in the way: calls that fail, then what is refused.
+    /// Everything that stands in the way: calls that fail, then what is refused or held back.
     pub fn in_the_way(&self) -> impl Iterator<Item = Obstacle> {
         let services = self.services.iter();
         let of_services = services.flat_map(|(uid, service)| {
             let about = Subject::Service(uid.clone());
-            refusals(&service.findings).map(move |f| refusal(about.clone(), Some(uid), f))
+            frozen(&service.findings).map(move |f| refusal(about.clone(), Some(uid), f))
         });
-        let whole = refusals(&self.findings).map(|f| refusal(Subject::Cluster, None, f));
+        let whole = frozen(&self.findings).map(|f| refusal(Subject::Cluster, None, f));
         self.obstacles.iter().cloned().chain(whole).chain(of_services)
     }
 
@@ -50,15 +50,19 @@ impl Report {
     }
 }
 
-fn refusals(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
-    findings.iter().filter(|finding| finding.severity == Severity::Refusal)
+/// Findings on account of which nothing is planned.
+fn frozen(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    findings.iter().filter(|finding| finding.severity != Severity::Note)
 }
 
 fn refusal(about: Subject, uid: Option<&ServiceUid>, finding: &Finding) -> Obstacle {
     Obstacle {
         about,
         services: uid.cloned().into_iter().collect(),
-        kind: ObstacleKind::Refused,
+        kind: match finding.severity {
+            Severity::Hold => ObstacleKind::Held,
+            Severity::Note | Severity::Refusal => ObstacleKind::Refused,
+        },
         operation: Arc::clone(&finding.key),
         code: Arc::from(finding.rule),
         message: Arc::from(finding.to_string()),
@@ -96,6 +100,8 @@ pub enum State {
     Refused,
     /// It asks for something impossible; what it had stays, and serves as before.
     RefusedServing,
+    /// Its owner holds it back by an annotation: what it has stays, and serves as before.
+    Held,
     /// Azure rejects what has to be written for it.
     Rejected,
     /// It is being taken out of Azure.
@@ -104,10 +110,11 @@ pub enum State {
 
 impl State {
     /// Every state, those first that need attention.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Refused,
         Self::Rejected,
         Self::RefusedServing,
+        Self::Held,
         Self::Waiting,
         Self::Removing,
         Self::Programmed,
@@ -121,6 +128,7 @@ impl State {
             Self::Waiting => "waiting",
             Self::Refused => "refused",
             Self::RefusedServing => "refused_serving",
+            Self::Held => "held",
             Self::Rejected => "rejected",
             Self::Removing => "removing",
         }
@@ -131,6 +139,7 @@ impl State {
     pub fn text(self) -> &'static str {
         match self {
             Self::RefusedServing => "refused, serving as before",
+            Self::Held => "held by its owner",
             Self::Rejected => "rejected by Azure",
             state => state.word(),
         }
@@ -140,6 +149,12 @@ impl State {
     #[must_use]
     pub fn is_refused(self) -> bool {
         matches!(self, Self::Refused | Self::RefusedServing)
+    }
+
+    /// Whether nothing new is planned for the Service until it is changed.
+    #[must_use]
+    pub fn is_frozen(self) -> bool {
+        self.is_refused() || self == Self::Held
     }
 }
 
@@ -295,6 +310,8 @@ impl fmt::Display for Need {
 pub enum Severity {
     /// The Service is planned; its owner should know.
     Note,
+    /// The Service's owner holds it back by an annotation: nothing is planned for it until then.
+    Hold,
     /// The Service is not planned until it changes.
     Refusal,
 }

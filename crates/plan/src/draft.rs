@@ -322,9 +322,11 @@ impl<'w> Draft<'w> {
         let unread = self.world.azure.balancers.known().is_none();
         let mut services = BTreeMap::new();
         for (uid, case) in self.cases {
-            let refused = case.findings.iter().any(|f| f.severity == Severity::Refusal);
+            let has = |severity| case.findings.iter().any(|f| f.severity == severity);
+            let (refused, held) = (has(Severity::Refusal), has(Severity::Hold));
             let state = match case.stance {
                 Stance::Leaving => State::Removing,
+                _ if held => State::Held,
                 _ if refused && serves(&case, unread) => State::RefusedServing,
                 _ if refused => State::Refused,
                 Stance::Frozen(_) if leaves(&case) => State::Removing,

@@ -4,7 +4,7 @@ use crate::asks::{self, Asks, Family, Invalid};
 use crate::estate::{Estate, group_of, last, parts, same, text};
 use crate::nodes::Node;
 use crate::site::{Layout, Site};
-use crate::{Broken, Scene, contest, links, names};
+use crate::{Broken, Scene, contest, holds, links, names};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(crate) enum Fate {
     /// It wants no load balancer of ours: another type, another class, or it is being deleted.
     Unwanted,
-    /// Its wishes are wrong by themselves; it keeps what it has.
+    /// Its wishes are wrong by themselves, or its owner holds it back; it keeps what it has.
     Refused(Invalid),
     /// Its wishes are in order, but Azure or another Service stands in the way.
     Denied(Asks, String),
@@ -66,12 +66,13 @@ impl<'a> Service<'a> {
             && (class.is_null() || (own.is_some() && class.as_str() == own))
             && meta["deletionTimestamp"].is_null();
         let fate = if wants {
-            match asks::read(object, site) {
-                Ok(asks) => Fate::Served(asks),
-                Err(invalid) => Fate::Refused(invalid),
+            match (holds::paused(object), asks::read(object, site)) {
+                (Some(why), _) => Fate::Refused(why),
+                (None, Ok(asks)) => Fate::Served(asks),
+                (None, Err(invalid)) => Fate::Refused(invalid),
             }
         } else {
-            Fate::Unwanted
+            holds::kept(object, own).map_or(Fate::Unwanted, Fate::Refused)
         };
         Self {
             key: format!("{namespace}/{name}"),

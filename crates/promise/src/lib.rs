@@ -16,6 +16,7 @@ mod container;
 mod contest;
 mod estate;
 mod frontend;
+mod holds;
 mod links;
 mod members;
 mod names;

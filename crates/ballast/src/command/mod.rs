@@ -11,6 +11,7 @@ pub mod console;
 pub mod data_path;
 pub mod explain;
 pub mod history;
+pub mod hold;
 #[cfg(feature = "emulators")]
 pub mod kube_emulator;
 pub mod lease;

@@ -135,6 +135,7 @@ fn services(exposition: &mut Exposition, controller: &Controller, now_ms: u64) {
     for Finding { severity, rule, .. } in all {
         let severity = match severity {
             Severity::Refusal => "refusal",
+            Severity::Hold => "hold",
             Severity::Note => "note",
         };
         *findings.entry((severity, rule)).or_default() += 1;

@@ -93,7 +93,8 @@ metrics! {
         "Changes whose programming latency is being measured.";
 
     SERVICES Gauge "ballast_services"
-        [state "`programmed`, `waiting`, `refused`, `refused_serving`, `rejected`, `removing`"]
+        [state "`programmed`, `waiting`, `refused`, `refused_serving`, `held`, `rejected`, \
+                `removing`"]
         "Services by state.";
     WAITS Gauge "ballast_service_waits"
         [reason "`reading`, `listing`, `finalizer`, `resource`, `gathering`, `set_aside`, \
@@ -105,11 +106,11 @@ metrics! {
     SET_ASIDE Gauge "ballast_services_set_aside" []
         "Services rejected by Azure: retried apart, so that the others are written.";
     OBSTACLES Gauge "ballast_obstacles"
-        [kind "`refused`, `rejected`, `unreadable`, `backed_off`, `throttled`, `no_answer`, \
-               `kubernetes`"]
+        [kind "`refused`, `held`, `rejected`, `unreadable`, `backed_off`, `throttled`, \
+               `no_answer`, `kubernetes`"]
         "What stands in the way: calls that fail or are not answered, and refusals.";
     FINDINGS Gauge "ballast_findings"
-        [severity "`refusal`, `note`"
+        [severity "`refusal`, `hold`, `note`"
          rule "the rule that is broken"]
         "Findings about Services, Pods and the whole; a rule that nothing breaks is left out.";
 

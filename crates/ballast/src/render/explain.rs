@@ -122,6 +122,9 @@ fn head(explanation: &Explanation, paint: Paint) -> String {
     if explanation.state.is_refused() {
         text.push_str("  Nothing is written for it until this is corrected; what it has stays:\n");
     }
+    if explanation.state == State::Held {
+        text.push_str("  Nothing is written for it while its owner holds it; what it has stays:\n");
+    }
     for finding in &explanation.findings {
         text.push_str(&paint.ink(Ink::Red, format!("  ! {finding}")));
         text.push('\n');
@@ -183,7 +186,7 @@ fn render_resource(
     paint: Paint,
 ) -> String {
     let (words, ink) = match resource.standing {
-        Standing::AsWanted if state.is_refused() => ("stays as it is", Ink::Cyan),
+        Standing::AsWanted if state.is_frozen() => ("stays as it is", Ink::Cyan),
         Standing::AsWanted => ("is there as wanted", Ink::Cyan),
         Standing::Created => ("would be created", Ink::Green),
         Standing::Changed => ("would be changed", Ink::Yellow),

@@ -8,10 +8,11 @@ use crate::view::{Budget, Calls, Head, ServiceLine, Snapshot, matches, rank};
 use model::report::State;
 
 /// The tiles, in their order.
-const TILES: [State; 6] = [
+const TILES: [State; 7] = [
     State::Programmed,
     State::Waiting,
     State::RefusedServing,
+    State::Held,
     State::Refused,
     State::Rejected,
     State::Removing,

@@ -13,6 +13,7 @@ pub(super) fn shape(h: &mut Html, class: &'static str) {
         "programmed" | "done" => "M2 6.5 5 9.5 10 3",
         "refused" | "rejected" | "failed" => "M3 3 9 9M9 3 3 9",
         "removing" => "M2.5 6H9.5",
+        "held" => "M4 2.5V9.5M8 2.5V9.5",
         "refused_serving" => "M2 6.5 5 9.5 10 3M8 8 11 11",
         "note" => "M6 2.5V6.5M6 9V9.2",
         _ => "M2 6H2.1M6 6H6.1M10 6H10.1",
@@ -46,6 +47,7 @@ pub(super) fn grade(h: &mut Html, grade: Grade) {
     let class = match grade {
         Grade::Refused => "refused",
         Grade::HeldUp => "failed",
+        Grade::Held => "held",
         Grade::Note => "note",
     };
     badge(h, class, grade.word());

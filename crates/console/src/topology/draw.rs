@@ -174,7 +174,7 @@ fn state_class(state: State) -> &'static str {
         State::Programmed => "box programmed",
         State::Refused | State::Rejected => "box refused",
         State::Removing => "box removing",
-        State::Waiting | State::RefusedServing => "box waiting",
+        State::Waiting | State::RefusedServing | State::Held => "box waiting",
     }
 }
 

@@ -140,11 +140,11 @@ impl Controller {
             said.since_ms = since_ms.unwrap_or(now_ms);
             self.observers.latencies.look_at_pods();
             match (was, now.state) {
-                (
-                    None | Some(State::Programmed | State::Refused | State::RefusedServing),
-                    State::Waiting,
-                ) if !held => {
-                    words.push(word(&reason::ENSURING, "Ensuring load balancer"));
+                (None | Some(State::Programmed | State::Held), State::Waiting) if !held => {
+                    begins(&mut words)
+                }
+                (Some(State::Refused | State::RefusedServing), State::Waiting) if !held => {
+                    begins(&mut words);
                 }
                 (Some(_), State::Programmed) => {
                     programmed = true;
@@ -161,7 +161,7 @@ impl Controller {
         let new: Vec<(Arc<str>, Word)> =
             texts.into_iter().filter(|(text, _)| !said.texts.contains(text)).collect();
         // A refusal that is being tried again at this moment is not forgotten.
-        if now.state == State::Programmed || now.state.is_refused() {
+        if now.state == State::Programmed || now.state.is_frozen() {
             said.texts.clone_from(&known);
         } else {
             said.texts.extend(known);
@@ -326,6 +326,10 @@ fn is_unread(now: &ServiceReport) -> bool {
         && now.waits.iter().all(|wait| matches!(wait, Wait::Listing | Wait::Reading(_)))
 }
 
+fn begins(words: &mut Vec<Word>) {
+    words.push(word(&reason::ENSURING, "Ensuring load balancer"));
+}
+
 fn word(reason: &EventReason, message: &str) -> Word {
     Word { kind: reason.kind, reason: reason.name.to_owned(), message: message.to_owned() }
 }
@@ -365,7 +369,7 @@ fn by_rule(findings: &[Finding]) -> Vec<(&Finding, Arc<str>)> {
 fn finding_word(finding: &Finding, text: &str) -> Word {
     match finding.severity {
         Severity::Refusal => failed(text),
-        Severity::Note => warning(finding.rule, text),
+        Severity::Note | Severity::Hold => warning(finding.rule, text),
     }
 }
 

@@ -385,7 +385,7 @@ impl Controller {
         // Azure is done when nothing but the Service's own status is left to be written.
         let told = !waits.is_empty() && waits.iter().all(|wait| *wait == Wait::Status);
         match state {
-            State::Refused | State::RefusedServing => Verdict::Void,
+            State::Refused | State::RefusedServing | State::Held => Verdict::Void,
             State::Programmed => Verdict::Settled,
             State::Waiting if told => Verdict::Settled,
             State::Removing if released.contains(uid) => Verdict::Settled,

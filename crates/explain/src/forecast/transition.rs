@@ -1,10 +1,11 @@
 //! What becomes of each Service between now and the end of a forecast.
 
 use super::Forecast;
-use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, Truth, Wish};
+use model::kubernetes::{Condition, Ingress, SERVICE_FINALIZER, Service, Truth, Wish};
 use model::plan::{Edit, KubernetesWrite, Object};
-use model::report::State;
+use model::report::{Severity, State};
 use model::{ObstacleKind, ServiceName, ServiceUid, World};
+use plan::ask::rules::{FindingRule, RULES};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -106,13 +107,18 @@ fn addresses(list: &[Ingress]) -> Vec<Arc<str>> {
 /// The first report cannot tell: it calls every Service waiting that is about to be written, and
 /// refused one that was programmed before the edit at hand.
 fn from(service: &Service, first: State) -> Stage {
+    let condition = service.condition.as_ref().filter(|c| c.truth == Truth::False);
+    let holds = |rule: &&FindingRule| rule.severity == Severity::Hold;
+    let held = |c: &Condition| RULES.iter().filter(holds).any(|rule| rule.name == &*c.reason);
+    if condition.is_some_and(held) {
+        return Stage::At(State::Held);
+    }
     if service.wish == Wish::Nothing || first == State::Removing {
         return Stage::At(State::Removing);
     }
     // What only holds it up is no refusal.
     let passes = |reason: &str| ObstacleKind::ALL.iter().any(|kind| kind.reason() == reason);
-    let condition = service.condition.as_ref();
-    let refused = condition.is_some_and(|c| c.truth == Truth::False && !passes(&c.reason));
+    let refused = condition.is_some_and(|c| !passes(&c.reason));
     let serves = service.ingress.iter().any(|ingress| ingress.ip.is_some());
     match (refused, serves) {
         (true, true) => Stage::At(State::RefusedServing),

@@ -10,6 +10,7 @@ pub mod rules;
 pub(crate) mod access;
 pub(crate) mod additional;
 mod audit;
+pub(crate) mod hold;
 pub(crate) mod limit;
 mod pinned;
 mod placement;

@@ -420,6 +420,12 @@ rules! {
         "ballast.dev/disconnect-private-endpoints"
         "must be true before a Private Link Service is deleted to which private endpoints are \
          connected";
+    PAUSED Hold "Paused"
+        "ballast.dev/pause"
+        "nothing of the Service is written to Azure while its owner pauses it; what it has stays";
+    DELETION_PROTECTED Hold "DeletionProtected"
+        "ballast.dev/deletion-protection"
+        "the Service keeps its finalizer and all it has in Azure until the annotation is taken off";
     PRIVATE_LINK_ADDRESS_UNUSABLE Refusal "PrivateLinkAddressUnusable"
         "azure-pls-ip-configuration-ip-address: 10.0.0.1"
         "must be free addresses of the subnet that are not reserved by Azure";

@@ -3,6 +3,7 @@
 use super::{Refusal, refusal};
 use crate::ask::additional::{self, KEY};
 use crate::ask::annotation::PREFIX;
+use crate::ask::hold;
 use crate::draft::{Draft, Stance};
 use crate::own::{name, tags};
 use crate::shape::frontend;
@@ -66,8 +67,8 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
 fn withheld(draft: &Draft<'_>, taken: &Taken) -> BTreeMap<ServiceUid, BTreeSet<IpAddr>> {
     let mut withheld = BTreeMap::new();
     for (uid, case) in &draft.cases {
-        let kept =
-            matches!(case.stance, Stance::Frozen(_)) && case.service.wish == Wish::LoadBalancer;
+        let kept = matches!(case.stance, Stance::Frozen(_))
+            && (case.service.wish == Wish::LoadBalancer || hold::find(case.service).is_some());
         if !kept {
             continue;
         }

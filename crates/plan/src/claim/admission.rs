@@ -1,7 +1,8 @@
-//! Which Services are planned at all: those whose wish could be read, that are not set aside, and
-//! whose parts lists are certain to show.
+//! Which Services are planned at all: those whose wish could be read, that are neither held back by
+//! their owners nor set aside, and whose parts lists are certain to show.
 
-use super::verdict::Frozen;
+use super::verdict::{Frozen, hold};
+use crate::ask;
 use crate::ask::readings::Readings;
 use crate::draft::Stance;
 use model::kubernetes::{Service, Wish};
@@ -29,7 +30,7 @@ pub(crate) fn admit(
 ) -> Admission {
     let frozen = || Stance::Frozen(Frozen::new());
     let wishes = service.wish == Wish::LoadBalancer;
-    let (mut stance, findings) = match policy.layout {
+    let (mut stance, mut findings) = match policy.layout {
         _ if !wishes => (Stance::Leaving, Vec::new()),
         Layout::PerService => {
             let reading = readings.container(service, policy);
@@ -43,7 +44,10 @@ pub(crate) fn admit(
         }
     };
     let mut wait = None;
-    if policy.layout == Layout::PerService {
+    if let Some((rule, key)) = ask::hold::find(service) {
+        stance = frozen();
+        findings.insert(0, hold(rule, key));
+    } else if policy.layout == Layout::PerService {
         // A container load balancer shares nothing: each of its parts is held by itself.
     } else if let Some(hold) = world.holds.get(&service.uid) {
         stance = frozen();

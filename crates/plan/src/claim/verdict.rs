@@ -1,6 +1,7 @@
 //! Verdicts about Services. Only this room makes them, and the compiler sees to it: what they hold
 //! is private.
 
+use crate::ask::rules::FindingRule;
 use model::report::{Finding, Severity};
 use std::sync::Arc;
 
@@ -31,6 +32,17 @@ pub(crate) struct Frozen(());
 impl Frozen {
     pub(in crate::claim) fn new() -> Self {
         Self(())
+    }
+}
+
+/// What the owner of a Service is told who holds it back.
+pub(in crate::claim) fn hold(rule: &FindingRule, key: &str) -> Finding {
+    Finding {
+        severity: rule.severity,
+        rule: rule.name,
+        key: Arc::from(key),
+        value: Arc::from(""),
+        message: Arc::from(rule.message),
     }
 }
 

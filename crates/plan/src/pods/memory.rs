@@ -182,7 +182,7 @@ impl Memory {
     pub fn is_refused(&self, draft: &Draft<'_>, uid: &ServiceUid) -> bool {
         match draft.cases.get(uid) {
             Some(case) => matches!(case.stance, Stance::Frozen(_)),
-            None => self.settled.get(uid).is_some_and(|service| service.state.is_refused()),
+            None => self.settled.get(uid).is_some_and(|service| service.state.is_frozen()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Our condition on Services: whether Azure is as the Service asks, and if not, why.
 //!
 //! # Guarantees
-//! - Every Finding of a Service stands in it, notes beside "True", refusals as "False".
+//! - Every Finding of a Service stands in it, notes beside "True", refusals and holds as "False".
 //! - A Service that is as it asks and never was anything else is not written for it alone: there
 //!   "True" comes with the addresses, in one write.
 //! - While something is on its way the condition stays as it was.
@@ -15,7 +15,7 @@ use crate::ask::annotation::PREFIX;
 use model::kubernetes::{Condition, Service, Truth};
 use model::obstacle::{Obstacle, Subject};
 use model::plan::{ConditionEdit, Edit, KubernetesWrite, Object};
-use model::report::{ServiceReport, Severity, State, Wait};
+use model::report::{Finding, ServiceReport, Severity, State, Wait};
 use model::world::Need;
 use model::{Group, Plan, Policy, Report, ServiceUid, World};
 use std::collections::BTreeMap;
@@ -200,23 +200,24 @@ fn changed(service: &Service, truth: Truth, reason: &str, message: String) -> Op
 }
 
 fn say(report: &ServiceReport) -> Option<(Truth, &str, String)> {
-    let texts = |severity: Option<Severity>| {
-        let chosen = report.findings.iter().filter(|f| severity.is_none_or(|s| f.severity == s));
+    let texts = |chosen: &dyn Fn(&Finding) -> bool| {
+        let chosen = report.findings.iter().filter(|f| chosen(f));
         chosen.map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };
-    let refusal = report.findings.iter().find(|f| f.severity == Severity::Refusal);
+    let freezes = |f: &Finding| f.severity != Severity::Note;
+    let refusal = report.findings.iter().find(|f| freezes(f));
     if report.state == State::Removing {
         return None;
     }
     if let Some(refusal) = refusal {
-        return Some((Truth::False, refusal.rule, texts(Some(Severity::Refusal))));
+        return Some((Truth::False, refusal.rule, texts(&freezes)));
     }
     // The write of the status is the last step: what it says is true once it is there.
     if report.state != State::Programmed && report.waits != [Wait::Status] {
         return None;
     }
     match report.findings.first() {
-        Some(note) => Some((Truth::True, note.rule, texts(None))),
+        Some(note) => Some((Truth::True, note.rule, texts(&|_| true))),
         None => Some((Truth::True, "Programmed", "Azure is as the Service asks.".to_owned())),
     }
 }

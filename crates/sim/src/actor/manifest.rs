@@ -4,7 +4,7 @@ use super::values::{self, WRONG, key};
 use super::wishes::{KINDS, ONE_FAMILY, PORTS, Port, SHIFT, Wish, is_dual, name};
 use super::{families, merge};
 use crate::scene::{Layout, Scene};
-use plan::ask::annotation::{self, PORT};
+use plan::ask::annotation::{self, PAUSE, PORT};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -56,7 +56,8 @@ impl Wish {
         let internal = set.contains_key(key::INTERNAL);
         let ports = self.ports(owner, internal, scene);
         let mut annotations = Map::new();
-        let wrong = self.wrong.iter().map(|key| (key, WRONG));
+        let value = |key: &str| if key == PAUSE { "true" } else { WRONG };
+        let wrong = self.wrong.iter().map(|key| (key, value(key)));
         for (key, value) in set.iter().map(|(key, value)| (key, value.as_str())).chain(wrong) {
             if let Some(key) = with_port(key, value, &ports) {
                 // A port that is probed by its name is probed at its node port.

@@ -7,6 +7,7 @@ use crate::scene::{Layout, objects};
 use crate::stage::Stage;
 use crate::tally::count;
 use kube_emulator::{ObjectRef, Part, Patch};
+use plan::ask::annotation::PAUSE;
 use serde_json::{Value, json};
 
 pub(super) fn key(suffix: &str) -> String {
@@ -198,6 +199,9 @@ impl Company {
         let object = ObjectRef::new("services", namespace, name);
         let _ = stage.kubernetes.delete(object, now);
         stage.trace.say(now, || format!("user: Service {namespace}/{name} is deleted"));
+        // One that is paused would stay.
+        let resumed = json!({"metadata": {"annotations": {PAUSE: null}}});
+        let _ = stage.kubernetes.patch(object, Part::Main, &Patch::Merge(resumed), now);
     }
 
     /// Changes a Service, or what it will be once it can be made.

@@ -9,6 +9,7 @@ use crate::random::Random;
 use crate::scene::{Layout, Scene, network};
 use crate::stage::Stage;
 use crate::tally::count;
+use plan::ask::annotation::PAUSE;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ pub(crate) struct Wish {
     /// Indices into [`PORTS`].
     pub(super) ports: Vec<usize>,
     pub(super) fields: BTreeMap<&'static str, u64>,
-    /// The annotation with a value that is wrong on purpose.
+    /// The annotation with a value that is wrong on purpose, or the one that pauses it.
     pub(super) wrong: Option<&'static str>,
     /// Whether it wants no load balancer for now.
     pub(super) off: bool,
@@ -118,8 +119,9 @@ impl Wish {
             4 => {
                 // What is in a group that is named no more is not read after a restart.
                 let key = values::draw(owner, random).0;
-                self.wrong = Some(key).filter(|key| !key.ends_with("resource-group"));
-                "annotate a wish with a wrong value"
+                let paused = key.ends_with("resource-group");
+                self.wrong = Some(if paused { PAUSE } else { key });
+                if paused { "pause a wish" } else { "annotate a wish with a wrong value" }
             }
             5 | 6 => {
                 let keys: Vec<&'static str> = self.annotations.keys().copied().collect();

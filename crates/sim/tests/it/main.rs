@@ -19,6 +19,7 @@ mod gates_of_nodes;
 mod groups;
 mod heirs;
 mod history;
+mod holds;
 mod latency;
 mod layouts;
 mod leaders;

@@ -13,7 +13,7 @@
 //!   config's tags on a load balancer or a security group of others, after our Services left it;
 //!   and an address that stays with its Service after it is no longer pinned, so that clients keep
 //!   it;
-//! - a Service that is refused keeps what it had before the edit;
+//! - a Service that is refused, or that its owner holds back, keeps what it had before the edit;
 //! - the cluster's own pools, which stay while their load balancer does, and a subnet's policy for
 //!   Private Link Services.
 //!
@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 
 const LIMIT_MS: u64 = 60_000;
 /// Annotations with a memory, and those by which Services compete.
-const LEFT_OUT: [&str; 12] = [
+const LEFT_OUT: [&str; 14] = [
     "azure-pip-name",
     "azure-pip-name-ipv6",
     "azure-pip-tags",
@@ -45,6 +45,8 @@ const LEFT_OUT: [&str; 12] = [
     "azure-pls-name",
     "azure-pls-ip-configuration-ip-address",
     "azure-load-balancer-resource-group",
+    "ballast.dev/pause",
+    "ballast.dev/deletion-protection",
 ];
 
 fn free() -> impl Strategy<Value = Wish> {

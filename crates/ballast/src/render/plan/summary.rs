@@ -106,14 +106,20 @@ pub(super) fn few(names: &[String]) -> String {
 
 /// What is written, in one line.
 pub(super) fn last_line(plan: &PlanDocument, paint: Paint) -> String {
-    let refused = plan.services.iter().filter(|s| s.after.starts_with("refused")).count();
+    let count = |start: &str| plan.services.iter().filter(|s| s.after.starts_with(start)).count();
+    let (refused, held) = (count("refused"), count("held"));
+    let stuck = match (refused, held) {
+        (_, 0) => format!("{refused} refused"),
+        (0, _) => format!("{held} held by its owner"),
+        _ => format!("{refused} refused, {held} held by its owner"),
+    };
     if plan.is_empty() && !plan.obstacles.is_empty() {
         let text = "Nothing is known to be written: not everything could be read.";
         return format!("{}\n", paint.ink(Ink::Bold, text));
     }
-    if plan.is_empty() && refused > 0 {
+    if plan.is_empty() && refused + held > 0 {
         let asked = plan.services.len();
-        let text = format!("Nothing can be written: of {asked} Services {refused} refused.");
+        let text = format!("Nothing can be written: of {asked} Services {stuck}.");
         return format!("{}\n", paint.ink(Ink::Bold, text));
     }
     if plan.is_empty() {
@@ -138,8 +144,8 @@ pub(super) fn last_line(plan: &PlanDocument, paint: Paint) -> String {
     let writes = |n: usize| format!("{n} write{}", if n == 1 { "" } else { "s" });
     let (calls, edits) = (writes(plan.calls), writes(plan.writes.len()));
     text.push_str(&format!(" ({calls}). Kubernetes: {edits}."));
-    if refused > 0 {
-        text.push_str(&format!(" {refused} refused."));
+    if refused + held > 0 {
+        text.push_str(&format!(" {stuck}."));
     }
     format!("{}\n", paint.ink(Ink::Bold, text))
 }

@@ -23,6 +23,15 @@ pub const SHARE: &str = "ballast.dev/share-with-namespaces";
 /// The annotation by which a Service agrees that private endpoints are disconnected.
 pub const DISCONNECT: &str = "ballast.dev/disconnect-private-endpoints";
 
+/// The annotation by which an owner has nothing of a Service written.
+pub const PAUSE: &str = "ballast.dev/pause";
+
+/// The annotation by which a Service keeps its load balancer when it is deleted.
+pub const PROTECT: &str = "ballast.dev/deletion-protection";
+
+/// The annotation whose change has what Azure rejected attempted at once.
+pub const RETRY: &str = "ballast.dev/retry-at";
+
 /// The whole key.
 #[must_use]
 pub fn full(key: &str) -> String {

@@ -1,6 +1,6 @@
 //! The annotation reference, in Markdown.
 
-use super::{Annotation, OWN, PREFIX, SHARE, TABLE};
+use super::{Annotation, OWN, PAUSE, PREFIX, SHARE, TABLE};
 use crate::ask::rules::RULES;
 use model::report::Severity;
 use std::fmt::Write;
@@ -14,6 +14,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("Who may connect", "azure-allowed-service-tags"),
     ("Public IPs", "azure-pip-name"),
     ("Private Link Service", "azure-pls-create"),
+    ("Holding back", PAUSE),
     ("Other namespaces", SHARE),
 ];
 
@@ -38,11 +39,16 @@ pub fn reference() -> String {
         push(&mut text, &row(entry));
     }
     push(&mut text, "\n## Findings\n");
-    push(&mut text, "A refused Service gets nothing new and keeps what it has until it changes.\n");
+    push(
+        &mut text,
+        "A Service that is refused, or held by its owner, gets nothing new and keeps what it has \
+         until it changes.\n",
+    );
     push(&mut text, "| finding | effect | example | text |\n| --- | --- | --- | --- |");
     for rule in RULES {
         let effect = match rule.severity {
             Severity::Note => "noted",
+            Severity::Hold => "held",
             Severity::Refusal => "refused",
         };
         let (name, example, text_of) = (rule.name, rule.example, rule.text());

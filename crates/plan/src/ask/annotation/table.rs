@@ -1,6 +1,6 @@
 //! The entries.
 
-use super::{Annotation, DISCONNECT, Kind, Reach, SHARE, Truth};
+use super::{Annotation, DISCONNECT, Kind, PAUSE, PROTECT, RETRY, Reach, SHARE, Truth};
 use model::Exposure;
 use model::policy::BalancerSku;
 
@@ -274,6 +274,27 @@ pub static TABLE: &[Annotation] = &[
              says so.",
         )
         .on(STANDARD),
+    // Holding back.
+    flag(PAUSE)
+        .effect(
+            "Nothing of the Service is written to Azure: what it has stays, whether it is changed \
+             or deleted. Its nodes and Pods are followed. Services beside it on the load balancer \
+             are written as ever.",
+        )
+        .on(ALL),
+    flag(PROTECT)
+        .effect(
+            "A Service that is deleted, or gets another type, keeps its finalizer and all it has \
+             in Azure until the annotation is taken off.",
+        )
+        .on(ALL),
+    text(RETRY, "any text; `ballast retry` writes the time", "none")
+        .effect(
+            "A change of it, as any edit of the Service, has what Azure rejected attempted at \
+             once.",
+        )
+        .error("every value is taken")
+        .on(ALL),
     // Other namespaces.
     text(SHARE, "names of namespaces, separated by commas; `*`", "none")
         .effect(

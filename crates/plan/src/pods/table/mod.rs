@@ -23,13 +23,14 @@ mod tenancy;
 
 pub(crate) use seen::Spot;
 
+use crate::ask::hold;
 use crate::own::pod_names;
 use backing::Backing;
 use claims::{Claim, Kind, Sources};
 use homes::Homes;
 use links::Links;
 use model::gateway::{Direction, GatewayService, Locations, ServiceNames};
-use model::kubernetes::{Deletion, EndpointSlice, Pod, PodPhase, Wish};
+use model::kubernetes::{Deletion, EndpointSlice, Pod, PodPhase, Service, Wish};
 use model::policy::NodeDrain;
 use model::world::Fact;
 use model::{Family, Policy, ServiceName, ServiceUid, World};
@@ -335,7 +336,8 @@ impl DiffTracker {
                 self.dirty.extend(self.sides.addresses());
             }
             let wanted = uids.get(name).and_then(|uid| world.kubernetes.services.get(uid));
-            let wanted = wanted.filter(|s| s.wish == Wish::LoadBalancer && !foreign);
+            let stays = |s: &Service| s.wish == Wish::LoadBalancer || hold::find(s).is_some();
+            let wanted = wanted.filter(|s| stays(s) && !foreign);
             let title = wanted.map(|service| service.name.clone());
             let direction = service.filter(|s| !foreign && is_connected(s)).map(|s| s.direction);
             let standing = match direction {

@@ -3,12 +3,19 @@
 
 use crate::support::{GROUP, create, laboratory, network, node, patch, scale_set};
 use kube_emulator::ObjectRef;
-use plan::ask::annotation::{PORT, PREFIX, TABLE, full};
+use plan::ask::annotation::{PAUSE, PORT, PREFIX, PROTECT, TABLE, full};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Map, Value, json};
 use sim::Laboratory;
+
+/// The Service is deleted, and its owner does not hold it back.
+pub fn let_go(lab: &mut Laboratory, index: usize) {
+    let free = json!({"metadata": {"annotations": {PAUSE: null, PROTECT: null}}});
+    patch(lab, "services", "default", &name(index), free);
+    crate::support::delete(lab, "default", &name(index));
+}
 
 /// As many cases as `PROPERTY_CASES` asks for, else few.
 pub fn cases(few: u32) -> ProptestConfig {
@@ -108,6 +115,7 @@ pub fn values(key: &str) -> &'static [&'static str] {
         "azure-pls-fqdns" => &["a.example", "a.example b.example"],
         "azure-pls-visibility" => &["*", "sub-1 sub-2"],
         "azure-pls-auto-approval" => &["sub-1"],
+        "ballast.dev/retry-at" => &["1", "2"],
         "ballast.dev/share-with-namespaces" => &["team", "*"],
         _ => FLAG,
     }
@@ -275,7 +283,7 @@ impl Step {
             Step::Delete(at) => {
                 if let Some(at) = pick(at, alive) {
                     let index = alive.remove(at);
-                    crate::support::delete(lab, "default", &name(index));
+                    let_go(lab, index);
                 }
             }
             Step::ToClusterIp(at) => {

@@ -1,0 +1,26 @@
+//! How an owner holds a Service back.
+
+use super::annotation::{PAUSE, PROTECT, truth};
+use super::rules::{DELETION_PROTECTED, FindingRule, PAUSED};
+use model::kubernetes::{GATEWAY_FINALIZER, LoadBalancerType, SERVICE_FINALIZER, Service, Wish};
+
+/// The rule by which what a Service has stays as it is, and its annotation; `None` where its owner
+/// does not hold it back.
+pub(crate) fn find(service: &Service) -> Option<(&'static FindingRule, &'static str)> {
+    let is_set = |key: &str| {
+        let value = service.annotations.get(key);
+        value.is_some_and(|value| truth(key).is_true(value))
+    };
+    if is_set(PAUSE) && (service.wish == Wish::LoadBalancer || has_something(service)) {
+        return Some((&PAUSED, PAUSE));
+    }
+    let leaves = service.wish == Wish::Nothing && has_something(service);
+    (leaves && is_set(PROTECT)).then_some((&DELETION_PROTECTED, PROTECT))
+}
+
+/// Whether a Service that wants no load balancer may have one. Our finalizers are there as long as
+/// it has; those on a Service of another class are that controller's.
+fn has_something(service: &Service) -> bool {
+    let claimed = [SERVICE_FINALIZER, GATEWAY_FINALIZER].iter().any(|f| service.has_finalizer(f));
+    claimed && service.load_balancer_type != LoadBalancerType::Foreign
+}

@@ -1,0 +1,37 @@
+//! Services that their owners hold back.
+//!
+//! What is promised:
+//! - Of one that is paused nothing is written: it keeps what it has, and its condition says so. Its
+//!   backends are those of every other Service on its load balancer.
+//! - One that is protected from deletion keeps what it has when it is deleted or asks for no load
+//!   balancer any more, its finalizer first, until the annotation is taken off.
+//! - An annotation on a Service that has nothing, or that is another controller's, holds nothing.
+
+use crate::asks::Invalid;
+use crate::estate::{items, same, text};
+use crate::names::FINALIZER;
+use serde_json::Value;
+
+const PAUSE: &str = "ballast.dev/pause";
+const PROTECT: &str = "ballast.dev/deletion-protection";
+const GATEWAY_FINALIZER: &str = "servicegateway.azure.com/service-cleanup";
+
+/// Why nothing is written for a Service that asks for a load balancer.
+pub(crate) fn paused(service: &Value) -> Option<Invalid> {
+    is_set(service, PAUSE).then(|| Invalid("its owner pauses it".to_owned()))
+}
+
+/// Why a Service that asks for none keeps what it has.
+pub(crate) fn kept(service: &Value, own: Option<&str>) -> Option<Invalid> {
+    let spec = &service["spec"];
+    let class = spec["loadBalancerClass"].as_str();
+    let is_ours = text(&spec["type"]) != "LoadBalancer" || class.is_none() || class == own;
+    let has = |finalizer: &Value| finalizer == FINALIZER || finalizer == GATEWAY_FINALIZER;
+    let held = items(&service["metadata"]["finalizers"]).any(has);
+    let asked = is_set(service, PAUSE) || is_set(service, PROTECT);
+    (is_ours && held && asked).then(|| Invalid("its owner has it kept".to_owned()))
+}
+
+fn is_set(service: &Value, key: &str) -> bool {
+    same(text(&service["metadata"]["annotations"][key]), "true")
+}

@@ -1,0 +1,205 @@
+//! An owner pauses a Service, or protects it from deletion: what it has in Azure stays as it is,
+//! over restarts, until the annotation goes.
+
+use crate::support::container::{
+    backends, container_laboratory, pod_ip, ready, set_slice, web, web_name,
+};
+use crate::support::*;
+use kube_emulator::ObjectRef;
+use serde_json::{Value, json};
+use sim::Laboratory;
+
+const DAY_MS: u64 = 86_400_000;
+const PAUSE: &str = "ballast.dev/pause";
+const PROTECT: &str = "ballast.dev/deletion-protection";
+const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
+
+fn laboratories() -> [Laboratory; 2] {
+    [laboratory(&json!({})), container_laboratory(3)]
+}
+
+fn settle(lab: &mut Laboratory) {
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+}
+
+fn annotate(lab: &mut Laboratory, name: &str, key: &str, value: Value) {
+    patch(lab, "services", "default", name, json!({"metadata": {"annotations": {key: value}}}));
+}
+
+fn found(lab: &Laboratory, name: &str) -> Option<Value> {
+    let found = lab.kubernetes.get(ObjectRef::new("services", "default", name)).ok();
+    found.map(|service| Value::clone(&service))
+}
+
+fn condition(lab: &Laboratory, name: &str) -> Value {
+    found(lab, name).expect("it is there")["status"]["conditions"][0].clone()
+}
+
+/// The reason that its condition has.
+fn reason(lab: &Laboratory, name: &str) -> Value {
+    condition(lab, name)["reason"].clone()
+}
+
+fn ingress(lab: &Laboratory, name: &str) -> Value {
+    found(lab, name).expect("it is there")["status"]["loadBalancer"].clone()
+}
+
+/// Everything in Azure.
+fn all(lab: &Laboratory) -> Vec<Value> {
+    lab.azure.resources()
+}
+
+/// Idle timeouts of the rules to a Service's public IP or under its name.
+fn timeouts(lab: &Laboratory, name: &str) -> Vec<Value> {
+    let service = found(lab, name).expect("it is there");
+    let uid = service["metadata"]["uid"].as_str().expect("it has one").to_owned();
+    let base: String = format!("a{}", uid.replace('-', "")).chars().take(32).collect();
+    let balancers = all(lab).into_iter();
+    let balancers = balancers.filter(|r| r["type"] == "Microsoft.Network/loadBalancers");
+    let rules = balancers.flat_map(|balancer| {
+        let own = balancer["name"].as_str().is_some_and(|name| name.eq_ignore_ascii_case(&uid));
+        let rules = balancer["properties"]["loadBalancingRules"].as_array().cloned();
+        let named = |rule: &Value| rule["name"].as_str().is_some_and(|n| n.starts_with(&base));
+        rules
+            .unwrap_or_default()
+            .into_iter()
+            .filter(move |rule| own || named(rule))
+            .collect::<Vec<_>>()
+    });
+    rules.map(|rule| rule["properties"]["idleTimeoutInMinutes"].clone()).collect()
+}
+
+#[test]
+fn a_paused_service_stays_as_it_is_and_those_beside_it_go_on() {
+    for mut lab in laboratories() {
+        let (paused, other) = ("web-0000", "web-0001");
+        create(&mut lab, service(0));
+        create(&mut lab, service(1));
+        settle(&mut lab);
+        let at = ingress(&lab, paused);
+        annotate(&mut lab, paused, PAUSE, json!("true"));
+        annotate(&mut lab, paused, TIMEOUT, json!("9"));
+        annotate(&mut lab, other, TIMEOUT, json!("9"));
+        settle(&mut lab);
+        assert_eq!(
+            (timeouts(&lab, paused), timeouts(&lab, other)),
+            (vec![json!(4)], vec![json!(9)])
+        );
+        assert_eq!((reason(&lab, paused), ingress(&lab, paused)), (json!("Paused"), at.clone()));
+        lab.restart();
+        settle(&mut lab);
+        assert_eq!((timeouts(&lab, paused), ingress(&lab, paused)), (vec![json!(4)], at.clone()));
+        annotate(&mut lab, paused, PAUSE, Value::Null);
+        settle(&mut lab);
+        assert_eq!((timeouts(&lab, paused), ingress(&lab, paused)), (vec![json!(9)], at));
+        // Nor is a paused Service taken away.
+        annotate(&mut lab, paused, PAUSE, json!("True"));
+        settle(&mut lab);
+        let before = all(&lab);
+        delete(&mut lab, "default", paused);
+        settle(&mut lab);
+        lab.restart();
+        settle(&mut lab);
+        assert_eq!(all(&lab), before);
+        assert_eq!(reason(&lab, paused), "Paused");
+        annotate(&mut lab, paused, PAUSE, Value::Null);
+        settle(&mut lab);
+        assert_eq!(found(&lab, paused), None);
+    }
+}
+
+#[test]
+fn a_new_service_that_is_paused_has_nothing_and_goes_at_once() {
+    for mut lab in laboratories() {
+        let before = all(&lab);
+        let mut new = service(0);
+        new["metadata"]["annotations"] = json!({PAUSE: "true"});
+        create(&mut lab, new);
+        settle(&mut lab);
+        assert_eq!((all(&lab), reason(&lab, "web-0000")), (before, json!("Paused")));
+        assert_eq!(
+            found(&lab, "web-0000").expect("it is there")["metadata"]["finalizers"],
+            json!(null)
+        );
+        delete(&mut lab, "default", "web-0000");
+        settle(&mut lab);
+        assert_eq!(found(&lab, "web-0000"), None);
+    }
+}
+
+#[test]
+fn a_protected_service_keeps_what_it_has_until_the_annotation_goes() {
+    for mut lab in laboratories() {
+        let name = "web-0000";
+        let estate = all(&lab);
+        create(&mut lab, service(0));
+        annotate(&mut lab, name, PROTECT, json!("true"));
+        settle(&mut lab);
+        assert_ne!(reason(&lab, name), "DeletionProtected", "it asks for what it has");
+        let (before, at) = (all(&lab), ingress(&lab, name));
+        delete(&mut lab, "default", name);
+        settle(&mut lab);
+        assert_eq!((all(&lab), ingress(&lab, name)), (before.clone(), at.clone()));
+        assert_eq!(reason(&lab, name), "DeletionProtected");
+        lab.restart();
+        settle(&mut lab);
+        assert_eq!((all(&lab), ingress(&lab, name)), (before, at));
+        annotate(&mut lab, name, PROTECT, json!("false"));
+        settle(&mut lab);
+        assert_eq!((found(&lab, name), all(&lab).len()), (None, estate.len()));
+    }
+}
+
+#[test]
+fn a_protected_service_keeps_what_it_has_under_another_type() {
+    for mut lab in laboratories() {
+        let name = "web-0000";
+        let estate = all(&lab).len();
+        create(&mut lab, service(0));
+        annotate(&mut lab, name, PROTECT, json!("true"));
+        settle(&mut lab);
+        let before = all(&lab);
+        patch(&mut lab, "services", "default", name, json!({"spec": {"type": "NodePort"}}));
+        settle(&mut lab);
+        assert_eq!((all(&lab), reason(&lab, name)), (before.clone(), json!("DeletionProtected")));
+        // Back to what it was.
+        patch(&mut lab, "services", "default", name, json!({"spec": {"type": "LoadBalancer"}}));
+        settle(&mut lab);
+        assert_eq!(all(&lab).len(), before.len());
+        assert_eq!(condition(&lab, name)["status"], "True");
+        patch(&mut lab, "services", "default", name, json!({"spec": {"type": "NodePort"}}));
+        annotate(&mut lab, name, PROTECT, Value::Null);
+        settle(&mut lab);
+        assert_eq!(all(&lab).len(), estate);
+        // What asks for nothing and has nothing is held back by nothing.
+        annotate(&mut lab, name, PROTECT, json!("true"));
+        annotate(&mut lab, name, PAUSE, json!("true"));
+        settle(&mut lab);
+        assert_eq!(reason(&lab, name), json!(null));
+    }
+}
+
+/// A rolling update goes on while the Service is held back: it serves what it has.
+#[test]
+fn pods_of_a_service_that_is_held_back_are_followed() {
+    for (key, deleted) in [(PAUSE, false), (PAUSE, true), (PROTECT, true)] {
+        let mut lab = container_laboratory(3);
+        let name = &web_name(0);
+        create(&mut lab, web(0));
+        set_slice(&mut lab, name, 0, ready(&[(1, 0)]));
+        annotate(&mut lab, name, PROTECT, json!("true"));
+        settle(&mut lab);
+        annotate(&mut lab, name, key, json!("true"));
+        if deleted {
+            delete(&mut lab, "default", name);
+        }
+        settle(&mut lab);
+        assert_eq!(backends(&lab, name), [pod_ip(1)], "{key}");
+        set_slice(&mut lab, name, 0, ready(&[(2, 1)]));
+        settle(&mut lab);
+        assert_eq!(backends(&lab, name), [pod_ip(2)], "{key}");
+        lab.restart();
+        settle(&mut lab);
+        assert_eq!(backends(&lab, name), [pod_ip(2)], "{key}");
+    }
+}
