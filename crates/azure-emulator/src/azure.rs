@@ -221,6 +221,7 @@ impl Azure {
             let message = format!("The request is larger than {limit} bytes.");
             return Err(refusal(413, "RequestEntityTooLarge", message));
         }
+        self.check_permission(route, &request.method)?;
         let mut left = unlimited(&request.method);
         if self.options.throttle.is_on() {
             let method = &request.method;
@@ -242,6 +243,9 @@ impl Azure {
             return self.poll(route, results);
         }
         let method = request.method.as_str();
+        if let ("GET", Some(answer)) = (method, self.own_permissions(route)) {
+            return Ok(answer);
+        }
         match (method, route.is_collection()) {
             ("GET", true) => self.list(route),
             ("GET" | "HEAD", false) => self.get(route),

@@ -34,6 +34,7 @@ mod network;
 mod operations;
 mod options;
 mod path;
+mod permissions;
 mod public_ip;
 mod quirks;
 mod rules;

@@ -200,14 +200,45 @@ impl Azure {
         same(version, "IPv6")
     }
 
+    /// The keys of the private link services before the frontends of a load balancer.
+    fn links_of(&self, balancer: &str) -> impl Iterator<Item = &String> {
+        let below = format!("{balancer}/frontendipconfigurations/").to_lowercase();
+        self.store.keys_of(kind::PLS, "").filter(move |key| {
+            let link = self.store.get(key);
+            let of = link.map(|link| &link.value["properties"]);
+            let of = of.map(|inside| references(&inside["loadBalancerFrontendIpConfigurations"]));
+            of.into_iter().flatten().any(|front| front.to_lowercase().starts_with(&below))
+        })
+    }
+
     /// Whether a private link service stands before a frontend of a load balancer.
     pub(crate) fn is_linked(&self, balancer: &str) -> bool {
-        let below = format!("{balancer}/frontendipconfigurations/").to_lowercase();
-        let links = self.store.keys_of(kind::PLS, "").filter_map(|key| self.store.get(key));
-        links.into_iter().any(|link| {
-            let of = &link.value["properties"]["loadBalancerFrontendIpConfigurations"];
-            references(of).into_iter().any(|frontend| frontend.to_lowercase().starts_with(&below))
-        })
+        self.links_of(balancer).next().is_some()
+    }
+
+    /// Azure documentation, "Azure subscription and service limits", Private Link, has both
+    /// numbers. No public thread has the codes.
+    fn check_link_count(&self, key: &str, entry: &Entry, balancer: &str) -> Checked {
+        let most = self.options.private_links_of_balancer;
+        let others = self.links_of(balancer).filter(|other| *other != key).count();
+        if let Some(most) = most.filter(|most| others >= *most) {
+            let message = format!(
+                "Load balancer {balancer} has {most} private link services before its frontends; \
+                 {} cannot be one more.",
+                entry.id
+            );
+            return refuse("PrivateLinkServiceCountOfLoadBalancerLimitReached", message);
+        }
+        let subscription = format!("{}/", key.split("/resourcegroups/").next().unwrap_or_default());
+        let all = self.store.keys_of(kind::PLS, &subscription);
+        let others = all.filter(|other| *other != key).count();
+        match self.options.private_links_of_subscription {
+            Some(most) if others >= most => {
+                let message = format!("The subscription has {most} private link services.");
+                refuse("PrivateLinkServiceCountLimitReached", message)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_link_frontend(&self, key: &str, entry: &Entry, frontend: &str) -> Checked {
@@ -221,6 +252,7 @@ impl Azure {
             return refuse("PrivateLinkServiceRequiresStandardLoadBalancer", message);
         }
         self.check_beside_link(balancer)?;
+        self.check_link_count(key, entry, &balancer.id)?;
         // A public frontend does as long as none of its rules has floating IP.
         let floats = |rule: &&Value| {
             same(text(rule, &["properties", "frontendIPConfiguration", "id"]), frontend)

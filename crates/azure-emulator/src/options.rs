@@ -111,6 +111,17 @@ pub struct Options {
     pub gateway_known_services: Switch,
     /// How a Service Gateway's actions answer.
     pub gateway_reply: GatewayReply,
+    /// `If-Match` is checked on a Private Link Service.
+    pub private_link_etag: Switch,
+    /// `If-Match` is checked on the model of a Flexible scale set.
+    pub flexible_model_etag: Switch,
+    /// How many Private Link Services stand before the frontends of one load balancer.
+    pub private_links_of_balancer: Option<usize>,
+    /// How many Private Link Services a subscription may have.
+    pub private_links_of_subscription: Option<usize>,
+    /// What the caller may do, as in a role: patterns with `*`. Calls are held to it; references
+    /// in bodies are not.
+    pub permissions: Vec<String>,
     /// Requests without `api-version` are refused.
     pub api_version: Switch,
     /// Values left out in a PUT are returned with Azure's defaults.
@@ -155,6 +166,11 @@ impl Default for Options {
             gateway_references: Switch::On,
             gateway_known_services: Switch::On,
             gateway_reply: GatewayReply::Done,
+            private_link_etag: Switch::Off,
+            flexible_model_etag: Switch::Off,
+            private_links_of_balancer: Some(8),
+            private_links_of_subscription: Some(800),
+            permissions: vec!["*".to_owned()],
             api_version: Switch::Off,
             defaults: Switch::On,
             nic_pool_addresses: Switch::Off,

@@ -9,7 +9,8 @@ pub enum Exit {
     Done,
     /// It failed; with `lint`: there are mistakes.
     Failed,
-    /// `plan --exit-code`: there are changes; `orphans`: something is left over.
+    /// `plan --exit-code`: there are changes; `orphans`: something is left over; `azure-check` and
+    /// `azure-emulator --compare`: something differs.
     Changes,
     /// Wrong flags, or a wrong cloud config.
     Usage,
@@ -48,7 +49,8 @@ pub const HELP: &str = "\
 Exit codes:
    0  done; with `plan --exit-code`: nothing to do
    1  failed; with `lint`: there are mistakes
-   2  with `plan --exit-code`: there are changes; with `orphans`: something is left over
+   2  with `plan --exit-code`: there are changes; with `orphans`: something is left over;
+      with `azure-check` and `azure-emulator --compare`: something differs
   64  wrong flags, or a wrong cloud config
   65  a manifest or a snapshot cannot be used
   69  the cluster, Azure or a running controller cannot be reached

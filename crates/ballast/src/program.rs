@@ -120,6 +120,7 @@ async fn dispatch(mut cli: Cli, called_as: &str) -> Outcome {
         Command::KubeEmulator(args) => command::kube_emulator::run(args).await,
         #[cfg(feature = "emulators")]
         Command::AzureEmulator(args) => command::azure_emulator::run(args).await,
+        Command::AzureCheck(args) => command::azure_check::run(args, color).await,
         Command::AzureRole(args) => command::azure_role::run(&args),
         #[cfg(feature = "bench")]
         Command::Bench(args) => command::bench::run(args).await,

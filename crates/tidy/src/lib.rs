@@ -13,8 +13,17 @@ pub mod unused;
 pub use tree::{Problem, Tree};
 
 /// Crates without sockets, clocks and chance.
-pub const PURE: [&str; 10] = [
-    "arm", "console", "control", "explain", "health", "lease", "model", "observe", "plan",
+pub const PURE: [&str; 11] = [
+    "arm",
+    "azure-check",
+    "console",
+    "control",
+    "explain",
+    "health",
+    "lease",
+    "model",
+    "observe",
+    "plan",
     "promise",
 ];
 

@@ -2,13 +2,16 @@
 
 use crate::command::data_path::DataPathArgs;
 use crate::command::listening;
+use crate::emulated::Emulated;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::output::Format;
+use crate::render::azure_check::render_differences;
 use crate::{estate, output, signal};
 use azure_emulator::{Azure, Options, SampleGateway, SampleOptions, Switch};
 use azure_emulator::{sample_cloud_config, sample_estate};
 use serde_json::Value;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Arguments of `azure-emulator`.
@@ -29,6 +32,13 @@ pub struct Args {
     /// Where to write a cloud config for the sample
     #[arg(long, value_name = "FILE")]
     pub write_cloud_config: Option<PathBuf>,
+    /// Do not serve: send the requests of a recording of `ballast azure-check --record` to a fresh
+    /// emulated Azure, and list where its answers differ from those recorded
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["estate", "write_cloud_config"])]
+    pub compare: Option<PathBuf>,
+    /// With --compare: how to print
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT", requires = "compare")]
+    pub output: Format,
     /// How it behaves.
     #[command(flatten)]
     pub manner: Manner,
@@ -88,11 +98,42 @@ pub fn sample_config(url: &str, sample: &SampleOptions) -> Value {
     config
 }
 
-/// Serves until a signal.
+/// Sends a recording's requests to a fresh emulated Azure and lists where it differs.
+fn compare(path: &Path, manner: &Manner, format: Format) -> Outcome {
+    let shown = path.display();
+    let unusable = |why: &dyn std::fmt::Display| {
+        let text = format!(
+            "cannot read the recording {shown}: {why}. `ballast azure-check --record` writes one"
+        );
+        Failure::new(Exit::Input, text)
+    };
+    let text = std::fs::read_to_string(path).map_err(|e| unusable(&e))?;
+    let recording = azure_check::read(&text).map_err(|e| unusable(&e))?;
+    let mut options = manner.options();
+    if recording.has_operations() {
+        // An operation that has ended at once has no headers to compare.
+        options.lro_ms = options.lro_ms.max(1);
+    }
+    let mut emulated = Emulated::new(&recording.site, options);
+    let differences = azure_check::compare(&recording, &mut emulated);
+    match format {
+        Format::Json => output::print_json(&differences)?,
+        Format::Text => {
+            output::print(&render_differences(&differences, recording.exchanges.len()))?;
+        }
+    }
+    Ok(if differences.is_empty() { Exit::Done } else { Exit::Changes })
+}
+
+/// Serves until a signal; or compares a recording.
 ///
 /// # Errors
-/// The port is taken, the estate cannot be read, or the cloud config cannot be written.
+/// The port is taken, the estate or the recording cannot be read, or the cloud config cannot be
+/// written.
 pub async fn run(args: Args) -> Outcome {
+    if let Some(path) = &args.compare {
+        return compare(path, &args.manner, args.output);
+    }
     let stop = signal::stop();
     let gateway =
         if args.service_gateway { SampleGateway::WithDefaultNat } else { SampleGateway::None };

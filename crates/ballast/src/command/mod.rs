@@ -1,5 +1,6 @@
 //! One module a command.
 
+pub mod azure_check;
 #[cfg(feature = "emulators")]
 pub mod azure_emulator;
 pub mod azure_role;

@@ -3,6 +3,7 @@
 use crate::cluster;
 use crate::command::lease::LeaseArgs;
 use crate::command::source::{SourceArgs, connect_and_read};
+use crate::confirm;
 use crate::engine::{Engine, kinds, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::once::Reading;
@@ -15,7 +16,7 @@ use edge::runner::Step;
 use explain::orphans::{Origin, Orphans, find};
 use model::Policy;
 use std::collections::BTreeSet;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -101,23 +102,8 @@ fn show(found: &Orphans, policy: &Policy, format: Format, paint: Paint) -> Resul
 
 /// Asks whether to delete.
 fn asked(count: usize) -> Result<bool, Failure> {
-    let stdin = io::stdin();
-    if !stdin.is_terminal() {
-        let text = "no confirmation is possible: standard input is not a terminal. Read the list, \
-                    then give --yes";
-        return Err(Failure::new(Exit::Usage, text));
-    }
-    let mut err = io::stderr();
-    let asked = write!(err, "Delete these {count} from Azure? Only \"yes\" deletes: ")
-        .and_then(|()| err.flush());
-    asked
-        .map_err(|e| Failure::new(Exit::Blocked, format!("cannot write to standard error: {e}")))?;
-    let mut line = String::new();
-    stdin
-        .lock()
-        .read_line(&mut line)
-        .map_err(|e| Failure::new(Exit::Failed, format!("cannot read the answer: {e}")))?;
-    Ok(line.trim() == "yes")
+    let question = format!("Delete these {count} from Azure? Only \"yes\" deletes");
+    confirm::is_yes(&question, "Read the list, then give --yes")
 }
 
 /// The controller, until nothing is left over.

@@ -8,6 +8,7 @@ use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
 use crate::command::lease::{LeaseArgs, LeaseName};
 use crate::command::source::{Files, connect_and_read, offline};
+use crate::confirm;
 use crate::engine::options;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::manifest;
@@ -24,7 +25,7 @@ use model::policy::Layout;
 use mover::Mover;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -189,20 +190,9 @@ fn say(text: &str) -> Result<(), Failure> {
 
 /// Asks whether to begin.
 fn asked(calls: usize) -> Result<bool, Failure> {
-    let stdin = io::stdin();
-    if !stdin.is_terminal() {
-        let text = "no confirmation is possible: standard input is not a terminal. Read what \
-                    --dry-run prints, then give --yes";
-        return Err(Failure::new(Exit::Usage, text));
-    }
     let word = if calls == 1 { "write" } else { "writes" };
-    say(&format!("Begin with {calls} {word} to Azure? Only \"yes\" begins: "))?;
-    let mut line = String::new();
-    stdin
-        .lock()
-        .read_line(&mut line)
-        .map_err(|e| Failure::new(Exit::Failed, format!("cannot read the answer: {e}")))?;
-    Ok(line.trim() == "yes")
+    let question = format!("Begin with {calls} {word} to Azure? Only \"yes\" begins");
+    confirm::is_yes(&question, "Read what --dry-run prints, then give --yes")
 }
 
 fn end_after(limit: Duration, done: &CancellationToken) {
