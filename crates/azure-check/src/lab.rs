@@ -138,13 +138,17 @@ impl<'a> Lab<'a> {
         }
         let sent_ms = self.client.now_ms();
         let answer = self.client.send(request);
+        let mut came = Came::of(&answer);
+        if let Some(items) = came.body.as_mut().and_then(list_in) {
+            items.retain(|item| self.site.may_show(item));
+        }
         self.exchanges.push(Exchange {
             t_ms: sent_ms.saturating_sub(self.begun_ms),
             took_ms: self.client.now_ms().saturating_sub(sent_ms),
             of: self.of.to_owned(),
             part,
             request: Sent::of(request),
-            answer: Came::of(&answer),
+            answer: came,
         });
         answer
     }
@@ -364,4 +368,9 @@ fn label(sent: &Sent) -> String {
     let kinds: Vec<&str> =
         short.split_once(' ').map_or(Vec::new(), |(_, path)| path.split('/').step_by(2).collect());
     format!("{} {}", sent.method, kinds.join("/"))
+}
+
+/// The items of a list.
+fn list_in(body: &mut Value) -> Option<&mut Vec<Value>> {
+    body.get_mut("value")?.as_array_mut()
 }

@@ -54,6 +54,13 @@ impl Site {
         id.is_in(&Group::new(&self.group)) && id.name().starts_with(&self.name(""))
     }
 
+    /// Whether an item of a list may be recorded: other resources of the group are not the run's
+    /// to show. What has no id is part of a resource of ours.
+    pub(crate) fn may_show(&self, item: &Value) -> bool {
+        let id = item.get("id").and_then(Value::as_str);
+        id.is_none_or(|id| id.to_lowercase().contains(&format!("/{}", self.name(""))))
+    }
+
     /// A region that this one is not.
     #[must_use]
     pub fn elsewhere(&self) -> &'static str {

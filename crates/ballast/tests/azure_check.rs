@@ -32,6 +32,7 @@ fn permissions() -> Vec<String> {
         ["write", "delete"].map(|verb| format!("Microsoft.Network/{kind}/{verb}"))
     });
     let more = [
+        "Microsoft.Network/virtualNetworks/read",
         "Microsoft.Network/serviceGateways/read",
         "Microsoft.Network/serviceGateways/write",
         "Microsoft.Network/serviceGateways/delete",
@@ -200,7 +201,6 @@ fn settings_that_azure_may_have_otherwise_are_found() {
     assert_eq!(found, ["private-link-services-of-load-balancer"]);
     assert_eq!(with_options(|o| o.list_lag_ms = 30_000), ["list-lag"]);
     assert_eq!(with_options(|o| o.api_version = Switch::Off), ["api-version-missing"]);
-    assert_eq!(with_options(|o| o.lro_ms = 4_000_000)[..], ["operation-time"][..]);
     // Without throttling, the emulator shows far more than a bucket holds, and Compute nothing.
     let found = with_options(|o| o.throttle = Switch::Off);
     assert_eq!(found, ["buckets-of-subscription", "remaining-of-compute"]);
@@ -211,6 +211,17 @@ fn settings_that_azure_may_have_otherwise_are_found() {
     let less = "Microsoft.Network/publicIPPrefixes/join/action";
     let found = with_options(|o| o.permissions.retain(|name| name != less));
     assert_eq!(found, ["role-permissions"]);
+}
+
+#[test]
+fn an_operation_that_is_given_up_is_found_and_its_resource_named() {
+    let slow = Options { lro_ms: 4_000_000, ..options() };
+    let chosen = ["list-lag", "operation-time"].map(|id| find(id).unwrap());
+    let checked = check(&mut Emulated::new(&site(), slow), &site(), &chosen);
+    assert_eq!(with(&checked, "differs"), ["operation-time"]);
+    assert_eq!(with(&checked, "not tried"), ["list-lag"]);
+    let left = &checked.report.left;
+    assert!(left.len() == 1 && left[0].id.ends_with("-listed-ip"), "{left:?}");
 }
 
 /// A PUT or DELETE of a kind loses its condition on the way: Azure does not check it.

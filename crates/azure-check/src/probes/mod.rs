@@ -14,6 +14,7 @@ pub(crate) mod versions;
 use crate::assumption::{Tried, Verdict};
 use crate::exchange::Came;
 use crate::lab::Done;
+use arm::ErrorKind;
 
 /// Codes that say nothing about what was tried: the subscription or its policy stands before it.
 const BESIDE_THE_POINT: [&str; 9] = [
@@ -56,6 +57,9 @@ pub(crate) fn taken(done: &Done) -> Tried {
     let came = &done.came;
     match &done.result {
         Ok(_) => Ok(Verdict::AS_ASSUMED),
+        Err(error) if error.kind != ErrorKind::Refused && error.kind != ErrorKind::Stale => {
+            Err(done.blocked("the request"))
+        }
         Err(_) if beside_the_point(came).is_some() => Err(done.blocked("the request")),
         Err(_) if came.is_taken() => {
             let why = done.blocked("the operation").0;

@@ -104,16 +104,20 @@ pub fn render_forecast(forecast: &ForecastDocument, paint: Paint) -> String {
         text.push_str(&format!("{}\n", row.join("  ")));
     }
     text.push_str(&format!(
-        "\n{} assumptions, {} calls and the polls of their operations, {} resources in the \
+        "\n{}, {} calls and the polls of their operations, {} resources in the \
          resource group {} in {}.\nThese are the calls where Azure answers as assumed. Nothing was \
          sent.\n",
-        forecast.assumptions,
+        counted(forecast.assumptions, "assumption"),
         forecast.calls.len(),
         forecast.made(),
         forecast.group,
         forecast.location
     ));
     text
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// Each assumption on a line.
