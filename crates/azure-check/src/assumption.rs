@@ -3,6 +3,7 @@
 use crate::exchange::Exchange;
 use crate::lab::Lab;
 use crate::probes::refusals::Refusal;
+use crate::registry::ASSUMPTIONS;
 use serde::Serialize;
 
 /// One assumption of Azure.
@@ -16,6 +17,12 @@ pub struct Assumption {
     pub section: Section,
     /// How it is tried.
     pub way: Way,
+}
+
+/// An assumption by its id.
+#[must_use]
+pub fn find(id: &str) -> Option<&'static Assumption> {
+    ASSUMPTIONS.iter().find(|assumption| assumption.id == id)
 }
 
 /// A section of `docs/dev/azure-facts.md`.

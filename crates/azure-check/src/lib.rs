@@ -29,13 +29,13 @@ mod report;
 mod run;
 mod site;
 
-pub use assumption::{Assumption, Section, Verdict, Way};
+pub use assumption::{Assumption, Section, Verdict, Way, find};
 pub use compare::{Difference, compare};
 pub use cost::cost_of;
 pub use exchange::{Came, Exchange, Part, Sent};
 pub use lab::{Client, Lab};
 pub use recording::{Recording, RecordingError, Subscription, read, write};
-pub use registry::{ASSUMPTIONS, find};
+pub use registry::ASSUMPTIONS;
 pub use report::{Latency, Left, Line, Report, Shown};
 pub use run::{Checked, check};
 pub use site::{PREFIX, Site, TAG};

@@ -12,22 +12,14 @@ const fn assume(id: &'static str, section: Section, way: Way, assumed: &'static 
     Assumption { id, assumed, section, way }
 }
 
-/// An assumption by its id.
-#[must_use]
-pub fn find(id: &str) -> Option<&'static Assumption> {
-    ASSUMPTIONS.iter().find(|assumption| assumption.id == id)
-}
-
 /// All of them, in the order in which they are tried.
 pub static ASSUMPTIONS: &[Assumption] = &[
-    // What the credential may do.
     assume(
         "role-permissions",
         Assumptions,
         Probe(permissions::role),
         "the credential has every permission of `ballast azure-role`",
     ),
-    // API versions.
     assume(
         "api-version-network",
         ApiVersions,
@@ -64,7 +56,6 @@ pub static ASSUMPTIONS: &[Assumption] = &[
         Probe(versions::unknown),
         "an api-version that the provider does not have is refused: 400 NoRegisteredProviderFound",
     ),
-    // Bodies.
     assume(
         "refused-other-id",
         Refusals,
@@ -179,7 +170,6 @@ pub static ASSUMPTIONS: &[Assumption] = &[
         Untried("the transport of the controller always says that a body is JSON"),
         "a body that does not say that it is JSON is refused: 415 UnsupportedMediaType",
     ),
-    // Security rules.
     assume(
         "refused-overlapping-prefixes",
         Refusals,
@@ -218,7 +208,6 @@ pub static ASSUMPTIONS: &[Assumption] = &[
         Refusal(&mistakes::STAR_IN_PORTS),
         "`*` in a list of ports is refused: 400 SecurityRuleInvalidPortRange",
     ),
-    // Load balancers.
     assume(
         "refused-all-ports-on-public",
         Refusals,
@@ -265,7 +254,6 @@ pub static ASSUMPTIONS: &[Assumption] = &[
         Probe(links::protocol_all_with_port),
         "a rule of protocol All may have a port on an internal frontend",
     ),
-    // ETags.
     assume(
         "if-match-public-ip",
         Assumptions,
@@ -338,7 +326,6 @@ pub static ASSUMPTIONS: &[Assumption] = &[
         Probe(etags::pool_and_load_balancer),
         "the ETag of a pool and of its load balancer change together",
     ),
-    // Bodies as they were read.
     assume(
         "echo-nic",
         Assumptions,
@@ -351,7 +338,6 @@ pub static ASSUMPTIONS: &[Assumption] = &[
         Probe(echoes::subnet),
         "a subnet may be sent back with its read-only fields",
     ),
-    // Private Link Services.
     assume(
         "ipv6-beside-private-link-service",
         Assumptions,
@@ -377,7 +363,6 @@ pub static ASSUMPTIONS: &[Assumption] = &[
         Untried("it would take 801 Private Link Services"),
         "a subscription takes 800 Private Link Services",
     ),
-    // SKUs.
     assume(
         "sku-standardv2-public-ip",
         ApiVersions,
@@ -396,7 +381,6 @@ pub static ASSUMPTIONS: &[Assumption] = &[
         Probe(versions::service_load_balancer),
         "a load balancer may be of SKU Service by 2025-09-01",
     ),
-    // Service Gateways.
     assume(
         "permissions-below-service-gateway",
         Assumptions,
@@ -433,7 +417,6 @@ pub static ASSUMPTIONS: &[Assumption] = &[
         Probe(gateway::addresses_per_call),
         "one call maps 20,000 addresses with one name each",
     ),
-    // Calls.
     assume(
         "list-lag",
         Calls,

@@ -142,7 +142,10 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
 fn list(chosen: &[&'static Assumption], format: Format) -> Outcome {
     match format {
         Format::Json => {
-            let line = |a: &&Assumption| json!({"id": a.id, "assumed": a.assumed, "facts": a.section.link()});
+            let line = |a: &&Assumption| {
+                let facts = a.section.link();
+                json!({"id": a.id, "assumed": a.assumed, "facts": facts})
+            };
             output::print_json(&chosen.iter().map(line).collect::<Vec<Value>>())?;
         }
         Format::Text => output::print(&render_list(chosen))?,
