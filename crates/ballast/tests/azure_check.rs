@@ -12,7 +12,7 @@ use azure_emulator::{Options, Switch};
 use ballast::emulated::Emulated;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use support::{Process, run};
+use support::{Process, http, run};
 
 fn site() -> Site {
     Site {
@@ -661,6 +661,27 @@ fn the_command_checks_records_and_compares() {
     assert!(code == 2 && out.contains("header azure-asyncoperation: only here"), "{code} {out}");
     let (code, _, err) = run(&["azure-emulator", "--compare", &config]);
     assert!(code == 65 && err.contains("cannot read the recording"), "{code} {err}");
+}
+
+#[test]
+fn an_interrupted_command_deletes_what_it_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("azure.json").to_str().unwrap().to_owned();
+    let fixed = ["azure-emulator", "--listen", "127.0.0.1:0", "--write-cloud-config", &config];
+    let mut emulator = Process::start(&[&fixed[..], &["--latency-ms", "20"]].concat());
+    let address = emulator.address();
+    let record = folder.path().join("run.jsonl");
+    let fixed = ["azure-check", "--cloud-config", &config, "--resource-group", "rg", "--yes"];
+    let words = [&fixed[..], &["--record", record.to_str().unwrap()]].concat();
+    let mut checking = Process::start_logging(&words);
+    checking.line_with("  if-match-load-balancer: confirmed");
+    assert_eq!(checking.interrupt(), 1);
+    let (code, all) = http(&address, "GET", "/_/state", None);
+    assert_eq!(code, 200, "{all}");
+    assert!(!all.to_string().contains("ballast-check-"), "{all}");
+    let recording = read(&std::fs::read_to_string(record).unwrap()).unwrap();
+    let last = recording.exchanges.last().unwrap();
+    assert_eq!((last.of.as_str(), last.request.method.as_str()), ("clean", "DELETE"));
 }
 
 #[test]
