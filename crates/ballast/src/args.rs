@@ -4,12 +4,12 @@
 use crate::command::bench;
 #[cfg(feature = "sim")]
 use crate::command::sim;
-use crate::command::{
-    azure_check, azure_role, completions, console, explain, history, hold, lint, man, migrate,
-    node_agent, orphans, plan, run, status,
-};
 #[cfg(feature = "emulators")]
 use crate::command::{azure_emulator, kube_emulator, up};
+use crate::command::{
+    azure_role, completions, console, explain, history, hold, lint, man, migrate, node_agent,
+    orphans, plan, run, status,
+};
 use crate::exit;
 use crate::output::ColorChoice;
 use crate::version;
@@ -73,7 +73,7 @@ pub enum Command {
     #[cfg(feature = "emulators")]
     AzureEmulator(azure_emulator::Args),
     /// Try what is assumed of Azure in a resource group, and report what differs
-    AzureCheck(azure_check::Args),
+    AzureCheck(crate::command::azure_check::Args),
     /// Print the Azure role that the controller needs
     AzureRole(azure_role::Args),
     /// Measure the controller between two emulators
