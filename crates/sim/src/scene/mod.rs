@@ -296,7 +296,9 @@ impl Scene {
     /// Whether a node's machine is of no scale set.
     #[must_use]
     pub fn is_alone(&self, index: u32) -> bool {
-        self.layout == Layout::Nics && self.with.contains(&Fault::Machines) && index % 3 != 0
+        self.layout == Layout::Nics
+            && self.with.contains(&Fault::Machines)
+            && !index.is_multiple_of(3)
     }
 
     /// Whether a node of this address belongs to a load balancer, by its id: of several each has a
