@@ -13,8 +13,11 @@ use std::collections::BTreeSet;
 /// Lists what the caller may do in a resource group.
 const VERSION: &str = "2022-04-01";
 
-/// What the caller may do in the group: pairs of what is granted and what is taken from it.
-fn granted(lab: &mut Lab<'_>) -> Result<Vec<(Vec<String>, Vec<String>)>, Blocked> {
+/// Patterns of actions that are granted, and those that are taken from them.
+type Grant = (Vec<String>, Vec<String>);
+
+/// What the caller may do in the group.
+fn granted(lab: &mut Lab<'_>) -> Result<Vec<Grant>, Blocked> {
     let (subscription, group) = (&lab.site().subscription, &lab.site().group);
     let path = format!(
         "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Authorization\

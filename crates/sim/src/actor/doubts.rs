@@ -156,8 +156,8 @@ impl Place {
     }
 }
 
-/// An address in the status of a Service: not of one whose finalizer somebody took off by hand, which
-/// nothing is promised of.
+/// An address in the status of a Service: not of one whose finalizer somebody took off by hand, of
+/// which nothing is promised.
 fn neighbour(random: &mut Random, stage: &Stage) -> String {
     let services = stage.kubernetes.list("services", None);
     let told = services.iter().filter_map(|service| {

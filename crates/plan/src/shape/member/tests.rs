@@ -302,7 +302,8 @@ fn nodes_in_pools_of_network_interfaces_drain() {
         |_| {},
     ];
     let [going, both, excluded, nothing] = edits;
-    let table: [(&str, &Policy, &dyn Fn(&mut Node), bool, bool, (bool, usize)); 15] = [
+    type Case<'a> = (&'a str, &'a Policy, &'a dyn Fn(&mut Node), bool, bool, (bool, usize));
+    let table: [Case<'_>; 15] = [
         ("nothing is so", &own, &nothing, false, false, (false, silent)),
         ("going", &own, &going, false, false, stays),
         ("going for long", &own, &going, true, false, leaves),
