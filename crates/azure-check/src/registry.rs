@@ -481,10 +481,14 @@ pub static ASSUMPTIONS: &[Assumption] = &[
     assume(
         "polls-count",
         Calls,
-        Untried(
-            "only 1,000 writes in five minutes show it, which would stop the subscription's own",
-        ),
+        Untried("only 1,000 writes in five minutes show it, and the subscription is in use"),
         "polls of operations count among the network provider's reads",
+    ),
+    assume(
+        "admin-state-of-nic",
+        LoadBalancers,
+        Untried("the request is not published, and a NIC drains only where traffic comes"),
+        "the admin state of a network interface cannot be written as that of an address can",
     ),
     assume(
         "udp-flow",
