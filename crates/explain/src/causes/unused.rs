@@ -4,7 +4,7 @@ use super::Source;
 use super::trial::Bench;
 use model::kubernetes::Service;
 use model::report::{Finding, Severity};
-use plan::ask::annotation;
+use plan::ask::annotation::{self, DISCONNECT, PAUSE, PROTECT, RETRY, SHARE};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -34,8 +34,8 @@ pub(super) fn why(bench: &Bench<'_>, at: usize, findings: &[Finding]) -> Option<
         _ => return None,
     };
     let noted = told(findings, &key);
-    // For Services of other namespaces the one, for the day of leaving the other.
-    let later = [annotation::SHARE, annotation::DISCONNECT];
+    // For Services of other namespaces the first; for another day the others.
+    let later = [SHARE, DISCONNECT, PAUSE, PROTECT, RETRY];
     if noted.is_none() && later.contains(&&*key) {
         return None;
     }

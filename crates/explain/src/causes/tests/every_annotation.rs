@@ -6,7 +6,7 @@ use crate::causes::{Explanation, Source};
 use model::kubernetes::Service;
 use model::policy::{Layout, LoadBalancerConfig, Placement, PoolKind};
 use model::{Family, Policy, World};
-use plan::ask::annotation::{DISCONNECT, PORT, SHARE, TABLE, full};
+use plan::ask::annotation::{DISCONNECT, PAUSE, PORT, PROTECT, RETRY, SHARE, TABLE, full};
 
 const RANGE: &str = "203.0.113.0/24";
 const PREFIX_ID: &str =
@@ -29,9 +29,10 @@ fn telling(key: &str) -> (&'static str, Vec<(&'static str, &'static str)>) {
         "azure-load-balancer-enable-high-availability-ports" => ("true", vec![INTERNAL]),
         "azure-load-balancer-health-probe-protocol" | "health-probe_protocol" => ("http", vec![]),
         "azure-load-balancer-health-probe-interval" | "health-probe_interval" => ("10", vec![]),
-        "azure-load-balancer-health-probe-num-of-probe" | "health-probe_num-of-probe" => {
-            ("3", vec![])
-        }
+        "azure-load-balancer-health-probe-num-of-probe"
+        | "load-balancer-health-probe-num-of-probe"
+        | "health-probe_num-of-probe" => ("3", vec![]),
+        RETRY => ("2026-11-25T03:00:00Z", vec![]),
         "azure-load-balancer-health-probe-request-path" | "health-probe_request-path" => {
             ("/ready", vec![HTTP])
         }
@@ -124,14 +125,21 @@ fn every_annotation_of_the_table_is_the_cause_of_something() {
         let found = explained(&world, &policy, &service);
         let whole = full(&key);
         let unused = found.unused.iter().find(|u| *u.key == *whole);
+        if key == PAUSE {
+            assert!(found.findings.iter().all(|f| *f.key == *whole), "{:?}", found.findings);
+            assert_eq!(found.findings.len(), 1, "the Service is held");
+            continue;
+        }
         assert!(found.findings.is_empty(), "{key}: {:?}", found.findings);
         if entry.skus.is_empty() {
             assert!(!unused.expect(&key).reason.is_empty());
             continue;
         }
         assert_eq!(unused, None, "{key} counts here");
-        // Others' Services have something by it, this one has not; or it has once it goes.
-        let counts = named(&found, &whole) > 0 || [SHARE, DISCONNECT].contains(&&*key);
+        // Others' Services have something by it, this one has not; or it has once it goes, or once
+        // Azure refuses it.
+        let later = [SHARE, DISCONNECT, PROTECT, RETRY];
+        let counts = named(&found, &whole) > 0 || later.contains(&&*key);
         assert!(counts, "{key} is the cause of nothing");
     }
 }
@@ -163,6 +171,9 @@ fn every_annotation_without_effect_has_a_reason() {
         }
         let unused = found.unused.iter().find(|u| *u.key == *whole);
         match entry.works_on(policy.sku) {
+            true if [PAUSE, PROTECT, RETRY].contains(&&*key) => {
+                assert_eq!(unused, None, "{key}: a Service of any layout can be held");
+            }
             true => assert!(named(&found, &whole) > 0, "{key}"),
             false => assert_eq!(
                 unused.expect(&key).reason,

@@ -90,6 +90,7 @@ pub fn values(key: &str) -> &'static [&'static str] {
             &["5", "10", "30"]
         }
         "azure-load-balancer-health-probe-num-of-probe"
+        | "load-balancer-health-probe-num-of-probe"
         | "port_{port}_health-probe_num-of-probe" => &["2", "3"],
         "azure-load-balancer-health-probe-request-path"
         | "port_{port}_health-probe_request-path" => &["/", "/ready"],
