@@ -45,10 +45,12 @@ pub(crate) fn tenancy(
             || place.balancer.is_foreign(&other.name);
         return if shared { Tenancy::Shared } else { Tenancy::ReleasedBySameWrite };
     }
-    // Whoever else is on it keeps it where it is, though its owner goes.
+    // Whoever else is on it keeps it where it is, though its owner goes: also who is refused and
+    // keeps what it has.
     let is_kept = rules.iter().any(|r| {
         let by = draft.owner_of(&r.name).filter(|by| *by != uid);
-        by.is_some_and(|by| place.seats.services.contains(by))
+        let keeps = |by| matches!(&draft.cases[by].stance, Stance::Frozen(_));
+        by.is_some_and(|by| place.seats.services.contains(by) || keeps(by))
     });
     let ending = if is_on || is_kept { Tenancy::Shared } else { Tenancy::ReleasePending };
     match &draft.cases[uid].stance {

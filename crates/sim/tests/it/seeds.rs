@@ -113,7 +113,11 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
         Profile::All,
         "who won the lease back read the ledger before the pause after its failures was over",
     ),
-    (24_110_055, Profile::All, "a Service of mode auto moved when a node had no set yet"),
+    (
+        24_110_055,
+        Profile::All,
+        "who came to a brought address waited for a frontend that stays for a refused Service",
+    ),
     (24_110_134, Profile::All, "who took over wrote on lists that it had read as a standby"),
     (24_130_163, Profile::All, "judged a write by an edit that its process had not seen"),
     (24_130_171, Profile::All, "connections of a link were cut while its frontend was written"),
@@ -178,12 +182,15 @@ const FAILED_LATER: &[(u64, &[Fault], &str)] = &[
     (512_000_225, LATER, "who shared a frontend waited for its owner, who had left for another's"),
 ];
 
+/// What a seed breaks.
+fn breach(seed: u64, settings: &Settings) -> Option<String> {
+    let breach = run(seed, settings).breach?;
+    let profile = settings.profile.name();
+    Some(format!("seed {seed} of {profile} breaks {}: {}", breach.rule, breach.text))
+}
+
 fn holds(seed: u64, settings: &Settings) {
-    let outcome = run(seed, settings);
-    if let Some(breach) = outcome.breach {
-        let profile = settings.profile.name();
-        panic!("seed {seed} of {profile} breaks {}: {}", breach.rule, breach.text);
-    }
+    assert_eq!(breach(seed, settings), None);
 }
 
 #[test]
@@ -200,15 +207,17 @@ fn every_rule_holds_for_the_fixed_seeds() {
 fn what_was_mended_stays_mended() {
     // As it was when they failed.
     let without: BTreeSet<_> = LATER.iter().copied().collect();
+    let mut broken = Vec::new();
     for (seed, profile, _) in ONCE_FAILED {
         let settings =
             Settings { profile: *profile, without: without.clone(), ..Settings::default() };
-        holds(*seed, &settings);
+        broken.extend(breach(*seed, &settings));
     }
     for (seed, with, _) in FAILED_LATER {
         let without = without.iter().copied().filter(|fault| !with.contains(fault)).collect();
-        holds(*seed, &Settings { without, ..Settings::default() });
+        broken.extend(breach(*seed, &Settings { without, ..Settings::default() }));
     }
+    assert_eq!(broken, Vec::<String>::new());
 }
 
 #[test]
