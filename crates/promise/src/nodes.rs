@@ -34,7 +34,7 @@ pub(crate) struct Node<'a> {
     pub(crate) control_plane: bool,
     /// It is to go: new connections end, established ones live on.
     pub(crate) leaving: bool,
-    /// Its owner asks for that, and nobody else knows.
+    /// The operator asks for that with Ballast's label, which kube-proxy does not know.
     pub(crate) planned: bool,
 }
 

@@ -19,7 +19,7 @@
 use crate::Broken;
 use crate::asks::Family;
 use crate::case::Case;
-use crate::estate::{id, items, last, part, text};
+use crate::estate::{id, items, last, part, parts, text};
 use crate::members;
 use crate::nodes::Node;
 use crate::site::PoolKind;
@@ -229,7 +229,8 @@ fn leaves_in_time(case: &Case<'_>, node: &Node<'_>) -> bool {
     case.site.drain_seconds > 0 && (case.site.shared_probe.is_none() || node.planned)
 }
 
-/// Whether a machine has a NIC of the family and runs: Azure takes no changes of others.
+/// Whether a machine has a NIC of the family that can be written, and runs: Azure takes no changes
+/// of others.
 fn can_join(case: &Case<'_>, machine: &str, family: Family) -> bool {
     let Some(machine) = case.estate.get(machine) else { return false };
     let inside = &machine["properties"];
@@ -244,7 +245,27 @@ fn can_join(case: &Case<'_>, machine: &str, family: Family) -> bool {
         version.unwrap_or("IPv4") == family.name()
     });
     // A single machine's NICs stand for themselves.
-    runs && !going && (of_family || nics.is_null())
+    runs && !going && !has_failed_nic(case, machine) && (of_family || nics.is_null())
+}
+
+/// Whether the last write of a single machine's primary NIC failed, and it is in no pool: it is left
+/// to whoever wrote it, as the Go cloud provider leaves it.
+fn has_failed_nic(case: &Case<'_>, machine: &Value) -> bool {
+    let mut nics = items(&machine["properties"]["networkProfile"]["networkInterfaces"]);
+    nics.any(|nic| {
+        let primary = nic["properties"]["primary"] != false;
+        let standing = case.estate.get(text(&nic["id"]));
+        primary && standing.is_some_and(|nic| has_failed(nic) && !is_in_a_pool(nic))
+    })
+}
+
+fn has_failed(nic: &Value) -> bool {
+    ["Failed", "Canceled"].contains(&text(&nic["properties"]["provisioningState"]))
+}
+
+fn is_in_a_pool(nic: &Value) -> bool {
+    let mut configurations = parts(nic, "ipConfigurations");
+    configurations.any(|c| items(&c["properties"]["loadBalancerBackendAddressPools"]).count() > 0)
 }
 
 /// The pool of a Local Service: nodes with an endpoint that is not ready may be in it, as with the

@@ -293,6 +293,65 @@ fn nics_join_by_machine() {
     assert!(named(&broken, "scale set vmss lacks pool kubernetes-IPv6"), "{broken:#?}");
 }
 
+/// A machine that is of no scale set, with such a NIC, which the cluster's pools lack.
+fn beside_a_single_machine(nic_body: Value) -> Vec<Broken> {
+    let (machine, nic) = (id("virtualMachines/alone"), id("networkInterfaces/alone"));
+    let mut scene = kept();
+    scene[1].truncate(1);
+    let mut node = node("n2", 2);
+    node["spec"]["providerID"] = json!(format!("azure://{machine}"));
+    scene[1].push(node);
+    scene[2].push(json!({"id": machine, "properties": {
+        "instanceView": {"statuses": [{"code": "PowerState/running"}]},
+        "networkProfile": {"networkInterfaces": [{"id": nic, "properties": {"primary": true}}]}}}));
+    scene[2].push(json!({"id": nic, "properties": nic_body}));
+    let mut config = config();
+    config["loadBalancerBackendPoolConfigurationType"] = json!("nodeIPConfiguration");
+    look(scene, config)
+}
+
+#[test]
+fn a_nic_that_failed_may_be_left_out() {
+    let lacks = |nic: Value| {
+        beside_a_single_machine(nic).iter().any(|b| b.text.contains("node n2 is not in pool"))
+    };
+    assert!(lacks(json!({"provisioningState": "Succeeded"})));
+    assert!(!lacks(json!({"provisioningState": "Failed"})), "left to whoever wrote it");
+    let pool =
+        json!({"id": id("loadBalancers/kubernetes-internal/backendAddressPools/kubernetes")});
+    let joined = json!({"properties": {"loadBalancerBackendAddressPools": [pool]}});
+    assert!(lacks(json!({"provisioningState": "Failed", "ipConfigurations": [joined]})));
+}
+
+/// A second Service without parts of its own, which is refused.
+fn beside(annotations: Value, first: Value) -> Vec<String> {
+    let mut scene = kept();
+    scene[0][0]["metadata"]["annotations"] = first;
+    let mut second = service();
+    put(&mut second, "/metadata/name", &json!("other"));
+    put(&mut second, "/metadata/uid", &json!("00000000-0000-0000-0000-000000000020"));
+    put(&mut second, "/metadata/annotations", &annotations);
+    put(&mut second, "/status/loadBalancer", &json!({}));
+    put(&mut second, "/status/conditions/0/status", &json!("False"));
+    scene[0].push(second);
+    let broken = look(scene, config());
+    let of_second = broken.into_iter().filter(|b| b.service.as_deref() == Some("default/other"));
+    of_second.map(|b| b.text).collect()
+}
+
+/// Also where the Service that has it is refused for something else, and keeps what it has.
+#[test]
+fn an_additional_address_is_that_of_no_frontend() {
+    let wants =
+        |address: &str| json!({"service.beta.kubernetes.io/azure-additional-public-ips": address});
+    let refused =
+        json!({"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "soon"});
+    for first in [json!({}), refused] {
+        assert_eq!(beside(wants("20.0.0.1"), first.clone()), Vec::<String>::new(), "{first}");
+        assert_ne!(beside(wants("20.9.9.9"), first), Vec::<String>::new());
+    }
+}
+
 #[test]
 fn zones_of_a_public_ip_that_was_made() {
     let judged = |before: bool| {
@@ -316,10 +375,12 @@ fn zones_of_a_public_ip_that_was_made() {
 }
 
 /// A Service on an internal load balancer, whose frontends have these zones.
-fn inside(zones: &Value, config: Value) -> Vec<Broken> {
+fn inside(zones: &Value, config: Value, more: &[(&str, &str)]) -> Vec<Broken> {
     let [mut services, nodes, mut resources] = kept();
-    let internal = "service.beta.kubernetes.io/azure-load-balancer-internal";
-    services[0]["metadata"]["annotations"][internal] = json!("true");
+    for (key, value) in [("internal", "true")].iter().chain(more) {
+        let key = format!("service.beta.kubernetes.io/azure-load-balancer-{key}");
+        services[0]["metadata"]["annotations"][key] = json!(value);
+    }
     resources[0]["id"] = json!(id("loadBalancers/kubernetes-internal"));
     for (at, address) in ["10.0.0.99", "fd00::99"].into_iter().enumerate() {
         let frontend = &mut resources[0]["properties"]["frontendIPConfigurations"][at];
@@ -330,7 +391,9 @@ fn inside(zones: &Value, config: Value) -> Vec<Broken> {
     }
     resources.push(json!({"id": id("virtualNetworks/vnet"), "properties": {"subnets": [
         {"id": id("virtualNetworks/vnet/subnets/nodes"), "name": "nodes",
-            "properties": {"addressPrefixes": ["10.0.0.0/24", "fd00::/64"]}}]}}));
+            "properties": {"addressPrefixes": ["10.0.0.0/24", "fd00::/64"]}},
+        {"id": id("virtualNetworks/vnet/subnets/apps"), "name": "apps",
+            "properties": {"addressPrefixes": ["10.0.1.0/24", "fd00:1::/64"]}}]}}));
     let shared = |all: Vec<Value>| all.into_iter().map(Arc::new).collect();
     judge(&Scene {
         config,
@@ -346,7 +409,7 @@ fn inside(zones: &Value, config: Value) -> Vec<Broken> {
 #[test]
 fn zones_of_an_internal_frontend() {
     let count = |zones: Value, config: Value| {
-        inside(&zones, config)
+        inside(&zones, config, &[])
             .iter()
             .filter(|b| b.text.starts_with("the zones of frontend"))
             .count()
@@ -359,6 +422,17 @@ fn zones_of_an_internal_frontend() {
     edge["extendedLocationType"] = json!("EdgeZone");
     assert_eq!(count(json!(["1", "2"]), edge.clone()), 2, "there are none in an edge zone");
     assert_eq!(count(json!([]), edge), 0);
+}
+
+/// Its frontend has the address, in the subnet that it names no more.
+#[test]
+fn a_pinned_address_is_of_the_subnet_that_is_named() {
+    let denied = |more: &[(&str, &str)]| {
+        let broken = inside(&json!(["1", "2"]), config(), more);
+        broken.iter().any(|b| b.text.contains("the Service is refused: 10.0.0.99 is no free"))
+    };
+    assert!(!denied(&[("ipv4", "10.0.0.99")]), "it has that address");
+    assert!(denied(&[("ipv4", "10.0.0.99"), ("internal-subnet", "apps")]));
 }
 
 #[test]

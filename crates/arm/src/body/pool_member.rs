@@ -68,9 +68,9 @@ fn read_scale_set(mut found: Envelope) -> PoolMember {
     }
     let mut properties = Object::new();
     put(&mut properties, "virtualMachineProfile", json!({ "networkProfile": kept }));
-    let usable = !has_state(&found, &["Deleting"]);
+    let state = usable(!has_state(&found, &["Deleting"]));
     found.properties = properties;
-    PoolMember { ipv6, ..member(found, kind, host, usable, configurations, None) }
+    PoolMember { ipv6, ..member(found, kind, host, state, configurations, None) }
 }
 
 /// The image says whether the nodes run Windows Server 2019.
@@ -91,7 +91,7 @@ fn ipv6_service(profile: Option<&Value>) -> Ipv6Service {
 fn read_instance(mut found: Envelope, set: Option<ResourceId>) -> PoolMember {
     let p = &found.properties;
     let host = p.get("osProfile").and_then(|o| o.get("computerName")).and_then(text);
-    let usable = !has_state(&found, &["Deleting", "Unknown"]) && is_running(p);
+    let state = usable(!has_state(&found, &["Deleting", "Unknown"]) && is_running(p));
     let mut nics = cards(p.get("networkProfileConfiguration"));
     let configurations = take_pools(&mut nics);
     let mut properties = Object::new();
@@ -104,11 +104,15 @@ fn read_instance(mut found: Envelope, set: Option<ResourceId>) -> PoolMember {
         json!({ "networkInterfaceConfigurations": nics }),
     );
     found.properties = properties;
-    member(found, MemberKind::ScaleSetVm, host, usable, configurations, set)
+    member(found, MemberKind::ScaleSetVm, host, state, configurations, set)
 }
 
 fn read_nic(mut found: Envelope) -> PoolMember {
-    let usable = !has_state(&found, &["Deleting", "Failed", "Canceled"]);
+    let failed = has_state(&found, &["Failed", "Canceled"]);
+    let state = match usable(!has_state(&found, &["Deleting"])) {
+        MemberState::Usable if failed => MemberState::Failed,
+        state => state,
+    };
     let owner = found.properties.shift_remove("virtualMachine");
     let owner = owner.as_ref().and_then(reference);
     let configurations = match found.properties.get_mut("ipConfigurations") {
@@ -123,11 +127,15 @@ fn read_nic(mut found: Envelope) -> PoolMember {
     if let Some(tags) = &found.tags {
         put_tags(&mut top, Some(tags), &mut RestFields::default());
     }
-    let mut nic = member(found, MemberKind::NetworkInterface, None, usable, configurations, owner);
+    let mut nic = member(found, MemberKind::NetworkInterface, None, state, configurations, owner);
     let mut rest = nic.rest.unpack();
     rest.top.extend(top);
     nic.rest = rest.into();
     nic
+}
+
+fn usable(is: bool) -> MemberState {
+    if is { MemberState::Usable } else { MemberState::Unusable }
 }
 
 fn drop_read_only(configuration: &mut Object) {
@@ -141,7 +149,7 @@ fn member(
     found: Envelope,
     kind: MemberKind,
     host: Option<Arc<str>>,
-    usable: bool,
+    state: MemberState,
     configurations: Vec<MemberConfiguration>,
     owner: Option<ResourceId>,
 ) -> PoolMember {
@@ -155,7 +163,7 @@ fn member(
         etag: found.etag,
         location: found.location,
         host,
-        state: if usable { MemberState::Usable } else { MemberState::Unusable },
+        state,
         ipv6: Ipv6Service::Served,
         configurations,
         owner,

@@ -136,10 +136,17 @@ fn a_nic_is_written_whole() {
 }
 
 #[test]
-fn a_nic_that_failed_is_not_usable() {
-    let body = json!({"id": format!("{NET}/networkInterfaces/n"),
-        "properties": {"provisioningState": "Failed"}});
-    assert_eq!(read_pool_member(&body).unwrap().state, MemberState::Unusable);
+fn the_state_of_a_nic() {
+    for (state, read) in [
+        ("Succeeded", MemberState::Usable),
+        ("Failed", MemberState::Failed),
+        ("Canceled", MemberState::Failed),
+        ("Deleting", MemberState::Unusable),
+    ] {
+        let body = json!({"id": format!("{NET}/networkInterfaces/n"),
+            "properties": {"provisioningState": state}});
+        assert_eq!(read_pool_member(&body).unwrap().state, read, "{state}");
+    }
     let other = read_pool_member(&json!({"id": format!("{NET}/routeTables/n")}));
     insta::assert_snapshot!(other.unwrap_err().reason,
         @"routetables is no kind that joins pools");

@@ -51,7 +51,9 @@ pub enum MemberKind {
 pub enum MemberState {
     /// It can.
     Usable,
-    /// It is being deleted, has failed, or its VM is stopped.
+    /// It is a NIC whose last write failed or was canceled: a PUT repairs it.
+    Failed,
+    /// It is being deleted, or its VM is stopped.
     Unusable,
 }
 

@@ -393,10 +393,14 @@ fn edit(
     targets: &[Target],
     thinned: &BTreeSet<&ResourceId>,
 ) -> Option<PoolMember> {
-    if before.state == MemberState::Unusable {
+    // A NIC whose last write failed is repaired where that write put it in a pool of ours; else it
+    // is left to whoever wrote it.
+    let repaired = before.state == MemberState::Failed
+        && targets.iter().any(|target| is_in(before, &target.pool));
+    if before.state != MemberState::Usable && !repaired {
         return None;
     }
-    let mut after = before.clone();
+    let mut after = PoolMember { state: MemberState::Usable, ..before.clone() };
     for target in targets {
         let excluded = verdict == Verdict::Leaves && thinned.contains(&target.pool);
         if target.aim == Aim::Leave || excluded {

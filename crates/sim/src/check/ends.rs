@@ -362,7 +362,8 @@ impl Stage {
     }
 
     /// Resources that Azure has not finished with, or failed to make: written once more they are
-    /// as they should be.
+    /// as they should be. A NIC in no pool whose last write failed is left to whoever wrote it, as
+    /// the Go cloud provider leaves it.
     #[must_use]
     pub(crate) fn unfinished(&self) -> Vec<String> {
         let is_asked_for = |r: &Arc<Value>| {
@@ -370,9 +371,11 @@ impl Stage {
             id.contains("/microsoft.network/") && self.without_stripped(r).is_some()
         };
         let all: Vec<_> = self.azure.shown().filter(is_asked_for).collect();
-        let open = all
-            .iter()
-            .filter(|r| !matches!(text(&r["properties"]["provisioningState"]), "Succeeded" | ""));
+        let open = all.iter().filter(|r| match text(&r["properties"]["provisioningState"]) {
+            "Succeeded" | "" => false,
+            "Failed" if is_nic(text(&r["id"])) => !memberships(r).is_empty(),
+            _ => true,
+        });
         open.map(|r| format!("{} is {}", text(&r["name"]), r["properties"]["provisioningState"]))
             .collect()
     }

@@ -61,7 +61,9 @@ impl Stage {
         for resource in kinds.iter().flat_map(|kind| self.azure.resources_of(kind)) {
             let id = resource["id"].as_str().unwrap_or("");
             let name = id.rsplit('/').next().unwrap_or("");
-            if is_own(name) {
+            // Azure deletes no public IP that a frontend uses: one that others are on stays for
+            // them.
+            if is_own(name) && !self.is_used_by_others(&resource, &is_own) {
                 left.push(id.to_owned());
             }
             for rule in parts(&resource, "loadBalancingRules").into_keys() {
@@ -90,6 +92,19 @@ impl Stage {
             left.push(format!("service {uid} of the Service Gateway"));
         }
         left
+    }
+
+    /// Whether rules that are not a Service's own lead to the frontend of a public IP.
+    fn is_used_by_others(&self, ip: &Value, is_own: &dyn Fn(&str) -> bool) -> bool {
+        let frontend = ip["properties"]["ipConfiguration"]["id"].as_str().unwrap_or("");
+        let Some((balancer, _)) = frontend.split_once("/frontendIPConfigurations/") else {
+            return false;
+        };
+        let Some(balancer) = self.azure.shown_by_id(balancer) else { return false };
+        parts(&balancer, "loadBalancingRules").into_iter().any(|(name, rule)| {
+            let to = rule["properties"]["frontendIPConfiguration"]["id"].as_str().unwrap_or("");
+            !is_own(&name) && to.eq_ignore_ascii_case(frontend)
+        })
     }
 
     /// Security rules that still open an address that a Service had and nobody has now.

@@ -313,7 +313,7 @@ fn nodes_in_pools_of_network_interfaces_drain() {
         ("left out and going", &shared, &both, false, false, stays),
         ("left out and going for long", &shared, &both, true, false, leaves),
         ("left out", &shared, &excluded, false, false, (true, silent)),
-        ("gone, and nobody says so", &own, &nothing, false, true, leaves),
+        ("gone, and no probe says so", &own, &nothing, false, true, leaves),
         ("gone, kube-proxy says so", &shared, &nothing, false, true, stays),
         ("gone for long", &shared, &nothing, true, true, leaves),
         ("drains off: going", &off, &going, true, false, (false, silent)),
@@ -336,7 +336,7 @@ fn nodes_in_pools_of_network_interfaces_drain() {
 }
 
 #[test]
-fn a_rule_without_a_probe_turns_nobody_away() {
+fn a_rule_without_a_probe_turns_no_connection_away() {
     let probe = ClusterProbe::Shared { port: 10256, path: "/healthz".into() };
     let policy = Policy { cluster_probe: probe, ..policy(PoolKind::NodeNic) };
     let mut world = world();
@@ -554,6 +554,41 @@ fn singles(count: u8) -> World {
     world.azure.network_interfaces = Fact::Known(nics);
     world.azure.virtual_machines = Fact::Known(machines);
     world
+}
+
+/// Azure keeps what a write that failed asked for, and a PUT repairs the NIC.
+#[test]
+fn a_nic_that_failed_is_repaired_where_it_is_in_a_pool_of_ours() {
+    let policy = policy(PoolKind::NodeNic);
+    let mut world = singles(2);
+    settle(&mut world, &policy);
+    let first = world.azure.network_interfaces.known().expect("known").keys().next().cloned();
+    let first = first.expect("there are two");
+    let failed = |world: &mut World| -> Option<PoolMember> {
+        let nics = world.azure.network_interfaces.known_mut().expect("known");
+        let nic = Arc::make_mut(nics.get_mut(&first).expect("it is there"));
+        nic.state = MemberState::Failed;
+        let (plan, _) = crate::plan(world, &policy);
+        match &change(&plan.changes, &first)?.action {
+            Action::Put { after: Resource::PoolMember(after), .. } => Some((**after).clone()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let repaired = failed(&mut world).expect("it is written again");
+    assert_eq!(repaired.configurations[0].pools, BTreeSet::from([pool()]));
+    assert_eq!(repaired.state, MemberState::Usable);
+    let nics = world.azure.network_interfaces.known_mut().expect("known");
+    Arc::make_mut(nics.get_mut(&first).expect("it is there")).configurations[0].pools.clear();
+    assert_eq!(failed(&mut world), None, "the write that failed was another client's");
+    // It leaves as any other once its node is gone.
+    let nics = world.azure.network_interfaces.known_mut().expect("known");
+    let nic = Arc::make_mut(nics.get_mut(&first).expect("it is there"));
+    nic.configurations[0].pools.insert(pool());
+    world.kubernetes.nodes.pop_first();
+    let off = Policy { node_drain: NodeDrain::Off, ..policy.clone() };
+    let (plan, _) = crate::plan(&world, &off);
+    let left = change(&plan.changes, &first).expect("it leaves");
+    assert_eq!(joined(left), Some(&BTreeSet::new()));
 }
 
 #[test]
