@@ -138,7 +138,8 @@ pub async fn rehearse(
     }
 }
 
-/// Who edits a Service for its owner: not the controller, whose own edits are no edits.
+/// The field manager of the edits that `ballast pause`, `resume` and `retry` make for a Service's
+/// owner. The controller's own manager would not do: its edits do not count as the owner's.
 const EDITOR: &str = "kubectl-ballast";
 
 /// Sets an annotation of a Service, or takes it off.

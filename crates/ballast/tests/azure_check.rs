@@ -625,7 +625,7 @@ fn the_command_checks_records_and_compares() {
     let fixed = ["azure-check", "--cloud-config", &config, "--resource-group", "rg"];
     let call = |more: &[&str]| run(&[&fixed[..], more].concat());
 
-    // Nobody is there to be asked.
+    // There is no terminal to ask on.
     let (code, out, err) = call(&[]);
     assert!(code == 64 && err.contains("no confirmation is possible"), "{code} {out} {err}");
     let (code, out, err) = call(&["--dry-run"]);

@@ -321,8 +321,8 @@ impl Layout {
         }
     }
 
-    /// How a node goes. Nobody but kube-proxy turns connections away from network interfaces, and
-    /// it does not know our label.
+    /// How a node goes. In pools of network interfaces only kube-proxy turns new connections away,
+    /// and kube-proxy does not know the drain label.
     fn way(self, number: u32) -> (Leaving, Killed) {
         match WAYS[number as usize] {
             (Leaving::Planned, killed) if self == Layout::Interfaces => (Leaving::Tainted, killed),
@@ -678,7 +678,7 @@ fn run(layout: Layout, going: u32, drain_seconds: u32) -> Arc<Tally> {
 /// Two runs at a time would only slow each other down.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Nobody is broken and nobody refused.
+/// No connection breaks, and none is refused.
 fn holds(layout: Layout) {
     let turn = TURN.lock();
     let tally = run(layout, NODES, DRAIN_SECONDS);

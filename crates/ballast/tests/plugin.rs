@@ -23,7 +23,7 @@ type Asked = Arc<Mutex<Vec<String>>>;
 /// What a port-forward leads to.
 #[derive(Clone, Debug)]
 enum Pod {
-    /// This address; one where nobody listens is a pod that does not.
+    /// This address. Where no socket listens at it, the pod does not serve the port.
     At(String),
     /// The API server refuses with this status.
     Refused(u16, &'static str),

@@ -37,7 +37,7 @@ use model::kubernetes::{
     Deletion, GATEWAY_FINALIZER, LoadBalancerType, SERVICE_FINALIZER, Service, Wish,
 };
 use model::plan::Resource;
-use model::report::{Finding, ServiceReport, Severity, State, Wait};
+use model::report::{Finding, ServiceReport, State, Wait};
 use model::world::{Fact, InFlight, Need};
 use model::{Policy, ResourceId, ServiceName, ServiceUid, World};
 use plan::own::{self, Whose};
@@ -252,7 +252,7 @@ pub fn explain(
     let stage = Stage { uid: &service.uid, policy, wire };
     let mut wanted = sheet::own(&settled, &without, &stage);
     let mut known = Causes::default();
-    let frozen = report.findings.iter().any(|f| f.severity != Severity::Note);
+    let frozen = report.findings.iter().any(|f| f.severity.freezes());
     if service.wish == Wish::LoadBalancer && !frozen {
         let setting = Setting { service: fresh(service), policy: policy.clone(), world: without };
         let inputs = input::inputs(service, policy, world);
@@ -291,10 +291,7 @@ fn assemble(
         balancer: report.balancer.clone(),
         addresses: report.addresses.clone(),
         resources,
-        findings: findings
-            .filter(|f| f.severity != Severity::Note || !about_unused(f))
-            .cloned()
-            .collect(),
+        findings: findings.filter(|f| f.severity.freezes() || !about_unused(f)).cloned().collect(),
         absent: causes.absent.into_iter().collect(),
         needed: causes.needed,
         unused: causes.unused,

@@ -52,7 +52,7 @@ impl Report {
 
 /// Findings on account of which nothing is planned.
 fn frozen(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
-    findings.iter().filter(|finding| finding.severity != Severity::Note)
+    findings.iter().filter(|finding| finding.severity.freezes())
 }
 
 fn refusal(about: Subject, uid: Option<&ServiceUid>, finding: &Finding) -> Obstacle {
@@ -314,6 +314,14 @@ pub enum Severity {
     Hold,
     /// The Service is not planned until it changes.
     Refusal,
+}
+
+impl Severity {
+    /// Whether nothing new is planned for the Service: what it has stays as it is.
+    #[must_use]
+    pub fn freezes(self) -> bool {
+        self != Self::Note
+    }
 }
 
 /// Most bytes of a value that a [`Finding`] quotes, and with it Events, conditions and the log:

@@ -51,29 +51,36 @@ pub(crate) fn absent_keeps(lab: &mut Lab<'_>) -> Tried {
     if let Some(inside) = body["properties"].as_object_mut() {
         inside.remove("serviceGateway");
     }
-    let done = lab.ask(Method::Put, &nat, Condition::None, Some(body));
-    if done.result.is_err() {
-        return taken(&done);
-    }
-    let shown = lab.ask(Method::Get, &nat, Condition::None, None);
-    let stays = shown.came.body.as_ref().is_some_and(|body| body.pointer(REFERENCE).is_some());
-    Ok(match stays {
+    let shown = match shown_after(lab, &nat, body) {
+        Err(refused) => return refused,
+        Ok(shown) => shown,
+    };
+    Ok(match shown {
         true => Verdict::AS_ASSUMED,
         false => Verdict::Differs("the Service Gateway is gone from it".to_owned()),
     })
+}
+
+/// Whether a NAT gateway shows its Service Gateway after a write of this body; the verdict of a
+/// write that Azure refuses.
+fn shown_after(lab: &mut Lab<'_>, nat: &ResourceId, body: Value) -> Result<bool, Tried> {
+    let done = lab.ask(Method::Put, nat, Condition::None, Some(body));
+    if done.result.is_err() {
+        return Err(taken(&done));
+    }
+    let shown = lab.ask(Method::Get, nat, Condition::None, None);
+    Ok(shown.came.body.as_ref().is_some_and(|body| body.pointer(REFERENCE).is_some()))
 }
 
 /// A PUT with `serviceGateway: null` clears it.
 pub(crate) fn null_clears(lab: &mut Lab<'_>) -> Tried {
     let (nat, _, mut body) = attached(lab)?;
     body["properties"]["serviceGateway"] = Value::Null;
-    let done = lab.ask(Method::Put, &nat, Condition::None, Some(body));
-    if done.result.is_err() {
-        return taken(&done);
-    }
-    let shown = lab.ask(Method::Get, &nat, Condition::None, None);
-    let stays = shown.came.body.as_ref().is_some_and(|body| body.pointer(REFERENCE).is_some());
-    Ok(match stays {
+    let shown = match shown_after(lab, &nat, body) {
+        Err(refused) => return refused,
+        Ok(shown) => shown,
+    };
+    Ok(match shown {
         false => Verdict::AS_ASSUMED,
         true => Verdict::Differs("it still shows the Service Gateway".to_owned()),
     })

@@ -1,5 +1,6 @@
 //! `ballast explain`.
 
+use super::service::ServiceArgs;
 use super::source::{Source, SourceArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::manifest::{self, Manifest};
@@ -13,12 +14,9 @@ use serde_json::Value;
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The Service
-    #[arg(value_name = "[NAMESPACE/]NAME")]
-    pub service: String,
-    /// Its namespace
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
-    pub namespace: String,
+    /// The Service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
     /// Where to look.
     #[command(flatten)]
     pub source: SourceArgs,
@@ -53,10 +51,7 @@ fn locations(update: &LocationsUpdate) -> Value {
 /// # Errors
 /// The Service is none of ours, the input cannot be used, or the cluster or Azure cannot be read.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
-    let name = match args.service.split_once('/') {
-        Some((namespace, name)) => ServiceName::new(namespace, name),
-        None => ServiceName::new(&args.namespace, &args.service),
-    };
+    let name = args.service.name();
     let source = args.source.read().await?;
     let explanation = explain(&source.world, &source.policy, &name, &WIRE)
         .map_err(|stranger| unexplained(&name, stranger, &source))?;

@@ -1,5 +1,6 @@
 //! `ballast history`.
 
+use super::service::named;
 use crate::cluster::ClusterArgs;
 use crate::command::lease::LeaseName;
 use crate::exit::{Exit, Failure, Outcome};
@@ -74,10 +75,8 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
             remote::ask(server, "/history", "history").await?
         }
     };
-    let service = args.service.as_ref().map(|service| match service.contains('/') {
-        true => service.clone(),
-        false => format!("{}/{service}", args.namespace),
-    });
+    let service = args.service.as_ref();
+    let service = service.map(|service| named(service, &args.namespace).to_string());
     let since_ms = args.since.map_or(0, |span| document.now_ms.saturating_sub(span));
     document.narrow(service.as_deref(), since_ms);
     match args.output {

@@ -1,23 +1,20 @@
 //! `ballast pause`, `resume` and `retry`: what an operator does about one Service, by its
 //! annotations.
 
+use super::service::ServiceArgs;
 use crate::cluster::{self, ClusterArgs};
 use crate::exit::{Exit, Outcome};
 use crate::output;
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
-use model::ServiceName;
 use plan::ask::annotation::{PAUSE, RETRY};
 
 /// Arguments of `pause`, `resume` and `retry`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The Service
-    #[arg(value_name = "[NAMESPACE/]NAME")]
-    pub service: String,
-    /// Its namespace
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
-    pub namespace: String,
+    /// The Service.
+    #[command(flatten)]
+    pub service: ServiceArgs,
     /// Which cluster.
     #[command(flatten)]
     pub cluster: ClusterArgs,
@@ -39,10 +36,7 @@ pub enum Verb {
 /// # Errors
 /// There is no such Service, or the cluster cannot be asked.
 pub async fn run(args: Args, verb: Verb) -> Outcome {
-    let service = match args.service.split_once('/') {
-        Some((namespace, name)) => ServiceName::new(namespace, name),
-        None => ServiceName::new(&args.namespace, &args.service),
-    };
+    let service = args.service.name();
     let client = cluster::client(&args.cluster.origin(ConnectFrom::Environment)).await?;
     let now = Clock::start().now_ms().to_string();
     let (key, value, text) = match verb {

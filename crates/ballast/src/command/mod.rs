@@ -23,6 +23,7 @@ pub mod node_agent;
 pub mod orphans;
 pub mod plan;
 pub mod run;
+pub mod service;
 pub mod serving;
 #[cfg(feature = "sim")]
 pub mod sim;

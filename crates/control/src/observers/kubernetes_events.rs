@@ -140,11 +140,8 @@ impl Controller {
             said.since_ms = since_ms.unwrap_or(now_ms);
             self.observers.latencies.look_at_pods();
             match (was, now.state) {
-                (None | Some(State::Programmed | State::Held), State::Waiting) if !held => {
-                    begins(&mut words)
-                }
-                (Some(State::Refused | State::RefusedServing), State::Waiting) if !held => {
-                    begins(&mut words);
+                (was, State::Waiting) if !held && is_done(was) => {
+                    words.push(word(&reason::ENSURING, "Ensuring load balancer"));
                 }
                 (Some(_), State::Programmed) => {
                     programmed = true;
@@ -326,8 +323,9 @@ fn is_unread(now: &ServiceReport) -> bool {
         && now.waits.iter().all(|wait| matches!(wait, Wait::Listing | Wait::Reading(_)))
 }
 
-fn begins(words: &mut Vec<Word>) {
-    words.push(word(&reason::ENSURING, "Ensuring load balancer"));
+/// Whether nothing was under way for a Service before.
+fn is_done(was: Option<State>) -> bool {
+    was.is_none_or(|was| was == State::Programmed || was.is_frozen())
 }
 
 fn word(reason: &EventReason, message: &str) -> Word {

@@ -18,6 +18,11 @@ pub(crate) fn find(service: &Service) -> Option<(&'static FindingRule, &'static 
     (leaves && is_set(PROTECT)).then_some((&DELETION_PROTECTED, PROTECT))
 }
 
+/// Whether a Service has a load balancer, or keeps the one it has because its owner holds it back.
+pub(crate) fn keeps_balancer(service: &Service) -> bool {
+    service.wish == Wish::LoadBalancer || find(service).is_some()
+}
+
 /// Whether a Service that wants no load balancer may have one. Our finalizers are there as long as
 /// it has; those on a Service of another class are that controller's.
 fn has_something(service: &Service) -> bool {

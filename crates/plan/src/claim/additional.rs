@@ -9,7 +9,7 @@ use crate::own::{name, tags};
 use crate::shape::frontend;
 use ipnet::IpNet;
 use model::azure::LoadBalancer;
-use model::kubernetes::{Service, Wish};
+use model::kubernetes::Service;
 use model::policy::{Layout, Sharing};
 use model::report::Finding;
 use model::world::Fact;
@@ -67,8 +67,7 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
 fn withheld(draft: &Draft<'_>, taken: &Taken) -> BTreeMap<ServiceUid, BTreeSet<IpAddr>> {
     let mut withheld = BTreeMap::new();
     for (uid, case) in &draft.cases {
-        let kept = matches!(case.stance, Stance::Frozen(_))
-            && (case.service.wish == Wish::LoadBalancer || hold::find(case.service).is_some());
+        let kept = matches!(case.stance, Stance::Frozen(_)) && hold::keeps_balancer(case.service);
         if !kept {
             continue;
         }

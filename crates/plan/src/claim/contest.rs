@@ -45,8 +45,8 @@ pub(crate) fn tenancy(
             || place.balancer.is_foreign(&other.name);
         return if shared { Tenancy::Shared } else { Tenancy::ReleasedBySameWrite };
     }
-    // Whoever else is on it keeps it where it is, though its owner goes: also who is refused and
-    // keeps what it has.
+    // Other Services with rules on the frontend keep it where it is when its owner goes, refused
+    // Services that keep what they have included.
     let is_kept = rules.iter().any(|r| {
         let by = draft.owner_of(&r.name).filter(|by| *by != uid);
         let keeps = |by| matches!(&draft.cases[by].stance, Stance::Frozen(_));

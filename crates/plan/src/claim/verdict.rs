@@ -35,7 +35,7 @@ impl Frozen {
     }
 }
 
-/// What the owner of a Service is told who holds it back.
+/// The finding of a Service that its owner holds back.
 pub(in crate::claim) fn hold(rule: &FindingRule, key: &str) -> Finding {
     Finding {
         severity: rule.severity,

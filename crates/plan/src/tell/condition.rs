@@ -15,7 +15,7 @@ use crate::ask::annotation::PREFIX;
 use model::kubernetes::{Condition, Service, Truth};
 use model::obstacle::{Obstacle, Subject};
 use model::plan::{ConditionEdit, Edit, KubernetesWrite, Object};
-use model::report::{Finding, ServiceReport, Severity, State, Wait};
+use model::report::{Finding, ServiceReport, State, Wait};
 use model::world::Need;
 use model::{Group, Plan, Policy, Report, ServiceUid, World};
 use std::collections::BTreeMap;
@@ -204,7 +204,7 @@ fn say(report: &ServiceReport) -> Option<(Truth, &str, String)> {
         let chosen = report.findings.iter().filter(|f| chosen(f));
         chosen.map(ToString::to_string).collect::<Vec<_>>().join("; ")
     };
-    let freezes = |f: &Finding| f.severity != Severity::Note;
+    let freezes = |f: &Finding| f.severity.freezes();
     let refusal = report.findings.iter().find(|f| freezes(f));
     if report.state == State::Removing {
         return None;

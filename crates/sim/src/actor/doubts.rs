@@ -14,7 +14,7 @@ use std::ops::Range;
 const OWNERS: Range<u64> = 0..4;
 /// As the owner of a wish each has a number from here on.
 const WISHES: u64 = 40;
-/// The first of their ports and node ports, which nobody else has.
+/// The first of their ports and node ports, which no other Service has.
 const PORT: u64 = 6_100;
 const NODE_PORT: u64 = 32_500;
 
@@ -29,7 +29,8 @@ pub fn is_doubtful(name: &str) -> bool {
 
 const INTERNAL_KEY: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 
-/// Keys with what may be said there. `{port}` stands for the Service's port, `{n}` for its number.
+/// Keys with what may be said there. Variables: `{port}` is the Service's port, `{n}` its number,
+/// `{neighbour}` the address of another Service.
 const ANYWHERE: [(&str, &[&str]); 12] = [
     (
         "azure-load-balancer-tcp-idle-timeout",
@@ -140,7 +141,7 @@ const INSIDE: [(&str, &[&str]); 3] = [
     ("azure-load-balancer-enable-high-availability-ports", &["true", "True", "yes"]),
 ];
 
-/// What placeholders of a Service stand for.
+/// What the variables in values stand for in a Service.
 struct Place {
     owner: u64,
     port: String,
@@ -156,8 +157,8 @@ impl Place {
     }
 }
 
-/// An address in the status of a Service: not of one whose finalizer somebody took off by hand, of
-/// which nothing is promised.
+/// An address in the status of a Service. Services whose finalizer was stripped are left out:
+/// nothing is promised of them.
 fn neighbour(random: &mut Random, stage: &Stage) -> String {
     let services = stage.kubernetes.list("services", None);
     let told = services.iter().filter_map(|service| {
@@ -172,8 +173,8 @@ fn neighbour(random: &mut Random, stage: &Stage) -> String {
 }
 
 impl Company {
-    /// What a Service is beside its doubts, the same each time: as somebody wishes who uses every
-    /// annotation and field, or plain.
+    /// The Service without its doubtful annotations, the same each time: with annotations and
+    /// fields drawn from all that there are, or plain.
     fn undoubted(&self, owner: u64) -> Value {
         let mut random = Random::new(self.scene.uids).fork(&format!("doubt-{owner}"));
         let (wishes, internal) = (random.permille(600), random.permille(400));

@@ -121,7 +121,7 @@ fn status(random: &mut Random) -> Value {
     json!({"phase": phase, "conditions": [{"type": "Ready", "status": ready}]})
 }
 
-/// The outbound rule of somebody else's on a frontend of ours.
+/// The outbound rule of another client on a frontend of ours.
 const LENT: &str = "theirs-lent";
 
 /// A finalizer of somebody else's, who takes it off last.
@@ -271,7 +271,7 @@ impl Company {
         stage.follow();
     }
 
-    /// Somebody else leads outbound traffic through a frontend of ours, and from a pool of ours:
+    /// Another client adds an outbound rule from a pool of ours through a frontend of ours. Returns
     /// the load balancer, where Azure takes such a rule.
     pub(crate) fn lend(&self, random: &mut Random, stage: &mut Stage) -> Option<String> {
         let all = stage.azure.resources_of("Microsoft.Network/loadBalancers");

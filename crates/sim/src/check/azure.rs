@@ -236,6 +236,8 @@ impl Stage {
             let Some(service) = self.truth.services.get(&owner) else { continue };
             let known = service.placed_at <= write.sent.services;
             let asked = !service.wants || at != service.placed_at || !known;
+            // What no status tells and no rule of the Service leads to serves it no more
+            // (`note_settled`); nor does a frontend where the Service stands elsewhere.
             let spare = !self.is_told(&service.name, &address)
                 && (self.stands_elsewhere(&balancer, name)
                     || write.before.is_some_and(|before| !self.is_led_to(before, name, &owner))

@@ -54,12 +54,16 @@ impl Stage {
             for collection in COLLECTIONS {
                 for (name, part) in parts(&balancer, collection) {
                     let Some(uid) = self.owner_of_part(&id, &name) else { continue };
-                    // A frontend is called after its first holder and goes with it: who shares its
-                    // address gets another one then, and its rules lead there.
+                    // Azure takes no load balancer whose rules lead to a frontend that is not in it:
+                    // a frontend that its Service left stays for the Services whose rules lead
+                    // there, and goes with the last of these rules. The Service after which it is
+                    // named is not reached there any more, and loses nothing.
                     let is_frontend = collection == "frontendIPConfigurations";
                     if is_frontend && !self.is_led_to(&balancer, &name, &uid) {
                         continue;
                     }
+                    // A frontend is named after its first holder and goes with it: Services that
+                    // share its address get another frontend then, and their rules lead there.
                     let shared = &part["properties"]["frontendIPConfiguration"]["id"];
                     let shared = shared.as_str().map(|id| id.rsplit('/').next().unwrap_or(""));
                     let holder = shared.and_then(|name| self.owner_of_part(&id, name));
@@ -212,8 +216,7 @@ impl Stage {
     }
 
     /// The Service that a part of a load balancer is of.
-    /// Whether a rule of a Service leads to a frontend. One that is called after it and that only
-    /// others' rules lead to is there for them, and goes with the last of them.
+    /// Whether a rule of a Service leads to a frontend.
     pub(super) fn is_led_to(&self, balancer: &Value, frontend: &str, uid: &str) -> bool {
         let id = balancer["id"].as_str().unwrap_or("").to_lowercase();
         parts(balancer, "loadBalancingRules").into_iter().any(|(rule, body)| {

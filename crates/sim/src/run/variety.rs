@@ -7,7 +7,7 @@ use crate::check::fair::Round;
 /// A node that goes has drained after so many minutes.
 const DRAIN_MIN: u64 = 8;
 
-/// How long a rule of somebody else's uses a frontend of ours whose Service goes.
+/// How long another client's outbound rule uses a frontend whose Service goes.
 const LENT_MS: u64 = 120_000;
 
 /// How often each of them changes.

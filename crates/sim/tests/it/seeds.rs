@@ -116,7 +116,7 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     (
         24_110_055,
         Profile::All,
-        "who came to a brought address waited for a frontend that stays for a refused Service",
+        "a Service on a BYO address waited for a frontend that a refused Service keeps",
     ),
     (24_110_134, Profile::All, "who took over wrote on lists that it had read as a standby"),
     (24_130_163, Profile::All, "judged a write by an edit that its process had not seen"),

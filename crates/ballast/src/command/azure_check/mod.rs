@@ -100,7 +100,8 @@ impl Args {
 /// Tries what is assumed of Azure in a resource group of the user's, and reports.
 ///
 /// # Errors
-/// The cloud config or the credential cannot be used, nobody confirms, or something is left.
+/// The cloud config or the credential cannot be used, the run is not confirmed, or resources of the
+/// run could not be deleted.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let chosen = args.chosen();
     if args.list {

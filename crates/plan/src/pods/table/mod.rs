@@ -30,7 +30,7 @@ use claims::{Claim, Kind, Sources};
 use homes::Homes;
 use links::Links;
 use model::gateway::{Direction, GatewayService, Locations, ServiceNames};
-use model::kubernetes::{Deletion, EndpointSlice, Pod, PodPhase, Service, Wish};
+use model::kubernetes::{Deletion, EndpointSlice, Pod, PodPhase};
 use model::policy::NodeDrain;
 use model::world::Fact;
 use model::{Family, Policy, ServiceName, ServiceUid, World};
@@ -336,8 +336,7 @@ impl DiffTracker {
                 self.dirty.extend(self.sides.addresses());
             }
             let wanted = uids.get(name).and_then(|uid| world.kubernetes.services.get(uid));
-            let stays = |s: &Service| s.wish == Wish::LoadBalancer || hold::find(s).is_some();
-            let wanted = wanted.filter(|s| stays(s) && !foreign);
+            let wanted = wanted.filter(|s| hold::keeps_balancer(s) && !foreign);
             let title = wanted.map(|service| service.name.clone());
             let direction = service.filter(|s| !foreign && is_connected(s)).map(|s| s.direction);
             let standing = match direction {

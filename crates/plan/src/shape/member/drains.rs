@@ -32,7 +32,7 @@ pub(super) fn verdict(draft: &Draft<'_>, node: Option<&Arc<Node>>, member: &Pool
             (told && turned_away()) || !has_drained(draft, member)
         }
         Some(_) => !has_drained(draft, member),
-        // Who is not turned away would go on coming.
+        // Without such a probe new connections would go on arriving.
         None => !has_drained(draft, member) && turned_away(),
     };
     if stays { Verdict::Stays } else { Verdict::Leaves }

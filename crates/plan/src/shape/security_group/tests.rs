@@ -162,9 +162,9 @@ fn a_security_group_that_failed_to_close_is_written_again() {
     }
 }
 
-/// Who is refused keeps what it has, and not what another left on the address that they shared.
+/// A refused Service keeps its own rules on a shared address, and not those of a Service that left.
 #[test]
-fn what_left_an_address_is_closed_beside_who_is_refused() {
+fn a_service_that_leaves_an_address_is_closed_there_beside_a_refused_one() {
     let mut world = settled(world(vec![closed(1, 80, &[]), closed(2, 82, &[])]));
     assert_eq!(open_at(&world, "10.224.9.9"), ["80", "82"]);
     change(&mut world, closed(2, 82, &[("azure-load-balancer-tcp-idle-timeout", "soon")]));

@@ -1,0 +1,42 @@
+//! The Service that a command is about.
+
+use model::ServiceName;
+
+/// A Service by its name, with its namespace before it or beside it.
+#[derive(Debug, clap::Args)]
+pub struct ServiceArgs {
+    /// The Service
+    #[arg(value_name = "[NAMESPACE/]NAME")]
+    pub service: String,
+    /// Its namespace
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
+    pub namespace: String,
+}
+
+impl ServiceArgs {
+    /// Its whole name.
+    #[must_use]
+    pub fn name(&self) -> ServiceName {
+        named(&self.service, &self.namespace)
+    }
+}
+
+/// The Service of a name; one without a namespace before it is in `namespace`.
+#[must_use]
+pub fn named(service: &str, namespace: &str) -> ServiceName {
+    match service.split_once('/') {
+        Some((namespace, name)) => ServiceName::new(namespace, name),
+        None => ServiceName::new(namespace, service),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn the_namespace_before_the_name_counts() {
+        assert_eq!(named("web", "shop").to_string(), "shop/web");
+        assert_eq!(named("other/web", "shop").to_string(), "other/web");
+    }
+}
