@@ -3,8 +3,8 @@
 use crate::exit::{Exit, Failure};
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Asks a question on standard error; only the answer "yes" confirms. `advice` says what to do where
-/// there is no terminal to ask on: "Read the list, then give --yes".
+/// Asks a question on standard error; only the answer "yes" confirms. `advice` says what to do
+/// where there is no terminal to ask on: "Read the list, then give --yes".
 ///
 /// # Errors
 /// Standard input is not a terminal, or cannot be read.

@@ -248,8 +248,8 @@ fn can_join(case: &Case<'_>, machine: &str, family: Family) -> bool {
     runs && !going && !has_failed_nic(case, machine) && (of_family || nics.is_null())
 }
 
-/// Whether the last write of a single machine's primary NIC failed, and it is in no pool: it is left
-/// to whoever wrote it, as the Go cloud provider leaves it.
+/// Whether the last write of a single machine's primary NIC failed, and it is in no pool: it is
+/// left to whoever wrote it, as the Go cloud provider leaves it.
 fn has_failed_nic(case: &Case<'_>, machine: &Value) -> bool {
     let mut nics = items(&machine["properties"]["networkProfile"]["networkInterfaces"]);
     nics.any(|nic| {

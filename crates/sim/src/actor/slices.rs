@@ -99,8 +99,8 @@ fn endpoint(address: u64, scene: &Scene, random: &mut Random) -> Value {
 
 fn slice(place: Place, owner: &Value, endpoints: &[Value]) -> Value {
     let service = service_name(place.0);
-    // The last slice is of another manager, which sets no labels. Of the second Service the middle one
-    // is written by hand: its label alone says whose it is.
+    // The last slice is of another manager, which sets no labels. The middle slice of the second
+    // Service is written by hand: its label alone says whose it is.
     let owners = match place {
         (1, 1) => json!([]),
         _ => json!([{"apiVersion": "v1", "kind": "Service", "name": service,

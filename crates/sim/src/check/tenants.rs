@@ -54,10 +54,10 @@ impl Stage {
             for collection in COLLECTIONS {
                 for (name, part) in parts(&balancer, collection) {
                     let Some(uid) = self.owner_of_part(&id, &name) else { continue };
-                    // Azure takes no load balancer whose rules lead to a frontend that is not in it:
-                    // a frontend that its Service left stays for the Services whose rules lead
-                    // there, and goes with the last of these rules. The Service after which it is
-                    // named is not reached there any more, and loses nothing.
+                    // Azure takes no load balancer whose rules lead to a frontend that it lacks: a
+                    // frontend that its Service left stays for the Services whose rules lead there,
+                    // and goes with the last of these rules. The Service after which it is named is
+                    // not reached there any more, and loses nothing.
                     let is_frontend = collection == "frontendIPConfigurations";
                     if is_frontend && !self.is_led_to(&balancer, &name, &uid) {
                         continue;
