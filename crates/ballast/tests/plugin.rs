@@ -54,6 +54,8 @@ async fn forward(stream: TcpStream, pod: String, asked: Asked) {
         text.extend(b"connection refused in the pod");
         socket.send(Message::binary(text)).await.unwrap();
         let _ = socket.close(None).await;
+        // A socket that is closed with unread bytes resets the connection, and what was sent is lost.
+        while let Some(Ok(_)) = socket.next().await {}
         return;
     };
     let mut buffer = vec![0; 16 << 10];
@@ -175,7 +177,10 @@ fn the_plugin_asks_the_leading_pod_through_a_port_forward() {
     for (trouble, told) in refusals {
         *pod.lock().unwrap() = trouble.clone();
         let (code, _, err) = history();
-        assert!(code != 0 && err.contains("no history from pod kube-system/"), "{err}");
+        assert!(
+            code != 0 && err.contains("no history from pod kube-system/"),
+            "{trouble:?}: {err}"
+        );
         assert!(err.contains(told), "{trouble:?}: {err}");
     }
     *pod.lock().unwrap() = Pod::At(pages);

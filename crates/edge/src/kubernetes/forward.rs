@@ -13,6 +13,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
@@ -55,12 +56,14 @@ impl Forward {
         let (name, told) = (pod.name.to_string(), Arc::clone(&trouble));
         let task = tokio::spawn(async move {
             loop {
-                let Ok((stream, _)) = socket.accept().await else { return };
+                let Ok((mut stream, _)) = socket.accept().await else { return };
                 let (pods, name, told) = (pods.clone(), name.clone(), Arc::clone(&told));
                 tokio::spawn(async move {
-                    if let Err(why) = carry(&pods, &name, port, stream).await {
+                    if let Err(why) = carry(&pods, &name, port, &mut stream).await {
                         *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
                     }
+                    // Whoever sees the connection end can ask why.
+                    drop(stream);
                 });
             }
         });
@@ -86,12 +89,12 @@ impl Drop for Forward {
     }
 }
 
-/// Carries one connection to its end.
+/// Carries one connection until the pod's side ends. The side of this machine stays open.
 async fn carry(
     pods: &Api<Pod>,
     name: &str,
     port: u16,
-    mut here: TcpStream,
+    here: &mut TcpStream,
 ) -> Result<(), ForwardError> {
     let failed = |why: &str| ForwardError::Failed(why.to_owned());
     let mut forwarded = pods.portforward(name, &[port]).await.map_err(|e| match &e {
@@ -103,14 +106,38 @@ async fn carry(
     })?;
     let told = forwarded.take_error(port);
     let there = forwarded.take_stream(port);
-    let mut there = there.ok_or_else(|| failed("the API server forwards another port"))?;
-    let copied = tokio::io::copy_bidirectional(&mut here, &mut there).await;
-    drop(there);
+    let there = there.ok_or_else(|| failed("the API server forwards another port"))?;
+    let copied = copy(here, there).await;
     // The kubelet tells of a Pod that does not listen while the connection ends.
-    if let Some(told) = told
-        && let Ok(Some(why)) = tokio::time::timeout(LAST_WORDS, told).await
-    {
-        return Err(ForwardError::Failed(why));
+    let last_words = async {
+        let told = match told {
+            Some(told) => told.await,
+            None => None,
+        };
+        match told {
+            Some(why) => Err(ForwardError::Failed(why)),
+            None => forwarded.join().await.map_err(|e| ForwardError::Failed(chain(&e))),
+        }
+    };
+    if let Ok(Err(why)) = tokio::time::timeout(LAST_WORDS, last_words).await {
+        return Err(why);
     }
-    copied.map(|_| ()).map_err(|e| failed(&e.to_string()))
+    copied.map_err(|e| failed(&e.to_string()))
+}
+
+/// Copies both ways until the pod's side ends.
+async fn copy(here: &mut TcpStream, there: impl AsyncRead + AsyncWrite) -> io::Result<()> {
+    let (mut from_here, mut to_here) = here.split();
+    let (mut from_pod, mut to_pod) = tokio::io::split(there);
+    let sending = async {
+        tokio::io::copy(&mut from_here, &mut to_pod).await?;
+        to_pod.shutdown().await
+    };
+    let receiving = tokio::io::copy(&mut from_pod, &mut to_here);
+    tokio::pin!(sending, receiving);
+    tokio::select! {
+        sent = &mut sending => sent?,
+        received = &mut receiving => return received.map(|_| ()),
+    }
+    receiving.await.map(|_| ())
 }

@@ -5,7 +5,11 @@ use sim::fault::{Fault, LATER};
 use sim::run::{Settings, Tracing, run};
 use sim::shrink::shrink;
 use sim::swarm::{PROFILES, Profile};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{available_parallelism, scope};
 
 /// Seeds that broke a rule before something was mended, and what that was.
 const ONCE_FAILED: &[(u64, Profile, &str)] = &[
@@ -189,35 +193,48 @@ fn breach(seed: u64, settings: &Settings) -> Option<String> {
     Some(format!("seed {seed} of {profile} breaks {}: {}", breach.rule, breach.text))
 }
 
-fn holds(seed: u64, settings: &Settings) {
-    assert_eq!(breach(seed, settings), None);
+/// What these seeds break, in their order, simulated on every processor.
+fn breaches(seeds: &[(u64, Settings)]) -> Vec<String> {
+    let workers = available_parallelism().map_or(1, NonZero::get);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mine = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let mine = mine.map_while(|at| seeds.get(at).map(|(seed, settings)| (at, seed, settings)));
+        let found = mine.filter_map(|(at, seed, settings)| Some((at, breach(*seed, settings)?)));
+        found.collect::<Vec<_>>()
+    };
+    let found = scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect::<BTreeMap<_, _>>()
+    });
+    found.into_values().collect()
 }
 
 #[test]
 fn every_rule_holds_for_the_fixed_seeds() {
-    for seed in 1_000..1_012 {
-        holds(seed, &Settings::default());
-    }
-    for (profile, _) in PROFILES {
-        holds(7, &Settings { profile, ..Settings::default() });
-    }
+    let all = (1_000..1_012).map(|seed| (seed, Settings::default()));
+    let each = PROFILES
+        .iter()
+        .map(|(profile, _)| (7, Settings { profile: *profile, ..Settings::default() }));
+    assert_eq!(breaches(&all.chain(each).collect::<Vec<_>>()), Vec::<String>::new());
 }
 
 #[test]
+#[cfg_attr(
+    debug_assertions,
+    ignore = "minutes without optimisation: cargo test --release -p sim --test it seeds::"
+)]
 fn what_was_mended_stays_mended() {
     // As it was when they failed.
     let without: BTreeSet<_> = LATER.iter().copied().collect();
-    let mut broken = Vec::new();
-    for (seed, profile, _) in ONCE_FAILED {
-        let settings =
-            Settings { profile: *profile, without: without.clone(), ..Settings::default() };
-        broken.extend(breach(*seed, &settings));
-    }
-    for (seed, with, _) in FAILED_LATER {
+    let once = ONCE_FAILED.iter().map(|(seed, profile, _)| {
+        (*seed, Settings { profile: *profile, without: without.clone(), ..Settings::default() })
+    });
+    let later = FAILED_LATER.iter().map(|(seed, with, _)| {
         let without = without.iter().copied().filter(|fault| !with.contains(fault)).collect();
-        broken.extend(breach(*seed, &Settings { without, ..Settings::default() }));
-    }
-    assert_eq!(broken, Vec::<String>::new());
+        (*seed, Settings { without, ..Settings::default() })
+    });
+    assert_eq!(breaches(&once.chain(later).collect::<Vec<_>>()), Vec::<String>::new());
 }
 
 #[test]
