@@ -48,6 +48,17 @@ fn an_operator_holds_a_service_back_and_pushes_it() {
     assert_eq!(minutes(&emulators), 4);
     let (code, out, _) = emulators.run(&["plan"]);
     assert!(code == 0 && out.contains("1 held by its owner"), "{out}");
+    let held = "Held back by owners, written once they let go:\n  ~ change load balancer kubernetes \
+                in rg for default/web\n    ~ loadBalancingRules";
+    assert!(out.contains(held) && out.contains("idleTimeoutInMinutes: 4 → 9"), "{out}");
+    let (_, out, _) = emulators.run(&["plan", "--service", "beside"]);
+    assert!(!out.contains("Held back"), "{out}");
+    let (code, out, _) = emulators.run(&["plan", "-o", "json", "--exit-code"]);
+    let plan: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (code, &plan["changes"], &plan["heldBack"][0]["services"]),
+        (0, &json!([]), &json!(["default/web"]))
+    );
     let (code, out, err) = told(&emulators, &["resume", "default/web"]);
     assert!(code == 0 && out.contains("Service default/web is resumed"), "{out}{err}");
     wait_for("the edit in Azure", || (minutes(&emulators) == 9).then_some(()));
@@ -65,5 +76,14 @@ fn an_operator_holds_a_service_back_and_pushes_it() {
     assert!(out.contains("was edited by kubectl-ballast"), "{out}");
     let (code, _, err) = told(&emulators, &["pause", "nothing"]);
     assert!(code != 0 && err.contains("there is no Service default/nothing"), "{err}");
+    // What a deletion would take away, while a protection holds it back.
+    let protection =
+        json!({"metadata": {"annotations": {"ballast.dev/deletion-protection": "true"}}});
+    emulators.patch_service("beside", &protection);
+    let beside = "/api/v1/namespaces/default/services/beside";
+    assert_eq!(http(&emulators.kube, "DELETE", beside, None).0, 200);
+    status(&server, "ballast.dev/deletion-protection: ");
+    let (code, out, _) = emulators.run(&["plan", "--service", "beside"]);
+    assert!(code == 0 && out.contains("\n  - delete public IP kubernetes-"), "{out}");
     assert_eq!(controller.terminate(), 0);
 }

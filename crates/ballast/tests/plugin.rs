@@ -54,7 +54,7 @@ async fn forward(stream: TcpStream, pod: String, asked: Asked) {
         text.extend(b"connection refused in the pod");
         socket.send(Message::binary(text)).await.unwrap();
         let _ = socket.close(None).await;
-        // A socket that is closed with unread bytes resets the connection, and what was sent is lost.
+        // A socket closed with unread bytes resets the connection, and what was sent is lost.
         while let Some(Ok(_)) = socket.next().await {}
         return;
     };

@@ -5,7 +5,10 @@
 //! is left. What only Azure can know (an address it will choose) gets a placeholder.
 
 mod assumption;
+mod held_back;
 pub mod transition;
+
+pub use held_back::held_back;
 
 use crate::reach::{Reached, reached};
 use assumption::assume;
@@ -80,7 +83,8 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
 
 /// The same, and the World that it leads to.
 pub fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
-    let mut path = Path { world: world.clone(), placeholders: 0, network: policy.network() };
+    let placeholders = last_placeholder(world);
+    let mut path = Path { world: world.clone(), placeholders, network: policy.network() };
     path.open_ledger();
     let mut merged: BTreeMap<ResourceId, (usize, Change)> = BTreeMap::new();
     let mut forecast = Forecast::default();

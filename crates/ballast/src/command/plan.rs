@@ -4,8 +4,8 @@ use super::source::SourceArgs;
 use crate::exit::{Exit, Outcome};
 use crate::manifest;
 use crate::output::{self, ColorChoice, Format, Paint};
-use crate::render::plan::{document, pace, render, render_by_service, render_summary};
-use explain::forecast::forecast;
+use crate::render::plan::{changes, document, pace, render, render_by_service, render_summary};
+use explain::forecast::{follow, held_back};
 
 /// Arguments of `plan`.
 #[derive(Debug, clap::Args)]
@@ -56,8 +56,10 @@ impl Args {
 /// The input cannot be used, or the cluster or Azure cannot be read.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let source = args.source.read().await?;
-    let forecast = forecast(&source.world, &source.policy);
+    let (forecast, end) = follow(&source.world, &source.policy);
     let mut plan = document(&forecast, &source.world);
+    let held_back = held_back(&end, &source.policy);
+    plan.held_back = held_back.map_or_else(Vec::new, |behind| changes(&behind, &end));
     plan.limits_ms = pace::least_ms(&forecast, &source.policy);
     plan.obstacles = source.obstacles.iter().map(|obstacle| obstacle.cause()).collect();
     let assumption = args.source.assumption().map(str::to_owned);

@@ -8,7 +8,7 @@ pub mod words;
 pub use console::plan_view::Verb;
 pub(crate) use document::word;
 pub use document::{
-    AddressChange, ChangeView, PlanDocument, ServiceView, WriteView, document, verb,
+    AddressChange, ChangeView, PlanDocument, ServiceView, WriteView, changes, document, verb,
 };
 pub use summary::render_summary;
 pub use words::{kind_name, shown_name};
@@ -36,8 +36,22 @@ pub fn render(plan: &PlanDocument, paint: Paint) -> String {
         }
         text.push('\n');
     }
+    text.push_str(&render_held_back(plan, paint));
     text.push_str(&render_services(plan, paint));
     text.push_str(&summary::last_line(plan, paint));
+    text
+}
+
+fn render_held_back(plan: &PlanDocument, paint: Paint) -> String {
+    if plan.held_back.is_empty() {
+        return String::new();
+    }
+    let heading = "Held back by owners, written once they let go:";
+    let mut text = format!("{}\n", paint.ink(Ink::Bold, heading));
+    for change in &plan.held_back {
+        text.push_str(&render_change(change, paint, 2));
+    }
+    text.push('\n');
     text
 }
 
@@ -74,6 +88,7 @@ pub fn render_by_service(plan: &PlanDocument, paint: Paint) -> String {
             text.push_str(&render_change(change, paint, 2));
         }
     }
+    text.push_str(&render_held_back(plan, paint));
     text.push_str(&summary::last_line(plan, paint));
     text
 }

@@ -3,6 +3,7 @@
 use super::annotation::{PAUSE, PROTECT, truth};
 use super::rules::{DELETION_PROTECTED, FindingRule, PAUSED};
 use model::kubernetes::{GATEWAY_FINALIZER, LoadBalancerType, SERVICE_FINALIZER, Service, Wish};
+use std::sync::Arc;
 
 /// The rule by which what a Service has stays as it is, and its annotation; `None` where its owner
 /// does not hold it back.
@@ -16,6 +17,15 @@ pub(crate) fn find(service: &Service) -> Option<(&'static FindingRule, &'static 
     }
     let leaves = service.wish == Wish::Nothing && has_something(service);
     (leaves && is_set(PROTECT)).then_some((&DELETION_PROTECTED, PROTECT))
+}
+
+/// The Service as it is once its owner holds nothing of it back; `None` where nothing is held back.
+#[must_use]
+pub fn let_go(service: &Service) -> Option<Service> {
+    find(service)?;
+    let mut service = service.clone();
+    Arc::make_mut(&mut service.annotations).retain(|key, _| ![PAUSE, PROTECT].contains(&&**key));
+    Some(service)
 }
 
 /// Whether a Service has a load balancer, or keeps the one it has because its owner holds it back.

@@ -5,12 +5,12 @@
 
 pub mod annotation;
 pub mod container;
+pub mod hold;
 pub mod rules;
 
 pub(crate) mod access;
 pub(crate) mod additional;
 mod audit;
-pub(crate) mod hold;
 pub(crate) mod limit;
 mod pinned;
 mod placement;

@@ -23,6 +23,9 @@ pub struct PlanDocument {
     pub changes: Vec<ChangeView>,
     /// Kubernetes writes, in order.
     pub writes: Vec<WriteView>,
+    /// What is not written because owners hold Services back: it follows once they let go.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held_back: Vec<ChangeView>,
     /// Services, by namespace and name.
     pub services: Vec<ServiceView>,
     /// What is wrong with the whole.
@@ -52,7 +55,9 @@ impl PlanDocument {
 
     /// Keeps what concerns some Services only. Counts of writes become those that are left.
     pub fn narrow(&mut self, concerns: impl Fn(&str) -> bool) {
-        self.changes.retain(|change| change.services.iter().any(|name| concerns(name)));
+        for changes in [&mut self.changes, &mut self.held_back] {
+            changes.retain(|change| change.services.iter().any(|name| concerns(name)));
+        }
         self.writes.retain(|write| concerns(&write.object));
         self.services.retain(|service| concerns(&service.name));
         self.interrupted.retain(|name| concerns(name));
@@ -160,7 +165,8 @@ pub struct ServiceView {
 #[must_use]
 pub fn document(forecast: &Forecast, world: &World) -> PlanDocument {
     PlanDocument {
-        changes: forecast.changes.iter().map(|c| change(c, world)).collect(),
+        changes: changes(forecast, world),
+        held_back: Vec::new(),
         writes: writes(&forecast.writes, world),
         services: services(forecast, world),
         findings: forecast.last.findings.iter().map(ToString::to_string).collect(),
@@ -170,6 +176,12 @@ pub fn document(forecast: &Forecast, world: &World) -> PlanDocument {
         interrupted: interrupted(forecast, world),
         limits_ms: 0,
     }
+}
+
+/// The Azure resources of a forecast, in the order in which they are written.
+#[must_use]
+pub fn changes(forecast: &Forecast, world: &World) -> Vec<ChangeView> {
+    forecast.changes.iter().map(|c| change(c, world)).collect()
 }
 
 /// Services that are reached before some write and not after it, and that stay.
