@@ -1,7 +1,7 @@
 //! The doors at the sockets: answers of the API server, of ARM and of token endpoints, and the
 //! files that people name on the command line. As in `doors.rs` a door takes any bytes.
 //!
-//! `fuzz/targets` opens them to .ci/fuzz, `crates/ballast/tests/outside_bytes.rs` to
+//! `fuzz/targets` opens them to .ci/fuzz, `crates/ballast/tests/it/outside_bytes.rs` to
 //! `cargo test`.
 
 use arm::{Answer, JsonItem, PageStep, Pages};
@@ -289,7 +289,7 @@ pub fn manifests(bytes: &[u8]) {
     for (_, why) in &refused {
         assert!(!why.is_empty(), "refused without a reason");
     }
-    if let Err(failure) = manifest::cluster(&found, crate::doors::policy(), &classes) {
+    if let Err(failure) = manifest::cluster(&found, super::doors::policy(), &classes) {
         says(&failure.text, "shop.yaml");
     }
 }
@@ -300,7 +300,7 @@ pub fn snapshot(bytes: &[u8]) {
     match estate::parse_snapshot(Path::new("azure.json"), &text) {
         Ok(resources) => {
             assert!(resources.iter().all(|resource| resource["id"].is_string()));
-            drop(estate::Estate::of(resources, crate::doors::policy()));
+            drop(estate::Estate::of(resources, super::doors::policy()));
         }
         Err(failure) => says(&failure.text, "azure.json"),
     }
@@ -312,7 +312,7 @@ pub fn cloud_config_secret(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (file, secret) = text.split_once("\n====\n").unwrap_or((&text, "{}"));
     let merged = cloud_config::merge(file, secret);
-    crate::doors::cloud_config(merged.as_bytes());
+    super::doors::cloud_config(merged.as_bytes());
     let whole = |text: &str| serde_json::from_str::<serde_json::Map<String, Value>>(text).ok();
     if let (Some(_), Some(over), Some(merged)) = (whole(file), whole(secret), whole(&merged)) {
         let folded = |key: &String| key.to_ascii_lowercase();

@@ -1,7 +1,7 @@
 //! Bytes from outside, as they come and damaged in every way that a list can hold: each value of
 //! each document is replaced by each of other kinds, each field is left out, each document is cut
 //! off everywhere, and bytes are drawn at random. `fuzz/` opens the same doors to .ci/fuzz.
-//! The doors at the sockets are in `crates/ballast/tests/outside_bytes.rs`.
+//! The doors at the sockets are in `crates/ballast/tests/it/outside_bytes.rs`.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
 #[path = "../../../../fuzz/damage.rs"]

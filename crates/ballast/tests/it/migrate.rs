@@ -1,0 +1,137 @@
+//! `ballast migrate` against emulators in processes of their own.
+
+use crate::support::{Emulators, ballast, http, outcome};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+fn writes(emulators: &Emulators) -> usize {
+    let (_, calls) = http(&emulators.azure, "GET", "/_/calls", None);
+    calls.as_array().unwrap().iter().filter(|c| c["method"] != "GET").count()
+}
+
+/// The cloud config with these keys in place of its own.
+fn write_config(emulators: &Emulators, name: &str, keys: &Value) {
+    let text = fs::read_to_string(emulators.path("azure.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    for (key, value) in keys.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    fs::write(emulators.path(name), config.to_string()).unwrap();
+}
+
+fn migrate(emulators: &Emulators, config: &str, more: &[&str]) -> (i32, String, String) {
+    let path = |name: &str| emulators.path(name).display().to_string();
+    let mut words = vec!["migrate".to_owned()];
+    words.extend(["--kubeconfig".to_owned(), path("kubeconfig")]);
+    words.extend(["--cloud-config".to_owned(), path(config)]);
+    words.extend(more.iter().map(ToString::to_string));
+    let command = ballast().args(words).current_dir(emulators.folder()).output();
+    outcome(command.unwrap())
+}
+
+fn journal(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Two Services behind two nodes of two sets, on one load balancer.
+fn estate() -> Emulators {
+    let emulators = Emulators::start();
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "pool000000"},
+        "spec": {"providerID": "azure:///subscriptions/00000000-0000-0000-0000-000000000001/\
+         resourceGroups/rg/providers/Microsoft.Compute/virtualMachineScaleSets/pool/\
+         virtualMachines/0"}});
+    assert_eq!(http(&emulators.kube, "POST", "/api/v1/nodes", Some(&node)).0, 201);
+    let status =
+        json!({"status": {"addresses": [{"type": "InternalIP", "address": "10.224.0.5"}]}});
+    let path = "/api/v1/nodes/pool000000/status";
+    assert_eq!(http(&emulators.kube, "PATCH", path, Some(&status)).0, 200);
+    emulators.create_service("api");
+    emulators.create_service("web");
+    emulators.patch_service("web", &json!({"metadata": {"labels": {"team": "odd"}}}));
+    let (controller, _) = emulators.controller();
+    emulators.address_of("api");
+    emulators.address_of("web");
+    assert_eq!(controller.terminate(), 0);
+    write_config(
+        &emulators,
+        "several.json",
+        &json!({"multipleStandardLoadBalancerConfigurations": [
+            {"name": "kubernetes", "primaryVMSet": "vmss"},
+            {"name": "odd", "primaryVMSet": "pool",
+                "serviceLabelSelector": {"matchLabels": {"team": "odd"}}}]}),
+    );
+    emulators
+}
+
+#[test]
+fn a_service_moves_to_another_load_balancer_and_back_with_its_address() {
+    let emulators = estate();
+    let addresses = || (emulators.address_of("api"), emulators.address_of("web"));
+    let (before, made) = (addresses(), writes(&emulators));
+
+    let (code, out, err) = migrate(&emulators, "several.json", &["--to=multiple", "--dry-run"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let shown = [
+        "2 Azure writes in 2 rounds",
+        "cut off: default/web\n",
+        "back: default/web\n",
+        "1 Service from write 1 to write 2: 2 writes, 2 rounds (default/web)",
+        "2 addresses are kept.",
+    ];
+    shown.iter().for_each(|part| assert!(out.contains(part), "{part:?} is missing in:\n{out}"));
+    let (code, _, err) = migrate(&emulators, "several.json", &[]);
+    assert_eq!(code, 64);
+    assert!(err.contains("no confirmation is possible"), "{err}");
+    assert_eq!(writes(&emulators), made, "nothing was written so far");
+
+    let go = ["--yes", "--leader-elect=false", "--journal=there.jsonl"];
+    let (code, out, err) = migrate(&emulators, "several.json", &go);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(err.contains("Done with 2 Azure writes"), "{err}");
+    assert_eq!((addresses(), writes(&emulators)), (before.clone(), made + 2));
+    let lines = journal(&emulators.path("there.jsonl"));
+    let events: Vec<&str> = lines.iter().map(|l| l["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["begin", "write", "answered", "write", "answered", "end"]);
+    assert_eq!(lines[1]["method"], "PUT");
+    let frontends = |body: &Value| {
+        body["properties"]["frontendIPConfigurations"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!((frontends(&lines[1]["before"]), frontends(&lines[1]["body"])), (2, 1));
+    assert_eq!((&lines[3]["before"], frontends(&lines[3]["body"])), (&Value::Null, 1));
+    assert_eq!(lines[5]["outcome"], "done");
+
+    let (code, out, _) = migrate(&emulators, "several.json", &go);
+    assert_eq!(code, 0);
+    assert!(out.contains("Nothing to migrate"), "{out}");
+
+    // The way back, after a beginning that was cut short.
+    let cut = "{\"at\":\"then\",\"event\":\"begin\"}\n{\"event\":\"write\"}\n{\"event\":\"wri";
+    fs::write(emulators.path("back.jsonl"), format!("{cut}\n")).unwrap();
+    let back = ["--to=single", "--yes", "--leader-elect=false", "--journal=back.jsonl"];
+    let (code, out, err) = migrate(&emulators, "several.json", &back);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(err.contains("Goes on with the migration begun at then: 1 writes"), "{err}");
+    assert!(err.contains("Put this into the cloud config"), "{err}");
+    assert_eq!(addresses(), before);
+}
+
+#[test]
+fn it_ends_when_it_was_told_to_and_what_is_done_stays() {
+    let emulators = estate();
+    // Somebody else holds the lease.
+    let words = emulators.words(&["run", "--port=0"]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut other = crate::support::Process::start_logging(&words);
+    other.line_with("became leader");
+    let made = writes(&emulators);
+    let (code, _, err) = migrate(&emulators, "several.json", &["--yes", "--limit=4"]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("Run the same command again to go on"), "{err}");
+    assert_eq!(writes(&emulators), made, "nobody writes without the lease");
+    assert_eq!(other.terminate(), 0);
+    let (code, _, err) = migrate(&emulators, "several.json", &["--yes"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("Goes on with the migration"), "{err}");
+}

@@ -1,0 +1,119 @@
+//! docs/operating.md names every alert and every reason, and none that does not exist.
+
+use control::reason::{POD_RULES, REASONS};
+use model::report::Severity;
+use plan::ask::rules::RULES;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const BEGIN: &str = "<!-- reasons: made from the code; UPDATE_DOCS=1 cargo test -p ballast \
+                     --test it operating -->\n";
+const END: &str = "<!-- end -->\n";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn page() -> String {
+    std::fs::read_to_string(root().join("docs/operating.md")).unwrap()
+}
+
+fn yaml(name: &str) -> Value {
+    let text = std::fs::read_to_string(root().join("deploy/prometheus").join(name)).unwrap();
+    serde_saphyr::from_str(&text).unwrap()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn rules() -> Vec<Value> {
+    let rules = yaml("rules.yaml");
+    list(&rules["groups"]).iter().flat_map(|group| list(&group["rules"])).cloned().collect()
+}
+
+fn reasons() -> String {
+    let mut text = "| reason | type | about | what it means | what to do |\n\
+                    | --- | --- | --- | --- | --- |\n"
+        .to_owned();
+    for r in REASONS {
+        let (name, kind, about) = (r.name, r.kind, r.about);
+        text += &format!("| `{name}` | {kind} | {about} | {} | {} |\n", r.meaning, r.action);
+    }
+    text += "\n### Reasons about Pods with an egress label\n\n\
+             | reason | what to do |\n| --- | --- |\n";
+    for (name, action) in POD_RULES {
+        text += &format!("| `{name}` | {action} |\n");
+    }
+    text += "\n### Findings about Services\n\n\
+             A note is an Event of its own, a warning with the rule as its reason: the Service is \
+             programmed.\nA refusal is an Event `SyncLoadBalancerFailed` (on container load \
+             balancers the rule is one, too):\nthe Service keeps what it had until it is changed. \
+             A hold is an Event\nwith the rule as its reason: the owner holds the Service back by \
+             an annotation, and ends that by\ntaking it off. What breaks one rule several times is \
+             one Event. What to do is the same for all: \
+             change the key to something that is\nallowed.\n\n\
+             | rule | | an example that breaks it | its text |\n| --- | --- | --- | --- |\n";
+    let mut rules: Vec<_> = RULES.iter().collect();
+    rules.sort_by_key(|rule| rule.name);
+    for rule in rules {
+        let severity = match rule.severity {
+            Severity::Note => "note",
+            Severity::Hold => "hold",
+            Severity::Refusal => "refusal",
+        };
+        let example = rule.example.replace('|', "\\|");
+        text += &format!("| `{}` | {severity} | `{example}` | {} |\n", rule.name, rule.text());
+    }
+    text
+}
+
+#[test]
+fn every_reason_is_explained() {
+    let page = page();
+    let (head, rest) = page.split_once(BEGIN).unwrap();
+    let (_, tail) = rest.split_once(END).unwrap();
+    let made = format!("{head}{BEGIN}{}{END}{tail}", reasons());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(root().join("docs/operating.md"), &made).unwrap();
+    }
+    let kept = self::page();
+    let hint =
+        "docs/operating.md is out of date: UPDATE_DOCS=1 cargo test -p ballast --test it operating";
+    assert!(kept == made, "{hint}");
+}
+
+#[test]
+fn every_alert_is_explained_and_leads_there() {
+    let page = page();
+    let explained: BTreeSet<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("### Ballast")).collect();
+    let rules = rules();
+    let alerts: BTreeSet<&str> = rules
+        .iter()
+        .map(|r| r["alert"].as_str().unwrap().strip_prefix("Ballast").unwrap())
+        .collect();
+    assert_eq!(explained, alerts);
+    for rule in &rules {
+        let anchor = format!("#{}", rule["alert"].as_str().unwrap().to_lowercase());
+        let url = rule["annotations"]["runbook_url"].as_str().unwrap();
+        assert!(url.ends_with(&format!("/docs/operating.md{anchor}")), "{url}");
+    }
+}
+
+#[test]
+fn every_alert_is_seen_to_fire_and_not_to() {
+    let tests = yaml("rules_test.yaml");
+    let mut seen = BTreeSet::new();
+    for test in list(&tests["tests"]).iter().flat_map(|test| list(&test["alert_rule_test"])) {
+        let fires = !list(&test["exp_alerts"]).is_empty();
+        seen.insert((test["alertname"].as_str().unwrap().to_owned(), fires));
+    }
+    for rule in rules() {
+        let name = rule["alert"].as_str().unwrap();
+        for fires in [true, false] {
+            assert!(seen.contains(&(name.to_owned(), fires)), "{name}: fires {fires}");
+        }
+    }
+}
