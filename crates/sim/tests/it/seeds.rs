@@ -205,7 +205,10 @@ fn breaches(seeds: &[(u64, Settings)]) -> Vec<String> {
     };
     let found = scope(|scope| {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect::<BTreeMap<_, _>>()
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("a seed panicked"))
+            .collect::<BTreeMap<_, _>>()
     });
     found.into_values().collect()
 }
