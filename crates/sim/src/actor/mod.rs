@@ -248,7 +248,7 @@ impl Company {
             let object = ObjectRef::new("namespaces", "", name);
             if stage.kubernetes.get(object).is_err() {
                 let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
-                    "metadata": {"name": name, "labels": {"of": name}}});
+                    "metadata": {"name": name, "labels": {"of": name, "kind": "shop"}}});
                 let _ = stage.kubernetes.create(namespace, now_ms);
             }
         }

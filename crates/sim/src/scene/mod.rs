@@ -194,7 +194,7 @@ impl Scene {
         if self.is_strict() {
             let strict = json!({"tenancy": "strict",
                 "allowedResourceGroups": ["pip-rg"],
-                "allowedAdditionalPublicIPs": ["20.9.0.0/16"],
+                "allowedAdditionalPublicIPs": ["20.9.0.0/16", "2603:1030:9::/48"],
                 "allowedBYOPublicIPs": ["byo-pip", "byo-pip2", "byo-pip3", "byo-pip6",
                     "pip-rg/byo-pip4"]});
             for (key, value) in strict.as_object().into_iter().flatten() {
@@ -210,9 +210,9 @@ impl Scene {
                 {"name": "kubernetes", "primaryVMSet": "vmss"},
                 {"name": "lb2", "primaryVMSet": "vmss2",
                     "serviceLabelSelector": {"matchExpressions": [ranks]},
-                    "nodeSelector": {"matchLabels": {"pool": "two"}}},
+                    "nodeSelector": {"matchLabels": {"pool": "two", "tier": "front"}}},
                 {"name": "lb3", "primaryVMSet": "vmss3",
-                    "serviceNamespaceSelector": {"matchLabels": {"of": "team"}}}]);
+                    "serviceNamespaceSelector": {"matchLabels": {"of": "team", "kind": "shop"}}}]);
         }
         config
     }
@@ -287,8 +287,12 @@ impl Scene {
         if self.with.contains(&Fault::ControlPlane) && index % 4 == 2 {
             labels[CONTROL_PLANE] = json!("");
         }
-        if self.has_selectors() && index % 4 >= 2 {
-            labels["pool"] = json!("two");
+        if self.has_selectors() {
+            // One of the two labels that are asked for is not enough.
+            labels["tier"] = json!("front");
+            if index % 4 >= 2 {
+                labels["pool"] = json!("two");
+            }
         }
         node
     }
