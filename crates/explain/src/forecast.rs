@@ -83,9 +83,7 @@ pub fn forecast(world: &World, policy: &Policy) -> Forecast {
 
 /// The same, and the World that it leads to.
 pub fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
-    let placeholders = last_placeholder(world);
-    let mut path = Path { world: world.clone(), placeholders, network: policy.network() };
-    path.open_ledger();
+    let mut path = Path::from(world.clone(), policy);
     let mut merged: BTreeMap<ResourceId, (usize, Change)> = BTreeMap::new();
     let mut forecast = Forecast::default();
     let mut open = reached(world);
@@ -143,9 +141,7 @@ pub fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
 
 /// The World that plans lead to, and the last report. What has not been read is taken as empty.
 pub fn settle(world: World, policy: &Policy) -> (World, Report) {
-    let placeholders = last_placeholder(&world);
-    let mut path = Path { world, placeholders, network: policy.network() };
-    path.open_ledger();
+    let mut path = Path::from(world, policy);
     let mut last = Report::default();
     for _ in 0..ROUNDS {
         let (plan, report) = plan(&path.world, policy);
@@ -173,7 +169,8 @@ pub fn settle(world: World, policy: &Policy) -> (World, Report) {
     (path.world, last)
 }
 
-/// The number of the last placeholder that a World which was settled before holds.
+/// The number of the last placeholder address in a World that an earlier forecast led to; 0 where
+/// the World has none.
 fn last_placeholder(world: &World) -> u16 {
     let azure = &world.azure;
     let ips = azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values);
@@ -231,12 +228,14 @@ struct Path {
 }
 
 impl Path {
-    /// Without a cluster there is no ledger.
-    fn open_ledger(&mut self) {
-        let ledger = &mut self.world.kubernetes.ledger;
+    /// The way that begins at a World. Where the ledger is not known there is no cluster, and the
+    /// ledger is empty.
+    fn from(mut world: World, policy: &Policy) -> Self {
+        let ledger = &mut world.kubernetes.ledger;
         if *ledger == Fact::Unknown {
             *ledger = Fact::Known(Arc::default());
         }
+        Self { placeholders: last_placeholder(&world), world, network: policy.network() }
     }
 
     /// Writes the ledger. Whether there was anything to write.

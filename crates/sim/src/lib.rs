@@ -7,6 +7,7 @@ pub mod actor;
 pub mod canary;
 pub mod check;
 pub mod config;
+pub mod crew;
 pub mod election;
 pub mod exhaust;
 pub mod fault;

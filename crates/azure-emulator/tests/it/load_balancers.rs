@@ -1,6 +1,6 @@
 //! Load balancers and what hangs on them.
 
-use crate::common::*;
+use crate::common::{self, *};
 use azure_emulator::{Options, Request, Switch};
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn paths_are_compared_without_case_and_ids_keep_the_first_spelling() {
     let pip = cloud.pip("MixedCase");
     let shown = cloud.get(&pip.to_uppercase().replace("/SUBSCRIPTIONS", "/subscriptions"));
     assert_eq!(shown["id"], pip);
-    cloud.put(&pip.to_lowercase(), crate::common::pip("IPv4", "Standard"));
+    cloud.put(&pip.to_lowercase(), common::pip("IPv4", "Standard"));
     assert_eq!(cloud.get(&pip)["id"], pip);
     assert_eq!(cloud.get(&pip)["properties"]["ipAddress"], "20.0.0.1", "the address stays");
 }
@@ -68,8 +68,7 @@ fn etags_guard_and_move_with_children() {
     without["properties"]["frontendIPConfigurations"] = json!([]);
     cloud.put(&lb_id(), without);
     assert_ne!(cloud.get(&pip)["etag"], pip_before, "its ipConfiguration changed");
-    let mut none_match =
-        Request::new("PUT", &pip).with_body(crate::common::pip("IPv4", "Standard"));
+    let mut none_match = Request::new("PUT", &pip).with_body(common::pip("IPv4", "Standard"));
     none_match.if_none_match = Some("*".to_owned());
     assert_eq!(cloud.call(none_match).status, 412);
 }
@@ -208,7 +207,7 @@ fn public_ips_are_guarded() {
     let mut cloud = Cloud::new();
     let pip = cloud.pip("a");
     let basic = net("publicIPAddresses/basic");
-    cloud.put(&basic, crate::common::pip("IPv4", "Basic"));
+    cloud.put(&basic, common::pip("IPv4", "Basic"));
     cloud.refused(&lb_id(), balancer(&basic, vec![]), "PublicIPAndLBSkuDoNotMatch");
     let mut twice = balancer(&pip, vec![]);
     let second = json!({"name": "b", "properties": {"publicIPAddress": {"id": pip}}});
@@ -236,7 +235,7 @@ fn frontends_are_all_public_or_all_internal() {
     cloud.refused(&lb_id(), mixed, code);
     let mut v6 = Cloud::with(Options { ipv6_needs_ipv4: Switch::On, ..Options::default() });
     let pip = net("publicIPAddresses/six");
-    v6.put(&pip, crate::common::pip("IPv6", "Standard"));
+    v6.put(&pip, common::pip("IPv6", "Standard"));
     assert_eq!(v6.get(&pip)["properties"]["ipAddress"], "2603:1000::1");
     let code = "AtleastOneIpV4RequiredForIpV6LbFrontendIpConfiguration";
     v6.refused(&lb_id(), balancer(&pip, vec![]), code);

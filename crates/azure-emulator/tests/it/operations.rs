@@ -1,6 +1,6 @@
 //! Long-running operations, faults, throttling, the admin paths.
 
-use crate::common::*;
+use crate::common::{self, *};
 use azure_emulator::{Fate, Fault, FaultKind, Options, Overlap, Request, Switch};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn a_write_is_updating_until_its_operation_ends() {
     let mut cloud = slow();
     cloud.azure.options_mut().late_public_ip_address = Switch::On;
     let pip = net("publicIPAddresses/a");
-    let answer = cloud.try_put(&pip, crate::common::pip("IPv4", "Standard"));
+    let answer = cloud.try_put(&pip, common::pip("IPv4", "Standard"));
     assert_eq!((answer.status, answer.header("retry-after")), (201, Some("1")));
     let body = answer.body.clone().unwrap();
     assert_eq!(body["properties"]["provisioningState"], "Updating");
@@ -30,7 +30,7 @@ fn a_write_is_updating_until_its_operation_ends() {
     let busy = cloud.try_put(&lb_id(), balancer(&pip, vec![]));
     assert_eq!((busy.status, busy.code()), (429, Some("ReferencedResourceNotProvisioned")));
     assert!(busy.body.unwrap()["error"]["message"].as_str().unwrap().contains(&pip));
-    let again = cloud.try_put(&pip, crate::common::pip("IPv4", "Standard"));
+    let again = cloud.try_put(&pip, common::pip("IPv4", "Standard"));
     assert_eq!((again.status, again.code()), (409, Some("AnotherOperationInProgress")));
     cloud.now_ms += 1000;
     assert_eq!(cloud.poll(&url).body.unwrap(), json!({"status": "Succeeded"}));
@@ -38,7 +38,7 @@ fn a_write_is_updating_until_its_operation_ends() {
     assert_eq!(shown["properties"]["provisioningState"], "Succeeded");
     assert_eq!(shown["properties"]["ipAddress"], "20.0.0.1");
     // Only a new one has no address yet.
-    cloud.try_put(&pip, crate::common::pip("IPv4", "Standard"));
+    cloud.try_put(&pip, common::pip("IPv4", "Standard"));
     let shown = cloud.get(&pip);
     assert_eq!(shown["properties"]["provisioningState"], "Updating");
     assert_eq!(shown["properties"]["ipAddress"], "20.0.0.1");
@@ -54,7 +54,7 @@ fn a_delete_is_polled_at_its_location() {
     let url = answer.header("location").unwrap().to_owned();
     assert_eq!(cloud.poll(&url).status, 202);
     assert_eq!(cloud.get(&pip)["properties"]["provisioningState"], "Deleting");
-    let busy = cloud.try_put(&pip, crate::common::pip("IPv4", "Standard"));
+    let busy = cloud.try_put(&pip, common::pip("IPv4", "Standard"));
     assert_eq!(busy.code(), Some("AnotherOperationInProgress"));
     cloud.now_ms += 1000;
     assert_eq!(cloud.poll(&url).status, 204);
@@ -86,7 +86,7 @@ fn operations_fail_on_order() {
     let mut cloud = slow();
     let pip = net("publicIPAddresses/a");
     cloud.azure.add_fault(Fault::new(FaultKind::OperationFails { code: "Boom".to_owned() }));
-    let url = cloud.try_put(&pip, crate::common::pip("IPv4", "Standard"));
+    let url = cloud.try_put(&pip, common::pip("IPv4", "Standard"));
     let url = url.header("azure-asyncoperation").unwrap().to_owned();
     cloud.now_ms += 1000;
     let poll = cloud.poll(&url).body.unwrap();
@@ -94,11 +94,11 @@ fn operations_fail_on_order() {
     assert_eq!(cloud.get(&pip)["properties"]["provisioningState"], "Failed");
     let refers = cloud.try_put(&lb_id(), balancer(&pip, vec![]));
     assert_eq!(refers.code(), Some("ReferencedResourceNotProvisioned"));
-    cloud.put(&pip, crate::common::pip("IPv4", "Standard"));
+    cloud.put(&pip, common::pip("IPv4", "Standard"));
     cloud.now_ms += 1000;
     let canceled = FaultKind::OperationCanceled { code: "OperationPreempted".to_owned() };
     cloud.azure.add_fault(Fault::new(canceled));
-    let mut tagged = crate::common::pip("IPv4", "Standard");
+    let mut tagged = common::pip("IPv4", "Standard");
     tagged["tags"] = json!({"new": "1"});
     cloud.put(&pip, tagged);
     assert_eq!(cloud.get(&pip)["tags"]["new"], "1");
@@ -133,10 +133,10 @@ fn connections_break_before_or_after_the_effect() {
     let pip = net("publicIPAddresses/a");
     cloud.azure.add_fault(Fault::new(FaultKind::ConnectionResetBefore));
     cloud.azure.add_fault(Fault::new(FaultKind::AppliedThenReset));
-    let first = cloud.try_put(&pip, crate::common::pip("IPv4", "Standard"));
+    let first = cloud.try_put(&pip, common::pip("IPv4", "Standard"));
     assert_eq!(first.fate, Fate::ResetBefore);
     assert!(cloud.azure.resource(&pip).is_none());
-    let second = cloud.try_put(&pip, crate::common::pip("IPv4", "Standard"));
+    let second = cloud.try_put(&pip, common::pip("IPv4", "Standard"));
     assert_eq!(second.fate, Fate::ResetAfter);
     assert!(cloud.azure.resource(&pip).is_some());
     cloud.azure.add_fault(Fault::new(FaultKind::TruncatedBody));
@@ -203,7 +203,7 @@ fn the_admin_paths_speak_the_stand_ins_language() {
         "code": "Down", "headers": {"Retry-After": "7"}}]);
     assert_eq!(cloud.post("/_/fail", rules).status, 200);
     let pip = net("publicIPAddresses/a");
-    let answer = cloud.try_put(&pip, crate::common::pip("IPv4", "Standard"));
+    let answer = cloud.try_put(&pip, common::pip("IPv4", "Standard"));
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("7")));
     cloud.pip("a");
     let calls = cloud.get("/_/calls");

@@ -1,6 +1,6 @@
 //! Service Gateways.
 
-use crate::common::*;
+use crate::common::{self, *};
 use azure_emulator::{
     Azure, Fault, FaultKind, GatewayReply, Options, Request, SampleGateway, SampleOptions,
     sample_cloud_config, sample_estate,
@@ -20,7 +20,7 @@ fn cloud(options: Options) -> Cloud {
 
 fn balancer_of(cloud: &mut Cloud, uid: &str) -> String {
     let pip = net(&format!("publicIPAddresses/{uid}-pip"));
-    cloud.put(&pip, crate::common::pip("IPv4", "StandardV2"));
+    cloud.put(&pip, common::pip("IPv4", "StandardV2"));
     let id = net(&format!("loadBalancers/{uid}"));
     cloud.put(
         &id,
@@ -175,7 +175,7 @@ fn bad_requests_change_nothing() {
 fn an_outbound_service_lets_go_of_its_gateway() {
     let mut cloud = cloud(Options::default());
     let pip = net("publicIPAddresses/team-pip");
-    cloud.put(&pip, crate::common::pip("IPv4", "StandardV2"));
+    cloud.put(&pip, common::pip("IPv4", "StandardV2"));
     let nat = net("natGateways/team");
     cloud.put(
         &nat,

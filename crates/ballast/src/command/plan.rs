@@ -58,8 +58,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let source = args.source.read().await?;
     let (forecast, end) = follow(&source.world, &source.policy);
     let mut plan = document(&forecast, &source.world);
-    let held_back = held_back(&end, &source.policy);
-    plan.held_back = held_back.map_or_else(Vec::new, |behind| changes(&behind, &end));
+    plan.held_back = changes(&held_back(&end, &source.policy), &end);
     plan.limits_ms = pace::least_ms(&forecast, &source.policy);
     plan.obstacles = source.obstacles.iter().map(|obstacle| obstacle.cause()).collect();
     let assumption = args.source.assumption().map(str::to_owned);

@@ -1,6 +1,6 @@
 //! `ballast history`, with the real binary between emulators.
 
-use crate::support::{Emulators, http, http_text, outcome, run, wait_for};
+use crate::support::{Emulators, ballast, http, http_text, outcome, run, wait_for};
 use serde_json::{Value, json};
 
 const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
@@ -93,7 +93,7 @@ fn drift_stands_in_the_history_with_the_way_to_who_made_it() {
     let server = format!("http://{pages}");
     let out = wait_for("the repair", || {
         let words = ["history", "web", "--server", &server];
-        let (_, out, _) = outcome(crate::support::ballast().args(words).output().unwrap());
+        let (_, out, _) = outcome(ballast().args(words).output().unwrap());
         out.contains("because repairs drift").then_some(out)
     });
     assert!(out.contains(" DRIFT loadBalancers/kubernetes: rule "), "{out}");

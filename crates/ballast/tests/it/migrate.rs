@@ -1,6 +1,6 @@
 //! `ballast migrate` against emulators in processes of their own.
 
-use crate::support::{Emulators, ballast, http, outcome};
+use crate::support::{Emulators, Process, ballast, http, outcome};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -123,7 +123,7 @@ fn it_ends_when_it_was_told_to_and_what_is_done_stays() {
     // Somebody else holds the lease.
     let words = emulators.words(&["run", "--port=0"]);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut other = crate::support::Process::start_logging(&words);
+    let mut other = Process::start_logging(&words);
     other.line_with("became leader");
     let made = writes(&emulators);
     let (code, _, err) = migrate(&emulators, "several.json", &["--yes", "--limit=4"]);

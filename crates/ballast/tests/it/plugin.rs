@@ -1,7 +1,7 @@
 //! The kubectl plugin finds the leading pod and forwards a port to it: an API server that speaks
 //! the port-forward WebSocket stands in front of the emulated one.
 
-use crate::support::{Emulators, Process, http, outcome, wait_for};
+use crate::support::{Emulators, Process, ballast, http, outcome, wait_for};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
@@ -142,7 +142,7 @@ fn place() -> (Emulators, Runtime, String, Place, Asked) {
 
 /// As kubectl calls a plugin.
 fn plugin(words: &[&str]) -> Command {
-    let mut command = crate::support::ballast();
+    let mut command = ballast();
     command.arg0("kubectl-ballast").args(words);
     command
 }

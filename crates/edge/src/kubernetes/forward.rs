@@ -62,7 +62,7 @@ impl Forward {
                     if let Err(why) = carry(&pods, &name, port, &mut stream).await {
                         *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
                     }
-                    // Whoever sees the connection end can ask why.
+                    // Closed last: `trouble` has the reason by the time the client sees the end.
                     drop(stream);
                 });
             }
@@ -110,14 +110,12 @@ async fn carry(
     let copied = copy(here, there).await;
     // The kubelet tells of a Pod that does not listen while the connection ends.
     let last_words = async {
-        let told = match told {
-            Some(told) => told.await,
-            None => None,
-        };
-        match told {
-            Some(why) => Err(ForwardError::Failed(why)),
-            None => forwarded.join().await.map_err(|e| ForwardError::Failed(chain(&e))),
+        if let Some(told) = told
+            && let Some(why) = told.await
+        {
+            return Err(failed(&why));
         }
+        forwarded.join().await.map_err(|e| failed(&chain(&e)))
     };
     if let Ok(Err(why)) = tokio::time::timeout(LAST_WORDS, last_words).await {
         return Err(why);
@@ -125,7 +123,8 @@ async fn carry(
     copied.map_err(|e| failed(&e.to_string()))
 }
 
-/// Copies both ways until the pod's side ends.
+/// Copies both ways until the pod's side ends. `copy_bidirectional` would then close the side of
+/// this machine before the reason is known.
 async fn copy(here: &mut TcpStream, there: impl AsyncRead + AsyncWrite) -> io::Result<()> {
     let (mut from_here, mut to_here) = here.split();
     let (mut from_pod, mut to_pod) = tokio::io::split(there);

@@ -1,22 +1,23 @@
-//! What owners hold back: paused Services, and those protected from their deletion.
+//! Changes of Services that are on hold: paused, or protected from deletion.
 
 use super::{Forecast, forecast};
 use model::{Policy, World};
-use plan::ask::hold::let_go;
+use plan::ask::hold::resumed;
 use std::sync::Arc;
 
-/// What would be written once no owner holds a Service back any more, after all that is written
-/// now. `end` is the World that [`follow`](super::follow) leads to; `None` where no Service is
-/// held back.
+/// The forecast of every Service on hold, as if all owners removed the annotations: what Ballast
+/// would write after everything that it can write now. `end` is the World that
+/// [`follow`](super::follow) leads to.
 #[must_use]
-pub fn held_back(end: &World, policy: &Policy) -> Option<Forecast> {
+pub fn held_back(end: &World, policy: &Policy) -> Forecast {
     let services = end.kubernetes.services.iter();
-    let free: Vec<_> =
-        services.filter_map(|(uid, held)| Some((uid.clone(), Arc::new(let_go(held)?)))).collect();
-    if free.is_empty() {
-        return None;
+    let resumed: Vec<_> = services
+        .filter_map(|(uid, service)| Some((uid.clone(), Arc::new(resumed(service)?))))
+        .collect();
+    if resumed.is_empty() {
+        return Forecast::default();
     }
     let mut world = end.clone();
-    world.kubernetes.services.extend(free);
-    Some(forecast(&world, policy))
+    world.kubernetes.services.extend(resumed);
+    forecast(&world, policy)
 }

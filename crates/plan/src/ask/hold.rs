@@ -19,9 +19,9 @@ pub(crate) fn find(service: &Service) -> Option<(&'static FindingRule, &'static 
     (leaves && is_set(PROTECT)).then_some((&DELETION_PROTECTED, PROTECT))
 }
 
-/// The Service as it is once its owner holds nothing of it back; `None` where nothing is held back.
+/// A Service that is on hold, without the annotations that hold it; `None` where it is not on hold.
 #[must_use]
-pub fn let_go(service: &Service) -> Option<Service> {
+pub fn resumed(service: &Service) -> Option<Service> {
     find(service)?;
     let mut service = service.clone();
     Arc::make_mut(&mut service.annotations).retain(|key, _| ![PAUSE, PROTECT].contains(&&**key));

@@ -1,15 +1,14 @@
 //! A fixed set of seeds, and every seed that once failed.
 
 use sim::actor::ACTORS;
+use sim::crew;
 use sim::fault::{Fault, LATER};
 use sim::run::{Settings, Tracing, run};
 use sim::shrink::shrink;
 use sim::swarm::{PROFILES, Profile};
-use std::collections::{BTreeMap, BTreeSet};
-use std::iter;
+use std::collections::BTreeSet;
 use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{available_parallelism, scope};
+use std::thread::available_parallelism;
 
 /// Seeds that broke a rule before something was mended, and what that was.
 const ONCE_FAILED: &[(u64, Profile, &str)] = &[
@@ -119,7 +118,7 @@ const ONCE_FAILED: &[(u64, Profile, &str)] = &[
     ),
 ];
 
-/// The same with what is drawn today: they run with the other tests.
+/// Seeds that failed with what is drawn today: they run with the other tests.
 const FAILED_LAST: &[(u64, Profile, &str)] = &[
     (
         24_110_055,
@@ -199,22 +198,9 @@ fn breach(seed: u64, settings: &Settings) -> Option<String> {
 
 /// What these seeds break, in their order, simulated on every processor.
 fn breaches(seeds: &[(u64, Settings)]) -> Vec<String> {
-    let workers = available_parallelism().map_or(1, NonZero::get);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mine = iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-        let mine = mine.map_while(|at| seeds.get(at).map(|(seed, settings)| (at, seed, settings)));
-        let found = mine.filter_map(|(at, seed, settings)| Some((at, breach(*seed, settings)?)));
-        found.collect::<Vec<_>>()
-    };
-    let found = scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        workers
-            .into_iter()
-            .flat_map(|worker| worker.join().expect("a seed panicked"))
-            .collect::<BTreeMap<_, _>>()
-    });
-    found.into_values().collect()
+    let jobs = available_parallelism().map_or(1, NonZero::get);
+    let found = crew::all(seeds, jobs, |(seed, settings)| breach(*seed, settings));
+    found.into_iter().flatten().collect()
 }
 
 #[test]

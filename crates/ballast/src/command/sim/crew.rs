@@ -1,14 +1,12 @@
 //! A worker for each processor; what comes of the seeds is put in their order.
 
+use sim::crew;
 use sim::run::{Outcome, Settings, run};
 use sim::tally::Tally;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::thread;
 
 /// The rule that a panic breaks.
 pub(crate) const PANIC: &str = "panic";
@@ -39,8 +37,6 @@ pub(crate) struct Result {
 
 /// Runs seeds on so many threads.
 pub(crate) fn run_seeds(seeds: Range<u64>, settings: &Settings, jobs: usize) -> Result {
-    let next = AtomicU64::new(seeds.start);
-    let (sender, receiver) = mpsc::channel::<(u64, std::result::Result<Outcome, String>)>();
     let total = seeds.end - seeds.start;
     let mut result = Result {
         seeds: seeds.clone(),
@@ -50,40 +46,25 @@ pub(crate) fn run_seeds(seeds: Range<u64>, settings: &Settings, jobs: usize) -> 
         trace: Vec::new(),
     };
     let mut failures: BTreeMap<u64, Failure> = BTreeMap::new();
-    thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            let (sender, next, end) = (sender.clone(), &next, seeds.end);
-            scope.spawn(move || {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= end {
-                        return;
-                    }
-                    let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, settings)));
-                    let outcome = outcome.map_err(|panic| last_words(&*panic));
-                    if sender.send((seed, outcome)).is_err() {
-                        return;
-                    }
-                }
-            });
+    let mut bar = Bar::new(total);
+    let simulate = |seed: u64| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, settings)));
+        outcome.map_err(|panic| last_words(&*panic))
+    };
+    crew::each(seeds, jobs, simulate, |seed, outcome| {
+        result.runs += 1;
+        if let Some(failure) = failure(seed, &outcome, settings) {
+            failures.insert(seed, failure);
         }
-        drop(sender);
-        let mut bar = Bar::new(total);
-        for (seed, outcome) in receiver {
-            result.runs += 1;
-            if let Some(failure) = failure(seed, &outcome, settings) {
-                failures.insert(seed, failure);
+        if let Ok(outcome) = outcome {
+            result.tally.add(&outcome.tally);
+            if total == 1 {
+                result.trace = outcome.trace;
             }
-            if let Ok(outcome) = outcome {
-                result.tally.add(&outcome.tally);
-                if total == 1 {
-                    result.trace = outcome.trace;
-                }
-            }
-            bar.show(result.runs, failures.len());
         }
-        bar.end();
+        bar.show(result.runs, failures.len());
     });
+    bar.end();
     result.failures = failures.into_values().collect();
     for failure in result.failures.iter_mut().skip(TOLD) {
         failure.trace.clear();

@@ -3,17 +3,15 @@
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::{self, Format};
 use serde_json::{Value, json};
+use sim::crew;
 use sim::exhaust::{Count, KINDS, Kind, Place, Points, enumerate, places, usual};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread;
 
 /// Tries them on so many threads.
 pub(super) fn run(jobs: usize, format: Format) -> Outcome {
     let places = places();
-    let found = enumerate_all(&places, jobs);
+    let found = crew::all(&places, jobs, |place| enumerate(*place, usual));
     let mut sum = Points::default();
     found.iter().for_each(|points| sum.add(points));
     let wrong = sum.wrong.len();
@@ -26,29 +24,6 @@ pub(super) fn run(jobs: usize, format: Format) -> Outcome {
     }
     let text = format!("{wrong} of {} points ended wrong; see above", sum.tried());
     Err(Failure::new(Exit::Failed, text))
-}
-
-/// What each place came to, in the order of places whatever the number of threads.
-fn enumerate_all(places: &[Place], jobs: usize) -> Vec<Points> {
-    let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel();
-    thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(place) = places.get(at) else { return };
-                    if sender.send((at, enumerate(*place, usual))).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    drop(sender);
-    let found: BTreeMap<usize, Points> = receiver.into_iter().collect();
-    found.into_values().collect()
 }
 
 fn counted(count: Count) -> Value {

@@ -23,7 +23,8 @@ pub struct PlanDocument {
     pub changes: Vec<ChangeView>,
     /// Kubernetes writes, in order.
     pub writes: Vec<WriteView>,
-    /// What is not written because owners hold Services back: it follows once they let go.
+    /// Changes of Services on hold: Ballast writes them once the owner removes the pause or the
+    /// deletion protection.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<ChangeView>,
     /// Services, by namespace and name.
