@@ -77,6 +77,19 @@ class Up:
                 "ports": [{"name": "http", "port": port, "targetPort": 8080}],
             },
         })
+        self.wait_for_page(f"/services/default/{name}")
+
+    def wait_for_page(self, path):
+        """A Service has a page once the controller's watch has told of it; before, the answer is 404."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                urllib.request.urlopen(self.console + path).close()
+                return
+            except urllib.error.HTTPError as error:
+                if error.code != 404 or time.monotonic() > until:
+                    raise
+            time.sleep(0.05)
 
     def edit(self, name, change):
         path = f"/api/v1/namespaces/default/services/{name}"
@@ -119,9 +132,13 @@ class Browser:
         self.contexts.append(context)
         page = context.new_page()
         page.on("request", lambda r: r.url.startswith(origin + "/") or self.foreign.append(r.url))
-        page.on("console", lambda m: m.type in ("error", "warning") and self.complaints.append(m.text))
+        page.on("console", self.hear)
         page.on("pageerror", lambda e: self.complaints.append(str(e)))
         return page
+
+    def hear(self, message):
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.text} ({message.location['url']})")
 
     def close(self):
         """Before the program ends: a page that listens in vain complains."""

@@ -6,6 +6,7 @@ use model::ServiceUid;
 use model::kubernetes::{DRAIN_LABEL, GATEWAY_FINALIZER, SERVICE_FINALIZER};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 /// A Service, also after it is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -347,11 +348,15 @@ fn place(object: &Value, lives: bool, labels: Option<&Value>) -> Value {
     serde_json::json!([fields.map(|field| &spec[field]), annotations, lives, labels])
 }
 
-/// Addresses that a Service's annotation lists beside those of its frontends.
+/// Addresses that a Service's annotation lists beside those of its frontends, spelled as a status
+/// spells them: an IPv6 address has several spellings.
 pub(crate) fn additional(service: &Value) -> BTreeSet<String> {
     let key = "service.beta.kubernetes.io/azure-additional-public-ips";
     let listed = service["metadata"]["annotations"][key].as_str().unwrap_or("").split(',');
-    listed.map(|address| address.trim().to_owned()).collect()
+    let spelled = |address: &str| {
+        address.parse::<IpAddr>().map_or_else(|_| address.to_owned(), |ip| ip.to_string())
+    };
+    listed.map(|address| spelled(address.trim())).collect()
 }
 
 fn is_ours(finalizer: &str) -> bool {
@@ -393,4 +398,19 @@ pub(crate) fn is_going(node: &Value) -> bool {
     taints.any(|taint| taint["key"] == "ToBeDeletedByClusterAutoscaler")
         || !node["metadata"]["deletionTimestamp"].is_null()
         || !node["metadata"]["labels"][DRAIN_LABEL].is_null()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_address_is_known_however_it_is_spelled() {
+        let key = "service.beta.kubernetes.io/azure-additional-public-ips";
+        let listed = "20.9.0.4, 2603:1030:9:0::1,2603:1030:9::B";
+        let service = json!({"metadata": {"annotations": {(key): listed}}});
+        let found: Vec<String> = additional(&service).into_iter().collect();
+        assert_eq!(found, ["20.9.0.4", "2603:1030:9::1", "2603:1030:9::b"]);
+    }
 }

@@ -72,7 +72,11 @@ pub fn values(row: &Annotation, owner: u64) -> Vec<String> {
             format!("fd00:0:0:1::9:{}", 10 + owner),
         ],
         "azure-additional-public-ips" => {
-            vec![format!("20.9.{owner}.1"), format!("20.9.{owner}.2, 20.9.{owner}.3")]
+            vec![
+                format!("20.9.{owner}.1"),
+                format!("20.9.{owner}.2, 20.9.{owner}.3"),
+                format!("20.9.{owner}.4,2603:1030:9:{owner}::1"),
+            ]
         }
         key::TIMEOUT => all(&["4", "15", "30", "100"]),
         "azure-load-balancer-health-probe-protocol" | "port_{port}_health-probe_protocol" => {

@@ -194,7 +194,7 @@ impl Scene {
         if self.is_strict() {
             let strict = json!({"tenancy": "strict",
                 "allowedResourceGroups": ["pip-rg"],
-                "allowedAdditionalPublicIPs": ["20.9.0.0/16"],
+                "allowedAdditionalPublicIPs": ["20.9.0.0/16", "2603:1030:9::/48"],
                 "allowedBYOPublicIPs": ["byo-pip", "byo-pip2", "byo-pip3", "byo-pip6",
                     "pip-rg/byo-pip4"]});
             for (key, value) in strict.as_object().into_iter().flatten() {
