@@ -8,6 +8,7 @@ use crate::scene::{CLASS, OTHER_CLASS, objects};
 use crate::stage::Stage;
 use crate::tally::count;
 use kube_emulator::{ObjectRef, Part, Patch};
+use model::kubernetes::SERVICE_FINALIZER;
 use serde_json::{Value, json};
 
 /// Services that are made here.
@@ -23,6 +24,10 @@ fn service(number: u64, random: &mut Random) -> Value {
     let mut service = objects::service("default", FIRST + number);
     service["metadata"]["name"] = json!(format!("class-{number}"));
     let class = class(random);
+    if class == OTHER_CLASS {
+        // Its controller has claimed it; all service controllers do so in the same words.
+        service["metadata"]["finalizers"] = json!([SERVICE_FINALIZER]);
+    }
     if !class.is_null() {
         service["spec"]["loadBalancerClass"] = class;
     }

@@ -88,9 +88,13 @@ impl Company {
     pub(super) fn config(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         count(&mut stage.tally.faults, Fault::ConfigChanges.name());
         let has_site = self.scene.with.contains(&Fault::CloudConfig);
-        let changes = match (self.scene.layout, random.below(3)) {
+        let changes = match (self.scene.layout, random.below(4)) {
             (_, 0) | (Layout::Containers | Layout::PerSet, _) => json!({"tags": "owner=ops"}),
             (_, 1) => json!({"disableOutboundSNAT": false}),
+            (Layout::Single, 2) => {
+                json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"})
+            }
+            (Layout::Nics, 2) => json!({"loadBalancerBackendPoolConfigurationType": "nodeIP"}),
             // Where the site says how the shared probe is answered, agents do not go with it.
             (_, _) if self.scene.uids.is_multiple_of(2) && !has_site => {
                 json!({"healthCheck": "agent"})

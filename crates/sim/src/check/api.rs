@@ -74,7 +74,8 @@ impl Stage {
         }
     }
 
-    /// S1: a Service of another controller's class gets neither finalizer nor address from us.
+    /// S1: a Service of another controller's class gets neither finalizer nor address from us, and
+    /// keeps the finalizer that all service controllers have.
     fn check_class(&mut self, sent: &Sent, before: &Value, after: &Value) {
         let class = &before["spec"]["loadBalancerClass"];
         if before["kind"] != "Service" || class.is_null() || class == CLASS {
@@ -86,9 +87,12 @@ impl Stage {
         let uid = before["metadata"]["uid"].as_str().unwrap_or("");
         let known = self.truth.services.get(uid).is_some_and(|s| s.edited_at <= sent.services);
         let takes = !claimed(before) && claimed(after) || !told(before) && told(after);
+        let strips = claimed(before) && !claimed(after);
+        let name = before["metadata"]["name"].as_str().unwrap_or("");
         if known && takes {
-            let name = before["metadata"]["name"].as_str().unwrap_or("");
             self.fail("S1", format!("{name} is of another controller's class, and we took it"));
+        } else if known && strips {
+            self.fail("S1", format!("{name} is another controller's: its finalizer is not ours"));
         }
     }
 

@@ -325,7 +325,8 @@ impl Scene {
         };
         let mut azure = Azure::new(options);
         azure.seed(objects::estate());
-        if self.layout.has_nics() {
+        // Where pools hold addresses, too: the operator may have them hold NICs.
+        if self.layout.has_nics() || self.layout == Layout::Single {
             azure.seed(objects::scale_set("vmss", MACHINES));
         }
         if self.has_two_sets() {
