@@ -79,37 +79,36 @@ class Up:
         })
         self.wait_for_page(f"/services/default/{name}")
 
-    def wait_for_page(self, path):
-        """A Service has a page once the controller's watch has told of it; before, the answer is 404."""
+    def wait(self, what, holds):
+        """Asks until it holds; where the console has no such page yet, its answer is an HTTP error."""
         until = time.monotonic() + PATIENCE_S
-        while True:
+        while time.monotonic() < until:
             try:
-                urllib.request.urlopen(self.console + path).close()
-                return
-            except urllib.error.HTTPError as error:
-                if error.code != 404 or time.monotonic() > until:
-                    raise
-            time.sleep(0.05)
+                if holds():
+                    return
+            except urllib.error.HTTPError:
+                pass
+            time.sleep(0.1)
+        sys.exit(what)
+
+    def wait_for_page(self, path):
+        """A Service has a page once the controller's watch has told of it."""
+        self.wait(f"there is no page {path}", lambda: self.get(path))
+
+    def get(self, path):
+        with urllib.request.urlopen(self.console + path) as answer:
+            return answer.read()
 
     def edit(self, name, change):
         path = f"/api/v1/namespaces/default/services/{name}"
         self.write("PATCH", path, change, "application/merge-patch+json")
 
-    def status(self):
-        with urllib.request.urlopen(self.console + "/status") as answer:
-            return json.load(answer)
-
     def wait_for_programmed(self, count):
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
-            try:
-                services = self.status()["services"]
-                if sum(s["state"] == "programmed" for s in services) >= count:
-                    return
-            except urllib.error.HTTPError:
-                pass
-            time.sleep(0.2)
-        sys.exit(f"{count} Services are not programmed")
+        def programmed():
+            services = json.loads(self.get("/status"))["services"]
+            return sum(s["state"] == "programmed" for s in services) >= count
+
+        self.wait(f"{count} Services are not programmed", programmed)
 
 
 class Browser:

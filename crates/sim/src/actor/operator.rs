@@ -88,18 +88,14 @@ impl Company {
     pub(super) fn config(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         count(&mut stage.tally.faults, Fault::ConfigChanges.name());
         let has_site = self.scene.with.contains(&Fault::CloudConfig);
-        let changes = match (self.scene.layout, random.below(4)) {
-            (_, 0) | (Layout::Containers | Layout::PerSet, _) => json!({"tags": "owner=ops"}),
-            (_, 1) => json!({"disableOutboundSNAT": false}),
-            (Layout::Single, 2) => {
-                json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"})
-            }
-            (Layout::Nics, 2) => json!({"loadBalancerBackendPoolConfigurationType": "nodeIP"}),
+        let layout = self.scene.layout;
+        let changes = match (layout, random.below(4), layout.other_pools()) {
+            (_, 0, _) | (Layout::Containers | Layout::PerSet, ..) => json!({"tags": "owner=ops"}),
+            (_, 1, _) => json!({"disableOutboundSNAT": false}),
+            (_, 2, Some(pools)) => pools,
             // Where the site says how the shared probe is answered, agents do not go with it.
-            (_, _) if self.scene.uids.is_multiple_of(2) && !has_site => {
-                json!({"healthCheck": "agent"})
-            }
-            (_, _) => json!({"clusterServiceLoadBalancerHealthProbeMode": "shared"}),
+            _ if self.scene.uids.is_multiple_of(2) && !has_site => json!({"healthCheck": "agent"}),
+            _ => json!({"clusterServiceLoadBalancerHealthProbeMode": "shared"}),
         };
         stage.reconfigure(self.scene.config(&changes));
         self.changes = changes;

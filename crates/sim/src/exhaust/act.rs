@@ -148,15 +148,11 @@ fn retype(stage: &mut Stage) {
 }
 
 fn configure(stage: &mut Stage) {
-    let changes = match stage.scene.layout {
-        Layout::Single => {
-            json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"})
-        }
-        Layout::Nics => json!({"loadBalancerBackendPoolConfigurationType": "nodeIP"}),
-        Layout::PerSet => json!({"loadBalancerSku": "standard",
-            "disableOutboundSNAT": true}),
-        Layout::Several | Layout::Containers => json!({"tags": "owner=ops"}),
-    };
+    let layout = stage.scene.layout;
+    let changes = layout.other_pools().unwrap_or_else(|| match layout {
+        Layout::PerSet => json!({"loadBalancerSku": "standard", "disableOutboundSNAT": true}),
+        _ => json!({"tags": "owner=ops"}),
+    });
     // A new SKU takes load balancers away, with all frontends.
     stage.rebuild();
     let config = stage.scene.config(&changes);

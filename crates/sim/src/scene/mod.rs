@@ -75,6 +75,16 @@ impl Layout {
         matches!(self, Self::Nics | Self::PerSet)
     }
 
+    /// What has its pools hold the other kind of members, where both kinds can stand.
+    pub(crate) fn other_pools(self) -> Option<Value> {
+        let kind = match self {
+            Self::Single => "nodeIPConfiguration",
+            Self::Nics => "nodeIP",
+            Self::Several | Self::PerSet | Self::Containers => return None,
+        };
+        Some(json!({"loadBalancerBackendPoolConfigurationType": kind}))
+    }
+
     fn config(self) -> Value {
         match self {
             Self::Single => json!({}),
@@ -325,8 +335,8 @@ impl Scene {
         };
         let mut azure = Azure::new(options);
         azure.seed(objects::estate());
-        // Where pools hold addresses, too: the operator may have them hold NICs.
-        if self.layout.has_nics() || self.layout == Layout::Single {
+        // Where pools hold addresses, too, if the operator may have them hold NICs.
+        if self.layout.has_nics() || self.layout.other_pools().is_some() {
             azure.seed(objects::scale_set("vmss", MACHINES));
         }
         if self.has_two_sets() {
