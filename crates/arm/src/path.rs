@@ -1,7 +1,8 @@
 //! Paths and queries below the ARM endpoint, `api-version` included.
 
+use model::kubernetes::Backends;
 use model::policy::BalancerSku;
-use model::{Group, ResourceId};
+use model::{Group, Policy, ResourceId};
 use std::fmt::Write as _;
 
 /// API version of resource providers themselves.
@@ -36,6 +37,15 @@ impl Contract {
         match sku {
             BalancerSku::Basic | BalancerSku::Standard => Self::Nodes,
             BalancerSku::Service => Self::Containers,
+        }
+    }
+
+    /// For all load balancers under a policy: those that Services leave, too.
+    #[must_use]
+    pub fn for_policy(policy: &Policy) -> Self {
+        match policy.over(Backends::Pods) {
+            Some(_) => Self::Containers,
+            None => Self::of(policy.sku),
         }
     }
 

@@ -14,6 +14,7 @@ use edge::notice::NoticeSink;
 use edge::runner::{Runner, Step, channel};
 use kube::Client;
 use model::Policy;
+use model::kubernetes::Backends;
 use model::policy::Layout;
 use model::world::Kind;
 use std::collections::BTreeSet;
@@ -197,11 +198,15 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[must_use]
 pub fn kinds(policy: &Policy) -> Vec<Kind> {
     let mut kinds = vec![Kind::Services, Kind::Nodes, Kind::GatedPods];
-    match policy.layout {
-        Layout::Single | Layout::PerNodeSet { .. } => {}
-        Layout::Several(_) => kinds.extend([Kind::EndpointSlices, Kind::Namespaces]),
-        Layout::PerService => return Kind::CONTAINER.to_vec(),
+    if policy.over(Backends::Pods).is_some() {
+        kinds = Kind::CONTAINER.to_vec();
     }
+    let over_nodes = policy.over(Backends::Nodes);
+    if over_nodes.is_some_and(|policy| matches!(policy.layout, Layout::Several(_))) {
+        kinds.extend([Kind::EndpointSlices, Kind::Namespaces]);
+    }
+    kinds.sort();
+    kinds.dedup();
     kinds
 }
 

@@ -66,6 +66,7 @@ fn a_service(n: usize, name: &str) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        moving: None,
         custody: model::kubernetes::Custody::Own,
         editor: None,
     }

@@ -228,7 +228,7 @@ impl Controller {
 
     /// The contracts that requests to Azure are made by.
     pub(crate) fn contract(&self) -> Contract {
-        Contract::of(self.policy.sku)
+        Contract::for_policy(&self.policy)
     }
 
     /// Whether this process may write.
@@ -358,12 +358,14 @@ impl Controller {
         self.pass_gates(now_ms);
         self.go_on_reading(now_ms);
         self.pass_drains(now_ms);
+        self.pass_moves(now_ms);
         self.check_drift(now_ms);
         self.pass_barrier(now_ms);
     }
 
     fn make_plan(&mut self, now_ms: u64) {
         self.look_for_inherited();
+        self.follow_moves(now_ms);
         self.world.in_flight = self
             .lanes
             .all
@@ -401,6 +403,7 @@ impl Controller {
         let queue = self.budget.queue.wake_ms.into_iter();
         let ripe = self.term.wake_ms().into_iter();
         let late = self.wake_gates_ms().into_iter().chain(self.wake_drains_ms());
+        let late = late.chain(self.wake_moves_ms());
         let late = late.chain(self.wake_obstacles_ms()).chain(self.wake_ledger_ms());
         lanes
             .chain(gathered)

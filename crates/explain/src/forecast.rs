@@ -14,9 +14,11 @@ use crate::reach::{Reached, reached};
 use assumption::assume;
 use model::azure::{AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
 use model::gateway::UpdateAction;
-use model::kubernetes::{Custody, Ingress, Service};
+use model::kubernetes::{Custody, Ingress, Move, Service};
 use model::ledger::{Ledger, LedgerWrite};
-use model::plan::{Action, Change, ConditionEdit, Edit, KubernetesWrite, Object, Resource};
+use model::plan::{
+    Action, Change, ConditionEdit, Edit, KubernetesWrite, MoveEdit, Object, Resource,
+};
 use model::report::Wait;
 use model::world::{Azure, Fact};
 use model::{Etag, Family, Policy, Report, ResourceId, ServiceUid, World};
@@ -124,12 +126,8 @@ pub fn follow(world: &World, policy: &Policy) -> (Forecast, World) {
         }
         moved |= path.record(plan.ledger.as_deref());
         forecast.writes.extend(plan.writes);
-        if !moved && path.world.inherited.is_empty() {
+        if !moved && !path.wait() {
             break;
-        }
-        if !moved {
-            // What waits for lists that are certain goes on once they are.
-            path.world.inherited.clear();
         }
     }
     let mut changes: Vec<(usize, Change)> = merged.into_values().collect();
@@ -162,7 +160,7 @@ pub fn settle(world: World, policy: &Policy) -> (World, Report) {
             moved = true;
         }
         moved |= path.record(plan.ledger.as_deref());
-        if !moved {
+        if !moved && !path.elapse() {
             break;
         }
     }
@@ -236,6 +234,23 @@ impl Path {
             *ledger = Fact::Known(Arc::default());
         }
         Self { placeholders: last_placeholder(&world), world, network: policy.network() }
+    }
+
+    /// Lets time pass. Whether anything waits for it.
+    fn wait(&mut self) -> bool {
+        // What waits for lists that are certain goes on once they are.
+        let inherited = std::mem::take(&mut self.world.inherited);
+        self.elapse() || !inherited.is_empty()
+    }
+
+    /// Services that move have been at their stages for long enough. Whether there are any.
+    fn elapse(&mut self) -> bool {
+        let services = self.world.kubernetes.services.values();
+        let moving = services.filter(|service| service.moving.is_some());
+        let moving: BTreeSet<ServiceUid> = moving.map(|service| service.uid.clone()).collect();
+        let more = moving != self.world.elapsed;
+        self.world.elapsed = moving;
+        more
     }
 
     /// Writes the ledger. Whether there was anything to write.
@@ -429,7 +444,17 @@ impl Path {
                     services.remove(uid);
                 }
             }
-            Edit::Status { ingress, condition } => show(service, ingress.as_deref(), condition),
+            Edit::Status { ingress, condition, moving } => {
+                show(service, ingress.as_deref(), condition);
+                service.moving = match *moving {
+                    MoveEdit::Keep => service.moving,
+                    MoveEdit::Set { to, stage } => Some(Move { to, stage, since_ms: 0 }),
+                    MoveEdit::Remove => None,
+                };
+                if *moving != MoveEdit::Keep {
+                    self.world.elapsed.remove(uid);
+                }
+            }
             Edit::Gate { .. } => {}
         }
     }

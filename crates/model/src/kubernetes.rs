@@ -128,6 +128,61 @@ pub struct Condition {
     pub since: Option<Arc<str>>,
 }
 
+/// The type of our condition on Services that move between load balancers over nodes and container
+/// load balancers: False while the status tells the addresses of both, True once it tells only the
+/// new ones. It goes when nothing of the former load balancer is left.
+pub const MIGRATION_CONDITION: &str = "ballast.dev/Migrated";
+
+/// What load balancers lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Backends {
+    /// Nodes.
+    Nodes,
+    /// Pods: container load balancers.
+    Pods,
+}
+
+impl Backends {
+    /// The other ones.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Nodes => Self::Pods,
+            Self::Pods => Self::Nodes,
+        }
+    }
+
+    /// The `reason` of the condition on Services that move here.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Nodes => "ToNodes",
+            Self::Pods => "ToPods",
+        }
+    }
+}
+
+/// How far the move of a Service is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum MoveStage {
+    /// Its status tells the addresses of both load balancers.
+    Both,
+    /// Its status tells only the new ones; the former load balancer stands for those who have not
+    /// noticed.
+    Draining,
+}
+
+/// A Service's move to other backends, as its condition tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Move {
+    /// Where to.
+    pub to: Backends,
+    /// How far.
+    pub stage: MoveStage,
+    /// Since when, in milliseconds since 1970.
+    pub since_ms: u64,
+}
+
 /// A Service that is, or was, of type LoadBalancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Service {
@@ -171,6 +226,8 @@ pub struct Service {
     pub ingress: Vec<Ingress>,
     /// Our entry of `status.conditions`.
     pub condition: Option<Condition>,
+    /// Our entry about its move to other backends.
+    pub moving: Option<Move>,
     /// Who may have taken off the finalizers that it shows.
     pub custody: Custody,
     /// Who edited it last. Nothing that decides looks at it.

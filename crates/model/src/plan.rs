@@ -5,7 +5,7 @@ use crate::azure::{
 };
 use crate::gateway::{LocationsUpdate, ServicesUpdate};
 use crate::id::{Etag, ResourceId, ServiceName, ServiceUid};
-use crate::kubernetes::{Condition, Gate, GateReason, Ingress};
+use crate::kubernetes::{Backends, Condition, Gate, GateReason, Ingress, MoveStage};
 use crate::ledger::LedgerWrite;
 use crate::report::Wait;
 use serde::Serialize;
@@ -162,6 +162,8 @@ pub enum Edit {
         ingress: Option<Vec<Ingress>>,
         /// What becomes of our condition.
         condition: ConditionEdit,
+        /// What becomes of our condition about its move to other backends.
+        moving: MoveEdit,
     },
     /// The condition of our readiness gate becomes this.
     Gate {
@@ -185,6 +187,23 @@ pub enum ConditionEdit {
     Remove,
 }
 
+/// What becomes of the condition about a Service's move to other backends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum MoveEdit {
+    /// It stays as it is.
+    #[default]
+    Keep,
+    /// It becomes this, since the time of writing.
+    Set {
+        /// Where the Service moves to.
+        to: Backends,
+        /// How far it is.
+        stage: MoveStage,
+    },
+    /// It goes.
+    Remove,
+}
+
 /// Why finalizers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum FinalizerPurpose {
@@ -192,4 +211,6 @@ pub enum FinalizerPurpose {
     Claim,
     /// Nothing is left in Azure.
     Release,
+    /// The Service stays, and nothing is left of its container load balancer.
+    Moved,
 }

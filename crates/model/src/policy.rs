@@ -3,9 +3,10 @@
 use crate::Exposure;
 use crate::azure::Tags;
 use crate::id::{Group, ResourceId, ServiceName};
+use crate::kubernetes::Backends;
 use ipnet::IpNet;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Which load balancers a cluster has.
@@ -288,6 +289,68 @@ impl Default for Tenancy {
     }
 }
 
+/// How Services move between load balancers over nodes and container load balancers
+/// (`layoutMigration`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Migration {
+    /// The policy of the load balancers that Services leave. What its pools hold and whether its
+    /// rules let nodes out is read from Azure.
+    pub from: Arc<Policy>,
+    /// For how long a Service has the addresses of both.
+    pub keep_both: KeepBoth,
+    /// For how long the former load balancer stands once its address is no longer told, in seconds.
+    pub drain_s: u32,
+    /// Which Services move.
+    pub chosen: Chosen,
+}
+
+/// For how long a Service that moves has two addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum KeepBoth {
+    /// For so long.
+    For {
+        /// The time.
+        seconds: u32,
+    },
+    /// Until the config says otherwise.
+    UntilTold,
+}
+
+/// Which Services move.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Chosen {
+    /// All.
+    All,
+    /// Those of these namespaces, and these.
+    Only {
+        /// Names of namespaces.
+        namespaces: BTreeSet<Arc<str>>,
+        /// Namespaces and names of Services.
+        services: BTreeSet<ServiceName>,
+    },
+}
+
+impl Chosen {
+    /// Whether a Service moves.
+    #[must_use]
+    pub fn has(&self, service: &ServiceName) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only { namespaces, services } => {
+                namespaces.contains(&service.namespace) || services.contains(service)
+            }
+        }
+    }
+}
+
+impl Migration {
+    /// Where nothing is said: DNS records that name the former address have mostly expired by then.
+    pub const KEEP_BOTH_SECONDS: u32 = 3_600;
+    /// Where nothing is said: connections that were opened to the former address as it left the
+    /// status.
+    pub const DRAIN_SECONDS: u32 = 60;
+}
+
 /// What to do about changes that somebody else made to our parts of Azure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum DriftPolicy {
@@ -367,6 +430,9 @@ pub struct Policy {
     pub additional_addresses: Option<Vec<IpNet>>,
     /// What Services of one namespace may have of what others have.
     pub tenancy: Tenancy,
+    /// How Services move here from the other kind of load balancers; `None`: they do not, and
+    /// nothing is written while any stand.
+    pub migration: Option<Migration>,
 }
 
 /// Whether control-plane nodes join NIC pools.
@@ -406,6 +472,24 @@ pub enum IpTagChange {
 }
 
 impl Policy {
+    /// What its load balancers lead to.
+    #[must_use]
+    pub fn backends(&self) -> Backends {
+        match self.layout {
+            Layout::PerService => Backends::Pods,
+            Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => Backends::Nodes,
+        }
+    }
+
+    /// The policy of these load balancers: this one, or that of those which Services leave.
+    #[must_use]
+    pub fn over(&self, backends: Backends) -> Option<&Self> {
+        if self.backends() == backends {
+            return Some(self);
+        }
+        self.migration.as_ref().map(|migration| &*migration.from)
+    }
+
     /// Id of a load balancer.
     #[must_use]
     pub fn balancer_id(&self, name: &str) -> ResourceId {

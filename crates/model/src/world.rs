@@ -244,6 +244,9 @@ pub struct World {
     pub abandoned: BTreeSet<Arc<str>>,
     /// What has drained for the time allowed.
     pub drained: BTreeSet<Drainer>,
+    /// Services whose move to other backends has been at its stage for the time that the cloud
+    /// config says: their conditions and the clock tell it.
+    pub elapsed: BTreeSet<ServiceUid>,
     /// UIDs of Pods that have waited for our readiness gate for the time allowed.
     pub overdue: BTreeSet<Arc<str>>,
     /// Addresses of Pods that EndpointSlices of several namespaces list, with the namespace that

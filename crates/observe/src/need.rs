@@ -18,7 +18,7 @@ pub fn request(need: &Need, policy: &Policy, correlation: &str) -> Request {
 }
 
 fn need_path(need: &Need, policy: &Policy) -> String {
-    let contract = Contract::of(policy.sku);
+    let contract = Contract::for_policy(policy);
     let network =
         |group, kind| path::list_path(contract, &policy.network_subscription, group, kind);
     let compute = |kind| path::list_path(contract, &policy.subscription, &policy.group, kind);

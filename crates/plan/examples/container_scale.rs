@@ -262,6 +262,7 @@ fn service(n: u32) -> Service {
         source_ranges: Vec::new(),
         ingress: vec![model::kubernetes::Ingress { ip: Some(address.into()), hostname: None }],
         condition: None,
+        moving: None,
         custody: model::kubernetes::Custody::Own,
         editor: None,
     }
@@ -346,5 +347,6 @@ fn policy() -> Policy {
         drift: DriftPolicy::Repair,
         additional_addresses: None,
         tenancy: model::policy::Tenancy::default(),
+        migration: None,
     }
 }

@@ -9,7 +9,8 @@
 //! # Rooms
 //! The way of a Service, by folder: `ask` (what it asks for), `own` (what of Azure is ours),
 //! `claim` (what only one can have), `shape` (how each resource is to be), `order` (what has to
-//! wait), `tell` (what Kubernetes is told). `pods` is the container load balancer.
+//! wait), `tell` (what Kubernetes is told). `pods` is the container load balancer. `migration` plans
+//! both kinds side by side while Services move from one to the other.
 //!
 //! # Assumptions
 //! Ids in the World are folded once, when they are read. Two Services have different base names.
@@ -22,6 +23,7 @@ pub mod own;
 mod check;
 mod claim;
 mod draft;
+mod migration;
 mod nodes;
 mod order;
 mod pods;
@@ -34,8 +36,10 @@ pub use shape::unserved::RULE as NO_BACKENDS;
 pub use tell::condition::{is_held_up, note_obstacles, unchecked};
 
 use ask::readings::Readings;
+use migration::Course;
 use model::policy::Layout;
 use model::{Plan, Policy, Report, World};
+use own::other_layout::Leftover;
 
 /// Plans: what is to be written now, and who waits on what.
 #[must_use]
@@ -57,6 +61,7 @@ pub struct Planner {
     readings: Readings,
     index: own::parts::Index,
     last: Option<Planned>,
+    migration: Option<Box<migration::Memory>>,
 }
 
 /// A World with nodes as backends, and what was planned of it.
@@ -71,21 +76,46 @@ impl Planner {
     /// Plans: what is to be written now, and who waits on what.
     #[must_use]
     pub fn plan(&mut self, world: &World, policy: &Policy) -> (Plan, Report) {
-        let Self { containers, readings, index, last } = self;
-        if let Some(last) = last.as_ref().filter(|last| last.world == *world) {
+        if let Some(last) = self.last.as_ref().filter(|last| last.world == *world) {
             return (last.plan.clone(), last.report.clone());
         }
+        let left = match migration::course(world, policy) {
+            Course::Alone => Vec::new(),
+            Course::Blocked(left) => left,
+            Course::Moving(sides) => {
+                let mut memory = self.migration.take().unwrap_or_default();
+                let planned = migration::plan(self, &mut memory, world, &sides);
+                self.migration = Some(memory);
+                // What was planned last was one side's.
+                self.last = None;
+                return planned;
+            }
+        };
+        self.migration = None;
+        let (mut plan, report) = self.side(world, policy, &left);
+        if left.is_empty() {
+            migration::end(world, policy, &mut plan);
+        }
+        if policy.layout != Layout::PerService {
+            // Events that change nothing, such as a list that is as it was, are many.
+            let (plan, report) = (plan.clone(), report.clone());
+            self.last = Some(Planned { world: world.clone(), plan, report });
+        }
+        (plan, report)
+    }
+
+    /// Plans the load balancers of one kind, or says that what is left of the other kind stands in
+    /// the way.
+    fn side(&mut self, world: &World, policy: &Policy, left: &[Leftover]) -> (Plan, Report) {
+        let Self { containers, readings, index, .. } = self;
         readings.sweep(&world.kubernetes.services);
         match policy.layout {
-            Layout::PerService => pods::plan(world, policy, containers, readings),
+            Layout::PerService => pods::plan(world, policy, (containers, readings), left),
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
                 index.renew(world);
-                let mut draft = nodes::settled(world, policy, index, readings);
+                let mut draft = nodes::settled(world, policy, (index, readings), left);
                 tell::gate::open_all(&mut draft);
-                let (plan, report) = draft.finish();
-                // Events that change nothing, such as a list that is as it was, are many.
-                let last = last.insert(Planned { world: world.clone(), plan, report });
-                (last.plan.clone(), last.report.clone())
+                draft.finish()
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::claim::verdict::Refusal;
 use crate::draft::{Draft, Stance, UNREADABLE};
 use crate::order::upgrade;
 use crate::own::name;
-use crate::own::other_layout;
+use crate::own::other_layout::{self, Leftover};
 use crate::own::parts::Index;
 use crate::shape::{balancer, member, private_link, public_ip, security_group};
 use crate::tell::kubernetes;
@@ -28,8 +28,8 @@ use std::sync::Arc;
 pub(crate) fn settled<'w>(
     world: &'w World,
     policy: &'w Policy,
-    index: &'w Index,
-    readings: &mut Readings,
+    (index, readings): (&'w Index, &mut Readings),
+    left: &[Leftover],
 ) -> Draft<'w> {
     let mut refused: BTreeMap<ServiceUid, Vec<Refusal>> = BTreeMap::new();
     loop {
@@ -37,7 +37,7 @@ pub(crate) fn settled<'w>(
         for (uid, refusals) in &refused {
             refusals.iter().for_each(|refusal| draft.refuse(uid, refusal.clone()));
         }
-        plan(&mut draft);
+        plan(&mut draft, left);
         let late = late(&draft, &refused);
         if late.is_empty() {
             return draft;
@@ -75,7 +75,7 @@ fn late(
 }
 
 /// Drafts everything, or what has to be read first.
-fn plan(draft: &mut Draft<'_>) {
+fn plan(draft: &mut Draft<'_>, left: &[Leftover]) {
     if !draft.world.is_complete(&placement::kinds(draft)) || is_ledger_due(draft) {
         let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
         uids.iter().for_each(|uid| draft.wait(uid, Wait::Listing));
@@ -97,8 +97,7 @@ fn plan(draft: &mut Draft<'_>) {
         }
         return;
     }
-    let left = other_layout::find(draft.world, draft.policy, &draft.own);
-    if !is_read(draft) {
+    if !is_read(draft, left) {
         let needs = draft.needs.clone();
         let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
         for uid in uids {
@@ -108,14 +107,14 @@ fn plan(draft: &mut Draft<'_>) {
         let members = member::needs(draft);
         draft.needs.extend(members);
         if !left.is_empty() {
-            other_layout::freeze(draft, &left);
+            other_layout::freeze(draft, left);
         } else if !other_layout::is_suspected(draft.world, draft.policy) {
             kubernetes::claim(draft);
         }
         return;
     }
     if !left.is_empty() {
-        other_layout::freeze(draft, &left);
+        other_layout::freeze(draft, left);
         return;
     }
     unread::hold(draft);
@@ -138,6 +137,7 @@ fn plan(draft: &mut Draft<'_>) {
     let members = member::plan(draft, &placement);
     kubernetes::claim(draft);
     kubernetes::conclude(draft, &placement, &chosen, &standings);
+    kubernetes::shed(draft);
     draft.needs.extend(members);
 }
 
@@ -155,7 +155,7 @@ fn unreadable_balancers(draft: &Draft<'_>) -> Option<Arc<str>> {
 }
 
 /// Whether everything is known that any Service needs; what is not becomes a need.
-fn is_read(draft: &mut Draft<'_>) -> bool {
+fn is_read(draft: &mut Draft<'_>, left: &[Leftover]) -> bool {
     let azure = &draft.world.azure;
     let mut needs = BTreeSet::new();
     if azure.balancers == Fact::Unknown {
@@ -180,7 +180,7 @@ fn is_read(draft: &mut Draft<'_>) -> bool {
     needs.extend(private_link::needs(draft));
     needs.extend(placement::need(draft));
     needs.extend(claim::upgrade::needs(draft));
-    needs.extend(other_layout::needs(draft));
+    needs.extend(other_layout::needs(draft, left));
     draft.needs.extend(needs);
     draft.needs.is_empty()
 }

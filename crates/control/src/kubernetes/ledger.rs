@@ -10,9 +10,9 @@ use crate::effect::{CallId, Effect, KubernetesCall, NoticeKind};
 use crate::event::KubernetesAnswer;
 use crate::obstacles::{Failure, Trouble};
 use model::ServiceUid;
+use model::kubernetes::Backends;
 use model::ledger::{Ledger, LedgerWrite, encode};
 use model::obstacle::ObstacleKind;
-use model::policy::Layout;
 use model::report::Wait;
 use model::world::Fact;
 use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON, ledger_from_value};
@@ -78,7 +78,8 @@ impl LedgerLane {
 impl Controller {
     /// Whether there is a security group at all in which something is opened.
     pub(crate) fn has_ledger(&self) -> bool {
-        self.policy.layout != Layout::PerService && !self.policy.security_group_name.is_empty()
+        let over_nodes = self.policy.over(Backends::Nodes);
+        over_nodes.is_some_and(|policy| !policy.security_group_name.is_empty())
     }
 
     /// Whether nothing can be planned for want of the ledger.

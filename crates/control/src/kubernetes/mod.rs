@@ -3,12 +3,14 @@
 pub(crate) mod drains;
 pub mod gates;
 pub(crate) mod ledger;
+pub(crate) mod moves;
 pub(crate) mod objects;
 
 use drains::Drains;
 use gates::Gates;
 use ledger::LedgerLane;
 use model::plan::Object;
+use moves::Moves;
 use objects::ObjectLane;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,4 +24,5 @@ pub(crate) struct Kubernetes {
     pub waived: BTreeSet<Arc<str>>,
     pub gates: Gates,
     pub drains: Drains,
+    pub moves: Moves,
 }

@@ -9,10 +9,11 @@ use crate::kubernetes::gates;
 use crate::observers::kubernetes_events::timestamp;
 use crate::obstacles::{Failure, Trouble, operation_on, services_of};
 use model::kubernetes::{
-    Claim, Condition, EGRESS_MARKS, Ingress, POD_FINALIZER, Pod, SERVICE_CONDITION,
+    Claim, Condition, EGRESS_MARKS, Ingress, MIGRATION_CONDITION, MoveStage, POD_FINALIZER, Pod,
+    SERVICE_CONDITION, Truth,
 };
 use model::obstacle::ObstacleKind;
-use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
+use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object};
 use observe::KubernetesFact;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -225,10 +226,10 @@ fn request(write: &KubernetesWrite, now_ms: u64) -> KubernetesCall {
             }
             (path, json!({ "metadata": metadata }))
         }
-        Edit::Status { ingress, condition } => {
+        Edit::Status { ingress, condition, moving } => {
             // Merged by type: the other conditions are somebody else's.
             content_type = STRATEGIC_PATCH;
-            let status = status(ingress.as_deref(), condition, now_ms);
+            let status = status(ingress.as_deref(), condition, *moving, now_ms);
             (format!("{path}/status"), json!({ "metadata": { "uid": uid }, "status": status }))
         }
         Edit::Gate { gate, reason, message } => {
@@ -242,7 +243,12 @@ fn request(write: &KubernetesWrite, now_ms: u64) -> KubernetesCall {
     KubernetesCall { method: "PATCH", path, content_type, body }
 }
 
-fn status(list: Option<&[Ingress]>, condition: &ConditionEdit, now_ms: u64) -> Value {
+fn status(
+    list: Option<&[Ingress]>,
+    condition: &ConditionEdit,
+    moving: MoveEdit,
+    now_ms: u64,
+) -> Value {
     let mut status = serde_json::Map::new();
     if let Some(list) = list {
         let list: Vec<Value> = list.iter().map(ingress).collect();
@@ -261,10 +267,38 @@ fn status(list: Option<&[Ingress]>, condition: &ConditionEdit, now_ms: u64) -> V
                 since.as_ref().map_or_else(|| timestamp(now_ms), ToString::to_string),
         })),
     };
-    if let Some(condition) = condition {
-        status.insert("conditions".to_owned(), json!([condition]));
+    let conditions: Vec<Value> = condition.into_iter().chain(moved(moving, now_ms)).collect();
+    if !conditions.is_empty() {
+        status.insert("conditions".to_owned(), Value::Array(conditions));
     }
     Value::Object(status)
+}
+
+/// The condition about a move to other backends.
+fn moved(moving: MoveEdit, now_ms: u64) -> Option<Value> {
+    let (to, stage) = match moving {
+        MoveEdit::Keep => return None,
+        MoveEdit::Remove => {
+            return Some(json!({ "type": MIGRATION_CONDITION, "$patch": "delete" }));
+        }
+        MoveEdit::Set { to, stage } => (to, stage),
+    };
+    let (truth, message) = match stage {
+        MoveStage::Both => {
+            (Truth::False, "The status has the addresses of the former load balancer and the new.")
+        }
+        MoveStage::Draining => (
+            Truth::True,
+            "The status has the new addresses; the former load balancer drains, then goes.",
+        ),
+    };
+    Some(json!({
+        "type": MIGRATION_CONDITION,
+        "status": truth.name(),
+        "reason": to.reason(),
+        "message": message,
+        "lastTransitionTime": timestamp(now_ms),
+    }))
 }
 
 fn ingress(entry: &Ingress) -> Value {
@@ -323,7 +357,11 @@ mod tests {
             purpose: FinalizerPurpose::Release,
             marks: None,
         };
-        let status = Edit::Status { ingress: Some(Vec::new()), condition: ConditionEdit::Keep };
+        let status = Edit::Status {
+            ingress: Some(Vec::new()),
+            condition: ConditionEdit::Keep,
+            moving: MoveEdit::Keep,
+        };
         let gate = Edit::Gate {
             gate: Gate::Open,
             reason: GateReason::Programmed,

@@ -298,6 +298,7 @@ impl Controller {
             && self.planning.report.needs.is_empty()
             && !self.is_reading()
             && self.world.unseen.is_empty()
+            && self.wake_moves_ms().is_none()
             && (self.world.inherited.is_empty() || self.nothing_waits_for_lists())
     }
 

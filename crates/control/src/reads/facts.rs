@@ -3,7 +3,9 @@
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
 use model::ServiceUid;
-use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish};
+use model::kubernetes::{
+    Backends, Claim, Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service, Wish,
+};
 use model::policy::{Layout, PoolKind};
 use model::world::{Kind, Need};
 use observe::KubernetesFact;
@@ -107,9 +109,11 @@ impl Controller {
 
     /// A node is new: where machines are in pools themselves, its machine has to be looked up.
     fn notice_node(&mut self) {
-        let nics = self.policy.pools == PoolKind::NodeNic;
+        let Some(policy) = self.policy.over(Backends::Nodes) else { return };
+        // What the pools hold that Services leave is as Azure has it.
+        let nics = policy.pools == PoolKind::NodeNic || self.policy.backends() == Backends::Pods;
         // Where nodes are divided by their sets, a VM's set stands nowhere but in Azure.
-        let divided = matches!(self.policy.layout, Layout::Several(_) | Layout::PerNodeSet { .. });
+        let divided = matches!(policy.layout, Layout::Several(_) | Layout::PerNodeSet { .. });
         let machines = |need: &Need| match need {
             Need::ScaleSets | Need::ScaleSetVms(_) | Need::NetworkInterfaces => nics,
             Need::VirtualMachines => nics || divided,
@@ -142,6 +146,7 @@ fn asks(service: &Service) -> Service {
         finalizers: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        moving: None,
         custody: Custody::Own,
         editor: None,
         ..service.clone()

@@ -8,9 +8,8 @@ use crate::controller::Controller;
 use crate::reads::azure::LIST_LAG_MS;
 use crate::term::{Inheritance, TakeoverBarrier};
 use model::ServiceUid;
-use model::kubernetes::{Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service};
+use model::kubernetes::{Backends, Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service};
 use model::plan::Object;
-use model::policy::Layout;
 use observe::KubernetesFact;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -58,7 +57,8 @@ impl Controller {
     /// Which Services of another process's are told an address that no listed rule stands for. Only
     /// the first lists can make one unseen: a rule that goes later was taken away by ourselves.
     pub(crate) fn look_for_inherited(&mut self) {
-        if self.term.barrier == TakeoverBarrier::Done || self.policy.layout == Layout::PerService {
+        if self.term.barrier == TakeoverBarrier::Done || self.policy.over(Backends::Nodes).is_none()
+        {
             self.term.unlooked.clear();
         }
         let Some(balancers) = self.world.azure.balancers.known() else { return };

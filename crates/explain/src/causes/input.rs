@@ -252,6 +252,7 @@ fn fields(service: &Service) -> Vec<Input> {
         selector: _,
         ingress: _,
         condition: _,
+        moving: _,
         custody: _,
         editor: _,
         // Only says which addresses others may not name.

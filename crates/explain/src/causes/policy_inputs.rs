@@ -80,6 +80,7 @@ pub(super) fn inputs(policy: &Policy) -> Vec<Input> {
         drift: _,
         additional_addresses,
         tenancy,
+        migration: _,
     } = policy;
     let mut all = vec![
         key("--cluster-name", cluster, vary(|p| p.cluster = other(&p.cluster))),

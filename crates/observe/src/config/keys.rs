@@ -91,6 +91,7 @@ const READ: &[&str] = &[
     "enableMigrateToIPBasedBackendPoolAPI",
     "enableIPTagMutationForExistingPublicIP",
     "allowedAdditionalPublicIPs",
+    "layoutMigration",
     "tenancy",
     "allowSharingAcrossNamespaces",
     "allowedResourceGroups",

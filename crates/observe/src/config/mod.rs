@@ -10,6 +10,7 @@ mod fields;
 mod health;
 mod keys;
 mod layout;
+mod migration;
 mod settings;
 mod tags;
 mod tenancy;
@@ -97,7 +98,7 @@ fn policy(fields: &mut Fields, cluster: &str, settings: &CloudSettings) -> Polic
     let tenancy = tenancy::read(fields, strict, &settings.network_subscription, &group);
     let additional = additional_addresses(fields);
     let health = health::read(fields, sku);
-    Policy {
+    let policy = Policy {
         cluster: Arc::from(cluster),
         subscription: Arc::from(settings.subscription.as_str()),
         network_subscription: Arc::from(settings.network_subscription.as_str()),
@@ -137,7 +138,9 @@ fn policy(fields: &mut Fields, cluster: &str, settings: &CloudSettings) -> Polic
         drift: drift(fields),
         additional_addresses: additional.or_else(|| strict.then(Vec::new)),
         tenancy,
-    }
+        migration: None,
+    };
+    Policy { migration: migration::read(fields, cluster, &policy), ..policy }
 }
 
 /// Ranges, and addresses as ranges of one.

@@ -7,8 +7,9 @@ use super::{ObjectError, addresses, deletion, filled, full_name, parse};
 use crate::fact::Labels;
 use crate::intern::Interner;
 use model::kubernetes::{
-    Affinity, Condition, Custody, Deletion, Editor, FIELD_MANAGER, Ingress, LoadBalancerType,
-    SERVICE_CONDITION, Service, ServicePort, TargetPort, TrafficPolicy, Truth, Wish,
+    Affinity, Backends, Condition, Custody, Deletion, Editor, FIELD_MANAGER, Ingress,
+    LoadBalancerType, MIGRATION_CONDITION, Move, MoveStage, SERVICE_CONDITION, Service,
+    ServicePort, TargetPort, TrafficPolicy, Truth, Wish,
 };
 use model::{Family, Protocol};
 use serde_json::Value;
@@ -72,6 +73,7 @@ pub fn service(
         source_ranges: spec.source_ranges.iter().map(|r| Arc::from(r.as_str())).collect(),
         ingress: raw.status.load_balancer.ingress.iter().map(ingress).collect(),
         condition: condition(&raw.status.conditions, interner),
+        moving: moving(&raw.status.conditions),
         custody: Custody::Own,
         editor: editor(&metadata.editors, interner),
     })
@@ -150,6 +152,20 @@ fn families(raw: &[String]) -> Vec<Family> {
 
 fn ingress(raw: &RawIngress) -> Ingress {
     Ingress { ip: filled(raw.ip.as_ref()), hostname: filled(raw.hostname.as_ref()) }
+}
+
+/// How far a move to other backends is. A condition that says something else is as good as none:
+/// it is written anew.
+fn moving(all: &[ServiceCondition]) -> Option<Move> {
+    let own = all.iter().find(|c| c.kind == MIGRATION_CONDITION)?;
+    let to = [Backends::Nodes, Backends::Pods].into_iter().find(|to| to.reason() == own.reason)?;
+    let stage = match own.status.as_str() {
+        "True" => MoveStage::Draining,
+        "False" => MoveStage::Both,
+        _ => return None,
+    };
+    let since: jiff::Timestamp = own.since.as_ref()?.parse().ok()?;
+    Some(Move { to, stage, since_ms: u64::try_from(since.as_millisecond()).ok()? })
 }
 
 /// Ours alone: conditions of others are nothing to us.

@@ -102,6 +102,7 @@ fn asks_the_same(a: &Service, b: &Service) -> bool {
         condition: _,
         custody: _,
         editor: _,
+        moving: _,
     } = a;
     (uid, name, wish, load_balancer_type) == (&b.uid, &b.name, &b.wish, &b.load_balancer_type)
         && (labels, selector, ports) == (&b.labels, &b.selector, &b.ports)

@@ -56,6 +56,7 @@ fn service(annotations: &[(&str, &str)]) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        moving: None,
         custody: model::kubernetes::Custody::Own,
         editor: None,
     }

@@ -44,11 +44,13 @@ impl Lint<'_> {
             match edit {
                 Edit::Finalizers { list, revision: _, purpose, marks: _ } => {
                     self.finalizer_list(&target, service, list);
-                    if *purpose == FinalizerPurpose::Release {
-                        self.release(&target, service);
+                    match purpose {
+                        FinalizerPurpose::Claim => {}
+                        FinalizerPurpose::Release => self.release(&target, service),
+                        FinalizerPurpose::Moved => self.moved(&target, service),
                     }
                 }
-                Edit::Status { ingress, condition: _ } => {
+                Edit::Status { ingress, condition: _, moving: _ } => {
                     let list = ingress.as_deref().unwrap_or_default();
                     self.ingress(&target, service, list);
                 }
@@ -77,6 +79,23 @@ impl Lint<'_> {
         }
     }
 
+    /// A Service that moved to nodes has nothing of its container load balancer left.
+    fn moved(&mut self, target: &str, service: &Service) {
+        if let Some(balancer) = self.balancer(&self.policy.balancer_id(service.uid.as_str())) {
+            let detail = format!("load balancer {}", balancer.id.name());
+            self.say(Breach::FinalizerEarly, target, detail);
+        }
+        if let Some(entry) = self.registration(service) {
+            self.say(Breach::FinalizerEarly, target, entry);
+        }
+    }
+
+    fn registration(&self, service: &Service) -> Option<String> {
+        let services = self.world.azure.gateway_services.known()?;
+        let entry = services.get(service.uid.as_str().to_lowercase().as_str())?;
+        Some(format!("gateway service {}", entry.name))
+    }
+
     /// Something of a Service that is still in Azure.
     fn trace(&self, service: &Service) -> Option<String> {
         let azure = &self.world.azure;
@@ -97,9 +116,7 @@ impl Lint<'_> {
                 return Some(format!("public IP {}", ip.id.name()));
             }
         }
-        let services = azure.gateway_services.known()?;
-        let entry = services.get(service.uid.as_str().to_lowercase().as_str())?;
-        Some(format!("gateway service {}", entry.name))
+        self.registration(service)
     }
 
     /// Each address stands in Azure, is one that was asked for beside, or was shown before.

@@ -10,11 +10,16 @@ use model::azure::{
     SecurityRule, Sku, Subnet, Tags,
 };
 use model::gateway::DEFAULT_EGRESS;
+use model::kubernetes::Backends;
 use model::plan::{Action, Change, Resource};
-use model::policy::Layout;
 use model::{Family, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Whether a public IP is a container load balancer's or an egress gateway's.
+fn is_of_pods(ip: &PublicIp) -> bool {
+    ip.sku == Sku::StandardV2
+}
 
 /// Whether a security rule is one that this kind of controller makes.
 pub(super) fn is_managed(rule: &SecurityRule) -> bool {
@@ -100,8 +105,12 @@ impl Lint<'_> {
 
     /// A part of a load balancer that is not ours.
     fn foreign_part(&self, balancer: &LoadBalancer) -> Option<String> {
-        if self.policy.layout == Layout::PerService {
-            return (balancer.sku != Sku::Service).then(|| "it holds no container".to_owned());
+        let of = if balancer.sku == Sku::Service { Backends::Pods } else { Backends::Nodes };
+        if self.policy.over(of).is_none() {
+            return Some(format!("load balancers over {of:?} are not the config's"));
+        }
+        if of == Backends::Pods {
+            return None;
         }
         let frontends = balancer.frontends.iter().map(|f| &f.name);
         let frontends = frontends.filter(|name| !self.is_inherited(balancer, name));
@@ -158,7 +167,7 @@ impl Lint<'_> {
         if !same {
             self.say(Breach::ForeignChanged, &change.target, "what it cannot change");
         }
-        if self.policy.layout == Layout::PerService {
+        if before.sku == Sku::Service {
             return;
         }
         if before.foreign != after.foreign {
@@ -229,7 +238,7 @@ impl Lint<'_> {
         let kept = before.tags == after.tags
             && before.ip_tags == after.ip_tags
             && before.allocation == after.allocation;
-        if brought && !kept && self.policy.layout != Layout::PerService {
+        if brought && !kept && !is_of_pods(before) {
             self.say(Breach::ForeignChanged, &change.target, "its user brought it");
         }
         if self.own.public_ip(before) == Whose::Foreign {
@@ -238,7 +247,7 @@ impl Lint<'_> {
     }
 
     fn public_ip_deleted(&mut self, change: &Change, ip: &PublicIp) {
-        if self.policy.layout == Layout::PerService {
+        if is_of_pods(ip) && self.policy.over(Backends::Pods).is_some() {
             if ip.id.name().to_lowercase().starts_with(DEFAULT_EGRESS) {
                 self.say(Breach::ForeignDeleted, &change.target, "the cluster's own way out");
             }

@@ -354,6 +354,7 @@ fn kubernetes() {
         breaches(world, &Plan { writes: writes.collect(), ..Plan::default() })
     };
     let list = |text: &str| Edit::Status {
+        moving: model::plan::MoveEdit::Keep,
         ingress: Some(vec![Ingress { ip: Some(Arc::from(text)), hostname: None }]),
         condition: ConditionEdit::Keep,
     };

@@ -18,11 +18,11 @@ use super::{Own, Whose};
 use crate::draft::Draft;
 use model::azure::{FrontendAddress, LoadBalancer, PublicIp, Sku};
 use model::gateway::Direction;
-use model::kubernetes::{GATEWAY_FINALIZER, SERVICE_FINALIZER, Service};
+use model::kubernetes::{Backends, GATEWAY_FINALIZER, SERVICE_FINALIZER, Service};
 use model::policy::{BalancerSku, Layout};
 use model::report::{Finding, Severity, Until, Wait};
 use model::world::{Fact, Need};
-use model::{Exposure, Policy, ResourceId, ServiceUid, World};
+use model::{Exposure, Family, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -70,15 +70,17 @@ pub fn find(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
 /// finalizer is written.
 pub(crate) fn is_suspected(world: &World, policy: &Policy) -> bool {
     let container = policy.layout == Layout::PerService;
-    let of_pods = |s: &Service| s.has_finalizer(GATEWAY_FINALIZER);
-    let of_nodes = |s: &Service| s.has_finalizer(SERVICE_FINALIZER) && !of_pods(s);
+    // A move that is not over says so, too.
+    let of_pods = |s: &Service| s.has_finalizer(GATEWAY_FINALIZER) || s.moving.is_some();
+    let of_nodes =
+        |s: &Service| s.has_finalizer(SERVICE_FINALIZER) && !s.has_finalizer(GATEWAY_FINALIZER);
     let mut services = world.kubernetes.services.values();
     if container { services.any(|s| of_nodes(s)) } else { services.any(|s| of_pods(s)) }
 }
 
 /// What has to be read to know everything that container load balancers have left: nothing where
 /// neither Services nor load balancers nor public IPs show that there were any.
-pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
+pub(crate) fn needs(draft: &Draft<'_>, left: &[Leftover]) -> BTreeSet<Need> {
     let azure = &draft.world.azure;
     let unread = [
         (Need::NatGateways, azure.nat_gateways == Fact::Unknown),
@@ -86,9 +88,7 @@ pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
     ];
     let unread: BTreeSet<Need> =
         unread.into_iter().filter(|(_, unread)| *unread).map(|(need, _)| need).collect();
-    let due = !unread.is_empty()
-        && (is_suspected(draft.world, draft.policy)
-            || !over_pods(draft.world, draft.policy, &draft.own).is_empty());
+    let due = !unread.is_empty() && (is_suspected(draft.world, draft.policy) || !left.is_empty());
     if due { unread } else { BTreeSet::new() }
 }
 
@@ -127,8 +127,8 @@ fn finding(policy: &Policy, left: &[Leftover]) -> Finding {
         "must be {other} while resources of {of} exist: {named}{more} (`ballast orphans` lists all \
          of them). Nothing is written until they are gone. To keep the addresses, set \
          loadBalancerSku, loadBalancerBackendPoolConfigurationType and the other load balancer \
-         keys back. To change, delete the Services under the former config, or these resources \
-         in Azure"
+         keys back. To move the Services, {}",
+        way(policy)
     );
     Finding {
         severity: Severity::Refusal,
@@ -136,6 +136,18 @@ fn finding(policy: &Policy, left: &[Leftover]) -> Finding {
         key: Arc::from("loadBalancerSku"),
         value: Arc::from(now),
         message: Arc::from(message),
+    }
+}
+
+/// What the config lacks for Services to move.
+fn way(policy: &Policy) -> &'static str {
+    match (policy.layout == Layout::PerService, &policy.migration) {
+        (true, None) => "set securityGroupName: it is open for Services over nodes",
+        (true, Some(_)) => {
+            "set layoutMigration.from to the load balancer keys of the former config; Basic load \
+             balancers have to become Standard first"
+        }
+        (false, _) => "set layoutMigration: {}",
     }
 }
 
@@ -182,12 +194,35 @@ fn is_part(policy: &Policy, own: &Own<'_>, balancer: &LoadBalancer, part: &str) 
     })
 }
 
+/// Whether a load balancer of ours has nothing but pools of nodes: its last Service has left it.
+fn is_shell(policy: &Policy, balancer: &LoadBalancer) -> bool {
+    let own = |pool: &Arc<str>| {
+        Family::ALL.iter().any(|f| name::pool(&policy.cluster, *f).eq_ignore_ascii_case(pool))
+    };
+    is_named(policy, balancer.id.name())
+        && !balancer.pools.is_empty()
+        && balancer.pools.iter().all(|pool| own(&pool.name))
+}
+
+/// Whether a load balancer over nodes has a name that the config gives one.
+pub(crate) fn is_named(policy: &Policy, found: &str) -> bool {
+    let common = [Exposure::Public, Exposure::Internal].map(|e| name::balancer(policy, e));
+    let configured: Vec<String> = match policy.over(Backends::Nodes).map(|p| &p.layout) {
+        Some(Layout::Several(all)) => {
+            all.iter().flat_map(|c| [c.name.to_string(), format!("{}-internal", c.name)]).collect()
+        }
+        _ => Vec::new(),
+    };
+    common.iter().chain(&configured).any(|name| name.eq_ignore_ascii_case(found))
+}
+
 fn on_balancer(policy: &Policy, own: &Own<'_>, balancer: &LoadBalancer, left: &mut Vec<Leftover>) {
     let parts = balancer.rules.iter().map(|r| ("rule", &r.name));
     let parts = parts.chain(balancer.frontends.iter().map(|f| ("frontend", &f.name)));
     let is_ours = |part: &str| is_part(policy, own, balancer, part);
     let (ours, others): (Vec<_>, Vec<_>) = parts.partition(|(_, name)| is_ours(name));
-    let whole = !ours.is_empty() && others.is_empty() && balancer.foreign.is_empty();
+    let shell = ours.is_empty() && is_shell(policy, balancer);
+    let whole = (shell || !ours.is_empty()) && others.is_empty() && balancer.foreign.is_empty();
     left.extend(ours.into_iter().map(|(kind, name)| Leftover {
         kind,
         name: Arc::clone(name),

@@ -31,7 +31,8 @@ pub(crate) use memory::Memory;
 
 use crate::ask::readings::Readings;
 use crate::draft::{Draft, Stance, UNREADABLE};
-use crate::own::{other_layout, pod_names};
+use crate::own::other_layout::{self, Leftover};
+use crate::own::pod_names;
 use crate::pods::table::DiffTracker;
 use crate::tell::container;
 use crate::tell::kubernetes;
@@ -48,8 +49,8 @@ use std::sync::Arc;
 pub(crate) fn plan(
     world: &World,
     policy: &Policy,
-    memory: &mut Memory,
-    readings: &mut Readings,
+    (memory, readings): (&mut Memory, &mut Readings),
+    left: &[Leftover],
 ) -> (Plan, Report) {
     let mut draft = Draft::bare(world, policy);
     if !world.is_complete(&Kind::CONTAINER) {
@@ -57,12 +58,11 @@ pub(crate) fn plan(
         wait_all(&mut draft, &Wait::Listing);
         return draft.finish();
     }
-    let left = other_layout::find(world, policy, &draft.own);
     if !is_known(&draft) || !left.is_empty() {
         draft.admit_all(readings);
         note_unread(&mut draft);
         if !left.is_empty() {
-            other_layout::freeze(&mut draft, &left);
+            other_layout::freeze(&mut draft, left);
         } else if !other_layout::is_suspected(world, policy) {
             kubernetes::claim(&mut draft);
         }

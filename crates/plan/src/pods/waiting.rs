@@ -68,7 +68,7 @@ impl Place {
         };
         match &write.edit {
             Edit::Finalizers { purpose: FinalizerPurpose::Claim, .. } => Self::Claim(uid.clone()),
-            Edit::Status { ingress: None, condition: ConditionEdit::Set(_) } => {
+            Edit::Status { ingress: None, condition: ConditionEdit::Set(_), .. } => {
                 Self::Condition(uid.clone())
             }
             Edit::Finalizers { .. } | Edit::Status { .. } | Edit::Gate { .. } => {

@@ -14,7 +14,7 @@ use super::kubernetes;
 use crate::ask::annotation::PREFIX;
 use model::kubernetes::{Condition, Service, Truth};
 use model::obstacle::{Obstacle, Subject};
-use model::plan::{ConditionEdit, Edit, KubernetesWrite, Object};
+use model::plan::{ConditionEdit, Edit, KubernetesWrite, MoveEdit, Object};
 use model::report::{Finding, ServiceReport, State, Wait};
 use model::world::Need;
 use model::{Group, Plan, Policy, Report, ServiceUid, World};
@@ -43,7 +43,7 @@ pub(crate) fn write_all(
                 *condition = set;
             }
         } else if service.condition.is_some() || !is_plain(report) {
-            let edit = Edit::Status { ingress: None, condition: set };
+            let edit = Edit::Status { ingress: None, condition: set, moving: MoveEdit::Keep };
             writes.push(KubernetesWrite { object: kubernetes::object(service), edit });
         }
     }
@@ -98,12 +98,13 @@ pub fn note_obstacles<'o>(
             }
             Some(_) => {}
             None => {
-                let edit = Edit::Status { ingress: None, condition: set };
+                let edit = Edit::Status { ingress: None, condition: set, moving: MoveEdit::Keep };
                 plan.writes.push(KubernetesWrite { object: kubernetes::object(service), edit });
             }
         }
     }
-    let nothing = Edit::Status { ingress: None, condition: ConditionEdit::Keep };
+    let nothing =
+        Edit::Status { ingress: None, condition: ConditionEdit::Keep, moving: MoveEdit::Keep };
     plan.writes.retain(|write| write.edit != nothing);
 }
 

@@ -12,7 +12,7 @@ use model::azure::Provisioning;
 use model::kubernetes::{
     Custody, Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
 };
-use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
+use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object};
 use model::policy::Layout;
 use model::report::Wait;
 use model::world::Fact;
@@ -57,8 +57,13 @@ pub(crate) fn object(service: &Service) -> Object {
 
 /// The write of a Service's addresses; what its condition says is added once all is planned.
 pub(crate) fn addresses(service: &Service, list: Vec<Ingress>) -> KubernetesWrite {
-    let edit = Edit::Status { ingress: Some(list), condition: ConditionEdit::Keep };
+    let edit = status(Some(list), ConditionEdit::Keep);
     KubernetesWrite { object: object(service), edit }
+}
+
+/// A status in which nothing is said about a move.
+pub(crate) fn status(ingress: Option<Vec<Ingress>>, condition: ConditionEdit) -> Edit {
+    Edit::Status { ingress, condition, moving: MoveEdit::Keep }
 }
 
 /// Asks for the finalizers of every Service that wants a load balancer and has none yet, or has
@@ -87,6 +92,23 @@ pub(crate) fn claim(draft: &mut Draft<'_>) {
             },
         });
     }
+    draft.writes.extend(writes);
+}
+
+/// Takes the finalizer of container load balancers off Services that have moved to nodes.
+pub(crate) fn shed(draft: &mut Draft<'_>) {
+    let sure = |uid: &ServiceUid| !draft.unconfirmed.contains(uid);
+    let wanted = draft.cases.values().filter(|case| case.intent().is_some());
+    let wanted = wanted.filter(|case| sure(&case.service.uid));
+    let moved = wanted.filter(|case| case.service.has_finalizer(GATEWAY_FINALIZER));
+    let write = |service: &Service| {
+        let mut list = service.finalizers.clone();
+        list.retain(|f| **f != *GATEWAY_FINALIZER);
+        let (revision, purpose) = (Arc::clone(&service.revision), FinalizerPurpose::Moved);
+        let edit = Edit::Finalizers { list, revision, purpose, marks: None };
+        KubernetesWrite { object: object(service), edit }
+    };
+    let writes: Vec<KubernetesWrite> = moved.map(|case| write(case.service)).collect();
     draft.writes.extend(writes);
 }
 
@@ -262,7 +284,7 @@ pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
             None => ConditionEdit::Keep,
         };
         if ingress.is_some() || condition != ConditionEdit::Keep {
-            return Some(KubernetesWrite { object, edit: Edit::Status { ingress, condition } });
+            return Some(KubernetesWrite { object, edit: status(ingress, condition) });
         }
     }
     // The stock finalizer is every controller's: on another's Service it is that one's.

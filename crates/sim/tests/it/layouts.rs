@@ -1,5 +1,6 @@
-//! A switch between load balancers over nodes and container load balancers leaks nothing: a start
-//! over the other layout's leftovers writes nothing, says why, and goes on once they are gone.
+//! Where Services cannot move between load balancers over nodes and container load balancers, a
+//! switch leaks nothing: a start over the other layout's leftovers writes nothing, says why, and
+//! goes on once they are gone.
 
 use crate::support::container::*;
 use crate::support::*;
@@ -14,8 +15,11 @@ fn nodes() -> Config {
     policy(&json!({}))
 }
 
+/// Without a security group Services cannot move: it would stay open for them.
 fn pods() -> Config {
-    policy(&keys())
+    let mut keys = keys();
+    keys["securityGroupName"] = json!("");
+    policy(&keys)
 }
 
 fn resources(lab: &Laboratory) -> Vec<Value> {

@@ -21,6 +21,7 @@ mod heirs;
 mod history;
 mod holds;
 mod latency;
+mod layout_moves;
 mod layouts;
 mod leaders;
 mod ledger;

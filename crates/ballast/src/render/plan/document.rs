@@ -6,8 +6,10 @@ use arm::difference::{Field, diff};
 use console::plan_view::Verb;
 use explain::forecast::Forecast;
 use explain::forecast::transition::{Stage, Transition, transitions};
-use model::kubernetes::{Condition, Gate, Ingress, SERVICE_CONDITION};
-use model::plan::{Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object};
+use model::kubernetes::{Condition, Gate, Ingress, MoveStage, SERVICE_CONDITION};
+use model::plan::{
+    Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object,
+};
 use model::report::Wait;
 use model::{ServiceUid, World};
 use serde::{Serialize, Serializer};
@@ -267,9 +269,10 @@ fn writes(writes: &[KubernetesWrite], world: &World) -> Vec<WriteView> {
                 Gate::Open => format!("its readiness gate opens ({})", reason.name()),
                 Gate::Shut => format!("its readiness gate shuts ({})", reason.name()),
             },
-            Edit::Status { ingress, condition } => {
+            Edit::Status { ingress, condition, moving } => {
                 let ingress = ingress.as_deref().map(ingress_words);
                 let words = ingress.into_iter().chain(condition_words(condition));
+                let words = words.chain(move_words(*moving));
                 words.collect::<Vec<_>>().join("; ")
             }
         };
@@ -285,6 +288,17 @@ fn ingress_words(list: &[Ingress]) -> String {
         true => "its status loses its addresses".to_owned(),
         false => format!("its status gets {}", list.join(", ")),
     }
+}
+
+/// How far a move to other backends is.
+fn move_words(moving: MoveEdit) -> Option<String> {
+    let words = match moving {
+        MoveEdit::Keep => return None,
+        MoveEdit::Set { stage: MoveStage::Both, .. } => "it has both addresses",
+        MoveEdit::Set { stage: MoveStage::Draining, .. } => "its former load balancer drains",
+        MoveEdit::Remove => "its move is over",
+    };
+    Some(words.to_owned())
 }
 
 fn condition_words(condition: &ConditionEdit) -> Option<String> {
@@ -307,7 +321,9 @@ fn finalizer_words(before: &[Arc<str>], after: &[Arc<str>], purpose: FinalizerPu
         // A new leader writes again what the one before may have taken off.
         FinalizerPurpose::Claim if before == after => "its finalizers are confirmed".to_owned(),
         FinalizerPurpose::Claim => format!("gets finalizer {}", missing_in(after, before)),
-        FinalizerPurpose::Release => format!("loses finalizer {}", missing_in(before, after)),
+        FinalizerPurpose::Release | FinalizerPurpose::Moved => {
+            format!("loses finalizer {}", missing_in(before, after))
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use model::Policy;
 /// milliseconds. Polls, reads and Azure's own work come on top.
 #[must_use]
 pub fn least_ms(forecast: &Forecast, policy: &Policy) -> u64 {
-    let contract = Contract::of(policy.sku);
+    let contract = Contract::for_policy(policy);
     let mut budget = Budget::new(Limits::Published);
     let mut now_ms = 0;
     for (call, step) in (0..).map(CallId).zip(&forecast.steps) {

@@ -61,6 +61,7 @@ pub(crate) fn service(ingress: Option<&str>) -> Service {
             .into_iter()
             .collect(),
         condition: None,
+        moving: None,
         custody: Custody::Own,
         editor: None,
     }

@@ -66,6 +66,7 @@ pub(super) fn service() -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        moving: None,
         custody: model::kubernetes::Custody::Own,
         editor: None,
     }

@@ -82,6 +82,7 @@ fn service(n: u8) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        moving: None,
         custody: model::kubernetes::Custody::Own,
         editor: None,
     }

@@ -63,6 +63,7 @@ fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        moving: None,
         custody: model::kubernetes::Custody::Own,
         editor: None,
     }

@@ -68,6 +68,7 @@ pub(super) fn service(n: u8) -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        moving: None,
         custody: Custody::Own,
         editor: None,
     }
@@ -545,7 +546,7 @@ impl Stage {
                             return;
                         }
                     }
-                    Edit::Status { ingress, condition } => {
+                    Edit::Status { ingress, condition, .. } => {
                         service.ingress =
                             ingress.clone().unwrap_or_else(|| service.ingress.clone());
                         match condition {

@@ -61,6 +61,7 @@ fn service() -> Service {
         source_ranges: Vec::new(),
         ingress: Vec::new(),
         condition: None,
+        moving: None,
         custody: model::kubernetes::Custody::Own,
         editor: None,
     }

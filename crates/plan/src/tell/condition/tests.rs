@@ -25,7 +25,7 @@ fn written(world: &World) -> Vec<(Option<usize>, ConditionEdit)> {
     let edits = plan.writes.into_iter().map(|write| write.edit);
     edits
         .filter_map(|edit| match edit {
-            Edit::Status { ingress, condition } => Some((ingress.map(|l| l.len()), condition)),
+            Edit::Status { ingress, condition, .. } => Some((ingress.map(|l| l.len()), condition)),
             _ => None,
         })
         .collect()
@@ -206,7 +206,7 @@ fn unread(world: &World, need: Need) -> Vec<(Truth, String, String)> {
     crate::note_obstacles(&mut plan, &report, world, &policy(), [&obstacle]);
     assert_eq!(crate::check(world, &policy(), &plan), []);
     let edits = plan.writes.into_iter().map(|write| match write.edit {
-        Edit::Status { ingress: None, condition: ConditionEdit::Set(c) } => c,
+        Edit::Status { ingress: None, condition: ConditionEdit::Set(c), .. } => c,
         other => panic!("{other:?}"),
     });
     edits.map(|c| (c.truth, c.reason.to_string(), c.message.to_string())).collect()

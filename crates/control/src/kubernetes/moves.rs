@@ -1,0 +1,51 @@
+//! How long Services that move to other backends have been at a stage: their conditions tell it, so
+//! that the time goes on while no controller runs.
+
+use crate::controller::Controller;
+use model::ServiceUid;
+use model::kubernetes::{Move, MoveStage};
+use model::policy::{KeepBoth, Migration};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Services that move, with the time at which their stage is over; `None`: no time does it.
+pub(crate) type Moves = BTreeMap<ServiceUid, Option<u64>>;
+
+impl Controller {
+    /// Takes in what conditions say, before a plan is made.
+    pub(crate) fn follow_moves(&mut self, now_ms: u64) {
+        let Some(migration) = &self.policy.migration else { return };
+        let services = self.world.kubernetes.services.iter();
+        let moving = services
+            .filter_map(|(uid, service)| Some((uid.clone(), ends_ms(migration, service.moving?))));
+        self.kubernetes.moves = moving.collect();
+        self.world.elapsed = self.elapsed(now_ms);
+    }
+
+    /// Another plan is due when a stage is over.
+    pub(crate) fn pass_moves(&mut self, now_ms: u64) {
+        self.planning.dirty |= self.wake_moves_ms().is_some_and(|at| at <= now_ms);
+    }
+
+    /// When the next stage is over.
+    pub(crate) fn wake_moves_ms(&self) -> Option<u64> {
+        let moves = self.kubernetes.moves.iter();
+        let open = moves.filter(|(uid, _)| !self.world.elapsed.contains(*uid));
+        open.filter_map(|(_, ends_ms)| *ends_ms).min()
+    }
+
+    fn elapsed(&self, now_ms: u64) -> BTreeSet<ServiceUid> {
+        let moves = self.kubernetes.moves.iter();
+        let over = moves.filter(|(_, ends_ms)| ends_ms.is_some_and(|at| at <= now_ms));
+        over.map(|(uid, _)| uid.clone()).collect()
+    }
+}
+
+fn ends_ms(migration: &Migration, moving: Move) -> Option<u64> {
+    let seconds = match (moving.stage, migration.keep_both) {
+        (MoveStage::Draining, _) => migration.drain_s,
+        (MoveStage::Both, KeepBoth::For { seconds }) => seconds,
+        (MoveStage::Both, KeepBoth::UntilTold) => return None,
+    };
+    // The condition's time is in whole seconds, and may have been just before the next.
+    Some(moving.since_ms.saturating_add(u64::from(seconds) * 1_000 + 999))
+}

@@ -1,0 +1,273 @@
+//! Two plans become one.
+
+use super::Sides;
+use super::stage::{Stage, Stages, Way};
+use crate::tell::condition;
+use model::kubernetes::{Backends, Ingress, MoveStage, Service};
+use model::plan::{
+    Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object,
+};
+use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
+use model::{Plan, ServiceUid, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The rule of the note on Services that have both addresses.
+const BOTH: &str = "HasBothAddresses";
+/// The rule of the note on the whole.
+const MOVING: &str = "LayoutMigration";
+
+/// What was planned of each kind of load balancers.
+pub(super) struct Planned {
+    pub nodes: (Plan, Report),
+    pub pods: (Plan, Report),
+}
+
+impl Planned {
+    fn of(&self, backends: Backends) -> &(Plan, Report) {
+        match backends {
+            Backends::Nodes => &self.nodes,
+            Backends::Pods => &self.pods,
+        }
+    }
+}
+
+/// What one side writes to a Service.
+#[derive(Default)]
+struct Written<'p> {
+    finalizers: Option<(&'p Edit, FinalizerPurpose)>,
+    ingress: Option<&'p [Ingress]>,
+}
+
+type Writes<'p> = BTreeMap<&'p ServiceUid, Written<'p>>;
+
+/// Two plans become one.
+pub(super) fn join(
+    world: &World,
+    sides: &Sides,
+    stages: &Stages,
+    planned: Planned,
+) -> (Plan, Report) {
+    let (nodes, pods) = (written(&planned.nodes.0), written(&planned.pods.0));
+    let none = Written::default();
+    let mut writes = Vec::new();
+    let mut services = BTreeMap::new();
+    for (uid, service) in &world.kubernetes.services {
+        let way = &stages.all[uid];
+        let of = |backends| match backends {
+            Backends::Nodes => nodes.get(uid).unwrap_or(&none),
+            Backends::Pods => pods.get(uid).unwrap_or(&none),
+        };
+        let (here, there) = (of(way.home), of(way.home.other()));
+        let reports = [way.home, way.home.other()].map(|b| planned.of(b).1.services.get(uid));
+        writes.extend(finalizers(service, way, here, there));
+        let report = report(way, reports);
+        writes.extend(status(service, way, here, there, report.as_ref()));
+        if let Some(report) = report {
+            services.insert(uid.clone(), (&**service, report));
+        }
+    }
+    condition::write_all(&mut writes, &services);
+    let summary = summary(sides, stages);
+    let Planned { nodes: (node_plan, node_report), pods: (pod_plan, pod_report) } = planned;
+    let of_pods = |write: &KubernetesWrite| matches!(write.object, Object::Pod { .. });
+    writes.extend(pod_plan.writes.into_iter().filter(of_pods));
+    let mut changes: BTreeMap<_, Arc<Change>> = BTreeMap::new();
+    for change in node_plan.changes.into_iter().chain(pod_plan.changes) {
+        changes.entry(change.target.clone()).or_insert(change);
+    }
+    let plan = Plan { changes: changes.into_values().collect(), writes, ledger: node_plan.ledger };
+    let both = |a: BTreeSet<_>, b: BTreeSet<_>| a.into_iter().chain(b).collect();
+    let report = Report {
+        services: services.into_iter().map(|(uid, (_, report))| (uid, Arc::new(report))).collect(),
+        pods: pod_report.pods,
+        needs: both(node_report.needs, pod_report.needs),
+        findings: {
+            let all = node_report.findings.into_iter().chain(pod_report.findings);
+            let mut findings: Vec<Finding> = summary.into_iter().collect();
+            all.for_each(|found| {
+                if !findings.contains(&found) {
+                    findings.push(found);
+                }
+            });
+            findings
+        },
+        draining: node_report.draining,
+        holders: pod_report.holders,
+        obstacles: Vec::new(),
+    };
+    (plan, report)
+}
+
+/// What a plan writes to each Service.
+fn written(plan: &Plan) -> Writes<'_> {
+    let mut all = Writes::new();
+    for write in &plan.writes {
+        let Object::Service { uid, .. } = &write.object else { continue };
+        let own = all.entry(uid).or_default();
+        match &write.edit {
+            edit @ Edit::Finalizers { purpose, .. } => own.finalizers = Some((edit, *purpose)),
+            Edit::Status { ingress, .. } => own.ingress = own.ingress.or(ingress.as_deref()),
+            Edit::Gate { .. } => {}
+        }
+    }
+    all
+}
+
+/// A finalizer comes for either kind, and goes when neither has anything left. That of container
+/// load balancers alone goes before, when those have nothing left.
+fn finalizers(
+    service: &Service,
+    way: &Way,
+    here: &Written<'_>,
+    there: &Written<'_>,
+) -> Option<KubernetesWrite> {
+    let purpose = |written: &Written<'_>| written.finalizers.map(|(_, purpose)| purpose);
+    let edit = match (purpose(here), purpose(there)) {
+        (Some(FinalizerPurpose::Claim), Some(FinalizerPurpose::Claim)) => {
+            // Container load balancers have more of them.
+            let of_pods = if way.home == Backends::Pods { here } else { there };
+            of_pods.finalizers?.0
+        }
+        (Some(FinalizerPurpose::Claim), _) => here.finalizers?.0,
+        (_, Some(FinalizerPurpose::Claim)) => there.finalizers?.0,
+        (Some(FinalizerPurpose::Release), Some(FinalizerPurpose::Release)) => here.finalizers?.0,
+        (Some(FinalizerPurpose::Moved), Some(FinalizerPurpose::Release)) => here.finalizers?.0,
+        _ => return None,
+    };
+    let object = crate::tell::kubernetes::object(service);
+    Some(KubernetesWrite { object, edit: edit.clone() })
+}
+
+/// The status tells what both tell, as far as the Service's way goes.
+fn status(
+    service: &Service,
+    way: &Way,
+    here: &Written<'_>,
+    there: &Written<'_>,
+    report: Option<&ServiceReport>,
+) -> Option<KubernetesWrite> {
+    let former = way.home.other();
+    let own = here.ingress.unwrap_or_else(|| way.part(way.home));
+    let others = there.ingress.unwrap_or_else(|| way.part(former));
+    let held = report.is_some_and(|report| report.state.is_frozen());
+    let moving = match way.stage {
+        Stage::Arriving if !own.is_empty() && !others.is_empty() && !held => {
+            MoveEdit::Set { to: way.home, stage: MoveStage::Both }
+        }
+        Stage::Withdrawing if !own.is_empty() && !held => {
+            MoveEdit::Set { to: way.home, stage: MoveStage::Draining }
+        }
+        Stage::Gone if service.moving.is_some() && is_let_go(service, there) => MoveEdit::Remove,
+        _ => MoveEdit::Keep,
+    };
+    // An address that serves is told as long as there is no other.
+    let alone = own.is_empty() && way.stage.keeps_former();
+    let waits = way.stage == Stage::Withdrawing && moving == MoveEdit::Keep;
+    let tells_former = way.stage.tells_former() || alone || waits;
+    let list: Vec<Ingress> =
+        own.iter().chain(others.iter().filter(|_| tells_former)).cloned().collect();
+    let is_same = list.len() == service.ingress.len()
+        && list.iter().all(|entry| service.ingress.contains(entry));
+    if is_same && moving == MoveEdit::Keep {
+        return None;
+    }
+    let ingress = (!is_same).then_some(list);
+    let edit = Edit::Status { ingress, condition: ConditionEdit::Keep, moving };
+    Some(KubernetesWrite { object: crate::tell::kubernetes::object(service), edit })
+}
+
+/// Whether the former load balancer has nothing of the Service any more.
+fn is_let_go(service: &Service, there: &Written<'_>) -> bool {
+    let released = there.finalizers.is_some_and(|(_, p)| p == FinalizerPurpose::Release);
+    released || service.finalizers.is_empty()
+}
+
+fn report(way: &Way, [here, there]: [Option<&Arc<ServiceReport>>; 2]) -> Option<ServiceReport> {
+    let Some(here) = here else { return there.map(|report| ServiceReport::clone(report)) };
+    let mut report = ServiceReport::clone(here);
+    let Some(there) = there else { return Some(report) };
+    if way.stage == Stage::Gone {
+        // What is left of the former load balancer is still to go.
+        let mut former = ServiceReport::clone(there);
+        former.waits.retain(|wait| *wait != Wait::Status);
+        report.waits = waits(&report, &former);
+        if report.state == State::Programmed && !report.waits.is_empty() {
+            report.state = State::Waiting;
+        }
+        return Some(report);
+    }
+    if way.stage == Stage::Still {
+        report.waits = waits(&report, there);
+        if there.state == State::Removing {
+            report.state = State::Removing;
+        }
+    }
+    if way.stage.tells_former() {
+        let known = report.addresses.clone();
+        report.addresses.extend(there.addresses.iter().filter(|a| !known.contains(a)).cloned());
+    }
+    if way.stage == Stage::Arriving {
+        report.balancer = there.balancer.clone().or(report.balancer);
+        if report.state == State::Refused {
+            report.state = State::RefusedServing;
+        } else {
+            report.waits = waits(&report, there);
+        }
+    }
+    if matches!(way.stage, Stage::Both | Stage::Withdrawing) {
+        report.findings.push(both(way));
+    }
+    Some(report)
+}
+
+fn waits(one: &ServiceReport, other: &ServiceReport) -> Vec<Wait> {
+    let all: BTreeSet<&Wait> = one.waits.iter().chain(&other.waits).collect();
+    all.into_iter().cloned().collect()
+}
+
+/// What a Service's owner is told while it has two addresses.
+fn both(way: &Way) -> Finding {
+    let texts = |part: &[Ingress]| {
+        let ips = part.iter().filter_map(|entry| entry.ip.as_deref());
+        ips.collect::<Vec<_>>().join(", ")
+    };
+    let former = texts(way.part(way.home.other()));
+    let message = format!(
+        "the Service moves to other load balancers and has the addresses of both; {former} leaves \
+         its status once keepBoth is over: let clients use {} instead",
+        texts(way.part(way.home))
+    );
+    Finding {
+        severity: Severity::Note,
+        rule: BOTH,
+        key: Arc::from("layoutMigration"),
+        value: Arc::from(""),
+        message: Arc::from(message),
+    }
+}
+
+/// What is said of the whole.
+fn summary(sides: &Sides, stages: &Stages) -> Option<Finding> {
+    let count = |wanted: &[Stage]| {
+        let of = stages.all.values().filter(|way| wanted.contains(&way.stage));
+        of.count()
+    };
+    let (coming, both) = (count(&[Stage::Arriving]), count(&[Stage::Both, Stage::Withdrawing]));
+    let draining = count(&[Stage::Draining]);
+    let to = match sides.target.backends() {
+        Backends::Nodes => "load balancers over nodes",
+        Backends::Pods => "container load balancers",
+    };
+    let message = format!(
+        "Services move to {to}: {coming} have only the former address, {both} have both, \
+         {draining} have the new one while the former drains"
+    );
+    Some(Finding {
+        severity: Severity::Note,
+        rule: MOVING,
+        key: Arc::from("layoutMigration"),
+        value: Arc::from(""),
+        message: Arc::from(message),
+    })
+}

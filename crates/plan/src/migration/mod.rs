@@ -1,0 +1,185 @@
+//! Services move between load balancers over nodes and container load balancers, live.
+//!
+//! Each kind of load balancers is planned by itself, from a World in which it alone exists: the
+//! parts of Azure that are of its kind, and of each Service the addresses that are its own
+//! (`view.rs`). What differs is only whether a Service is still wanted there, and that follows from
+//! the Service alone (`stage.rs`): its status and its condition. The two plans are one afterwards
+//! (`join.rs`): Azure's resources of the two kinds are different ones, and of what is written to a
+//! Service each tells its part.
+//!
+//! # Guarantees
+//! - A Service that was served is served at every moment: the former load balancer goes only after
+//!   the new one's addresses have been in the status alone for the time that the config says.
+//! - A Service that the new kind of load balancers refuses keeps the former one.
+//! - There is no state beside Azure and the Services: a move goes on after a restart, and turns
+//!   around when the config does.
+
+mod join;
+mod stage;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use crate::Planner;
+use crate::own::Own;
+use crate::own::name;
+use crate::own::other_layout::{self, Leftover};
+use model::azure::{LoadBalancer, Sku};
+use model::kubernetes::Backends;
+use model::plan::{Edit, KubernetesWrite, MoveEdit, Object};
+use model::policy::{Chosen, Layout, Migration, OutboundSnat, PoolKind};
+use model::{Plan, Policy, Report, World};
+use stage::Stages;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use view::Views;
+
+/// What is remembered of a migration between two plans.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Plans the load balancers that Services leave.
+    former: Planner,
+    views: Views,
+}
+
+/// What is to be done about the other kind of load balancers.
+pub(crate) enum Course {
+    /// None stand, as far as Azure has been read.
+    Alone,
+    /// They stand, and nothing leads from them to these: nothing is written until they are gone.
+    Blocked(Vec<Leftover>),
+    /// Services move.
+    Moving(Box<Sides>),
+}
+
+/// A migration under way.
+pub(crate) struct Sides {
+    /// The policy of the load balancers that Services move to.
+    pub target: Policy,
+    /// The policy of those that they leave.
+    pub former: Policy,
+    /// How they move.
+    pub migration: Migration,
+}
+
+impl Sides {
+    /// What a Service's load balancer leads to in the end.
+    fn home(&self, name: &model::ServiceName) -> Backends {
+        let target = self.target.backends();
+        if self.migration.chosen.has(name) { target } else { target.other() }
+    }
+}
+
+/// What is to be done about the other kind of load balancers.
+pub(crate) fn course(world: &World, policy: &Policy) -> Course {
+    let own = Own::new(world, policy);
+    let left = other_layout::find(world, policy, &own);
+    let Some(migration) = &policy.migration else {
+        return if left.is_empty() { Course::Alone } else { Course::Blocked(left) };
+    };
+    let is_over = left.is_empty() && !is_open(world, policy) && migration.chosen == Chosen::All;
+    if is_over {
+        return Course::Alone;
+    }
+    let former = former(world, migration);
+    if !is_of(world, &former, &left) {
+        return Course::Blocked(left);
+    }
+    let target = Policy { migration: None, ..policy.clone() };
+    Course::Moving(Box::new(Sides { target, former, migration: migration.clone() }))
+}
+
+/// Whether the ledger still has addresses that Services over nodes opened.
+fn is_open(world: &World, policy: &Policy) -> bool {
+    let ledger = world.kubernetes.ledger.known();
+    policy.backends() == Backends::Pods && ledger.is_some_and(|l| !l.destinations.is_empty())
+}
+
+/// Whether all that stands is of the load balancers that the former policy has.
+fn is_of(world: &World, former: &Policy, left: &[Leftover]) -> bool {
+    match former.layout {
+        // Which sets there were is not known.
+        Layout::PerService | Layout::PerNodeSet { .. } => return true,
+        Layout::Single | Layout::Several(_) => {}
+    }
+    let of = |leftover: &Leftover| {
+        let balancer = world.azure.balancers.known().and_then(|all| all.get(&leftover.resource));
+        balancer.is_none_or(|b| b.sku != Sku::Basic && other_layout::is_named(former, b.id.name()))
+    };
+    left.iter().all(of)
+}
+
+/// The policy of the load balancers that Services leave. What pools hold and whether rules let
+/// nodes out stays as Azure has it.
+fn former(world: &World, migration: &Migration) -> Policy {
+    let from = Policy { migration: None, ..Policy::clone(&migration.from) };
+    if from.backends() == Backends::Pods {
+        return from;
+    }
+    let balancers = world.azure.balancers.known().into_iter().flat_map(BTreeMap::values);
+    let ours: Vec<&Arc<LoadBalancer>> = balancers.filter(|b| b.sku == Sku::Standard).collect();
+    let mut rules = ours.iter().flat_map(|b| &b.rules).filter(|r| name::base_of(&r.name).is_some());
+    let closed = rules.any(|rule| rule.disable_outbound_snat == Some(true));
+    let mut pools = ours.iter().flat_map(|b| &b.pools);
+    let by_address = pools.any(|pool| pool.nics.is_empty() && !pool.addresses.is_empty());
+    let kind = if by_address { PoolKind::NodeIp } else { PoolKind::NodeNic };
+    Policy {
+        pools: if ours.is_empty() { from.pools } else { kind },
+        outbound_snat: if closed { OutboundSnat::Disabled } else { from.outbound_snat },
+        ..from
+    }
+}
+
+/// Plans both kinds of load balancers.
+pub(crate) fn plan(
+    planner: &mut Planner,
+    memory: &mut Memory,
+    world: &World,
+    sides: &Sides,
+) -> (Plan, Report) {
+    let stages = Stages::of(world, sides);
+    let target = sides.target.backends();
+    let own = memory.views.of(world, sides, &stages, target);
+    let other = memory.views.of(world, sides, &stages, target.other());
+    let to = planner.side(&own, &sides.target, &[]);
+    let from = memory.former.side(&other, &sides.former, &[]);
+    let planned = match target {
+        Backends::Nodes => join::Planned { nodes: to, pods: from },
+        Backends::Pods => join::Planned { nodes: from, pods: to },
+    };
+    join::join(world, sides, &stages, planned)
+}
+
+/// Whether everything has been read that shows load balancers of either kind.
+fn is_read(world: &World, policy: &Policy) -> bool {
+    let azure = &world.azure;
+    let opens = policy.over(Backends::Nodes).is_some_and(|p| !p.security_group_name.is_empty());
+    azure.balancers.known().is_some()
+        && azure.public_ips.get(&policy.group).is_some_and(|ips| ips.known().is_some())
+        && azure.nat_gateways.known().is_some()
+        && azure.gateway_services.known().is_some()
+        && (!opens || world.kubernetes.ledger.known().is_some())
+}
+
+/// Takes away what conditions say of moves that are over: nothing of the former load balancers
+/// stands, and everything has been read that would show it.
+pub(crate) fn end(world: &World, policy: &Policy, plan: &mut Plan) {
+    if !is_read(world, policy) {
+        return;
+    }
+    let over = world.kubernetes.services.values().filter(|service| service.moving.is_some());
+    for service in over {
+        let object = Object::Service { name: service.name.clone(), uid: service.uid.clone() };
+        let mut planned = plan.writes.iter_mut().filter(|write| write.object == object);
+        match planned.next().map(|write| &mut write.edit) {
+            Some(Edit::Status { moving, .. }) => *moving = MoveEdit::Remove,
+            // One write at a time an object: it goes with the next.
+            Some(Edit::Finalizers { .. } | Edit::Gate { .. }) => {}
+            None => {
+                let (ingress, condition) = (None, model::plan::ConditionEdit::Keep);
+                let edit = Edit::Status { ingress, condition, moving: MoveEdit::Remove };
+                plan.writes.push(KubernetesWrite { object, edit });
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! How far each Service is, from its status, its condition and the clock alone.
+//!
+//! ```text
+//! Arriving -> Both -> Withdrawing -> Draining -> Gone
+//! ```
+
+use super::Sides;
+use crate::ask::hold;
+use crate::own::pod_names;
+use model::azure::PublicIp;
+use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
+use model::world::Fact;
+use model::{Policy, ServiceUid, World};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// How far a Service is on its way from one kind of load balancers, its former, to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The former serves it; of the new one no address is told yet.
+    Arriving,
+    /// Both serve it, and both are told.
+    Both,
+    /// The former's address is about to leave the status.
+    Withdrawing,
+    /// The former serves those who have not noticed.
+    Draining,
+    /// The former has nothing to serve: what is left of it goes.
+    Gone,
+    /// It goes altogether, or its owner holds it: neither side's part of the status moves.
+    Still,
+}
+
+impl Stage {
+    /// Whether the former load balancer is still as the Service asks.
+    pub fn keeps_former(self) -> bool {
+        self != Self::Gone
+    }
+
+    /// Whether the status still tells the former's addresses.
+    pub fn tells_former(self) -> bool {
+        matches!(self, Self::Arriving | Self::Both | Self::Still)
+    }
+}
+
+/// One Service on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Way {
+    /// Where it is in the end.
+    pub home: Backends,
+    /// How far it is.
+    pub stage: Stage,
+    /// The addresses in its status that lead to nodes.
+    pub nodes: Vec<Ingress>,
+    /// Those that lead to its Pods.
+    pub pods: Vec<Ingress>,
+}
+
+impl Way {
+    /// The addresses in its status that lead to these.
+    pub fn part(&self, backends: Backends) -> &[Ingress] {
+        match backends {
+            Backends::Nodes => &self.nodes,
+            Backends::Pods => &self.pods,
+        }
+    }
+
+    /// Whether the Service is wanted by the load balancers of this kind.
+    pub fn is_wanted(&self, backends: Backends) -> bool {
+        backends == self.home || self.stage.keeps_former()
+    }
+}
+
+/// All Services on their ways.
+pub(super) struct Stages {
+    /// By UID.
+    pub all: BTreeMap<ServiceUid, Way>,
+}
+
+impl Stages {
+    pub fn of(world: &World, sides: &Sides) -> Self {
+        let services = world.kubernetes.services.values();
+        let ways = services.map(|service| (service.uid.clone(), way(world, sides, service)));
+        Self { all: ways.collect() }
+    }
+
+    /// Whether no load balancer over these has anything more to serve.
+    pub fn are_over(&self, backends: Backends) -> bool {
+        self.all.values().all(|way| !way.is_wanted(backends))
+    }
+}
+
+fn way(world: &World, sides: &Sides, service: &Service) -> Way {
+    let home = sides.home(&service.name);
+    let own = addresses(world, &sides.target, &service.uid);
+    let leads_to_pods = |entry: &&Ingress| {
+        let address = entry.ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok());
+        address.is_some_and(|address| own.contains(&address))
+    };
+    let (pods, nodes) = service.ingress.iter().partition::<Vec<&Ingress>, _>(leads_to_pods);
+    let whole = |part: Vec<&Ingress>| part.into_iter().cloned().collect();
+    let way = Way { home, stage: Stage::Still, nodes: whole(nodes), pods: whole(pods) };
+    Way { stage: stage(world, service, &way), ..way }
+}
+
+fn stage(world: &World, service: &Service, way: &Way) -> Stage {
+    if service.wish == Wish::Nothing {
+        return Stage::Still;
+    }
+    let moving = service.moving.filter(|moving| moving.to == way.home).map(|moving| moving.stage);
+    let is_told = |backends| !way.part(backends).is_empty();
+    let (here, there) = (is_told(way.home), is_told(way.home.other()));
+    let elapsed = world.elapsed.contains(&service.uid);
+    if hold::find(service).is_some() {
+        return Stage::Still;
+    }
+    match moving {
+        _ if there && !here => Stage::Arriving,
+        Some(_) if !there && !here => Stage::Arriving,
+        None if there => Stage::Arriving,
+        Some(MoveStage::Both) if there && !elapsed => Stage::Both,
+        Some(MoveStage::Both) => Stage::Withdrawing,
+        // It was told again by another hand: the former goes all the same.
+        Some(MoveStage::Draining) if there => Stage::Withdrawing,
+        Some(MoveStage::Draining) if !elapsed => Stage::Draining,
+        Some(MoveStage::Draining) | None => Stage::Gone,
+    }
+}
+
+/// The addresses of a Service's container load balancer.
+fn addresses(world: &World, policy: &Policy, uid: &ServiceUid) -> Vec<IpAddr> {
+    let name = pod_names::of_service(uid);
+    let id = policy.public_ip_id(&policy.group, &pod_names::public_ip(&name));
+    let ips = world.azure.public_ips.get(&policy.group).and_then(Fact::known);
+    let ip: Option<&Arc<PublicIp>> = ips.and_then(|all| all.get(&id));
+    ip.and_then(|ip| ip.address).into_iter().collect()
+}

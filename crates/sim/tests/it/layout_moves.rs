@@ -1,0 +1,258 @@
+//! Services move between load balancers over nodes and container load balancers, live: at every
+//! moment each is served at an address that its status tells, and nothing is left over.
+
+use crate::support::container::*;
+use crate::support::*;
+use azure_emulator::Azure;
+use kube_emulator::Store;
+use serde_json::{Value, json};
+use sim::{Config, Laboratory, Moment, Witness};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+const NODES: u32 = 3;
+
+fn nodes() -> Config {
+    nodes_by("nodeIP")
+}
+
+fn nodes_by(pools: &str) -> Config {
+    policy(&json!({"layoutMigration": {"keepBoth": "10m"},
+        "loadBalancerBackendPoolConfigurationType": pools}))
+}
+
+fn pods() -> Config {
+    let mut keys = keys();
+    keys["layoutMigration"] = json!({"keepBoth": "10m"});
+    policy(&keys)
+}
+
+/// Whether Azure's data path leads from an address to backends.
+fn is_served(azure: &Azure, address: &str) -> bool {
+    azure.traffic(address, "Tcp", 80).is_some_and(|traffic| !traffic.backends.is_empty())
+}
+
+fn services(store: &Store) -> Vec<Value> {
+    let all = store.list("services", None);
+    let wanted = all.iter().filter(|service| service["spec"]["type"] == "LoadBalancer");
+    wanted.map(|service| Value::clone(service)).collect()
+}
+
+fn told(service: &Value) -> Vec<String> {
+    let entries = service["status"]["loadBalancer"]["ingress"].as_array();
+    let ips = entries.into_iter().flatten().filter_map(|entry| entry["ip"].as_str());
+    ips.map(str::to_owned).collect()
+}
+
+/// What is wrong at one moment: a Service that tells an address which leads nowhere, or none.
+fn faults(store: &Store, azure: &Azure) -> Vec<String> {
+    let mut faults = Vec::new();
+    for service in services(store) {
+        let told = told(&service);
+        let name = service["metadata"]["name"].as_str().unwrap_or_default();
+        if told.is_empty() {
+            faults.push(format!("{name} tells no address"));
+        }
+        let dead = told.iter().filter(|address| !is_served(azure, address));
+        faults.extend(dead.map(|address| format!("{name} tells {address}, which leads nowhere")));
+    }
+    faults
+}
+
+/// Watches every write from now on; what was wrong, each once. An address is served as long as a
+/// status tells it, and for a minute after.
+fn watched(lab: &mut Laboratory) -> Rc<RefCell<Vec<String>>> {
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let into = Rc::clone(&seen);
+    let mut told_ms: BTreeMap<String, u64> = BTreeMap::new();
+    lab.witness = Some(Witness::new(move |store, azure, now_ms| {
+        let mut wrong = faults(store, azure);
+        let addresses = services(store).iter().flat_map(told).collect::<Vec<_>>();
+        told_ms.extend(addresses.into_iter().map(|address| (address, now_ms)));
+        let early = told_ms
+            .iter()
+            .filter(|(address, at)| now_ms < *at + 60_000 && !is_served(azure, address));
+        wrong.extend(early.map(|(address, _)| format!("{address} goes within a minute")));
+        let mut seen = into.borrow_mut();
+        wrong.retain(|fault| !seen.contains(fault));
+        seen.extend(wrong);
+    }));
+    seen
+}
+
+/// Services with two Pods each, one of them Local, on load balancers over nodes.
+fn over_nodes(services: u32) -> Laboratory {
+    over_nodes_by("nodeIP", services)
+}
+
+fn over_nodes_by(pools: &str, services: u32) -> Laboratory {
+    let mut lab = container_laboratory(NODES);
+    lab.azure.seed(scale_set("vmss", NODES));
+    lab.restart_with(policy(&json!({"loadBalancerBackendPoolConfigurationType": pools})));
+    for index in 0..services {
+        create(&mut lab, web(index));
+        set_slice(&mut lab, &web_name(index), 0, ready(&[(2 * index, 0), (2 * index + 1, 1)]));
+    }
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_eq!(addressed(&lab), (usize::try_from(services).expect("a few"), 0));
+    lab
+}
+
+fn addresses(lab: &Laboratory) -> Vec<Vec<String>> {
+    services(&lab.kubernetes).iter().map(told).collect()
+}
+
+fn conditions(lab: &Laboratory) -> Vec<String> {
+    let mut found = Vec::new();
+    for service in services(&lab.kubernetes) {
+        let all = service["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        found.extend(all.iter().map(|c| format!("{} {}", c["type"], c["status"])));
+    }
+    found
+}
+
+fn assert_moved(lab: &Laboratory, sku: &str, point: &str) {
+    let all = lab.azure.resources();
+    let balancers = all.iter().filter(|r| r["type"] == "Microsoft.Network/loadBalancers");
+    let (own, others): (Vec<&Value>, _) = balancers.partition(|b| b["sku"]["name"] == sku);
+    let ids: Vec<&Value> = others.iter().map(|balancer| &balancer["id"]).collect();
+    assert!(
+        !own.is_empty() && others.is_empty(),
+        "{point}: {ids:?} {:?} {:?} {:#?}",
+        addresses(lab),
+        conditions(lab),
+        lab.controller().report()
+    );
+    assert_eq!(faults(&lab.kubernetes, &lab.azure), Vec::<String>::new());
+    assert!(addresses(lab).iter().all(|told| told.len() == 1), "{:?}", addresses(lab));
+    let moving = |text: &String| text.contains("Migrated") || text.contains("False");
+    let left: Vec<String> = conditions(lab).into_iter().filter(moving).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+/// There and back: both addresses for the time that the config says, never none, and nothing of the
+/// former load balancers is left.
+#[test]
+fn services_move_there_and_back() {
+    for pools in ["nodeIP", "nodeIPConfiguration"] {
+        there_and_back(pools);
+    }
+}
+
+fn there_and_back(pools: &str) {
+    let mut lab = over_nodes_by(pools, 5);
+    let before = addresses(&lab);
+    let seen = watched(&mut lab);
+    lab.restart_with(pods());
+    lab.pass(300_000);
+    let both = addresses(&lab);
+    assert!(both.iter().all(|told| told.len() == 2), "{both:?}");
+    let keeps = |(both, old): (&Vec<String>, &Vec<String>)| both.contains(&old[0]);
+    assert!(both.iter().zip(&before).all(keeps), "{both:?} keeps {before:?}");
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_moved(&lab, "Service", "in the end");
+    assert_eq!(*seen.borrow(), Vec::<String>::new());
+    create_pod(&mut lab, egress_pod("leaving", "team-a", &[&pod_ip(90)], 1));
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(registered(&lab).len(), 7, "five Services, an egress gateway, the cluster's own");
+    lab.restart_with(nodes_by(pools));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_moved(&lab, "Standard", "in the end");
+    assert_eq!(*seen.borrow(), Vec::<String>::new());
+    assert_eq!((registered(&lab).len(), table(&lab).len()), (1, 0), "the cluster's own way out");
+    (0..5).for_each(|n| delete(&mut lab, "default", &web_name(n)));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    let machines = |id: &String| id.contains("microsoft.compute");
+    let left: Vec<String> = leftovers(&lab).into_iter().filter(|id| !machines(id)).collect();
+    assert_eq!(left, container_base(&lab));
+}
+
+/// What the estate has without any Service.
+fn container_base(_: &Laboratory) -> Vec<String> {
+    let lab = container_laboratory(NODES);
+    leftovers(&lab)
+}
+
+/// A controller that is killed at any call goes on where it was.
+#[test]
+fn a_kill_at_any_call_loses_nothing() {
+    for to_pods in [true, false] {
+        for moment in [Moment::Before, Moment::After] {
+            for calls in 0.. {
+                let mut lab = over_nodes(2);
+                if !to_pods {
+                    lab.restart_with(pods());
+                    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+                }
+                let seen = watched(&mut lab);
+                lab.restart_with(if to_pods { pods() } else { nodes() });
+                lab.crash_after(calls, moment);
+                let point = format!("to pods {to_pods}, {moment:?} call {calls}");
+                assert!(lab.settle(DAY_MS), "{point}: {:#?}", lab.controller().report());
+                assert_eq!(*seen.borrow(), Vec::<String>::new(), "{point}");
+                assert_moved(&lab, if to_pods { "Service" } else { "Standard" }, &point);
+                if lab.awaits_crash() {
+                    assert!(calls > 20, "a move takes more calls than {calls}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// A Service that container load balancers refuse stays where it is, and says why.
+#[test]
+fn a_service_that_is_refused_stays() {
+    let mut lab = over_nodes(2);
+    let mut service = web(2);
+    let key = "service.beta.kubernetes.io/azure-load-balancer-internal";
+    service["metadata"]["annotations"] = json!({key: "true"});
+    create(&mut lab, service);
+    assert!(lab.settle(DAY_MS));
+    let before = addresses(&lab)[2].clone();
+    let seen = watched(&mut lab);
+    lab.restart_with(pods());
+    lab.pass(3_600_000);
+    assert_eq!(addresses(&lab)[2], before);
+    assert_eq!(*seen.borrow(), Vec::<String>::new());
+    let service = service_of(&lab, &web_name(2)).expect("it is there");
+    let conditions = service["status"]["conditions"].to_string();
+    assert!(conditions.contains("internal"), "{conditions}");
+}
+
+/// Half-way the config is turned back: each Service returns to the address that it had.
+#[test]
+fn a_move_turns_around() {
+    let mut lab = over_nodes(3);
+    let before = addresses(&lab);
+    let seen = watched(&mut lab);
+    lab.restart_with(pods());
+    lab.pass(300_000);
+    assert!(addresses(&lab).iter().all(|told| told.len() == 2));
+    lab.restart_with(nodes());
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_eq!(addresses(&lab), before);
+    assert_moved(&lab, "Standard", "in the end");
+    assert_eq!(*seen.borrow(), Vec::<String>::new());
+}
+
+/// One Service first: the others stay until the config names them all.
+#[test]
+fn services_move_one_by_one() {
+    let mut lab = over_nodes(3);
+    let before = addresses(&lab);
+    let mut keys = keys();
+    keys["layoutMigration"] =
+        json!({"keepBoth": "0s", "services": format!("default/{}", web_name(1))});
+    let seen = watched(&mut lab);
+    lab.restart_with(policy(&keys));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    let now = addresses(&lab);
+    assert_eq!((&now[0], &now[2]), (&before[0], &before[2]));
+    assert_ne!(now[1], before[1]);
+    lab.restart_with(pods());
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_moved(&lab, "Service", "in the end");
+    assert_eq!(*seen.borrow(), Vec::<String>::new());
+}
