@@ -1,6 +1,7 @@
 //! Where the cloud config comes from.
 
 use crate::cluster;
+use crate::command::migrate::layout;
 use crate::exit::{Exit, Failure};
 use base64::Engine as _;
 use kube::Client;
@@ -8,6 +9,7 @@ use observe::config::{self, Config, ConfigType};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 /// The key of a Secret that holds a cloud config.
 const SECRET_KEY: &str = "cloud-config";
@@ -30,6 +32,9 @@ pub struct CloudConfigArgs {
     /// Keys that count in place of what is read.
     #[arg(skip)]
     pub overrides: Map<String, Value>,
+    /// Those keys, completed by what they make of the config that was read last.
+    #[arg(skip)]
+    pub completed: Arc<OnceLock<Map<String, Value>>>,
 }
 
 impl CloudConfigArgs {
@@ -90,7 +95,13 @@ impl CloudConfigArgs {
         let environment = environment();
         let text = match self.overrides.is_empty() {
             true => text.to_owned(),
-            false => merge(text, &Value::Object(self.overrides.clone()).to_string()),
+            false => {
+                let read = serde_saphyr::from_str::<Map<String, Value>>(text).unwrap_or_default();
+                let keys = layout::complete(&read, &self.overrides);
+                // A file and a Secret are read one after the other; the keys are the same.
+                let _ = self.completed.set(keys.clone());
+                merge(text, &Value::Object(keys).to_string())
+            }
         };
         let sources =
             config::Sources { text: &text, cluster: &self.cluster_name, environment: &environment };

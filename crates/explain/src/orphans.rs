@@ -23,7 +23,7 @@ use plan::drift::parts;
 use plan::own::name::base_of;
 use plan::own::pod_names;
 use plan::own::tags;
-use plan::own::{self, Own, Whose, other_layout};
+use plan::own::{self, Own, Whose};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -72,8 +72,8 @@ pub fn find(world: &World, policy: &Policy) -> Orphans {
     world.inherited.clear();
     world.unseen.clear();
     world.in_flight.clear();
-    let left = other_layout::find(&world, policy, &Own::new(&world, policy));
-    if !left.is_empty() {
+    let (left, moves) = plan::standing(&world, policy);
+    if !left.is_empty() && !moves {
         // While it stands nothing else is planned.
         let list =
             left.into_iter().map(|l| Orphan { kind: l.kind, name: l.name, resource: l.resource });
@@ -81,6 +81,9 @@ pub fn find(world: &World, policy: &Policy) -> Orphans {
     }
     let mut found = Orphans { pending: due(&world, policy), ..Orphans::default() };
     found.names = candidates(&world, policy);
+    if let Some(migration) = policy.migration.as_ref().filter(|_| moves) {
+        found.names.extend(candidates(&world, &migration.from));
+    }
     world.abandoned.extend(found.names.iter().cloned());
     let coming = forecast(&world, policy);
     let lost: Vec<&Change> = coming.changes.iter().collect();
@@ -119,7 +122,7 @@ fn candidates(world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
         }
         return names.into_iter().map(Arc::from).collect();
     }
-    for balancer in balancers(world) {
+    for balancer in balancers(world).filter(|b| b.sku != Sku::Service) {
         let parts = balancer.frontends.iter().map(|f| &f.name);
         let parts = parts.chain(balancer.rules.iter().map(|r| &r.name));
         let parts = parts.chain(balancer.probes.iter().map(|p| &p.name));

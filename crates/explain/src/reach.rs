@@ -1,6 +1,6 @@
 //! Which Services traffic reaches, as far as load balancers decide it.
 
-use model::azure::{FrontendAddress, LoadBalancer, MemberKind, Pool, PoolMember};
+use model::azure::{FrontendAddress, LoadBalancer, MemberKind, Pool, PoolMember, Sku};
 use model::world::Fact;
 use model::{Family, ResourceId, ServiceUid, World};
 use plan::own::name;
@@ -18,6 +18,7 @@ pub fn reached(world: &World) -> Reached {
         services.map(|s| (s.uid.base_name().to_lowercase(), &s.uid)).collect();
     let mut reached = Reached::new();
     for balancer in world.azure.balancers.known().into_iter().flat_map(BTreeMap::values) {
+        reached.extend(through_gateway(world, balancer));
         for rule in &balancer.rules {
             let base = name::base_of(&rule.name).map(str::to_lowercase);
             let Some(uid) = base.and_then(|base| by_base.get(&base)) else { continue };
@@ -29,6 +30,20 @@ pub fn reached(world: &World) -> Reached {
         }
     }
     reached
+}
+
+/// The Service of a container load balancer that is registered with the Service Gateway.
+fn through_gateway(world: &World, balancer: &LoadBalancer) -> Option<(ServiceUid, Family)> {
+    if balancer.sku != Sku::Service {
+        return None;
+    }
+    let name = balancer.id.name().to_lowercase();
+    let entry = world.azure.gateway_services.known()?.get(name.as_str())?;
+    let services = world.kubernetes.services.keys();
+    let uid = services.into_iter().find(|uid| uid.as_str().eq_ignore_ascii_case(&name))?;
+    let rule = balancer.rules.iter().find_map(|rule| rule.frontend.as_ref())?;
+    let family = family(world, balancer, rule)?;
+    (!entry.pools.is_empty()).then(|| (uid.clone(), family))
 }
 
 /// The family of a frontend's address.

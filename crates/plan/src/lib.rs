@@ -47,6 +47,17 @@ pub fn plan(world: &World, policy: &Policy) -> (Plan, Report) {
     Planner::default().plan(world, policy)
 }
 
+/// What stands of the other kind of load balancers, and whether Services move away from it; where
+/// they do not, nothing is written until it is gone.
+#[must_use]
+pub fn standing(world: &World, policy: &Policy) -> (Vec<Leftover>, bool) {
+    match migration::course(world, policy) {
+        Course::Alone => (Vec::new(), false),
+        Course::Blocked(left) => (left, false),
+        Course::Moving(sides) => (sides.left, true),
+    }
+}
+
 /// Plans again and again, and remembers between two plans what has not changed.
 ///
 /// # Guarantees

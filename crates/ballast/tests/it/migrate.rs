@@ -135,3 +135,54 @@ fn it_ends_when_it_was_told_to_and_what_is_done_stays() {
     assert_eq!(code, 0, "{err}");
     assert!(err.contains("Goes on with the migration"), "{err}");
 }
+
+/// There and back: each Service has both addresses for a while, and in the end only the new one;
+/// nothing of the former load balancers is left.
+#[test]
+fn services_move_to_container_load_balancers_and_back() {
+    let emulators = Emulators::start_with(&["--service-gateway"]);
+    emulators.configure(&json!({"loadBalancerSku": "standard", "serviceGatewayEnabled": false,
+        "loadBalancerBackendPoolConfigurationType": "nodeIP",
+        "layoutMigration": {"drainSeconds": 1}}));
+    emulators.create_service("api");
+    emulators.create_service("web");
+    let (controller, _) = emulators.controller();
+    let before = (emulators.address_of("api"), emulators.address_of("web"));
+    assert_eq!(controller.terminate(), 0);
+
+    let to_pods = ["--to=container-load-balancer", "--keep-both=2s"];
+    let (code, out, err) =
+        migrate(&emulators, "azure.json", &[&to_pods[..], &["--dry-run"]].concat());
+    assert_eq!(code, 0, "{out}{err}");
+    for part in ["No Service is interrupted.", "Addresses change: default/api, default/web"] {
+        assert!(out.contains(part), "{part:?} is missing in:\n{out}");
+    }
+    let go = ["--yes", "--leader-elect=false"];
+    let (code, out, err) = migrate(&emulators, "azure.json", &[&to_pods[..], &go].concat());
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(
+        err.contains("\"from\":{\"loadBalancerBackendPoolConfigurationType\":\"nodeIP\""),
+        "{err}"
+    );
+    let now = (emulators.address_of("api"), emulators.address_of("web"));
+    assert!(now.0 != before.0 && now.1 != before.1, "{before:?} {now:?}");
+    let skus = || {
+        let (_, all) = http(&emulators.azure, "GET", "/_/state", None);
+        let all = all.as_array().cloned().unwrap_or_default();
+        let balancers = all.iter().filter(|r| r["type"] == "Microsoft.Network/loadBalancers");
+        balancers.map(|r| r["sku"]["name"].as_str().unwrap_or("").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(skus(), ["Service", "Service"]);
+
+    write_config(
+        &emulators,
+        "pods.json",
+        &json!({"loadBalancerSku": "service", "serviceGatewayEnabled": true,
+            "loadBalancerBackendPoolConfigurationType": "podIP",
+            "layoutMigration": {"drainSeconds": 1}}),
+    );
+    let back = ["--to=standard", "--keep-both=2s"];
+    let (code, out, err) = migrate(&emulators, "pods.json", &[&back[..], &go].concat());
+    assert_eq!(code, 0, "{out}{err}");
+    assert_eq!(skus(), ["Standard"]);
+}

@@ -1,11 +1,11 @@
 //! Cloud configs, right and wrong.
 
 use crate::{policy, read_value, small, with};
-use model::Group;
 use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, HealthCheck, Layout, NodeDrain, Operator,
-    OutboundSnat, Placement, PoolKind, Sharing, Tenancy, VmKind,
+    BalancerSku, Chosen, ClusterProbe, ControlPlane, DriftPolicy, HealthCheck, KeepBoth, Layout,
+    NodeDrain, Operator, OutboundSnat, Placement, PoolKind, Sharing, Tenancy, VmKind,
 };
+use model::{Group, ServiceName};
 use observe::config::{
     Cloud, Config, ConfigError, ConfigType, Credential, Sources, StackQuirks, read,
 };
@@ -68,6 +68,55 @@ fn nodes_drain_for_as_long_as_is_said() {
         config["nodeDrainSeconds"] = said;
         assert_eq!(read_value(&config).unwrap().policy.node_drain, drain);
     }
+}
+
+#[test]
+fn services_move_as_the_config_says() {
+    let pods = json!({"loadBalancerSku": "service", "serviceGatewayEnabled": true,
+        "loadBalancerBackendPoolConfigurationType": "podIP", "disableOutboundSNAT": null});
+    let moves = |of: &Value, said: Value| {
+        let mut config = recorded();
+        for (key, value) in of.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        config["layoutMigration"] = said;
+        read_value(&config)
+            .map(|read| read.policy.migration)
+            .map_err(|errors| errors.iter().map(short).collect::<Vec<_>>().join("\n"))
+    };
+    // The way there has defaults, the way back has to be asked for.
+    let there = moves(&pods, Value::Null).unwrap().unwrap();
+    assert_eq!((there.keep_both, there.drain_s), (KeepBoth::For { seconds: 3_600 }, 60));
+    assert_eq!((there.chosen, &there.from.layout), (Chosen::All, &Layout::Single));
+    assert_eq!(moves(&json!({}), Value::Null), Ok(None));
+    let back = moves(&json!({}), json!({})).unwrap().unwrap();
+    assert_eq!((&back.from.layout, back.from.sku), (&Layout::PerService, BalancerSku::Service));
+    let said = json!({"keepBoth": "2d", "drainSeconds": 5, "services": ["a/web"],
+        "namespaces": "b", "from": {"disableOutboundSNAT": true,
+            "multipleStandardLoadBalancerConfigurations":
+                [{"name": "kubernetes", "primaryVMSet": "vmss"}]}});
+    let there = moves(&pods, said).unwrap().unwrap();
+    assert_eq!((there.keep_both, there.drain_s), (KeepBoth::For { seconds: 172_800 }, 5));
+    assert!(matches!(there.from.layout, Layout::Several(_)));
+    assert_eq!(there.from.outbound_snat, OutboundSnat::Disabled);
+    for (name, moves) in [("a/web", true), ("b/api", true), ("a/api", false)] {
+        let (namespace, service) = name.split_once('/').unwrap();
+        assert_eq!(there.chosen.has(&ServiceName::new(namespace, service)), moves, "{name}");
+    }
+    let told = moves(&pods, json!({"keepBoth": "UntilTold"})).unwrap().unwrap();
+    assert_eq!(told.keep_both, KeepBoth::UntilTold);
+    for time in ["soon", "31d", "1", "-1s", "h"] {
+        let wrong = moves(&pods, json!({"keepBoth": time})).unwrap_err();
+        let form = "a time up to 30d as in 90s, 10m, 1h or 2d, or untilTold";
+        assert_eq!(wrong, format!("layoutMigration.keepBoth is \"{time}\" -> {form}"));
+    }
+    let wrong = moves(&pods, json!({"services": "web"})).unwrap_err();
+    assert!(wrong.contains("namespace and name of a Service"), "{wrong}");
+    let mut closed = pods.clone();
+    closed["securityGroupName"] = Value::Null;
+    assert_eq!(moves(&closed, Value::Null), Ok(None));
+    let wrong = moves(&closed, json!({})).unwrap_err();
+    assert!(wrong.contains("securityGroupName missing"), "{wrong}");
 }
 
 #[test]

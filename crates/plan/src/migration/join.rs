@@ -7,6 +7,7 @@ use model::kubernetes::{Backends, Ingress, MoveStage, Service};
 use model::plan::{
     Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object,
 };
+use model::policy::KeepBoth;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
 use model::{Plan, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,7 +85,7 @@ pub(super) fn join(
         needs: both(node_report.needs, pod_report.needs),
         findings: {
             let all = node_report.findings.into_iter().chain(pod_report.findings);
-            let mut findings: Vec<Finding> = summary.into_iter().collect();
+            let mut findings = vec![summary];
             all.for_each(|found| {
                 if !findings.contains(&found) {
                     findings.push(found);
@@ -248,26 +249,36 @@ fn both(way: &Way) -> Finding {
 }
 
 /// What is said of the whole.
-fn summary(sides: &Sides, stages: &Stages) -> Option<Finding> {
-    let count = |wanted: &[Stage]| {
-        let of = stages.all.values().filter(|way| wanted.contains(&way.stage));
-        of.count()
-    };
-    let (coming, both) = (count(&[Stage::Arriving]), count(&[Stage::Both, Stage::Withdrawing]));
-    let draining = count(&[Stage::Draining]);
-    let to = match sides.target.backends() {
+fn summary(sides: &Sides, stages: &Stages) -> Finding {
+    let target = sides.target.backends();
+    let to = match target {
         Backends::Nodes => "load balancers over nodes",
         Backends::Pods => "container load balancers",
     };
+    let moving = || stages.all.values().filter(|way| way.home == target);
+    let there = moving().filter(|way| way.stage == Stage::Gone).count();
+    let time = match sides.migration.keep_both {
+        KeepBoth::For { seconds } => format!("for {}", duration(seconds)),
+        KeepBoth::UntilTold => "until layoutMigration.keepBoth is a time".to_owned(),
+    };
     let message = format!(
-        "Services move to {to}: {coming} have only the former address, {both} have both, \
-         {draining} have the new one while the former drains"
+        "Services move to {to}: each has the addresses of both {time}, then only the new one; \
+         {there} of {} have moved",
+        moving().count()
     );
-    Some(Finding {
+    Finding {
         severity: Severity::Note,
         rule: MOVING,
         key: Arc::from("layoutMigration"),
         value: Arc::from(""),
         message: Arc::from(message),
-    })
+    }
+}
+
+/// A time in the largest unit that it is a whole number of.
+fn duration(seconds: u32) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
+    let whole =
+        units.into_iter().find(|(unit, _)| seconds >= *unit && seconds.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{seconds}s"), |(unit, name)| format!("{}{name}", seconds / unit))
 }

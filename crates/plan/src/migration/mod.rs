@@ -60,6 +60,8 @@ pub(crate) struct Sides {
     pub former: Policy,
     /// How they move.
     pub migration: Migration,
+    /// What stands of the load balancers that they leave.
+    pub left: Vec<Leftover>,
 }
 
 impl Sides {
@@ -86,7 +88,7 @@ pub(crate) fn course(world: &World, policy: &Policy) -> Course {
         return Course::Blocked(left);
     }
     let target = Policy { migration: None, ..policy.clone() };
-    Course::Moving(Box::new(Sides { target, former, migration: migration.clone() }))
+    Course::Moving(Box::new(Sides { target, former, migration: migration.clone(), left }))
 }
 
 /// Whether the ledger still has addresses that Services over nodes opened.

@@ -1,1 +1,106 @@
+//! How far a Service is, by its status, its condition and the clock.
 
+use super::Sides;
+use super::stage::{Stage, Stages};
+use model::kubernetes::{Backends, Ingress, Move, MoveStage, Service, Wish};
+use model::policy::{BalancerSku, Chosen, KeepBoth, Layout, Migration, PoolKind};
+use model::world::Fact;
+use model::{Policy, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const POD: &str = "20.0.0.9";
+const NODE: &str = "20.0.0.1";
+
+fn sides() -> Sides {
+    let former = fixture::policy();
+    let target = Policy {
+        sku: BalancerSku::Service,
+        layout: Layout::PerService,
+        pools: PoolKind::PodIp,
+        ..fixture::policy()
+    };
+    let migration = Migration {
+        from: Arc::new(former.clone()),
+        keep_both: KeepBoth::For { seconds: 60 },
+        drain_s: 60,
+        chosen: Chosen::All,
+    };
+    Sides { target, former, migration, left: Vec::new() }
+}
+
+/// The stage of a Service that tells these addresses, with a container load balancer at [`POD`].
+fn stage(told: &[&str], moving: Option<(Backends, MoveStage)>, elapsed: bool) -> Stage {
+    stage_of(told, moving, elapsed, |_| ())
+}
+
+fn stage_of(
+    told: &[&str],
+    moving: Option<(Backends, MoveStage)>,
+    elapsed: bool,
+    change: impl FnOnce(&mut Service),
+) -> Stage {
+    let sides = sides();
+    let ingress = |ip: &&str| Ingress { ip: Some(Arc::from(*ip)), hostname: None };
+    let mut service = Service {
+        ingress: told.iter().map(ingress).collect(),
+        moving: moving.map(|(to, stage)| Move { to, stage, since_ms: 1 }),
+        ..fixture::service(&[])
+    };
+    change(&mut service);
+    let uid = service.uid.clone();
+    let mut world = World::default();
+    let name = crate::own::pod_names::public_ip(&crate::own::pod_names::of_service(&uid));
+    let id = sides.target.public_ip_id(&sides.target.group, &name);
+    let ip = fixture::public_ip(&name, POD.parse().ok());
+    let ips = Fact::Known(BTreeMap::from([(id, Arc::new(ip))]));
+    world.azure.public_ips.insert(sides.target.group.clone(), ips);
+    world.elapsed = if elapsed { BTreeSet::from([uid.clone()]) } else { BTreeSet::new() };
+    world.kubernetes.services.insert(uid.clone(), Arc::new(service));
+    Stages::of(&world, &sides).all[&uid].stage
+}
+
+#[test]
+fn the_stage_follows_from_what_the_service_tells() {
+    let both = Some((Backends::Pods, MoveStage::Both));
+    let draining = Some((Backends::Pods, MoveStage::Draining));
+    let cases = [
+        (&[NODE][..], None, false, Stage::Arriving),
+        (&[POD, NODE], None, false, Stage::Arriving),
+        (&[POD, NODE], both, false, Stage::Both),
+        (&[POD, NODE], both, true, Stage::Withdrawing),
+        (&[POD], both, false, Stage::Withdrawing),
+        (&[POD], draining, false, Stage::Draining),
+        (&[POD], draining, true, Stage::Gone),
+        (&[POD], None, false, Stage::Gone),
+        (&[], None, false, Stage::Gone),
+        // Nothing is taken away from who has nothing else.
+        (&[NODE], both, true, Stage::Arriving),
+        (&[NODE], draining, true, Stage::Arriving),
+        (&[], both, true, Stage::Arriving),
+        // Another hand put the former address back.
+        (&[POD, NODE], draining, true, Stage::Withdrawing),
+    ];
+    for (told, moving, elapsed, expected) in cases {
+        assert_eq!(stage(told, moving, elapsed), expected, "{told:?} {moving:?} {elapsed}");
+    }
+}
+
+#[test]
+fn a_condition_of_the_other_direction_counts_for_nothing() {
+    let back = Some((Backends::Nodes, MoveStage::Draining));
+    assert_eq!(stage(&[NODE, POD], back, true), Stage::Arriving);
+    assert_eq!(stage(&[POD], back, true), Stage::Gone);
+}
+
+#[test]
+fn what_its_owner_holds_or_deletes_stands_still() {
+    let both = Some((Backends::Pods, MoveStage::Both));
+    let still = |change: fn(&mut Service)| stage_of(&[POD, NODE], both, true, change);
+    assert_eq!(still(|s| s.wish = Wish::Nothing), Stage::Still);
+    let pause = |s: &mut Service| {
+        let annotations = BTreeMap::from([(Arc::from("ballast.dev/pause"), Arc::from("true"))]);
+        s.annotations = Arc::new(annotations);
+    };
+    assert_eq!(still(pause), Stage::Still);
+}

@@ -95,7 +95,7 @@ fn over_nodes_by(pools: &str, services: u32) -> Laboratory {
         set_slice(&mut lab, &web_name(index), 0, ready(&[(2 * index, 0), (2 * index + 1, 1)]));
     }
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
-    assert_eq!(addressed(&lab), (usize::try_from(services).expect("a few"), 0));
+    assert_eq!(addressed(&lab), (services as usize, 0));
     lab
 }
 
@@ -135,13 +135,13 @@ fn assert_moved(lab: &Laboratory, sku: &str, point: &str) {
 /// former load balancers is left.
 #[test]
 fn services_move_there_and_back() {
-    for pools in ["nodeIP", "nodeIPConfiguration"] {
-        there_and_back(pools);
+    for (pools, services) in [("nodeIP", 50), ("nodeIPConfiguration", 5)] {
+        there_and_back(pools, services);
     }
 }
 
-fn there_and_back(pools: &str) {
-    let mut lab = over_nodes_by(pools, 5);
+fn there_and_back(pools: &str, services: u32) {
+    let mut lab = over_nodes_by(pools, services);
     let before = addresses(&lab);
     let seen = watched(&mut lab);
     lab.restart_with(pods());
@@ -153,15 +153,16 @@ fn there_and_back(pools: &str) {
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
     assert_moved(&lab, "Service", "in the end");
     assert_eq!(*seen.borrow(), Vec::<String>::new());
-    create_pod(&mut lab, egress_pod("leaving", "team-a", &[&pod_ip(90)], 1));
+    create_pod(&mut lab, egress_pod("leaving", "team-a", &[&pod_ip(900)], 1));
     assert!(lab.settle(DAY_MS));
-    assert_eq!(registered(&lab).len(), 7, "five Services, an egress gateway, the cluster's own");
+    let others = 2; // an egress gateway and the cluster's own way out
+    assert_eq!(registered(&lab).len(), services as usize + others);
     lab.restart_with(nodes_by(pools));
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
     assert_moved(&lab, "Standard", "in the end");
     assert_eq!(*seen.borrow(), Vec::<String>::new());
     assert_eq!((registered(&lab).len(), table(&lab).len()), (1, 0), "the cluster's own way out");
-    (0..5).for_each(|n| delete(&mut lab, "default", &web_name(n)));
+    (0..services).for_each(|n| delete(&mut lab, "default", &web_name(n)));
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
     let machines = |id: &String| id.contains("microsoft.compute");
     let left: Vec<String> = leftovers(&lab).into_iter().filter(|id| !machines(id)).collect();
@@ -255,4 +256,42 @@ fn services_move_one_by_one() {
     assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
     assert_moved(&lab, "Service", "in the end");
     assert_eq!(*seen.borrow(), Vec::<String>::new());
+}
+
+/// Both addresses stay until the config says a time.
+#[test]
+fn both_addresses_stay_until_told() {
+    let mut lab = over_nodes(2);
+    let mut keys = keys();
+    keys["layoutMigration"] = json!({"keepBoth": "untilTold"});
+    let seen = watched(&mut lab);
+    lab.restart_with(policy(&keys));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    lab.pass(10 * DAY_MS);
+    assert!(addresses(&lab).iter().all(|told| told.len() == 2));
+    lab.restart_with(pods());
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_moved(&lab, "Service", "in the end");
+    assert_eq!(*seen.borrow(), Vec::<String>::new());
+}
+
+/// A Service is deleted while it has both: nothing is left of either.
+#[test]
+fn a_service_that_is_deleted_on_its_way_leaves_nothing() {
+    for wait_ms in [0, 300_000, 620_000] {
+        let mut lab = over_nodes(2);
+        lab.restart_with(pods());
+        lab.pass(wait_ms);
+        (0..2).for_each(|n| delete(&mut lab, "default", &web_name(n)));
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        assert_eq!(services(&lab.kubernetes), Vec::<Value>::new(), "after {wait_ms} ms");
+        assert_eq!((registered(&lab).len(), table(&lab).len()), (1, 0), "after {wait_ms} ms");
+        let estate: Vec<Value> = gateway_estate().iter().map(|r| r["id"].clone()).collect();
+        let all = lab.azure.resources().into_iter();
+        let own =
+            |r: &Value| r["type"].as_str().is_some_and(|t| t.starts_with("Microsoft.Network"));
+        let left: Vec<Value> =
+            all.filter(own).map(|r| r["id"].clone()).filter(|id| !estate.contains(id)).collect();
+        assert_eq!(left, Vec::<Value>::new(), "after {wait_ms} ms");
+    }
 }

@@ -83,6 +83,7 @@ impl Args {
             cloud_config_secret_namespace: String::new(),
             cluster_name: "kubernetes".to_owned(),
             overrides: Map::new(),
+            completed: Default::default(),
         }
     }
 

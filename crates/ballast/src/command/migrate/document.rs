@@ -1,5 +1,6 @@
 //! A migration before it is done: steps, interruptions, what is kept.
 
+use super::outbound;
 use crate::output::{Ink, Paint};
 use crate::render::plan::{Verb, kind_name, shown_name, verb, word};
 use explain::forecast::{Forecast, Step};
@@ -103,6 +104,7 @@ pub fn document(forecast: &Forecast, world: &World, policy: &Policy) -> Migratio
     if forecast.steps.iter().any(|step| deletes_basic(&step.change.action)) {
         notes.push(OUTBOUND.to_owned());
     }
+    notes.extend(outbound::note(forecast, world, policy));
     MigrationDocument {
         to: target(policy),
         interruptions: interruptions(&forecast.steps, &names, &number),

@@ -2,7 +2,9 @@
 
 mod document;
 mod journal;
+pub mod layout;
 mod mover;
+mod outbound;
 
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
@@ -21,7 +23,7 @@ use document::{MigrationDocument, document, render};
 use explain::forecast::forecast;
 use journal::Journal;
 use model::Policy;
-use model::policy::Layout;
+use model::policy::{KeepBoth, Layout};
 use mover::Mover;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -39,6 +41,16 @@ pub struct Args {
     /// Where to, in place of what the cloud config says (repeatable)
     #[arg(long, value_enum, value_name = "WHAT")]
     pub to: Vec<To>,
+    /// Between load balancers over nodes and container load balancers: how long each Service has the
+    /// addresses of both, as in 10m or 1h, or untilTold
+    #[arg(long, value_name = "TIME")]
+    pub keep_both: Option<String>,
+    /// Between those: only this Service moves, NAMESPACE/NAME (repeatable)
+    #[arg(long, value_name = "SERVICE")]
+    pub service: Vec<String>,
+    /// Between those: only Services of this namespace move (repeatable)
+    #[arg(long, value_name = "NAMESPACE")]
+    pub namespace: Vec<String>,
     /// Show each step, what is interrupted and what is kept; write nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -78,15 +90,18 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
     /// How long the migration may take before the command gives up, in seconds; what is done stays
-    #[arg(long, value_name = "SECONDS", default_value_t = 3_600)]
-    pub limit: u64,
+    /// [default: an hour, and the time for which Services have two addresses]
+    #[arg(long, value_name = "SECONDS")]
+    pub limit: Option<u64>,
 }
 
 /// Where a migration leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum To {
-    /// Standard load balancers and public IPs
+    /// Standard load balancers and public IPs; from container load balancers, too
     Standard,
+    /// Container load balancers: traffic goes straight to Pods
+    ContainerLoadBalancer,
     /// Pools of node addresses
     NodeIp,
     /// Pools that nodes join through their NICs
@@ -102,6 +117,7 @@ impl To {
     fn keys(self) -> Map<String, Value> {
         let keys = match self {
             Self::Standard => json!({"loadBalancerSku": "standard"}),
+            Self::ContainerLoadBalancer => json!({"loadBalancerSku": "service"}),
             Self::NodeIp => json!({"loadBalancerBackendPoolConfigurationType": "nodeIP"}),
             Self::Nic => json!({"loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"}),
             Self::Single => json!({"multipleStandardLoadBalancerConfigurations": [],
@@ -109,6 +125,31 @@ impl To {
             Self::Multiple => json!({}),
         };
         keys.as_object().cloned().unwrap_or_default()
+    }
+}
+
+impl Args {
+    /// The keys of the cloud config that say how Services move.
+    fn moves(&self) -> Map<String, Value> {
+        let mut keys = Map::new();
+        if let Some(time) = &self.keep_both {
+            keys.insert("keepBoth".to_owned(), json!(time));
+        }
+        for (key, list) in [("services", &self.service), ("namespaces", &self.namespace)] {
+            if !list.is_empty() {
+                keys.insert(key.to_owned(), json!(list));
+            }
+        }
+        let moves = Map::from_iter([("layoutMigration".to_owned(), Value::Object(keys.clone()))]);
+        if keys.is_empty() { Map::new() } else { moves }
+    }
+
+    fn limit(&self, policy: &Policy) -> Duration {
+        let both = policy.migration.as_ref().map_or(0, |migration| match migration.keep_both {
+            KeepBoth::For { seconds } => u64::from(seconds) + u64::from(migration.drain_s),
+            KeepBoth::UntilTold => 0,
+        });
+        Duration::from_secs(self.limit.unwrap_or(3_600 + both))
     }
 }
 
@@ -121,6 +162,7 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
     for to in args.to.clone() {
         args.config.overrides.extend(to.keys());
     }
+    args.config.overrides.extend(args.moves());
     let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
     let limit = Duration::from_secs(args.timeout);
     if !args.files.is_empty() {
@@ -160,7 +202,7 @@ pub async fn run(mut args: Args, color: ColorChoice) -> Outcome {
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let done = signal::stop().child_token();
     let mover = Mover::new(Controller::new(policy.clone(), options), journal, done.clone());
-    end_after(Duration::from_secs(args.limit), &done);
+    end_after(args.limit(&policy), &done);
     let mover = engine.drive(mover, &policy, lease, &classes, done).await?;
     finish(mover, &args)
 }
@@ -215,8 +257,9 @@ fn finish(mut mover: Mover, args: &Args) -> Outcome {
     if mover.is_done() {
         let writes = mover.writes();
         say(&format!("Done with {writes} Azure writes. The journal is {shown}.\n"))?;
-        if !args.to.is_empty() && !args.config.overrides.is_empty() {
-            let keys = Value::Object(args.config.overrides.clone());
+        let completed = args.config.completed.get().filter(|keys| !keys.is_empty());
+        if let Some(keys) = completed.filter(|_| !args.to.is_empty()) {
+            let keys = Value::Object(keys.clone());
             say(&format!("Put this into the cloud config before `ballast run` starts: {keys}\n"))?;
         }
         return Ok(Exit::Done);
