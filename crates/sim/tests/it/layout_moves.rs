@@ -3,7 +3,7 @@
 
 use crate::support::container::*;
 use crate::support::*;
-use azure_emulator::Azure;
+use azure_emulator::{Azure, Fault, FaultKind};
 use kube_emulator::Store;
 use serde_json::{Value, json};
 use sim::{Config, Laboratory, Moment, Witness};
@@ -293,5 +293,39 @@ fn a_service_that_is_deleted_on_its_way_leaves_nothing() {
         let left: Vec<Value> =
             all.filter(own).map(|r| r["id"].clone()).filter(|id| !estate.contains(id)).collect();
         assert_eq!(left, Vec::<Value>::new(), "after {wait_ms} ms");
+    }
+}
+
+/// A call that fails, in whatever way, is made good; nothing is unserved meanwhile.
+#[test]
+fn a_call_that_fails_loses_nothing() {
+    let refused = refusal(500, "InternalServerError", None);
+    let code = || "InternalServerError".to_owned();
+    let kinds = [
+        refused,
+        FaultKind::AppliedThenReset,
+        FaultKind::OperationFails { code: code() },
+        FaultKind::OperationCanceled { code: code() },
+    ];
+    for (to_pods, kind) in [true, false].into_iter().flat_map(|to| kinds.clone().map(|k| (to, k))) {
+        for call in 0.. {
+            let mut lab = over_nodes(2);
+            if !to_pods {
+                lab.restart_with(pods());
+                assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+            }
+            let seen = watched(&mut lab);
+            lab.azure.clear_calls();
+            lab.restart_with(if to_pods { pods() } else { nodes() });
+            lab.azure.add_fault(Fault::new(kind.clone()).skip(call));
+            let point = format!("to pods {to_pods}, {kind:?} at call {call}");
+            assert!(lab.settle(DAY_MS), "{point}: {:#?}", lab.controller().report());
+            assert_eq!(*seen.borrow(), Vec::<String>::new(), "{point}");
+            assert_moved(&lab, if to_pods { "Service" } else { "Standard" }, &point);
+            if lab.azure.calls().len() as u64 <= call {
+                assert!(call > 20, "a move takes more calls than {call}");
+                break;
+            }
+        }
     }
 }
