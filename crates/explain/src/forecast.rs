@@ -6,6 +6,7 @@
 
 mod assumption;
 mod held_back;
+mod objects;
 pub mod transition;
 
 pub use held_back::held_back;
@@ -14,16 +15,13 @@ use crate::reach::{Reached, reached};
 use assumption::assume;
 use model::azure::{AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
 use model::gateway::UpdateAction;
-use model::kubernetes::{Custody, Ingress, Move, Service};
 use model::ledger::{Ledger, LedgerWrite};
-use model::plan::{
-    Action, Change, ConditionEdit, Edit, KubernetesWrite, MoveEdit, Object, Resource,
-};
+use model::plan::{Action, Change, KubernetesWrite, Resource};
 use model::report::Wait;
 use model::world::{Azure, Fact};
-use model::{Etag, Family, Policy, Report, ResourceId, ServiceUid, World};
+use model::{Etag, Family, Policy, Report, ResourceId, World};
 use plan::plan;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -236,23 +234,6 @@ impl Path {
         Self { placeholders: last_placeholder(&world), world, network: policy.network() }
     }
 
-    /// Lets time pass. Whether anything waits for it.
-    fn wait(&mut self) -> bool {
-        // What waits for lists that are certain goes on once they are.
-        let inherited = std::mem::take(&mut self.world.inherited);
-        self.elapse() || !inherited.is_empty()
-    }
-
-    /// Services that move have been at their stages for long enough. Whether there are any.
-    fn elapse(&mut self) -> bool {
-        let services = self.world.kubernetes.services.values();
-        let moving = services.filter(|service| service.moving.is_some());
-        let moving: BTreeSet<ServiceUid> = moving.map(|service| service.uid.clone()).collect();
-        let more = moving != self.world.elapsed;
-        self.world.elapsed = moving;
-        more
-    }
-
     /// Writes the ledger. Whether there was anything to write.
     fn record(&mut self, write: Option<&LedgerWrite>) -> bool {
         let Some(write) = write else { return false };
@@ -409,65 +390,6 @@ impl Path {
         if let Some(all) = facts.and_then(Fact::known_mut) {
             all.insert(member.id.clone(), Arc::clone(member));
         }
-    }
-
-    fn write(&mut self, write: &KubernetesWrite) {
-        match &write.object {
-            Object::Service { uid, .. } => self.write_service(uid, &write.edit),
-            Object::Pod { name, .. } => {
-                let gated = self.world.kubernetes.gated_pods.get_mut(name);
-                if let (Edit::Gate { gate, .. }, Some(pod)) = (&write.edit, gated) {
-                    Arc::make_mut(pod).gate = *gate;
-                }
-                let Some(pod) = self.world.kubernetes.pods.get_mut(name) else { return };
-                if let Edit::Finalizers { list, marks, .. } = &write.edit {
-                    let pod = Arc::make_mut(pod);
-                    pod.finalizers = list.iter().cloned().collect::<BTreeSet<_>>();
-                    pod.custody = Custody::Own;
-                    if let Some(marks) = marks {
-                        pod.marks.clone_from(marks);
-                    }
-                }
-            }
-        }
-    }
-
-    fn write_service(&mut self, uid: &ServiceUid, edit: &Edit) {
-        let services = &mut self.world.kubernetes.services;
-        let Some(service) = services.get_mut(uid) else { return };
-        let service: &mut Service = Arc::make_mut(service);
-        match edit {
-            Edit::Finalizers { list, purpose, .. } => {
-                service.finalizers.clone_from(list);
-                service.custody = Custody::Own;
-                if *purpose == model::plan::FinalizerPurpose::Release {
-                    services.remove(uid);
-                }
-            }
-            Edit::Status { ingress, condition, moving } => {
-                show(service, ingress.as_deref(), condition);
-                service.moving = match *moving {
-                    MoveEdit::Keep => service.moving,
-                    MoveEdit::Set { to, stage } => Some(Move { to, stage, since_ms: 0 }),
-                    MoveEdit::Remove => None,
-                };
-                if *moving != MoveEdit::Keep {
-                    self.world.elapsed.remove(uid);
-                }
-            }
-            Edit::Gate { .. } => {}
-        }
-    }
-}
-
-fn show(service: &mut Service, ingress: Option<&[Ingress]>, condition: &ConditionEdit) {
-    if let Some(list) = ingress {
-        service.ingress = list.to_vec();
-    }
-    match condition {
-        ConditionEdit::Keep => {}
-        ConditionEdit::Set(condition) => service.condition = Some(condition.clone()),
-        ConditionEdit::Remove => service.condition = None,
     }
 }
 

@@ -3,6 +3,7 @@
 pub use crate::drain::{DRAIN_LABEL, Membership};
 use crate::family::{Family, Protocol};
 use crate::id::{NodeName, ServiceName, ServiceUid};
+pub use crate::migration::{Backends, MIGRATION_CONDITION, Move, MoveStage};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -126,61 +127,6 @@ pub struct Condition {
     pub message: Arc<str>,
     /// `lastTransitionTime`: since when the status is what it is; `None` is the time of writing.
     pub since: Option<Arc<str>>,
-}
-
-/// The type of our condition on Services that move between load balancers over nodes and container
-/// load balancers: False while the status tells the addresses of both, True once it tells only the
-/// new ones. It goes when nothing of the former load balancer is left.
-pub const MIGRATION_CONDITION: &str = "ballast.dev/Migrated";
-
-/// What load balancers lead to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub enum Backends {
-    /// Nodes.
-    Nodes,
-    /// Pods: container load balancers.
-    Pods,
-}
-
-impl Backends {
-    /// The other ones.
-    #[must_use]
-    pub fn other(self) -> Self {
-        match self {
-            Self::Nodes => Self::Pods,
-            Self::Pods => Self::Nodes,
-        }
-    }
-
-    /// The `reason` of the condition on Services that move here.
-    #[must_use]
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::Nodes => "ToNodes",
-            Self::Pods => "ToPods",
-        }
-    }
-}
-
-/// How far the move of a Service is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum MoveStage {
-    /// Its status tells the addresses of both load balancers.
-    Both,
-    /// Its status tells only the new ones; the former load balancer stands for those who have not
-    /// noticed.
-    Draining,
-}
-
-/// A Service's move to other backends, as its condition tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Move {
-    /// Where to.
-    pub to: Backends,
-    /// How far.
-    pub stage: MoveStage,
-    /// Since when, in milliseconds since 1970.
-    pub since_ms: u64,
 }
 
 /// A Service that is, or was, of type LoadBalancer.

@@ -16,6 +16,7 @@ pub mod gateway;
 pub mod id;
 pub mod kubernetes;
 pub mod ledger;
+pub mod migration;
 pub mod obstacle;
 pub mod plan;
 pub mod policy;

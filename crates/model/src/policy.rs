@@ -1,12 +1,14 @@
 //! The validated cloud config.
 
+pub use crate::migration::{Chosen, KeepBoth, Migration};
+
 use crate::Exposure;
 use crate::azure::Tags;
 use crate::id::{Group, ResourceId, ServiceName};
-use crate::kubernetes::Backends;
+use crate::migration::Backends;
 use ipnet::IpNet;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Which load balancers a cluster has.
@@ -287,68 +289,6 @@ impl Default for Tenancy {
             most_egress: Self::MOST_EGRESS,
         }
     }
-}
-
-/// How Services move between load balancers over nodes and container load balancers
-/// (`layoutMigration`).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Migration {
-    /// The policy of the load balancers that Services leave. What its pools hold and whether its
-    /// rules let nodes out is read from Azure.
-    pub from: Arc<Policy>,
-    /// For how long a Service has the addresses of both.
-    pub keep_both: KeepBoth,
-    /// For how long the former load balancer stands once its address is no longer told, in seconds.
-    pub drain_s: u32,
-    /// Which Services move.
-    pub chosen: Chosen,
-}
-
-/// For how long a Service that moves has two addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum KeepBoth {
-    /// For so long.
-    For {
-        /// The time.
-        seconds: u32,
-    },
-    /// Until the config says otherwise.
-    UntilTold,
-}
-
-/// Which Services move.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub enum Chosen {
-    /// All.
-    All,
-    /// Those of these namespaces, and these.
-    Only {
-        /// Names of namespaces.
-        namespaces: BTreeSet<Arc<str>>,
-        /// Namespaces and names of Services.
-        services: BTreeSet<ServiceName>,
-    },
-}
-
-impl Chosen {
-    /// Whether a Service moves.
-    #[must_use]
-    pub fn has(&self, service: &ServiceName) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only { namespaces, services } => {
-                namespaces.contains(&service.namespace) || services.contains(service)
-            }
-        }
-    }
-}
-
-impl Migration {
-    /// Where nothing is said: DNS records that name the former address have mostly expired by then.
-    pub const KEEP_BOTH_SECONDS: u32 = 3_600;
-    /// Where nothing is said: connections that were opened to the former address as it left the
-    /// status.
-    pub const DRAIN_SECONDS: u32 = 60;
 }
 
 /// What to do about changes that somebody else made to our parts of Azure.

@@ -9,8 +9,8 @@
 //! # Rooms
 //! The way of a Service, by folder: `ask` (what it asks for), `own` (what of Azure is ours),
 //! `claim` (what only one can have), `shape` (how each resource is to be), `order` (what has to
-//! wait), `tell` (what Kubernetes is told). `pods` is the container load balancer. `migration` plans
-//! both kinds side by side while Services move from one to the other.
+//! wait), `tell` (what Kubernetes is told). `pods` is the container load balancer. `migration`
+//! plans both kinds side by side while Services move from one to the other.
 //!
 //! # Assumptions
 //! Ids in the World are folded once, when they are read. Two Services have different base names.

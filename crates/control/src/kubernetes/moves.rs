@@ -15,8 +15,9 @@ impl Controller {
     pub(crate) fn follow_moves(&mut self, now_ms: u64) {
         let Some(migration) = &self.policy.migration else { return };
         let services = self.world.kubernetes.services.iter();
-        let moving = services
-            .filter_map(|(uid, service)| Some((uid.clone(), ends_ms(migration, service.moving?))));
+        let moving = services.filter_map(|(uid, service)| {
+            Some((uid.clone(), ends_ms(migration, service.moving.as_ref()?)))
+        });
         self.kubernetes.moves = moving.collect();
         self.world.elapsed = self.elapsed(now_ms);
     }
@@ -40,12 +41,41 @@ impl Controller {
     }
 }
 
-fn ends_ms(migration: &Migration, moving: Move) -> Option<u64> {
+/// When a stage is over; `None`: the clock does not end it.
+fn ends_ms(migration: &Migration, moving: &Move) -> Option<u64> {
     let seconds = match (moving.stage, migration.keep_both) {
         (MoveStage::Draining, _) => migration.drain_s,
         (MoveStage::Both, KeepBoth::For { seconds }) => seconds,
         (MoveStage::Both, KeepBoth::UntilTold) => return None,
     };
-    // The condition's time is in whole seconds, and may have been just before the next.
-    Some(moving.since_ms.saturating_add(u64::from(seconds) * 1_000 + 999))
+    // The condition's time is in whole seconds: the stage may have begun just before the next.
+    let since: jiff::Timestamp = moving.since.parse().ok()?;
+    let since_ms = u64::try_from(since.as_millisecond()).ok()?;
+    Some(since_ms.saturating_add(u64::from(seconds) * 1_000 + 999))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::kubernetes::Backends;
+    use model::policy::Chosen;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_stage_ends_by_the_time_of_its_condition() {
+        let policy = crate::reads::tables::tests::policy();
+        let of = |keep_both, stage, since: &str| {
+            let from = Arc::new(policy.clone());
+            let migration = Migration { from, keep_both, drain_s: 60, chosen: Chosen::All };
+            let moving = Move { to: Backends::Pods, stage, since: Arc::from(since) };
+            ends_ms(&migration, &moving)
+        };
+        let minute = KeepBoth::For { seconds: 600 };
+        let at = "2023-11-14T22:13:20Z";
+        assert_eq!(of(minute, MoveStage::Both, at), Some(1_700_000_600_999));
+        assert_eq!(of(minute, MoveStage::Draining, at), Some(1_700_000_060_999));
+        assert_eq!(of(KeepBoth::UntilTold, MoveStage::Both, at), None);
+        assert_eq!(of(KeepBoth::UntilTold, MoveStage::Draining, at), Some(1_700_000_060_999));
+        assert_eq!(of(minute, MoveStage::Both, "soon"), None, "what cannot be read ends nothing");
+    }
 }

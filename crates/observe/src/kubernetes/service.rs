@@ -164,8 +164,8 @@ fn moving(all: &[ServiceCondition]) -> Option<Move> {
         "False" => MoveStage::Both,
         _ => return None,
     };
-    let since: jiff::Timestamp = own.since.as_ref()?.parse().ok()?;
-    Some(Move { to, stage, since_ms: u64::try_from(since.as_millisecond()).ok()? })
+    let since = Arc::from(own.since.as_deref()?);
+    Some(Move { to, stage, since })
 }
 
 /// Ours alone: conditions of others are nothing to us.

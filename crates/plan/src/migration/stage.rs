@@ -108,7 +108,8 @@ fn stage(world: &World, service: &Service, way: &Way) -> Stage {
     if service.wish == Wish::Nothing {
         return Stage::Still;
     }
-    let moving = service.moving.filter(|moving| moving.to == way.home).map(|moving| moving.stage);
+    let moving = service.moving.as_ref().filter(|moving| moving.to == way.home);
+    let moving = moving.map(|moving| moving.stage);
     let is_told = |backends| !way.part(backends).is_empty();
     let (here, there) = (is_told(way.home), is_told(way.home.other()));
     let elapsed = world.elapsed.contains(&service.uid);

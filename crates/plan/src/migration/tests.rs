@@ -44,7 +44,7 @@ fn stage_of(
     let ingress = |ip: &&str| Ingress { ip: Some(Arc::from(*ip)), hostname: None };
     let mut service = Service {
         ingress: told.iter().map(ingress).collect(),
-        moving: moving.map(|(to, stage)| Move { to, stage, since_ms: 1 }),
+        moving: moving.map(|(to, stage)| Move { to, stage, since: Arc::from("") }),
         ..fixture::service(&[])
     };
     change(&mut service);

@@ -41,8 +41,8 @@ pub struct Args {
     /// Where to, in place of what the cloud config says (repeatable)
     #[arg(long, value_enum, value_name = "WHAT")]
     pub to: Vec<To>,
-    /// Between load balancers over nodes and container load balancers: how long each Service has the
-    /// addresses of both, as in 10m or 1h, or untilTold
+    /// Between load balancers over nodes and container load balancers: how long each Service has
+    /// the addresses of both, as in 10m or 1h, or untilTold
     #[arg(long, value_name = "TIME")]
     pub keep_both: Option<String>,
     /// Between those: only this Service moves, NAMESPACE/NAME (repeatable)
