@@ -3,7 +3,7 @@
 use crate::version;
 use edge::lease::LeaseSettings;
 use model::Policy;
-use model::policy::{BalancerSku, DriftPolicy, Layout, PoolKind};
+use model::policy::{BalancerSku, DriftPolicy, KeepBoth, Layout, Migration, PoolKind};
 use std::collections::BTreeSet;
 
 /// What `run` was started with, beside the cloud config.
@@ -37,11 +37,21 @@ pub fn log_summary(policy: &Policy, start: &Start<'_>) {
         sku = sku(policy.sku),
         pools = pools(policy.pools),
         drift = drift(policy.drift),
+        two_addresses = migration(policy.migration.as_ref()),
         lease = lease.as_deref().unwrap_or("none"),
         classes = classes.join(","),
         check_interval_s = start.check_interval_s,
         "Ballast starts"
     );
+}
+
+/// For how long Services that move here have the addresses of both kinds of load balancers.
+fn migration(migration: Option<&Migration>) -> String {
+    match migration.map(|migration| migration.keep_both) {
+        None => "none".to_owned(),
+        Some(KeepBoth::For { seconds }) => format!("{seconds}s"),
+        Some(KeepBoth::UntilTold) => "until told".to_owned(),
+    }
 }
 
 fn layout(layout: &Layout) -> String {

@@ -2,6 +2,7 @@
 
 use super::Sides;
 use super::stage::{Stage, Stages, Way};
+use crate::shape::unserved;
 use crate::tell::condition;
 use model::kubernetes::{Backends, Ingress, MoveStage, Service};
 use model::plan::{
@@ -63,7 +64,13 @@ pub(super) fn join(
         let reports = [way.home, way.home.other()].map(|b| planned.of(b).1.services.get(uid));
         writes.extend(finalizers(service, way, here, there));
         let report = report(way, reports);
-        writes.extend(status(service, way, here, there, report.as_ref()));
+        let frozen = report.as_ref().is_some_and(|report| report.state.is_frozen());
+        let readiness = match (frozen, is_idle(way, reports)) {
+            (true, _) => Readiness::Held,
+            (false, true) => Readiness::Idle,
+            (false, false) => Readiness::Ready,
+        };
+        writes.extend(status(service, way, here, there, readiness));
         if let Some(report) = report {
             services.insert(uid.clone(), (&**service, report));
         }
@@ -98,6 +105,27 @@ pub(super) fn join(
         obstacles: Vec::new(),
     };
     (plan, report)
+}
+
+/// Whether a Service may go on to its next stage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Readiness {
+    /// It may.
+    Ready,
+    /// Its owner holds it back, or the new load balancer refuses it.
+    Held,
+    /// The new load balancer leads to no backend yet, the former does.
+    Idle,
+}
+
+/// Whether only the former load balancer leads to backends. Where no Pod is ready neither does, as
+/// nodes pass connections on to Pods.
+fn is_idle(way: &Way, [here, there]: [Option<&Arc<ServiceReport>>; 2]) -> bool {
+    let lacks = |report: Option<&Arc<ServiceReport>>| {
+        let mut findings = report.into_iter().flat_map(|report| &report.findings);
+        findings.any(|finding| finding.rule == unserved::RULE)
+    };
+    way.home == Backends::Nodes && lacks(here) && !lacks(there)
 }
 
 /// What a plan writes to each Service.
@@ -146,19 +174,20 @@ fn status(
     way: &Way,
     here: &Written<'_>,
     there: &Written<'_>,
-    report: Option<&ServiceReport>,
+    readiness: Readiness,
 ) -> Option<KubernetesWrite> {
     let former = way.home.other();
-    let own = here.ingress.unwrap_or_else(|| way.part(way.home));
+    let own = match (way.stage, readiness) {
+        (Stage::Arriving, Readiness::Idle) => &[],
+        _ => here.ingress.unwrap_or_else(|| way.part(way.home)),
+    };
     let others = there.ingress.unwrap_or_else(|| way.part(former));
-    let held = report.is_some_and(|report| report.state.is_frozen());
+    let ready = readiness == Readiness::Ready && !own.is_empty();
     let moving = match way.stage {
-        Stage::Arriving if !own.is_empty() && !others.is_empty() && !held => {
+        Stage::Arriving if ready && !others.is_empty() => {
             MoveEdit::Set { to: way.home, stage: MoveStage::Both }
         }
-        Stage::Withdrawing if !own.is_empty() && !held => {
-            MoveEdit::Set { to: way.home, stage: MoveStage::Draining }
-        }
+        Stage::Withdrawing if ready => MoveEdit::Set { to: way.home, stage: MoveStage::Draining },
         Stage::Gone if service.moving.is_some() && is_let_go(service, there) => MoveEdit::Remove,
         _ => MoveEdit::Keep,
     };

@@ -329,3 +329,28 @@ fn a_call_that_fails_loses_nothing() {
         }
     }
 }
+
+/// Where no node takes traffic the former load balancer stays until one does.
+#[test]
+fn a_service_waits_for_backends() {
+    let mut lab = over_nodes(2);
+    lab.restart_with(pods());
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    let before = addresses(&lab);
+    let label = "node.kubernetes.io/exclude-from-external-load-balancers";
+    let exclude = |lab: &mut Laboratory, excluded: Value| {
+        for n in 0..NODES {
+            let labels = json!({"metadata": {"labels": {label: excluded}}});
+            patch(lab, "nodes", "", &node_name(n), labels);
+        }
+    };
+    exclude(&mut lab, json!("true"));
+    let seen = watched(&mut lab);
+    lab.restart_with(nodes());
+    lab.pass(3_600_000);
+    assert_eq!(addresses(&lab), before);
+    exclude(&mut lab, Value::Null);
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_moved(&lab, "Standard", "in the end");
+    assert_eq!(*seen.borrow(), Vec::<String>::new());
+}
