@@ -8,6 +8,7 @@ use crate::canary::{Canary, Mutant};
 use crate::check::Breach;
 use crate::check::cost::{differences, snapshot};
 use crate::check::ends::{Form, difference};
+use crate::check::fair::Round;
 use crate::fault::Fault;
 use crate::poison::Poison;
 use crate::random::Random;
@@ -287,6 +288,9 @@ impl Play {
             if let Some(text) = self.stage.undrained() {
                 self.stage.fail("L1", text);
             }
+            if let Some(text) = self.stage.unkept_holds() {
+                self.stage.fail("L1", text);
+            }
             if let Some(text) = self.stage.unpublished().first() {
                 self.stage.fail("L1", text.clone());
             }
@@ -374,10 +378,12 @@ impl Play {
         }
     }
 
-    /// L2: everybody leaves, and nothing of ours stays.
+    /// L2: everybody leaves, and nothing of ours stays. Nothing goes wrong, so that Azure refuses
+    /// nothing: what others refer to goes after them.
     fn leave(&mut self) {
         let (before, attempts) = (snapshot(&self.stage), self.stage.ledger.attempts);
         self.stage.ledger.inputs += 1;
+        self.stage.ledger.round = Round::default();
         self.company.leave(&mut self.stage);
         self.come_to_rest();
         if self.stage.breach.is_some() {
@@ -385,6 +391,7 @@ impl Play {
         }
         let differ = differences(&before, &snapshot(&self.stage));
         self.check_cost((self.stage.ledger.attempts - attempts, differ));
+        self.stage.check_round(false);
         count(&mut self.stage.tally.checks, "L2");
         if !self.stage.is_quiet() {
             let text = self.stage.unsettled();

@@ -210,6 +210,7 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
     if leaving.is_empty() {
         return;
     }
+    let group = draft.policy.security_group_id();
     let mut gone = BTreeSet::new();
     let bases: BTreeSet<String> = leaving.keys().cloned().collect();
     let leaves =
@@ -225,9 +226,8 @@ fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) 
         {
             case.traces = Traces::Some;
         }
-        if is_held {
-            let id = draft.policy.security_group_id();
-            let wait = Wait::Resource { id, until: Until::Released };
+        if is_held || draft.may_open(&group, uid.as_ref()) {
+            let wait = Wait::Resource { id: group.clone(), until: Until::Released };
             if let Some(uid) = &uid {
                 draft.wait(uid, wait);
             }

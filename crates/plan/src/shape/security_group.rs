@@ -25,7 +25,7 @@ use model::azure::{Access, Provisioning, Rest, SecurityGroup, SecurityRule};
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use model::world::{Fact, Need};
-use model::{Family, ServiceUid};
+use model::{Family, ResourceId, ServiceUid};
 pub(crate) use standing::Standings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -149,6 +149,15 @@ pub(crate) fn is_idle(draft: &Draft<'_>) -> bool {
     draft.cases.is_empty()
         && draft.world.abandoned.is_empty()
         && recorded.is_none_or(|ledger| ledger.destinations.is_empty())
+}
+
+impl Draft<'_> {
+    /// Whether a write of the security group is in flight that may open addresses of a Service, or
+    /// of one that is not known any more: what it opens has to be seen and closed before they go.
+    pub(crate) fn may_open(&self, group: &ResourceId, uid: Option<&ServiceUid>) -> bool {
+        let Some(write) = self.world.in_flight.get(group) else { return false };
+        uid.map_or(!write.causes.is_empty(), |uid| write.causes.contains(uid))
+    }
 }
 
 /// Whether a rule is one that this kind of controller makes.

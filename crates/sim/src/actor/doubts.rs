@@ -7,6 +7,8 @@ use super::{Company, merge};
 use crate::random::Random;
 use crate::scene::{Layout, objects};
 use crate::stage::Stage;
+use kube_emulator::{ObjectRef, Part, Patch};
+use plan::ask::annotation::{PAUSE, PROTECT};
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 
@@ -172,6 +174,13 @@ fn neighbour(random: &mut Random, stage: &Stage) -> String {
     random.choose(&told).cloned().unwrap_or_else(|| "20.9.80.1".to_owned())
 }
 
+/// Takes off a Service what holds it back.
+fn release(stage: &mut Stage, (namespace, name): &(String, String)) {
+    let patch = Patch::Merge(json!({"metadata": {"annotations": {PAUSE: null, PROTECT: null}}}));
+    let object = ObjectRef::new("services", namespace, name);
+    let _ = stage.kubernetes.patch(object, Part::Main, &patch, stage.now_ms);
+}
+
 impl Company {
     /// The Service without its doubtful annotations, the same each time: with annotations and
     /// fields drawn from all that there are, or plain.
@@ -226,13 +235,30 @@ impl Company {
         self.tend(stage);
     }
 
-    /// Each says something else.
-    pub(crate) fn doubt_otherwise(&mut self, random: &mut Random, stage: &mut Stage) {
+    /// Each says something else. Some are held back at the same time: they keep what they have.
+    pub(crate) fn doubt_otherwise(
+        &mut self,
+        (random, holds): (&mut Random, &mut Random),
+        stage: &mut Stage,
+    ) {
         for owner in OWNERS {
             let place = ("default".to_owned(), format!("{NAME}{owner}"));
-            let Some(standing) = self.services.get(&place) else { continue };
-            let mut annotations =
-                self.doubtful(owner, random, stage)["metadata"]["annotations"].clone();
+            let doubtful = self.doubtful(owner, random, stage);
+            let hold = holds.below(6);
+            let Some(standing) = self.services.get(&place) else {
+                // It was protected; now it goes, and comes back.
+                release(stage, &place);
+                self.services.insert(place, doubtful);
+                continue;
+            };
+            if hold == 0 {
+                self.delete_protected(stage, &place);
+                continue;
+            }
+            let mut annotations = doubtful["metadata"]["annotations"].clone();
+            if hold == 1 {
+                annotations[PAUSE] = json!("true");
+            }
             let old = standing["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
             for key in old.keys() {
                 // What is said no more is taken away.
@@ -244,10 +270,21 @@ impl Company {
         }
     }
 
+    /// A Service that is protected from deletion is deleted: it stays until it is protected no more.
+    fn delete_protected(&mut self, stage: &mut Stage, place: &(String, String)) {
+        self.apply(stage, place, &json!({"metadata": {"annotations": {PROTECT: "true"}}}));
+        self.services.remove(place);
+        let (namespace, name) = place;
+        let object = ObjectRef::new("services", namespace, name);
+        let _ = stage.kubernetes.delete(object, stage.now_ms);
+        stage.trace.say(stage.now_ms, || format!("user: Service {name} is deleted, protected"));
+    }
+
     /// They go.
     pub(crate) fn doubt_no_more(&mut self, stage: &mut Stage) {
         for owner in OWNERS {
             let place = ("default".to_owned(), format!("{NAME}{owner}"));
+            release(stage, &place);
             if self.services.remove(&place).is_some() {
                 self.delete(stage, &place);
             }

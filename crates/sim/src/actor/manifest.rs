@@ -8,6 +8,12 @@ use plan::ask::annotation::{self, PAUSE, PORT};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
+/// The first node port of the first owner.
+const NODE_PORTS: u64 = 31_000;
+
+/// The same for Services whose node ports have moved.
+const MOVED_NODE_PORTS: u64 = 31_500;
+
 impl Wish {
     fn ports(&self, owner: u64, internal: bool, scene: &Scene) -> Vec<Value> {
         let containers = scene.layout == Layout::Containers;
@@ -19,13 +25,15 @@ impl Wish {
         if wanted.is_empty() {
             wanted.push((0, &PORTS[0]));
         }
-        let shift = self.fields.get(SHIFT).map_or(0, |shift| 100 * shift);
+        let shift = self.fields.get(SHIFT).copied().unwrap_or(0);
+        // Node ports move as well, once: nothing but what leads to them says so.
+        let node_ports = if shift > 1 { MOVED_NODE_PORTS } else { NODE_PORTS };
         let ports = wanted.into_iter().map(|(at, (protocol, name, number, app))| {
             let named = !containers && at % 2 == 1;
             let mut port = json!({"name": name, "protocol": protocol,
                 "port": 1_000 * (owner + 2) + number,
-                "targetPort": if named { json!(name) } else { json!(8_000 + at + shift) },
-                "nodePort": 31_000 + owner * 10 + at});
+                "targetPort": if named { json!(name) } else { json!(8_000 + at + 100 * shift) },
+                "nodePort": node_ports + owner * 10 + at});
             if let Some(app) = app {
                 port["appProtocol"] = json!(app);
             }

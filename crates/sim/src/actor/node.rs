@@ -140,6 +140,24 @@ impl Company {
         "begin to delete a node"
     }
 
+    /// The cluster shrinks: two nodes go, the second one while the first one drains. Not where sets
+    /// have load balancers of their own: `__auto__` leaves one whose last node goes.
+    pub(crate) fn scale_in(&mut self, random: &mut Random, stage: &mut Stage) {
+        if self.nodes.len() < 3 || self.scene.has_two_sets() || !random.permille(500) {
+            return;
+        }
+        for _ in 0..2 {
+            let there: Vec<u32> = self.nodes.keys().copied().collect();
+            let gone = random.choose(&there).and_then(|index| self.nodes.remove(index));
+            let name = gone.map(|node| name_of(&node)).unwrap_or_default();
+            let now = stage.now_ms;
+            let _ = stage.kubernetes.delete(ObjectRef::new("nodes", "", &name), now);
+            stage.trace.say(now, || format!("node {name} goes, as the cluster shrinks"));
+            stage.follow();
+            stage.advance(now + random.between(2_000, 25_000));
+        }
+    }
+
     /// The other controller lets a node go that is being deleted.
     fn release_node(&self, name: &str, stage: &mut Stage) -> &'static str {
         let object = ObjectRef::new("nodes", "", name);

@@ -96,15 +96,17 @@ impl Wish {
     }
 }
 
-/// Labels of a pod: whom it serves and where it leaves.
+/// Labels of a pod: whom it serves and where it leaves. Gateways of Azure have names without letter
+/// case, labels have one.
 fn labels(random: &mut Random) -> Value {
     let serves = format!("web-{}", random.below(4));
-    let leaves = format!("team-{}", random.below(3));
+    let number = random.below(3);
+    let (leaves, spelled) = (format!("team-{number}"), format!("Team-{number}"));
     let egress = "kubernetes.azure.com/service-egress-gateway";
     match random.below(4) {
         0 => json!({ "app": serves }),
         1 => json!({egress: leaves}),
-        2 => json!({"app": serves, egress: leaves}),
+        2 => json!({"app": serves, egress: spelled}),
         _ => json!({"rank": "none"}),
     }
 }
@@ -123,6 +125,13 @@ fn status(random: &mut Random) -> Value {
 
 /// The outbound rule of another client on a frontend of ours.
 const LENT: &str = "theirs-lent";
+
+/// Tags of the Go cloud provider, and the keys that its older releases wrote instead.
+const OLD_TAGS: [(&str, &str); 3] = [
+    ("k8s-azure-service", "service"),
+    ("k8s-azure-cluster-name", "kubernetes-cluster-name"),
+    ("k8s-azure-dns-label-service", "kubernetes-dns-label-service"),
+];
 
 /// A finalizer of somebody else's, who takes it off last.
 const BACKUP: &str = "example.com/backup";
@@ -155,6 +164,31 @@ impl Company {
                     rule["properties"][UNKNOWN] = json!(true);
                 }
             });
+        }
+    }
+
+    /// A cluster is taken over from an older release of the Go cloud provider: a process that is new
+    /// finds a public IP with tags that have the keys of then, and it is ours all the same.
+    pub(crate) fn age(random: &mut Random, stage: &mut Stage) {
+        let cluster = stage.scene.cluster_name();
+        let all = stage.azure.resources_of("Microsoft.Network/publicIPAddresses");
+        let ours = all.iter().filter(|ip| {
+            let name = ip["name"].as_str().unwrap_or("");
+            name.starts_with(cluster) && !is_second(name) && !ip["tags"][OLD_TAGS[0].0].is_null()
+        });
+        let ids: Vec<String> = ours.filter_map(|ip| ip["id"].as_str().map(str::to_owned)).collect();
+        let Some(id) = random.choose(&ids).filter(|_| random.permille(500)) else { return };
+        let aged = neighbour::edit(stage, id, |ip| {
+            let Some(tags) = ip["tags"].as_object_mut() else { return };
+            for (key, old) in OLD_TAGS {
+                if let Some(value) = tags.shift_remove(key) {
+                    tags.insert(old.to_owned(), value);
+                }
+            }
+        });
+        // One that knew them as they were would write them back.
+        for number in (0..stage.processes.len()).filter(|_| aged) {
+            stage.kill(number, "taken over");
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) const PORTS: [Port; 5] = [
     ("SCTP", "sigtran", 500, None),
 ];
 
-/// The field that moves target ports.
+/// The field that moves target ports, and in its highest value node ports.
 pub(super) const SHIFT: &str = "target ports";
 
 /// Flags of the spec that may be drawn.

@@ -7,6 +7,7 @@ use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use control::KubernetesCall;
 use model::kubernetes::{GATEWAY_FINALIZER, POD_FINALIZER, SERVICE_FINALIZER};
+use plan::ask::annotation::PROTECT;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -44,6 +45,7 @@ impl Stage {
         if released(before, after, SERVICE_FINALIZER) {
             let uid = before["metadata"]["uid"].as_str().unwrap_or("");
             self.truth.released.insert(uid.to_owned());
+            self.check_protection(before);
             self.check_release(before);
         }
         if released(before, after, POD_FINALIZER) {
@@ -93,6 +95,16 @@ impl Stage {
             self.fail("S1", format!("{name} is of another controller's class, and we took it"));
         } else if known && strips {
             self.fail("S1", format!("{name} is another controller's: its finalizer is not ours"));
+        }
+    }
+
+    /// S4: the finalizer of a Service that is protected from deletion stays. The patch that takes it
+    /// off names the revision that it was planned on, so that the annotation was known.
+    fn check_protection(&mut self, service: &Value) {
+        if service["metadata"]["annotations"][PROTECT] == "true" {
+            count(&mut self.tally.checks, "S4");
+            let name = service["metadata"]["name"].as_str().unwrap_or("");
+            self.fail("S4", format!("the finalizer of {name} went, and it is protected"));
         }
     }
 

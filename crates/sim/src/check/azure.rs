@@ -75,6 +75,7 @@ impl Stage {
         }
         self.check_foreign(&write);
         self.check_members(&write);
+        self.check_closed(&write);
         if path.contains("/loadBalancers/") {
             self.check_pools(&write);
             self.check_tenants(&write);
@@ -177,6 +178,11 @@ impl Stage {
         let (was, is) = (pools(before), pools(after));
         for (name, was) in &was {
             let Some(is) = is.get(name) else { continue };
+            if is.is_empty() && !was.is_empty() && is_led_to(after, name) {
+                // Without a node in good order a pool stays as it is.
+                self.fail("S3", format!("pool {name} is emptied, and rules lead to it"));
+                return;
+            }
             for address in was.iter().filter(|address| !is.contains(*address)) {
                 let since = self.truth.members.get(address).copied();
                 if since.is_some_and(|since| since <= write.sent.nodes) {
@@ -308,7 +314,7 @@ impl Stage {
     }
 
     /// The UID of the Service that a frontend stands for.
-    fn owner_of_frontend(&self, balancer: &str, name: &str) -> Option<String> {
+    pub(super) fn owner_of_frontend(&self, balancer: &str, name: &str) -> Option<String> {
         let own = balancer.rsplit('/').next().unwrap_or("");
         let owner = self.truth.owner_of(name).or_else(|| self.truth.owner_of(own));
         owner.map(str::to_owned)
@@ -336,6 +342,15 @@ pub(super) fn pools(balancer: &Value) -> BTreeMap<String, Vec<String>> {
         .filter(|(name, _)| !is_theirs(name))
         .map(|(name, pool)| (name, held(pool)))
         .collect()
+}
+
+/// Whether rules of a load balancer lead to its pool of this name.
+fn is_led_to(balancer: &Value, pool: &str) -> bool {
+    let end = format!("/backendaddresspools/{}", pool.to_lowercase());
+    parts(balancer, "loadBalancingRules").into_values().any(|rule| {
+        let to = rule["properties"]["backendAddressPool"]["id"].as_str().unwrap_or("");
+        to.to_lowercase().ends_with(&end)
+    })
 }
 
 /// The pools that a machine's NICs are in, lower case.

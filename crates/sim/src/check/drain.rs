@@ -8,6 +8,7 @@ use crate::tally::count;
 use crate::truth::Stay;
 use model::policy::NodeDrain;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 
@@ -48,6 +49,38 @@ impl Stage {
                 return;
             }
         }
+        self.check_turned_away(before, after, write.sent.nodes);
+    }
+
+    /// L1: a write by a sender who knows that a node is going, or gone, leaves its address in no
+    /// pool with new connections: Azure sends them wherever the admin state does not forbid it.
+    fn check_turned_away(&mut self, before: &Value, after: &Value, known: u64) {
+        let was = pools(before);
+        for (pool, is) in &pools(after) {
+            let Some(was) = was.get(pool) else { continue };
+            // Without a node the pool stays as it is.
+            let stands = |address: &String| {
+                let leaving = self.truth.leaving.get(address);
+                self.truth.members.contains_key(address)
+                    || leaving.is_some_and(|leaving| leaving.stay == Stay::There)
+            };
+            if !is_probed(before, pool) || !is_probed(after, pool) || !is.iter().any(stands) {
+                continue;
+            }
+            let open = open_members(after, pool);
+            let goes = |address: &&String| {
+                let leaving = self.truth.leaving.get(*address);
+                leaving.is_some_and(|leaving| leaving.since <= known && leaving.joined)
+                    && !self.truth.members.contains_key(*address)
+            };
+            let open = was.iter().filter(goes).find(|address| open.contains(*address)).cloned();
+            count(&mut self.tally.checks, "L1");
+            if let Some(address) = open {
+                let text = format!("{address} of pool {pool} goes and takes new connections");
+                self.fail("L1", text);
+                return;
+            }
+        }
     }
 
     /// L1: who is going takes no new connections, and everybody else does.
@@ -85,6 +118,17 @@ impl Stage {
             NodeDrain::For { .. } | NodeDrain::Off => None,
         }
     }
+}
+
+/// Addresses of a pool that get new connections.
+fn open_members(balancer: &Value, pool: &str) -> BTreeSet<String> {
+    let pools = parts(balancer, "backendAddressPools");
+    let members = pools
+        .get(pool)
+        .and_then(|pool| pool["properties"]["loadBalancerBackendAddresses"].as_array());
+    let open = members.into_iter().flatten().map(|member| &member["properties"]);
+    let open = open.filter(|inside| inside["adminState"] != "Down");
+    open.filter_map(|inside| inside["ipAddress"].as_str()).map(str::to_owned).collect()
 }
 
 /// Whether rules lead to a pool, and every one of them has a probe: Azure heeds the admin state for

@@ -10,6 +10,7 @@ use crate::scene::objects::{OTHER_CLUSTERS, is_brought, is_theirs};
 use crate::scene::{self, Outbound};
 use crate::stage::Stage;
 use crate::truth::{additional, wants};
+use plan::ask::annotation::PROTECT;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -455,7 +456,8 @@ impl Stage {
                     wrong.push(format!("{name} says {ip}, and no rule leads there"));
                 }
             }
-            if let Some(ip) = told.first().filter(|_| !wants) {
+            let protected = meta["annotations"][PROTECT] == "true";
+            if let Some(ip) = told.first().filter(|_| !wants && !protected) {
                 wrong.push(format!("{name} still says {ip}"));
             }
             let own = service["status"]["conditions"].as_array().into_iter().flatten();

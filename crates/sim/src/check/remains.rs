@@ -8,6 +8,7 @@ use crate::scene::objects::{OTHER_ADDRESS, OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, Layout};
 use crate::stage::Stage;
 use crate::tally::count;
+use arm::Method;
 use model::kubernetes::{EGRESS_MARKS, POD_FINALIZER};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -126,6 +127,46 @@ impl Stage {
             left.extend(open.map(|address| format!("security rule {name} to {address}")));
         }
         left
+    }
+
+    /// S4: a security rule closes before the address of a Service that leaves is let go: a private
+    /// one with its frontend, for Azure gives it to whoever asks for one of the subnet, and a
+    /// public one with its public IP.
+    pub(super) fn check_closed(&mut self, write: &Write<'_>) {
+        let Some(before) = write.before else { return };
+        let goes = write.method == Method::Delete;
+        let name = write.path.rsplit('/').next().unwrap_or("");
+        let mut freed: Vec<(String, String)> = Vec::new();
+        if write.path.contains("/publicIPAddresses/") && goes {
+            let address = before["properties"]["ipAddress"].as_str().map(str::to_owned);
+            freed.extend(address.map(|address| (without_cluster(name).to_owned(), address)));
+        }
+        let kept = write.after.filter(|_| !goes);
+        let kept = kept.map(|after| parts(after, "frontendIPConfigurations")).unwrap_or_default();
+        for (name, frontend) in parts(before, "frontendIPConfigurations") {
+            let address = frontend["properties"]["privateIPAddress"].as_str();
+            let address = address.filter(|_| !kept.contains_key(&name)).map(str::to_owned);
+            freed.extend(address.map(|address| (name, address)));
+        }
+        for (name, address) in freed {
+            let Some(uid) = self.owner_of_frontend(&write.path.to_lowercase(), &name) else {
+                continue;
+            };
+            let Some(service) = self.truth.services.get(&uid) else { continue };
+            if service.wants || service.edited_at > write.sent.services {
+                continue;
+            }
+            count(&mut self.tally.checks, "S4");
+            // A rule that denies opens nothing.
+            let end = format!(" to {address}");
+            let mut open =
+                self.open_rules(&uid).into_iter().filter(|rule| rule.contains("_allow_"));
+            let open = open.find(|rule| rule.ends_with(&end));
+            if let Some(open) = open {
+                self.fail("S4", format!("{address} of {name} was let go while {open} was there"));
+                return;
+            }
+        }
     }
 
     /// Whether an address is by now that of another Service: Azure gives addresses out again, and

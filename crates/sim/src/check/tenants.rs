@@ -2,12 +2,15 @@
 //! Service has is written down; from then on no write made for others may change it.
 
 use super::azure::{Write, memberships, pools};
-use super::form::{bare, parts, same};
+use super::form::{self, bare, parts, same};
+use crate::scene;
+use crate::scene::objects::is_theirs;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
+use kube_emulator::ObjectRef;
 use model::kubernetes::SERVICE_CONDITION;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 const COLLECTIONS: [&str; 3] = ["frontendIPConfigurations", "loadBalancingRules", "probes"];
@@ -21,6 +24,8 @@ pub struct Settled {
     parts: BTreeMap<String, BTreeMap<(&'static str, String), Value>>,
     /// What its status said.
     told: Value,
+    /// What the security group let in, or kept out, at addresses that were the Service's alone.
+    opened: BTreeSet<(String, String)>,
 }
 
 impl Stage {
@@ -86,6 +91,7 @@ impl Stage {
         for (uid, known) in &mut settled {
             known.told = told.get(uid).cloned().unwrap_or_default();
             known.edited_at = self.truth.services.get(uid).map_or(0, |service| service.edited_at);
+            known.opened = self.opened(&self.addresses_alone(uid, &known.told));
         }
         self.ledger.settled = settled;
     }
@@ -144,6 +150,70 @@ impl Stage {
             let text = format!("status of {name} was changed, and {name} did not ask for it");
             self.fail("S9", text);
         }
+    }
+
+    /// The addresses of a status that no other Service tells, and no annotation lists.
+    fn addresses_alone(&self, uid: &str, told: &Value) -> BTreeSet<String> {
+        let services = self.kubernetes.list("services", None);
+        let others = services.iter().filter(|other| other["metadata"]["uid"] != uid);
+        let others: Vec<&str> = others.flat_map(|other| form::told(other)).collect();
+        let listed = self.truth.services.get(uid).map(|service| &service.additional);
+        let told = told["ingress"].as_array().into_iter().flatten();
+        let own = told.filter_map(|entry| entry["ip"].as_str()).filter(|ip| {
+            !others.contains(ip) && listed.is_some_and(|listed| !listed.contains(*ip))
+        });
+        own.map(str::to_owned).collect()
+    }
+
+    /// Security rules that lead to addresses, each with its address.
+    fn opened(&self, addresses: &BTreeSet<String>) -> BTreeSet<(String, String)> {
+        let group = self.azure.shown_by_id(&scene::security_group());
+        let mut opened = BTreeSet::new();
+        for (name, rule) in group.iter().flat_map(|group| parts(group, "securityRules")) {
+            let inside = &rule["properties"];
+            let many = inside["destinationAddressPrefixes"].as_array().into_iter().flatten();
+            let to = many.chain([&inside["destinationAddressPrefix"]]).filter_map(Value::as_str);
+            let to = to.filter(|to| addresses.contains(*to) && !is_theirs(&name));
+            opened.extend(to.map(|to| (name.clone(), to.to_owned())));
+        }
+        opened
+    }
+
+    /// L1: Services that were in order and by now are refused, or held back by their owners, and
+    /// lack something of what they had: such a Service keeps it all until it can have what it asks
+    /// for.
+    pub(crate) fn unkept_holds(&self) -> Option<String> {
+        for (uid, known) in &self.ledger.settled {
+            let Some(service) = self.truth.services.get(uid) else { continue };
+            let (namespace, name) = service.name.split_once('/')?;
+            let object = ObjectRef::new("services", namespace, name);
+            let Ok(object) = self.kubernetes.get(object) else { continue };
+            let edited = service.edited_at != known.edited_at;
+            if object["metadata"]["uid"] != **uid || !edited || !is_refused(&object) {
+                continue;
+            }
+            let name = &service.name;
+            if object["status"]["loadBalancer"] != known.told {
+                return Some(format!("{name} is refused, and its status has changed"));
+            }
+            for (id, there) in &known.parts {
+                let balancer = self.azure.shown_by_id(id);
+                let stands = |collection: &str, part: &str, was: &Value| {
+                    let standing = balancer.as_ref().map(|b| parts(b, collection));
+                    standing.is_some_and(|all| all.get(part).is_some_and(|is| same(is, was)))
+                };
+                let mut lost = there.iter().filter(|((at, part), was)| !stands(at, part, was));
+                if let Some(((_, part), _)) = lost.next() {
+                    return Some(format!("{name} is refused, and {part} has changed"));
+                }
+            }
+            let addresses = known.opened.iter().map(|(_, address)| address.clone()).collect();
+            let opened = self.opened(&addresses);
+            if let Some((rule, to)) = known.opened.difference(&opened).next() {
+                return Some(format!("{name} is refused, and lacks security rule {rule} to {to}"));
+            }
+        }
+        None
     }
 
     /// S3: machines in pools of NICs, and nodes in pools of several load balancers: one that is in
@@ -235,7 +305,17 @@ impl Stage {
 
 /// Whether a Service says itself that Azure is as it asks.
 fn is_programmed(service: &Value) -> bool {
+    says(service, "True")
+}
+
+/// Whether a Service says itself that it is refused, or held back. `promise` judges whether it is
+/// right to say so.
+fn is_refused(service: &Value) -> bool {
+    says(service, "False")
+}
+
+fn says(service: &Value, status: &str) -> bool {
     let conditions = service["status"]["conditions"].as_array().into_iter().flatten();
     let mut own = conditions.filter(|condition| condition["type"] == SERVICE_CONDITION);
-    own.any(|condition| condition["status"] == "True")
+    own.any(|condition| condition["status"] == status)
 }

@@ -19,6 +19,9 @@ impl Play {
     pub(super) fn vary(&mut self) {
         let mut random = self.late.fork("variety");
         let mut doubts = self.late.fork("doubts");
+        let mut aging = self.late.fork("old tags");
+        let mut holds = self.late.fork("holds");
+        let mut shrinking = self.late.fork("shrinking");
         for round in 0..CHANGES + 2 {
             if self.stage.breach.is_some() {
                 return;
@@ -41,8 +44,9 @@ impl Play {
                     }
                 }
                 _ => {
-                    self.company.doubt_otherwise(&mut doubts, &mut self.stage);
+                    self.company.doubt_otherwise((&mut doubts, &mut holds), &mut self.stage);
                     self.company.change_all(&mut random, &mut self.stage);
+                    self.company.scale_in(&mut shrinking, &mut self.stage);
                 }
             }
             self.stage.follow();
@@ -50,6 +54,7 @@ impl Play {
             self.stage.check_round(round == 0);
             if round == 0 {
                 Company::meddle(&mut random, &mut self.stage);
+                Company::age(&mut aging, &mut self.stage);
                 self.come_right();
             }
         }

@@ -216,10 +216,12 @@ impl Scene {
         }
         if self.has_selectors() {
             let ranks = json!({"key": "rank", "operator": "In", "values": ["1", "2", "3", "4"]});
+            // No Service has this label: who lacks it is let in.
+            let open = json!({"key": "closed", "operator": "NotIn", "values": ["true"]});
             config["multipleStandardLoadBalancerConfigurations"] = json!([
                 {"name": "kubernetes", "primaryVMSet": "vmss"},
                 {"name": "lb2", "primaryVMSet": "vmss2",
-                    "serviceLabelSelector": {"matchExpressions": [ranks]},
+                    "serviceLabelSelector": {"matchExpressions": [ranks, open]},
                     "nodeSelector": {"matchLabels": {"pool": "two", "tier": "front"}}},
                 {"name": "lb3", "primaryVMSet": "vmss3",
                     "serviceNamespaceSelector": {"matchLabels": {"of": "team", "kind": "shop"}}}]);

@@ -5,7 +5,7 @@ use model::azure::{LoadBalancer, Provisioning, PublicIp, Rest};
 use model::kubernetes::{Custody, Service, ServicePort, Wish};
 use model::plan::{Action, Change, Edit, FinalizerPurpose, Resource};
 use model::report::{State, Wait};
-use model::world::{Fact, Hold};
+use model::world::{Fact, Hold, InFlight};
 use model::{Family, ServiceName, World};
 use std::sync::Arc;
 
@@ -390,4 +390,29 @@ fn a_service_of_another_process_is_not_let_go_by_the_first_lists() {
     assert_eq!(released(&world), 1);
     world.inherited.insert(uid(1));
     assert_eq!(released(&world), 0);
+}
+
+/// The finalizer of a Service was stripped, and the Service is gone. A write of the security group
+/// is in flight that may open its address: the address goes once that is seen, and closed.
+#[test]
+fn the_public_ip_of_a_service_that_is_gone_waits_for_what_may_open_its_address() {
+    let mut world = settled(world(vec![public(1), public(2)]));
+    world.kubernetes.services.remove(&uid(1));
+    world.abandoned.insert("default/web-1".into());
+    world.abandoned.insert(uid(1).base_name().to_lowercase().into());
+    leave_balancers(&mut world);
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        Arc::make_mut(group).rules.clear();
+    }
+    let waits = |world: &World| -> Vec<usize> {
+        let name = format!("kubernetes-{}", uid(1).base_name());
+        let changes = changes(world);
+        let gone = changes.iter().filter(|change| change.target.name() == name);
+        gone.map(|change| change.waits.len()).collect()
+    };
+    assert_eq!(waits(&world), [0]);
+    let causes = [uid(1)].into();
+    let flight = InFlight { attempt: 1, causes, addresses: Arc::default() };
+    world.in_flight.insert(policy().security_group_id(), flight);
+    assert_eq!(waits(&world), [1]);
 }

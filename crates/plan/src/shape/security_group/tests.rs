@@ -5,10 +5,10 @@ use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, policy, s
 use crate::shape::stage::{uid, world};
 use explain::forecast::settle;
 use model::azure::{PublicIp, Rest, SecurityRule};
-use model::kubernetes::Service;
+use model::kubernetes::{Deletion, Service, Wish};
 use model::plan::{Action, Resource};
 use model::report::Severity;
-use model::world::{Fact, Hold};
+use model::world::{Fact, Hold, InFlight};
 use model::{Family, NodeName, World};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -376,4 +376,29 @@ fn rules_of_a_service_that_azure_refuses_are_left_alone() {
     world.holds.insert(uid(1), hold);
     let (world, _) = settle(world, &fixture::policy());
     assert_eq!(led_to(&world), ["10.224.0.4"]);
+}
+
+/// The write that opens an address is in flight when its Service is deleted: what it opens is to be
+/// closed before the frontend lets the address go, which Azure then gives to the next that asks.
+#[test]
+fn a_frontend_stays_until_the_write_that_opens_its_address_has_ended() {
+    let mut world = settled(world(vec![closed(1, 80, &[]), closed(2, 82, &[])]));
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        Arc::make_mut(group).rules.retain(|rule| !rule.ports.contains("82"));
+    }
+    let leaving = Service { wish: Wish::Nothing, ..closed(2, 82, &[]) };
+    change(&mut world, Service { deletion: Deletion::Requested, ..leaving });
+    let targets = |world: &World| -> Vec<String> {
+        let (plan, _) = crate::plan(world, &policy());
+        assert_eq!(check(world, &policy(), &plan), []);
+        plan.changes.iter().map(|change| change.target.name().to_owned()).collect()
+    };
+    assert_eq!(targets(&world), ["kubernetes-internal"]);
+    let id = policy().security_group_id();
+    let flight =
+        |n| InFlight { attempt: 1, causes: BTreeSet::from([uid(n)]), addresses: Arc::default() };
+    world.in_flight.insert(id.clone(), flight(1));
+    assert_eq!(targets(&world), ["kubernetes-internal"], "it opens others");
+    world.in_flight.insert(id, flight(2));
+    assert!(targets(&world).is_empty());
 }
