@@ -277,8 +277,7 @@ pub(crate) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet
         }
     }
     waits.extend(still_open(draft, ip));
-    // A load balancer may be about to stand on it, or a rule to lead to it, by a write that is under
-    // way.
+    // A load balancer may be about to stand on it, or a rule to lead to it, by a write under way.
     let group = draft.policy.security_group_id();
     let opening = causes.is_empty() && draft.may_open(&group, None);
     for (id, write) in &draft.world.in_flight {

@@ -270,7 +270,7 @@ impl Company {
         }
     }
 
-    /// A Service that is protected from deletion is deleted: it stays until it is protected no more.
+    /// A protected Service is deleted: it stays until it is protected no more.
     fn delete_protected(&mut self, stage: &mut Stage, place: &(String, String)) {
         self.apply(stage, place, &json!({"metadata": {"annotations": {PROTECT: "true"}}}));
         self.services.remove(place);

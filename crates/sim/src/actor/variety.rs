@@ -167,8 +167,8 @@ impl Company {
         }
     }
 
-    /// A cluster is taken over from an older release of the Go cloud provider: a process that is new
-    /// finds a public IP with tags that have the keys of then, and it is ours all the same.
+    /// A cluster is taken over from an older release of the Go cloud provider: a new process finds
+    /// a public IP whose tags have the keys of then. It is ours all the same.
     pub(crate) fn age(random: &mut Random, stage: &mut Stage) {
         let cluster = stage.scene.cluster_name();
         let all = stage.azure.resources_of("Microsoft.Network/publicIPAddresses");

@@ -98,8 +98,8 @@ impl Stage {
         }
     }
 
-    /// S4: the finalizer of a Service that is protected from deletion stays. The patch that takes it
-    /// off names the revision that it was planned on, so that the annotation was known.
+    /// S4: the finalizer of a Service that is protected from deletion stays. The patch that takes
+    /// it off names the revision that it was planned on, so that the annotation was known.
     fn check_protection(&mut self, service: &Value) {
         if service["metadata"]["annotations"][PROTECT] == "true" {
             count(&mut self.tally.checks, "S4");
