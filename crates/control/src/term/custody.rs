@@ -8,6 +8,7 @@ use crate::controller::Controller;
 use crate::reads::azure::LIST_LAG_MS;
 use crate::term::{Inheritance, TakeoverBarrier};
 use model::ServiceUid;
+use model::azure::Sku;
 use model::kubernetes::{Backends, Custody, POD_FINALIZER, Pod, SERVICE_FINALIZER, Service};
 use model::plan::Object;
 use observe::KubernetesFact;
@@ -67,7 +68,11 @@ impl Controller {
         }
         let rules = balancers.values().flat_map(|balancer| &balancer.rules);
         let bases = rules.filter_map(|rule| plan::own::name::base_of(&rule.name));
-        let ruled: BTreeSet<String> = bases.map(str::to_lowercase).collect();
+        let mut ruled: BTreeSet<String> = bases.map(str::to_lowercase).collect();
+        // A container load balancer is its Service's by its name.
+        let containers = balancers.values().filter(|balancer| balancer.sku == Sku::Service);
+        let uids = containers.map(|balancer| ServiceUid::new(balancer.id.name()));
+        ruled.extend(uids.map(|uid| uid.base_name().to_lowercase()));
         let held = &self.world.kubernetes.services;
         let is_told = |uid: &ServiceUid| held.get(uid).is_some_and(|s| !s.ingress.is_empty());
         let unlooked = std::mem::take(&mut self.term.unlooked);
