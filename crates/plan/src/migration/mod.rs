@@ -122,11 +122,16 @@ fn former(world: &World, migration: &Migration) -> Policy {
     let ours: Vec<&Arc<LoadBalancer>> = balancers.filter(|b| b.sku == Sku::Standard).collect();
     let mut rules = ours.iter().flat_map(|b| &b.rules).filter(|r| name::base_of(&r.name).is_some());
     let closed = rules.any(|rule| rule.disable_outbound_snat == Some(true));
-    let mut pools = ours.iter().flat_map(|b| &b.pools);
-    let by_address = pools.any(|pool| pool.nics.is_empty() && !pool.addresses.is_empty());
-    let kind = if by_address { PoolKind::NodeIp } else { PoolKind::NodeNic };
+    let pools = || ours.iter().flat_map(|b| &b.pools);
+    let kind = if pools().any(|pool| pool.nics.is_empty() && !pool.addresses.is_empty()) {
+        PoolKind::NodeIp
+    } else if pools().any(|pool| !pool.nics.is_empty()) {
+        PoolKind::NodeNic
+    } else {
+        from.pools
+    };
     Policy {
-        pools: if ours.is_empty() { from.pools } else { kind },
+        pools: kind,
         outbound_snat: if closed { OutboundSnat::Disabled } else { from.outbound_snat },
         ..from
     }
