@@ -85,12 +85,12 @@ impl Controller {
         if !self.term.is_held() {
             return;
         }
+        let blocked = self.has_finding(plan::OTHER_LAYOUT_STANDS);
         let log = &mut self.drift;
         if std::mem::take(&mut log.marks_due) {
             log.unmarked = plan::drift::unmarked(&log.confirmed, &self.world);
         }
-        let mut findings = self.planning.report.findings.iter();
-        if findings.any(|finding| finding.rule == plan::OTHER_LAYOUT_STANDS) {
+        if blocked {
             return;
         }
         plan::drift::restore_marks(

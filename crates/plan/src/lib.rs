@@ -31,6 +31,7 @@ mod shape;
 mod tell;
 
 pub use check::{Breach, Violation, check};
+pub use migration::MOVING as SERVICES_MOVE;
 pub use own::other_layout::RULE as OTHER_LAYOUT_STANDS;
 pub use shape::unserved::RULE as NO_BACKENDS;
 pub use tell::condition::{is_held_up, note_obstacles, unchecked};

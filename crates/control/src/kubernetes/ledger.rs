@@ -78,8 +78,17 @@ impl LedgerLane {
 impl Controller {
     /// Whether there is a security group at all in which something is opened.
     pub(crate) fn has_ledger(&self) -> bool {
-        let over_nodes = self.policy.over(Backends::Nodes);
-        over_nodes.is_some_and(|policy| !policy.security_group_name.is_empty())
+        // Container load balancers open nothing, but those that Services leave for them did.
+        let over_nodes = match self.policy.backends() {
+            Backends::Nodes => true,
+            Backends::Pods => self.has_finding(plan::SERVICES_MOVE),
+        };
+        over_nodes && !self.policy.security_group_name.is_empty()
+    }
+
+    /// Whether the last plan found this of the whole.
+    pub(crate) fn has_finding(&self, rule: &str) -> bool {
+        self.planning.report.findings.iter().any(|finding| finding.rule == rule)
     }
 
     /// Whether nothing can be planned for want of the ledger.

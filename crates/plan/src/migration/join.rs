@@ -1,7 +1,7 @@
 //! Two plans become one.
 
-use super::Sides;
 use super::stage::{Stage, Stages, Way};
+use super::{MOVING, Sides};
 use crate::shape::unserved;
 use crate::tell::condition;
 use model::kubernetes::{Backends, Ingress, MoveStage, Service};
@@ -16,8 +16,6 @@ use std::sync::Arc;
 
 /// The rule of the note on Services that have both addresses.
 const BOTH: &str = "HasBothAddresses";
-/// The rule of the note on the whole.
-const MOVING: &str = "LayoutMigration";
 
 /// What was planned of each kind of load balancers.
 pub(super) struct Planned {

@@ -34,6 +34,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use view::Views;
 
+/// The rule of the note on the whole.
+pub const MOVING: &str = "LayoutMigration";
+
 /// What is remembered of a migration between two plans.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -79,8 +82,11 @@ pub(crate) fn course(world: &World, policy: &Policy) -> Course {
     let Some(migration) = &policy.migration else {
         return if left.is_empty() { Course::Alone } else { Course::Blocked(left) };
     };
-    let is_over = left.is_empty() && !is_open(world, policy) && migration.chosen == Chosen::All;
-    if is_over {
+    // What a Service says of its move is taken back last.
+    let mut services = world.kubernetes.services.values();
+    let told = services.any(|service| service.moving.is_some());
+    let rests = !left.is_empty() || told || is_open(world, policy);
+    if !rests && migration.chosen == Chosen::All {
         return Course::Alone;
     }
     let former = former(world, migration);
@@ -160,12 +166,10 @@ pub(crate) fn plan(
 /// Whether everything has been read that shows load balancers of either kind.
 fn is_read(world: &World, policy: &Policy) -> bool {
     let azure = &world.azure;
-    let opens = policy.over(Backends::Nodes).is_some_and(|p| !p.security_group_name.is_empty());
     azure.balancers.known().is_some()
         && azure.public_ips.get(&policy.group).is_some_and(|ips| ips.known().is_some())
         && azure.nat_gateways.known().is_some()
         && azure.gateway_services.known().is_some()
-        && (!opens || world.kubernetes.ledger.known().is_some())
 }
 
 /// Takes away what conditions say of moves that are over: nothing of the former load balancers
