@@ -4,7 +4,7 @@ use super::stage::{Stage, Stages, Way};
 use super::{MOVING, Sides};
 use crate::shape::unserved;
 use crate::tell::condition;
-use model::kubernetes::{Backends, Ingress, MoveStage, Service};
+use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
 use model::plan::{
     Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object,
 };
@@ -37,6 +37,8 @@ impl Planned {
 struct Written<'p> {
     finalizers: Option<(&'p Edit, FinalizerPurpose)>,
     ingress: Option<&'p [Ingress]>,
+    /// It has nothing of the Service left: it takes back what it said, then its finalizers.
+    lets_go: bool,
 }
 
 type Writes<'p> = BTreeMap<&'p ServiceUid, Written<'p>>;
@@ -133,8 +135,14 @@ fn written(plan: &Plan) -> Writes<'_> {
         let Object::Service { uid, .. } = &write.object else { continue };
         let own = all.entry(uid).or_default();
         match &write.edit {
-            edit @ Edit::Finalizers { purpose, .. } => own.finalizers = Some((edit, *purpose)),
-            Edit::Status { ingress, .. } => own.ingress = own.ingress.or(ingress.as_deref()),
+            edit @ Edit::Finalizers { purpose, .. } => {
+                own.finalizers = Some((edit, *purpose));
+                own.lets_go |= *purpose == FinalizerPurpose::Release;
+            }
+            Edit::Status { ingress, condition, .. } => {
+                own.ingress = own.ingress.or(ingress.as_deref());
+                own.lets_go |= *condition == ConditionEdit::Remove;
+            }
             Edit::Gate { .. } => {}
         }
     }
@@ -174,6 +182,11 @@ fn status(
     there: &Written<'_>,
     readiness: Readiness,
 ) -> Option<KubernetesWrite> {
+    let is_told = !service.ingress.is_empty() || service.condition.is_some();
+    if service.wish == Wish::Nothing && here.lets_go && there.lets_go {
+        let released = [here, there].iter().all(|written| written.finalizers.is_some());
+        return (is_told && !released).then(|| take_back(service));
+    }
     let former = way.home.other();
     let own = match (way.stage, readiness) {
         (Stage::Arriving, Readiness::Idle) => &[],
@@ -207,8 +220,15 @@ fn status(
 
 /// Whether the former load balancer has nothing of the Service any more.
 fn is_let_go(service: &Service, there: &Written<'_>) -> bool {
-    let released = there.finalizers.is_some_and(|(_, p)| p == FinalizerPurpose::Release);
-    released || service.finalizers.is_empty()
+    there.lets_go || service.finalizers.is_empty()
+}
+
+/// A Service that wants no load balancer any more, and has nothing left, says nothing of one.
+fn take_back(service: &Service) -> KubernetesWrite {
+    let moving = service.moving.as_ref().map_or(MoveEdit::Keep, |_| MoveEdit::Remove);
+    let ingress = (!service.ingress.is_empty()).then(Vec::new);
+    let edit = Edit::Status { ingress, condition: ConditionEdit::Remove, moving };
+    KubernetesWrite { object: crate::tell::kubernetes::object(service), edit }
 }
 
 fn report(way: &Way, [here, there]: [Option<&Arc<ServiceReport>>; 2]) -> Option<ServiceReport> {

@@ -275,6 +275,28 @@ fn both_addresses_stay_until_told() {
     assert_eq!(*seen.borrow(), Vec::<String>::new());
 }
 
+/// A Service wants no load balancer any more while it has both: it keeps nothing of either.
+#[test]
+fn a_service_that_wants_none_any_more_says_nothing() {
+    for wait_ms in [0, 300_000, 620_000] {
+        let mut lab = over_nodes(2);
+        lab.restart_with(pods());
+        lab.pass(wait_ms);
+        for n in 0..2 {
+            let plain = json!({"spec": {"type": "ClusterIP"}});
+            patch(&mut lab, "services", "default", &web_name(n), plain);
+        }
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        for n in 0..2 {
+            let service = service_of(&lab, &web_name(n)).expect("it is there");
+            assert_eq!(told(&service), Vec::<String>::new(), "after {wait_ms} ms");
+            let said = service["status"]["conditions"].as_array().map_or(0, Vec::len);
+            assert_eq!((said, &service["metadata"]["finalizers"]), (0, &Value::Null));
+        }
+        assert_eq!((registered(&lab).len(), table(&lab).len()), (1, 0), "after {wait_ms} ms");
+    }
+}
+
 /// A Service is deleted while it has both: nothing is left of either.
 #[test]
 fn a_service_that_is_deleted_on_its_way_leaves_nothing() {
