@@ -202,7 +202,7 @@ fn status(
         Stage::Gone if service.moving.is_some() && is_let_go(service, there) => MoveEdit::Remove,
         _ => MoveEdit::Keep,
     };
-    // An address that serves is told as long as there is no other.
+    // The former address stays in the status while the Service has no other.
     let alone = own.is_empty() && way.stage.keeps_former();
     let waits = way.stage == Stage::Withdrawing && moving == MoveEdit::Keep;
     let tells_former = way.stage.tells_former() || alone || waits;
@@ -274,7 +274,7 @@ fn waits(one: &ServiceReport, other: &ServiceReport) -> Vec<Wait> {
     all.into_iter().cloned().collect()
 }
 
-/// What a Service's owner is told while it has two addresses.
+/// The finding on a Service that has the addresses of both load balancers.
 fn both(way: &Way) -> Finding {
     let texts = |part: &[Ingress]| {
         let ips = part.iter().filter_map(|entry| entry.ip.as_deref());

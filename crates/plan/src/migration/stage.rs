@@ -18,17 +18,17 @@ use std::sync::Arc;
 /// How far a Service is on its way from one kind of load balancers, its former, to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The former serves it; of the new one no address is told yet.
+    /// The former load balancer serves the Service; the status has no address of the new one yet.
     Arriving,
-    /// Both serve it, and both are told.
+    /// Both load balancers serve the Service, and the status has the addresses of both.
     Both,
     /// The former's address is about to leave the status.
     Withdrawing,
-    /// The former serves those who have not noticed.
+    /// The status has only the new addresses; the former load balancer serves open connections.
     Draining,
-    /// The former has nothing to serve: what is left of it goes.
+    /// The former load balancer serves no client any more: its resources are deleted.
     Gone,
-    /// It goes altogether, or its owner holds it: neither side's part of the status moves.
+    /// The Service is being deleted, or its owner holds it: no part of the status moves.
     Still,
 }
 

@@ -129,7 +129,7 @@ impl Stage {
         left
     }
 
-    /// S4: a security rule closes before the address of a Service that leaves is let go: a private
+    /// S4: a security rule closes before the address of a leaving Service is released: a private
     /// one with its frontend, for Azure gives it to whoever asks for one of the subnet, and a
     /// public one with its public IP.
     pub(super) fn check_closed(&mut self, write: &Write<'_>) {
