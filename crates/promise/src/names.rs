@@ -109,6 +109,13 @@ pub(crate) fn balancer(name: &str, internal: bool) -> String {
     if internal { format!("{name}-internal") } else { name.to_owned() }
 }
 
+/// What a load balancer is called after; `None` where it is of the other kind.
+pub(crate) fn called_after(id: &str, internal: bool) -> Option<&str> {
+    let name = last(id);
+    let before = name.strip_suffix("-internal");
+    if internal { before } else { before.is_none().then_some(name) }
+}
+
 /// The id of a load balancer, lower case.
 pub(crate) fn balancer_id(site: &Site, name: &str) -> String {
     let (subscription, group) = (&site.subscription, &site.balancer_group);

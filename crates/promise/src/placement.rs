@@ -2,7 +2,7 @@
 //!
 //! - One public and one internal load balancer: the one of its kind.
 //! - One for each node set: that of the primary set; with `azure-load-balancer-mode` that of the
-//!   set named, or any of them.
+//!   set named, or any of them; a Service that stands stays when the last node of its set goes.
 //! - Several: any that the Service's annotation, the configurations' selectors and
 //!   `allowServicePlacement` leave. A Service stays where it stands, whatever the last one says.
 //!   Configurations whose selectors match go before those without any.
@@ -32,7 +32,14 @@ pub(crate) fn eligible(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> V
                 case.nodes.iter().filter_map(|node| node.set.as_deref()).collect();
             let any = || {
                 let primary = std::iter::once(id(&site.balancer_name));
-                primary.chain(sets.iter().map(|set| of_set(set))).collect()
+                let with_nodes = sets.iter().map(|set| of_set(set));
+                // A set whose last node has gone.
+                let standing = case.estate.balancers().filter(|(id, balancer)| {
+                    let set = names::called_after(id, asks.internal);
+                    set.is_some_and(|set| of_set(set) == *id) && has_frontend(balancer, service)
+                });
+                let standing = standing.map(|(id, _)| id.to_owned());
+                primary.chain(with_nodes).chain(standing).collect()
             };
             match &asks.mode {
                 Mode::Primary => vec![id(&site.balancer_name)],
@@ -94,8 +101,13 @@ fn several<'c>(
 
 /// Whether anything of a Service is on a configuration's public or internal load balancer.
 fn stands_on(case: &Case<'_>, service: &Service<'_>, name: &str) -> bool {
-    let both = [false, true].map(|internal| names::balancer(name, internal));
-    let balancers = both.iter().filter_map(|n| case.estate.get(&names::balancer_id(&case.site, n)));
-    let mut parts = balancers.flat_map(|b| parts(b, "frontendIPConfigurations"));
-    parts.any(|frontend| names::is_of(text(&frontend["name"]), &service.base))
+    [false, true].iter().any(|internal| {
+        let id = names::balancer_id(&case.site, &names::balancer(name, *internal));
+        case.estate.get(&id).is_some_and(|balancer| has_frontend(balancer, service))
+    })
+}
+
+fn has_frontend(balancer: &Value, service: &Service<'_>) -> bool {
+    let mut frontends = parts(balancer, "frontendIPConfigurations");
+    frontends.any(|frontend| names::is_of(text(&frontend["name"]), &service.base))
 }

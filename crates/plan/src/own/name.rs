@@ -30,6 +30,18 @@ pub fn balancer_of(base: &str, exposure: Exposure) -> String {
     }
 }
 
+/// The configuration or node set that a load balancer is called after; `None` where it is not of
+/// this exposure.
+#[must_use]
+pub fn set_of(balancer: &str, exposure: Exposure) -> Option<&str> {
+    let (set, suffix) = balancer.split_at_checked(balancer.len().saturating_sub(INTERNAL.len()))?;
+    let is_internal = suffix.eq_ignore_ascii_case(INTERNAL);
+    match exposure {
+        Exposure::Public => (!is_internal).then_some(balancer),
+        Exposure::Internal => is_internal.then_some(set),
+    }
+}
+
 /// The cluster's pool of a family; IPv6 has its suffix on single-stack Services, too.
 #[must_use]
 pub fn pool(cluster: &str, family: Family) -> String {

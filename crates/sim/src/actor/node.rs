@@ -140,10 +140,9 @@ impl Company {
         "begin to delete a node"
     }
 
-    /// The cluster shrinks: two nodes go, the second one while the first one drains. Not where sets
-    /// have load balancers of their own: `__auto__` leaves one whose last node goes.
+    /// The cluster shrinks: two nodes go, the second one while the first one drains.
     pub(crate) fn scale_in(&mut self, random: &mut Random, stage: &mut Stage) {
-        if self.nodes.len() < 3 || self.scene.has_two_sets() || !random.permille(500) {
+        if self.nodes.len() < 3 || !random.permille(500) {
             return;
         }
         for _ in 0..2 {

@@ -110,6 +110,11 @@ impl Sets<'_> {
         self.policy.balancer_id(&name)
     }
 
+    /// The sets whose load balancer this may be, whether they have nodes or not.
+    fn home_of(&self, balancer: &ResourceId, exposure: Exposure) -> Option<Home> {
+        name::set_of(balancer.name(), exposure).map(|set| self.home(set))
+    }
+
     fn choose(
         &self,
         draft: &Draft<'_>,
@@ -123,7 +128,9 @@ impl Sets<'_> {
                 let home = self.home(set);
                 let exists = || {
                     let id = self.id(&home, exposure);
-                    draft.balancers().is_some_and(|all| all.contains_key(&id))
+                    let is_there = draft.balancers().is_some_and(|all| all.contains_key(&id));
+                    // `x-internal` may be the internal load balancer of `x`.
+                    is_there && self.home_of(&id, exposure).is_some()
                 };
                 if self.homes.contains(&home) || exists() {
                     Ok(home)
@@ -143,9 +150,11 @@ impl Sets<'_> {
     fn emptiest(&self, intent: &Intent, capacity: &Capacity) -> Result<Home, Finding> {
         let exposure = intent.exposure;
         let there = capacity.homes(&intent.uid);
-        let current = self.homes.iter().find(|h| there.contains(&self.id(h, exposure)));
-        if let Some(current) = current {
-            return Ok(current.clone());
+        let homes = self.homes.iter().cloned();
+        // A set whose last node went keeps what stands on its load balancer, as one that is named.
+        let mut standing = homes.chain(there.iter().filter_map(|id| self.home_of(id, exposure)));
+        if let Some(current) = standing.find(|h| there.contains(&self.id(h, exposure))) {
+            return Ok(current);
         }
         let rules = |h: &&Home| capacity.rules(&self.id(h, exposure)).unwrap_or(0);
         let limit = match (self.policy.sku, self.policy.maximum_rules) {

@@ -249,3 +249,40 @@ fn who_asks_for_any_private_address_waits_for_one_that_moves() {
     assert_eq!(on(&world, "kubernetes-internal"), [3]);
     assert_eq!(on(&world, "lb2-internal"), [1, 2]);
 }
+
+/// The load balancer with the fewest rules is looked for when a Service comes, not when the set that
+/// it stands on has no nodes any more.
+#[test]
+fn auto_stays_where_it_is_when_the_last_node_of_its_set_goes() {
+    let auto = ("azure-load-balancer-mode", "__auto__");
+    let first = ("azure-load-balancer-mode", "vmss1");
+    let both = |world: &World| (on(world, "vmss2"), on(world, "vmss2-internal"));
+    let mut world = world(vec![service(1), claimed(2, &[auto])]);
+    change(&mut world, claimed(4, &[INTERNAL, first]));
+    change(&mut world, claimed(5, &[INTERNAL, auto]));
+    settle(&mut world, &per_set());
+    assert_eq!(both(&world), (vec![2], vec![5]));
+    world.kubernetes.nodes.retain(|name, _| name.as_str().starts_with("vmss1"));
+    settle(&mut world, &per_set());
+    assert_eq!(both(&world), (vec![2], vec![5]));
+    change(&mut world, claimed(3, &[auto]));
+    settle(&mut world, &per_set());
+    assert_eq!(both(&world), (vec![2], vec![5]));
+    assert_eq!(on(&world, "kubernetes"), [1, 3], "there are nodes of one set only");
+    change(&mut world, claimed(5, &[auto]));
+    settle(&mut world, &per_set());
+    assert_eq!(both(&world), (vec![2], vec![]));
+    assert_eq!(on(&world, "kubernetes"), [1, 3, 5], "public, it comes to a load balancer anew");
+}
+
+/// Azure would refuse the load balancer whole, with what others have on it.
+#[test]
+fn the_internal_load_balancer_of_a_set_is_no_set_for_public_services() {
+    let inside = ("azure-load-balancer-mode", "kubernetes-internal");
+    let mut world = world(vec![claimed(1, &[INTERNAL])]);
+    settle(&mut world, &per_set());
+    assert_eq!(on(&world, "kubernetes-internal"), [1]);
+    change(&mut world, claimed(2, &[inside]));
+    let report = idle(&world, &per_set(), 2);
+    assert_eq!((report.state, report.findings[0].rule), (State::Refused, "UnknownNodeSet"));
+}
