@@ -3,7 +3,7 @@
 //! the end every Service can be satisfied.
 
 use super::values::{self, OTHER_GROUP, key};
-use super::{Company, families, variety};
+use super::{Company, families};
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::{Layout, Scene, network};
@@ -252,10 +252,8 @@ impl Wish {
         }
         if !internal {
             let brought = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
-            // Who shares an address is on one load balancer, and selectors may want two, as may the
-            // order in which Services of the variety come.
-            let moves = scene.layout == Layout::Several && variety::OWNERS.contains(&owner);
-            if (scene.has_selectors() || moves) && !is_elsewhere(owner) {
+            // Who shares an address is on one load balancer, and selectors may want two.
+            if scene.has_selectors() && !is_elsewhere(owner) {
                 brought.iter().for_each(|key| drop(set.remove(key)));
             }
             // A label stays on a public IP that was brought: no other public IP can have it.
@@ -274,9 +272,6 @@ impl Wish {
         }
         let pinned = [key::IPV4, key::IPV6, key::PIP, key::PIP_IPV6];
         if scene.layout == Layout::Several && pinned.iter().any(|key| set.contains_key(key)) {
-            set.remove(key::PLACED_ON);
-        }
-        if scene.layout == Layout::Several && is_dual(owner, scene) {
             set.remove(key::PLACED_ON);
         }
         // A load balancer that does not choose the Service is not one that it may be on.
