@@ -95,10 +95,11 @@ impl Health {
     pub(super) fn due(&mut self, tables: &Tables, now_ms: u64) -> Vec<Question> {
         let mut questions = Vec::new();
         for ((key, backend), opinion) in &mut self.opinions {
-            let Some(probe) = tables.probes.get(key) else { continue };
+            // Asked for every ten milliseconds: what is not due costs no search.
             if opinion.asked || opinion.next_ms > now_ms {
                 continue;
             }
+            let Some(probe) = tables.probes.get(key) else { continue };
             opinion.asked = true;
             opinion.next_ms = now_ms + probe.interval_ms;
             questions.push(Question {

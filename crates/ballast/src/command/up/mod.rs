@@ -164,7 +164,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let cloud = Arc::new(Mutex::new(cloud));
     // Without a data path probes are asked all the same, and no frontend is listened at.
     let asked = args.data_path.wire();
-    let few = args.nodes <= nodes::MOST_PROBED;
+    let few = nodes::are_few(args.nodes, args.services);
     match asked.clone().or_else(|| few.then(nodes::probing)) {
         Some(wire) => {
             nodes::answer(&wire, &sample, &store, &stop).await?;

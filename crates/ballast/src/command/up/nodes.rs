@@ -16,9 +16,15 @@ use tokio_util::sync::CancellationToken;
 /// Between two looks at where frontends are.
 const PACE: Duration = Duration::from_millis(200);
 
-/// Nodes that are probed where no data path is asked for: each takes a socket, and many probes
-/// would take the processor from what is looked at.
-pub(super) const MOST_PROBED: u32 = 100;
+/// Nodes that are probed where no data path is asked for: each takes a socket.
+const MOST_NODES: u32 = 100;
+/// Pairs of Service and node: more probes would take the processor from what is looked at.
+const MOST_PROBES: u32 = 1_000;
+
+/// Whether a sample is small enough to be probed where no data path is asked for.
+pub(super) fn are_few(nodes: u32, services: u32) -> bool {
+    nodes <= MOST_NODES && nodes.saturating_mul(services) <= MOST_PROBES
+}
 
 /// A data path that listens at no frontend: it only asks what health probes want to know.
 pub(super) fn probing() -> Wire {
