@@ -27,7 +27,7 @@ pub struct Series {
     pub frontend: IpAddr,
     /// The frontend's port; 0 where the rule takes all.
     pub port: u16,
-    /// The rule's protocol, where the series says one that is known.
+    /// The rule's protocol, where the series names TCP or UDP.
     pub protocol: Option<Protocol>,
     /// The backend's address.
     pub backend: IpAddr,
@@ -100,7 +100,7 @@ pub fn read(reply: &Reply) -> Result<Vec<Series>, String> {
     Ok(found)
 }
 
-/// One series; `None` for one that does not say whose it is.
+/// One series; `None` where a label is missing.
 fn one(series: &Value) -> Option<Series> {
     let labels = series["metadatavalues"].as_array()?;
     // Azure writes the names of dimensions in lower case here, and in its own case elsewhere.

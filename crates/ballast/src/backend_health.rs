@@ -31,7 +31,7 @@ const SOON: Duration = Duration::from_secs(5);
 const LOOK_BACK_MS: u64 = 600_000;
 /// How long a step of the controller may take until it is looked at again.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Rounds left out after a refusal: somebody has to grant the permission first.
+/// Rounds left out after a refusal: an operator has to grant the permission first.
 const AFTER_REFUSAL: u32 = 10;
 
 /// How it reads.
@@ -248,7 +248,7 @@ impl Observer {
         }
     }
 
-    /// Writes the Event; one that cannot be written is in the log all the same.
+    /// Writes the Event, whose text is in the log, too.
     async fn tell(&self, turn: &Turn, name: &ServiceName) {
         let message = turn.message();
         match turn.now.is_out() {

@@ -12,13 +12,13 @@ use std::sync::Arc;
 pub(super) struct Machines {
     /// By node: its addresses and where it really is.
     pub nodes: BTreeMap<String, (Vec<std::net::IpAddr>, Host)>,
-    /// Where everybody else is.
+    /// Where all other addresses are.
     pub anybody: Option<Host>,
     /// A port of loopback that refuses connections.
     pub closed: u16,
 }
 
-/// Where everybody is now.
+/// Where nodes and Pods are now, and which ports of nodes are shut.
 pub(super) fn hosts(store: &Shared, machines: &Machines) -> Hosts {
     let cluster = store.with(|store, _| Cluster::of(store));
     let doors = cluster.doors();
