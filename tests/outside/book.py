@@ -59,9 +59,12 @@ def pattern_of(shown):
             continue
         words = []
         for word in line.split():
-            # An age is another each time.
-            age = re.fullmatch(r"\d+(ms|s|m)", word)
-            words.append(r"\d+(?:ms|s|m)" if age else ".*".join(re.escape(p) for p in word.split("…")))
+            # An age is another each time; it may stand in brackets.
+            age = re.fullmatch(r"(\(?)\d+(?:ms|s|m)(\)?,?)", word)
+            if age:
+                words.append(re.escape(age[1]) + r"\d+(?:ms|s|m)" + re.escape(age[2]))
+            else:
+                words.append(".*".join(re.escape(p) for p in word.split("…")))
         parts.append(" ".join(words) + r"\n")
     return re.compile("".join(parts) + r"\Z")
 

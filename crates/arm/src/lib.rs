@@ -1,6 +1,6 @@
 //! Azure's wire, without a socket: requests and answers ([`exchange`]), paths ([`path`]), resource
-//! bodies ([`body`]), long-running operations ([`operation`]), lists in pages ([`page`]) and error
-//! codes ([`error`]).
+//! bodies ([`body`]), long-running operations ([`operation`]), lists in pages ([`page`]), error
+//! codes ([`error`]) and what health probes found ([`probe_status`]).
 //!
 //! # Guarantees
 //! No JSON makes anything here panic. What a body holds beyond what planning looks into goes back
@@ -14,6 +14,7 @@ pub mod operation;
 pub mod page;
 pub mod path;
 pub mod permission;
+pub mod probe_status;
 
 pub use error::{ArmError, ErrorKind};
 pub use exchange::{

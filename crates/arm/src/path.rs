@@ -180,7 +180,7 @@ pub fn action_path(contract: Contract, id: &ResourceId, action: Action) -> Strin
 }
 
 /// Names come from annotations, too: nothing in one may end the path or leave its segment.
-fn escaped(path: &str) -> String {
+pub(crate) fn escaped(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for (i, segment) in path.split('/').enumerate() {
         if i > 0 {
@@ -195,6 +195,20 @@ fn escaped(path: &str) -> String {
                 // Writing to a String cannot fail.
                 let _ = write!(out, "%{byte:02X}");
             }
+        }
+    }
+    out
+}
+
+/// A value of a query, where nothing may end it.
+pub(crate) fn query_escaped(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out

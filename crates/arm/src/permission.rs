@@ -8,8 +8,8 @@
 //! a POST's name and `action`).
 //!
 //! # Guarantees
-//! Both tables are compared with the calls of all simulated scenarios, in both directions: a call
-//! without a row and a row without a call each fail a test.
+//! [`OPERATIONS`] and [`JOINS`] are compared with the calls of all simulated scenarios, in both
+//! directions: a call without a row and a row without a call each fail a test.
 
 use crate::exchange::{Body, Method, Request, Target};
 use serde_json::Value;
@@ -27,10 +27,12 @@ pub enum Purpose {
     PrivateLink,
     /// The container load balancer.
     Container,
+    /// `ballast run --backend-health`.
+    BackendHealth,
 }
 
 impl Purpose {
-    /// All of them.
+    /// All that the controller needs: without those that a flag turns on.
     pub const ALL: [Self; 4] = [Self::Basic, Self::NicPools, Self::PrivateLink, Self::Container];
 }
 
@@ -102,7 +104,7 @@ const fn mention(from: &'static str, to: &'static str, purpose: Purpose) -> Join
 }
 
 use Method::{Delete, Get, Post, Put};
-use Purpose::{Basic, Container, NicPools, PrivateLink};
+use Purpose::{BackendHealth, Basic, Container, NicPools, PrivateLink};
 
 /// Every kind of call that is sent.
 pub static OPERATIONS: &[Operation] = &[
@@ -232,6 +234,17 @@ pub static JOINS: &[Join] = &[
     join("Microsoft.Network/serviceGateways/updateServices", NAT, JOIN_NAT, Container),
 ];
 
+/// Calls of those that look on, which the controller itself does not make and no scenario of the
+/// simulation has. The permission of Azure Monitor:
+/// <https://learn.microsoft.com/azure/role-based-access-control/permissions/monitor>.
+pub static OBSERVED: &[Operation] =
+    &[call(Get, "Microsoft.Insights/metrics", "Microsoft.Insights/metrics/read", BackendHealth)];
+
+/// Every kind of call, whoever makes it.
+pub fn operations() -> impl Iterator<Item = &'static Operation> {
+    OPERATIONS.iter().chain(OBSERVED)
+}
+
 /// Fields that Azure fills in and does not look at when they come back.
 const READ_ONLY: [&str; 3] = ["ipConfiguration", "ipConfigurations", "virtualMachine"];
 
@@ -292,7 +305,7 @@ pub fn needed_by(request: &Request) -> Result<Needed, Unlisted> {
 /// The permissions for some purposes, sorted, each once.
 #[must_use]
 pub fn permissions(purposes: &BTreeSet<Purpose>) -> BTreeSet<&'static str> {
-    let calls = OPERATIONS.iter().filter(|o| purposes.contains(&o.purpose)).map(|o| o.permission);
+    let calls = operations().filter(|o| purposes.contains(&o.purpose)).map(|o| o.permission);
     let joins = JOINS.iter().filter(|j| purposes.contains(&j.purpose));
     calls.chain(joins.filter_map(|j| j.permission)).collect()
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use data_path::Probed;
 use serde_json::Value;
 
 use crate::calls::Call;
@@ -39,6 +40,8 @@ pub struct Azure {
     uneven: quirks::Uneven,
     /// Grows whenever a resource may have changed.
     pub(crate) revision: u64,
+    /// What the probes of a data path have found.
+    pub(crate) probed: Vec<Probed>,
 }
 
 impl Azure {
@@ -60,6 +63,7 @@ impl Azure {
             calls: Vec::new(),
             uneven: quirks::Uneven::default(),
             revision: 0,
+            probed: Vec::new(),
         }
     }
 
@@ -245,6 +249,9 @@ impl Azure {
         let method = request.method.as_str();
         if let ("GET", Some(answer)) = (method, self.own_permissions(route)) {
             return Ok(answer);
+        }
+        if let ("GET", Some(answer)) = (method, self.metrics(route)) {
+            return answer;
         }
         match (method, route.is_collection()) {
             ("GET", true) => self.list(route),

@@ -30,6 +30,7 @@ mod links;
 mod load_balancer;
 mod load_balancer_checks;
 mod message;
+mod metrics;
 mod network;
 mod operations;
 mod options;

@@ -26,6 +26,8 @@ pub(crate) mod kind {
 const SPELLINGS: &[&str] = &[
     "Microsoft.Network",
     "Microsoft.Compute",
+    "Microsoft.Insights",
+    "metrics",
     "loadBalancers",
     "publicIPAddresses",
     "publicIPPrefixes",
@@ -100,7 +102,15 @@ impl Route {
             route.group = Some((*group).to_owned());
             rest = after;
         }
-        // Extension resources repeat /providers/; the last one names the type.
+        // Extension resources repeat /providers/; the last one names the type. It stands where a
+        // type does: a resource may be called so.
+        let is_type = |at: &usize| at.is_multiple_of(2);
+        let last = rest.iter().rposition(|part| part.eq_ignore_ascii_case("providers"));
+        if let (Some(first), Some(at)) = (rest.first(), last.filter(is_type))
+            && first.eq_ignore_ascii_case("providers")
+        {
+            rest = &rest[at..];
+        }
         match rest {
             [first, namespace, after @ ..] if first.eq_ignore_ascii_case("providers") => {
                 route.namespace = (*namespace).to_owned();
@@ -198,6 +208,13 @@ mod tests {
         assert_eq!(route.query["$filter"], "a eq 'b'");
         assert!(!route.is_collection());
         assert!(Route::parse("/tenant/oauth2/token").is_none());
+        let network = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network";
+        let path = format!("{network}/loadBalancers/lb/providers/microsoft.insights/metrics");
+        let metrics = Route::parse(&path).unwrap();
+        assert_eq!(metrics.type_name(), "Microsoft.Insights/metrics");
+        assert!(metrics.is_collection());
+        let called = Route::parse(&format!("{network}/loadBalancers/providers")).unwrap();
+        assert_eq!(called.type_name(), "Microsoft.Network/loadBalancers");
         let group = Route::parse("/subscriptions/s/resourceGroups/rg").unwrap();
         assert_eq!((group.group.as_deref(), group.namespace.as_str()), (Some("rg"), ""));
     }

@@ -164,12 +164,16 @@ async fn answer(
             Err(refused) => return Ok(response(Answer::from(refused))),
         };
     }
-    if let Some(answer) = wire.and_then(|wire| answer_data_path(&wire, &request)) {
+    if let Some(answer) = wire.as_ref().and_then(|wire| answer_data_path(wire, &request)) {
         return Ok(response(answer));
     }
+    let probed = wire.filter(|_| asks_for_metrics(&request.path)).map(|wire| wire.probed());
     let now_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (answer, cleared) = {
         let mut azure = azure.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(probed) = probed {
+            azure.set_probed(probed);
+        }
         (azure.handle(request, now_ms), azure.faults_cleared())
     };
     match answer.fate {
@@ -186,6 +190,11 @@ async fn answer(
         }
         Fate::Deliver | Fate::Truncated => Ok(response(answer)),
     }
+}
+
+/// Whether what the probes have found is to be at hand.
+fn asks_for_metrics(path: &str) -> bool {
+    path.to_ascii_lowercase().contains("/providers/microsoft.insights/metrics")
 }
 
 /// A request under a name that is not this server's.

@@ -1,6 +1,7 @@
 //! The controller with its sockets: watches, ARM, lease and the loop that drives it.
 
 use crate::azure::AzureConnection;
+use crate::backend_health::BackendHealth;
 use crate::exit::{Exit, Failure};
 use crate::majority::Proxies;
 use crate::pages::Readiness;
@@ -47,6 +48,7 @@ pub struct SharedController {
     steps_us: Arc<Mutex<Histogram>>,
     proxies: Arc<Mutex<Proxies>>,
     leader: Arc<OnceLock<Leader>>,
+    backends: Arc<OnceLock<BackendHealth>>,
 }
 
 impl std::fmt::Debug for SharedController {
@@ -81,7 +83,8 @@ impl SharedController {
         let pulse = Pulse { start: Instant::now(), beat_ms: AtomicU64::new(0), readiness };
         let controller = Arc::new(Mutex::new(controller));
         let (asked, pulse, leader) = (Arc::default(), Arc::new(pulse), Arc::default());
-        Self { controller, asked, pulse, steps_us, proxies: Arc::default(), leader }
+        let (proxies, backends) = (Arc::default(), Arc::default());
+        Self { controller, asked, pulse, steps_us, proxies, leader, backends }
     }
 
     /// What `/readyz` says after the last step; asked without waiting.
@@ -151,6 +154,17 @@ impl SharedController {
     /// Remembers it for [`SharedController::proxies`].
     pub fn note_proxies(&self, proxies: Proxies) {
         *lock(&self.proxies) = proxies;
+    }
+
+    /// What is known of the backends; `None` where health probes are not read.
+    #[must_use]
+    pub fn backends(&self) -> Option<&BackendHealth> {
+        self.backends.get()
+    }
+
+    /// What is known of the backends from now on.
+    pub fn watch_backends(&self) -> BackendHealth {
+        self.backends.get_or_init(BackendHealth::default).clone()
     }
 
     /// Looks at it between two steps.

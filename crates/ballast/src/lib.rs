@@ -8,6 +8,7 @@ pub mod agent;
 pub mod args;
 pub mod as_if;
 pub mod azure;
+pub mod backend_health;
 pub mod cloud_config;
 pub mod cluster;
 pub mod command;

@@ -97,7 +97,9 @@ impl Pages {
                 let page = metrics::of_controller(c, &beside, now_ms, format);
                 self.kept.metrics(format).begin_with(page);
             }
-            let page = serde_json::to_string(&StatusDocument::of_controller(c, now_ms));
+            let mut document = StatusDocument::of_controller(c, now_ms);
+            document.add_backends(c, controller.backends());
+            let page = serde_json::to_string(&document);
             self.kept.status.begin_with(page.unwrap_or_default());
             let history = HistoryDocument::of(&Remembered::of(c), past, now_ms);
             self.kept.history.begin_with(serde_json::to_string(&history).unwrap_or_default());
@@ -182,8 +184,12 @@ impl Pages {
             let why = self.starting.lock().unwrap_or_else(PoisonError::into_inner).clone();
             return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response();
         };
-        let clock = self.clock;
-        let look = move |c: &Controller| StatusDocument::of_controller(c, clock.now_ms());
+        let (clock, backends) = (self.clock, controller.backends().cloned());
+        let look = move |c: &Controller| {
+            let mut document = StatusDocument::of_controller(c, clock.now_ms());
+            document.add_backends(c, backends.as_ref());
+            document
+        };
         let write = |mut document: StatusDocument| {
             let now_ms = document.now_ms;
             document.leader = controller.leader().map(|leader| LeaderStatus::of(leader, now_ms));

@@ -1,5 +1,8 @@
 //! The status document: each Service, how far it is and what it waits on.
 
+pub mod backends;
+
+use backends::BackendsStatus;
 use control::{Controller, DriftOutcome, DriftRecord};
 use edge::lease::leader::{Leader, Standing};
 use model::kubernetes::Service;
@@ -34,6 +37,9 @@ pub struct StatusDocument {
     /// first.
     #[serde(default)]
     pub drift: Vec<DriftStatus>,
+    /// Why it is not known which backends answer health probes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend_trouble: Option<String>,
     /// Azure writes sent since the start; absent where no controller was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writes: Option<u64>,
@@ -117,6 +123,10 @@ pub struct ServiceStatus {
     /// When it is tried again after an error, in milliseconds since the Unix epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u64>,
+    /// Which of its backends answer health probes; absent where that is not read, and before Azure
+    /// has a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backends: Option<BackendsStatus>,
 }
 
 /// One thing that stands in the way.
@@ -265,6 +275,7 @@ impl StatusDocument {
             troubles,
             obstacles,
             drift: Vec::new(),
+            backend_trouble: None,
             writes: None,
             reads: None,
         }
@@ -301,6 +312,7 @@ fn status(
         waits: Vec::new(),
         errors,
         retry_ms: obstacles.iter().filter_map(|obstacle| obstacle.next_ms).min(),
+        backends: None,
     }
 }
 

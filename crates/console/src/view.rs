@@ -2,8 +2,9 @@
 
 use model::obstacle::{Obstacle, ObstacleKind};
 use model::report::{Finding, ServiceReport, Severity, State, Wait};
-use model::{Report, ServiceName, ServiceUid, World};
+use model::{Report, ServiceBackends, ServiceName, ServiceUid, World};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Who looks at what, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,6 +148,8 @@ pub struct ServiceLine {
     pub waits: Vec<String>,
     /// What is wrong with it, the worst first.
     pub faults: Vec<Fault>,
+    /// Which backends answer health probes, where that is read.
+    pub backends: Option<Arc<ServiceBackends>>,
 }
 
 impl ServiceLine {
@@ -185,6 +188,8 @@ pub struct Snapshot {
     pub drift: Vec<DriftLine>,
     /// Calls that fail or are not answered.
     pub obstacles: Vec<Obstacle>,
+    /// Why it is not known which backends answer health probes.
+    pub backend_trouble: Option<Arc<str>>,
 }
 
 /// Lines in the head of every page.
@@ -212,7 +217,8 @@ impl Snapshot {
                 n => format!("{text}; {n} Services are held up"),
             }
         };
-        few(self.obstacles.iter().map(line).collect())
+        let probes = self.backend_trouble.iter().map(ToString::to_string);
+        few(self.obstacles.iter().map(line).chain(probes).collect())
     }
 
     /// Calls that fail or are not answered, and the Services that each holds up.
@@ -258,7 +264,8 @@ impl Snapshot {
         let pods = pods.map(|(name, all)| (name.clone(), all.iter().map(Fault::from).collect()));
         let whole = report.findings.iter().map(Fault::from).collect();
         let obstacles = report.obstacles.clone();
-        Self { services, pods: pods.collect(), whole, drift: Vec::new(), obstacles }
+        let (pods, drift) = (pods.collect(), Vec::new());
+        Self { services, pods, whole, drift, obstacles, backend_trouble: None }
     }
 
     /// How many Services are in a state.
@@ -299,6 +306,7 @@ fn line(
         addresses,
         waits: waits.map(ToString::to_string).collect(),
         faults,
+        backends: None,
     }
 }
 

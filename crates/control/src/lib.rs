@@ -23,6 +23,7 @@ pub use effect::{CallId, Effect, KubernetesCall, Notice, NoticeKind};
 pub use event::{Event, KubernetesAnswer, Leadership};
 pub use kubernetes::gates::{self, Gates};
 pub use lanes::{request, search};
+pub use observers::backends::{self, BackendLog};
 pub use observers::drift_log::{DriftOutcome, DriftRecord};
 pub use observers::histogram::{self, Histogram};
 pub use observers::history::{self, WriteOutcome, WriteRecord};

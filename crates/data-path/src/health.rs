@@ -1,12 +1,15 @@
 //! What probes have found out, and when they ask next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use super::table::{Probe, ProbeKey, ProbeKind, Tables};
 
 /// The longest that an answer to an Http probe is waited for.
 const HTTP_PATIENCE_MS: u64 = 30_000;
+
+/// Changes of mind that are remembered for each backend of a probe.
+const CHANGES: usize = 32;
 
 /// What a probe found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,17 @@ struct Opinion {
     next_ms: u64,
     /// A question is out.
     asked: bool,
+    /// When the mind was made up, and how; the last one last. Empty before the first answer.
+    changes: VecDeque<(u64, bool)>,
+}
+
+impl Opinion {
+    fn note(&mut self, now_ms: u64) {
+        if self.changes.len() == CHANGES {
+            self.changes.pop_front();
+        }
+        self.changes.push_back((now_ms, self.healthy));
+    }
 }
 
 /// What all probes think.
@@ -67,6 +81,7 @@ impl Health {
                 against: 0,
                 next_ms: now_ms,
                 asked: false,
+                changes: VecDeque::new(),
             });
         }
     }
@@ -80,10 +95,11 @@ impl Health {
     pub(super) fn due(&mut self, tables: &Tables, now_ms: u64) -> Vec<Question> {
         let mut questions = Vec::new();
         for ((key, backend), opinion) in &mut self.opinions {
-            let Some(probe) = tables.probes.get(key) else { continue };
+            // Asked for every ten milliseconds: what is not due costs no search.
             if opinion.asked || opinion.next_ms > now_ms {
                 continue;
             }
+            let Some(probe) = tables.probes.get(key) else { continue };
             opinion.asked = true;
             opinion.next_ms = now_ms + probe.interval_ms;
             questions.push(Question {
@@ -104,6 +120,7 @@ impl Health {
         probe: &ProbeKey,
         backend: IpAddr,
         verdict: Verdict,
+        now_ms: u64,
     ) -> bool {
         let threshold = tables.probes.get(probe).map_or(1, |probe| probe.threshold);
         let Some(opinion) = self.opinions.get_mut(&(probe.clone(), backend)) else { return false };
@@ -112,6 +129,9 @@ impl Health {
         if good == opinion.healthy {
             opinion.against = 0;
             opinion.fresh &= !good;
+            if opinion.changes.is_empty() {
+                opinion.note(now_ms);
+            }
             return false;
         }
         opinion.against += 1;
@@ -121,7 +141,14 @@ impl Health {
         opinion.healthy = good;
         opinion.fresh = false;
         opinion.against = 0;
+        opinion.note(now_ms);
         true
+    }
+
+    /// When a probe changed its mind about a backend, and to what; the last time last.
+    pub(super) fn changes(&self, probe: &ProbeKey, backend: IpAddr) -> Vec<(u64, bool)> {
+        let opinion = self.opinions.get(&(probe.clone(), backend));
+        opinion.map(|opinion| opinion.changes.iter().copied().collect()).unwrap_or_default()
     }
 
     /// Everybody's opinion, for those who look in.

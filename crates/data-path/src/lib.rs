@@ -12,7 +12,7 @@ mod wire;
 
 pub use flow::{Admission, Ending, Flow, FlowCounts, Refusal, Seat};
 pub use health::{Question, Verdict};
-pub use machine::{DataPath, OnDown, OnRemoval, Semantics};
+pub use machine::{DataPath, OnDown, OnRemoval, Probed, Semantics};
 pub use table::{
     Admin, Backend, Distribution, EntryPoint, Floating, IdleReset, Ports, Probe, ProbeKey,
     ProbeKind, Rule, Sku, Tables, Transport,

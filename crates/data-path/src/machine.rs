@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::health::{Health, Question, Verdict};
 use super::pick::pick;
-use super::table::{Admin, Backend, IdleReset, ProbeKey, Rule, Sku, Tables, Transport};
+use super::table::{Admin, Backend, IdleReset, Ports, ProbeKey, Rule, Sku, Tables, Transport};
 use crate::flow::{Admission, Ending, Flow, FlowCounts, Refusal, Seat};
 
 /// How long a UDP flow is remembered after its last datagram; the rule's idle timeout is not for
@@ -57,6 +57,26 @@ impl Default for Semantics {
             most_flows: 4_096,
         }
     }
+}
+
+/// What a rule's probe found of one of its backends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probed {
+    /// The rule's id, folded.
+    pub rule: String,
+    /// The frontend's address.
+    pub frontend: IpAddr,
+    /// The frontend's port; 0 where the rule takes all.
+    pub port: u16,
+    /// TCP or UDP.
+    pub transport: Transport,
+    /// The backend's address.
+    pub backend: IpAddr,
+    /// The port at the backend.
+    pub backend_port: u16,
+    /// When it was found healthy (or not), and which; the last time last, and empty before the
+    /// first answer.
+    pub changes: Vec<(u64, bool)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -223,11 +243,36 @@ impl DataPath {
         probe: &ProbeKey,
         backend: IpAddr,
         verdict: Verdict,
+        now_ms: u64,
     ) -> Vec<(Flow, Ending)> {
-        match self.health.learn(&self.tables, probe, backend, verdict) {
+        match self.health.learn(&self.tables, probe, backend, verdict, now_ms) {
             true => self.sweep(),
             false => Vec::new(),
         }
+    }
+
+    /// What probes found of the backends of each rule that has one.
+    #[must_use]
+    pub fn probed(&self) -> Vec<Probed> {
+        let of_rule = |rule: &Rule| {
+            let probe = rule.probe.clone()?;
+            let port = match rule.ports {
+                Ports::One(port) => port,
+                Ports::All => 0,
+            };
+            let backends = rule.backends.iter().map(|backend| backend.address);
+            let found = backends.map(|backend| Probed {
+                rule: rule.id.clone(),
+                frontend: rule.frontend,
+                port,
+                transport: rule.transport,
+                backend,
+                backend_port: rule.backend_port.unwrap_or(port),
+                changes: self.health.changes(&probe, backend),
+            });
+            Some(found.collect::<Vec<_>>())
+        };
+        self.tables.rules.iter().filter_map(of_rule).flatten().collect()
     }
 
     /// Ends the flows that the tables and the probes no longer allow.

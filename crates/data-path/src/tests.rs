@@ -71,7 +71,7 @@ fn answer(path: &mut DataPath, healthy: &[usize], now_ms: u64) -> Vec<(Flow, End
     for question in path.due(now_ms) {
         let good = healthy.iter().any(|at| node(*at) == question.backend);
         let verdict = if good { Verdict::Good } else { Verdict::Bad };
-        ended.extend(path.learn(&question.probe, question.backend, verdict));
+        ended.extend(path.learn(&question.probe, question.backend, verdict, now_ms));
     }
     ended
 }
@@ -304,7 +304,7 @@ fn probes_ask_at_their_interval_and_believe_at_their_threshold() {
     assert_eq!((question.port, &question.kind), (10_256, &kind));
     assert_eq!(question.patience_ms, 5_000);
     assert_eq!(path.due(9_000), [], "the first answer is awaited");
-    path.learn(&key(), node(0), Verdict::Good);
+    path.learn(&key(), node(0), Verdict::Good, 9_000);
     assert!(takes(&mut path), "the first good answer is enough");
     let mut now_ms = 9_000;
     for (verdict, after) in [
@@ -319,7 +319,7 @@ fn probes_ask_at_their_interval_and_believe_at_their_threshold() {
     ] {
         assert_eq!(path.due(now_ms).len(), 1, "at {now_ms}");
         assert_eq!(path.due(now_ms + 4_999), [], "before the interval is over");
-        path.learn(&key(), node(0), verdict);
+        path.learn(&key(), node(0), verdict, now_ms);
         assert_eq!(takes(&mut path), after, "{verdict:?} at {now_ms}");
         now_ms += 5_000;
     }
@@ -328,6 +328,25 @@ fn probes_ask_at_their_interval_and_believe_at_their_threshold() {
     assert_eq!(path.due(now_ms + 10_000), []);
     path.load(tables(vec![rule(Transport::Tcp, &[Admin::None])]), now_ms + 10_000);
     assert!(!takes(&mut path));
+}
+
+#[test]
+fn what_probes_found_is_remembered_with_its_time() {
+    let admins = [Admin::None, Admin::None];
+    let mut path = path(rule(Transport::Tcp, &admins), &[0], Semantics::default());
+    let changes = |path: &DataPath| -> Vec<Vec<(u64, bool)>> {
+        path.probed().into_iter().map(|one| one.changes).collect()
+    };
+    assert_eq!(changes(&path), [vec![(0, true)], vec![(0, false)]]);
+    answer(&mut path, &[], 5_000);
+    assert_eq!(changes(&path)[0], [(0, true)], "one bad answer is not believed");
+    answer(&mut path, &[], 10_000);
+    assert_eq!(changes(&path)[0], [(0, true), (10_000, false)]);
+    let first = path.probed().remove(0);
+    assert_eq!((first.port, first.backend, first.backend_port), (80, node(0), 80));
+    let bare = Rule { probe: None, ..rule(Transport::Tcp, &[Admin::None]) };
+    path.load(tables(vec![bare]), 11_000);
+    assert_eq!(path.probed(), [], "a rule without a probe finds nothing");
 }
 
 #[test]

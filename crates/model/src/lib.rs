@@ -9,6 +9,7 @@
 //! Nothing reads a clock, a socket or a random number.
 
 pub mod azure;
+pub mod backends;
 pub mod drain;
 pub mod drift;
 pub mod family;
@@ -23,6 +24,7 @@ pub mod policy;
 pub mod report;
 pub mod world;
 
+pub use backends::{Backend, ProbeState, ServiceBackends};
 pub use family::{Exposure, Family, Protocol};
 pub use id::{Etag, Group, NodeName, ResourceId, ServiceName, ServiceUid};
 pub use ledger::{Holder, Ledger};

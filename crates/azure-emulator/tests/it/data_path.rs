@@ -528,3 +528,98 @@ async fn only_loopback_is_reached() {
     assert_eq!(field.wire.view()["hosts"]["hosts"]["10.224.0.4"]["address"], "127.0.16.4");
     field.end().await;
 }
+
+async fn get(at: SocketAddr, path: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nhost: {at}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap_or(Value::Null))
+}
+
+/// What is asked for metrics of a load balancer, split by frontend port and backend.
+fn metrics_of(balancer: &str) -> String {
+    let filter = "FrontendIPAddress%20eq%20%2720.50.0.7%27%20and%20FrontendPort%20eq%20%27*%27\
+        %20and%20ProtocolType%20eq%20%27*%27%20and%20BackendIPAddress%20eq%20%27*%27";
+    let span = "2026-01-01T00:00:00Z%2F2026-01-01T00:02:00Z";
+    format!(
+        "{balancer}/providers/Microsoft.Insights/metrics?api-version=2018-01-01\
+         &metricnames=DipAvailability&timespan={span}&interval=PT1M&aggregation=Average&top=100\
+         &$filter={filter}"
+    )
+}
+
+#[tokio::test]
+async fn azure_monitor_tells_which_backends_answer_their_probes() {
+    let mut field = Field::new("Tcp", 10).await;
+    let (a, closed) = (tcp_node(b'a').await, {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap().port()
+    });
+    field.ports = vec![80, 443];
+    field.place(&[a, closed]);
+    field.open(&[true, false]).await;
+    while field.wire.probed().iter().any(|one| one.changes.is_empty()) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let path = metrics_of(&net("loadBalancers/lb"));
+    let (status, body) = get(field.http, &path).await;
+    assert_eq!(status, 200, "{body}");
+    let metric = &body["value"][0];
+    assert_eq!(
+        (&metric["name"]["value"], &metric["unit"]),
+        (&json!("DipAvailability"), &json!("Count"))
+    );
+    let found: Vec<(Vec<&str>, Option<f64>)> = metric["timeseries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|series| {
+            let labels = series["metadatavalues"].as_array().unwrap().iter();
+            let last = series["data"].as_array().unwrap().last().unwrap();
+            assert_eq!(last["timeStamp"], "2026-01-01T00:01:00Z");
+            (labels.map(|l| l["value"].as_str().unwrap()).collect(), last["average"].as_f64())
+        })
+        .collect();
+    let want: Vec<(Vec<&str>, Option<f64>)> = [("10.224.0.4", 100.0), ("10.224.0.5", 0.0)]
+        .iter()
+        .flat_map(|(node, value)| {
+            ["443", "80"].map(|port| (vec![*node, PUBLIC, port, "TCP"], Some(*value)))
+        })
+        .collect();
+    assert_eq!(found, want);
+    // A node that goes shows at once; the minute before it does not change.
+    let mut hosts = Field::hosts(&[closed, closed]);
+    hosts.anybody = None;
+    field.wire.place(hosts).unwrap();
+    field.open(&[false, false]).await;
+    let (_, body) = get(field.http, &path).await;
+    let series = &body["value"][0]["timeseries"];
+    assert_eq!(series[0]["data"].as_array().unwrap().last().unwrap()["average"], 0.0);
+    field.end().await;
+}
+
+#[tokio::test]
+async fn azure_monitor_refuses_what_azure_refuses() {
+    let field = Field::new("Tcp", 10).await;
+    field.write();
+    let path = metrics_of(&net("loadBalancers/lb"));
+    for (wrong, status, code) in [
+        (path.replace("loadBalancers/lb", "loadBalancers/other"), 404, "ResourceNotFound"),
+        (path.replace("DipAvailability", "Nonsense"), 400, "BadRequest"),
+        (path.replace("BackendIPAddress", "Color"), 400, "BadRequest"),
+        (path.replace("2026-01-01T00:02", "2025-01-01T00:02"), 400, "BadRequest"),
+    ] {
+        let (answered, body) = get(field.http, &wrong).await;
+        assert_eq!((answered, &body["error"]["code"]), (status, &json!(code)), "{wrong}: {body}");
+    }
+    let may = vec!["Microsoft.Network/*".to_owned()];
+    field.azure.lock().unwrap().options_mut().permissions = may;
+    let (status, body) = get(field.http, &path).await;
+    assert_eq!((status, &body["error"]["code"]), (403, &json!("AuthorizationFailed")));
+    assert!(body["error"]["message"].as_str().unwrap().contains("Microsoft.Insights/metrics/read"));
+    field.end().await;
+}

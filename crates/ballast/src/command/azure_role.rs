@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Outcome};
 use crate::output::{self, Format};
 use crate::render::table::lay_out;
-use arm::permission::{JOINS, OPERATIONS, Purpose, permissions};
+use arm::permission::{JOINS, Purpose, operations, permissions};
 use clap::ValueEnum;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ const ANY_SCOPE: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
 /// Arguments of `azure-role`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What the role is for (repeatable); without it, for everything
+    /// What the role is for (repeatable); without it, for everything but backend-health
     #[arg(long = "for", value_enum, value_name = "PURPOSE")]
     pub purposes: Vec<RolePurpose>,
     /// Where it may be assigned (repeatable): /subscriptions/ID, or that and /resourceGroups/NAME
@@ -39,6 +39,8 @@ pub enum RolePurpose {
     PrivateLink,
     /// The container load balancer
     Container,
+    /// Reading which backends answer health probes: `run --backend-health`
+    BackendHealth,
 }
 
 impl RolePurpose {
@@ -48,6 +50,7 @@ impl RolePurpose {
             Self::NicPools => Purpose::NicPools,
             Self::PrivateLink => Purpose::PrivateLink,
             Self::Container => Purpose::Container,
+            Self::BackendHealth => Purpose::BackendHealth,
         }
     }
 }
@@ -97,7 +100,7 @@ pub fn run(args: &Args) -> Outcome {
 /// Each permission and the calls that need it.
 fn text(purposes: &BTreeSet<Purpose>) -> String {
     let mut rows: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    let calls = OPERATIONS.iter().filter(|o| purposes.contains(&o.purpose));
+    let calls = operations().filter(|o| purposes.contains(&o.purpose));
     for operation in calls {
         let why = format!("{} of {}", operation.method.name(), operation.kind);
         rows.entry(operation.permission).or_default().insert(why);

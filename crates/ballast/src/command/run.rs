@@ -1,6 +1,7 @@
 //! `ballast run`.
 
 use crate::azure::AzureConnection;
+use crate::backend_health;
 use crate::cloud_config::CloudConfigArgs;
 use crate::cluster::{self, ClusterArgs};
 use crate::command::lease::{LeaseArgs, LeaseName, seconds};
@@ -74,6 +75,14 @@ pub struct Args {
     /// Keep the last writes to Azure in this file: `ballast history` has them after a restart
     #[arg(long, value_name = "FILE")]
     pub history_file: Option<PathBuf>,
+    /// Read from Azure Monitor which backends of each Service answer health probes, and show it in
+    /// status, console, metrics and Events; needs Microsoft.Insights/metrics/read
+    #[arg(long)]
+    pub backend_health: bool,
+    /// How often it is read, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "backend_health")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=300))]
+    pub backend_health_interval: u64,
     /// With healthCheck: agent, the namespace of what agents report and are told
     #[arg(long, value_name = "NAMESPACE", default_value = NAMESPACE)]
     pub agent_namespace: String,
@@ -157,6 +166,7 @@ async fn until_stopped(args: Args) -> Outcome {
     options.ledger = args.lease_name.ledger();
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let counted = counted(&args, &started.policy, &options.instance);
+    let probed = probed(&args, &options.instance);
     let notices = NoticeSink::default();
     #[cfg(feature = "otel")]
     let traces = Traces::start(&args, &options.instance, &notices)?;
@@ -174,6 +184,14 @@ async fn until_stopped(args: Args) -> Outcome {
         tokio::spawn(majority::follow(client, controller, counted, clock, stop.child_token()));
     }
     let engine = Engine { clock, client, azure, notices };
+    if let Some(probed) = probed {
+        tokio::spawn(backend_health::follow(
+            engine.clone(),
+            controller.clone(),
+            probed,
+            stop.clone(),
+        ));
+    }
     engine.run(controller, lease, &classes, stop).await?;
     saved.cancel();
     if let Some(saving) = saving {
@@ -192,6 +210,15 @@ fn counted(args: &Args, policy: &Policy, instance: &str) -> Option<majority::Set
     Some(majority::Settings {
         namespace: args.agent_namespace.clone(),
         share_percent: majority_percent,
+        instance: instance.to_owned(),
+        turns: if args.lease.leader_elect { Turns::Taken } else { Turns::Alone },
+    })
+}
+
+/// How health probes are read, where they are.
+fn probed(args: &Args, instance: &str) -> Option<backend_health::Settings> {
+    args.backend_health.then(|| backend_health::Settings {
+        pace: Duration::from_secs(args.backend_health_interval),
         instance: instance.to_owned(),
         turns: if args.lease.leader_elect { Turns::Taken } else { Turns::Alone },
     })

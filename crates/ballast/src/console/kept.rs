@@ -1,6 +1,7 @@
 //! What pages look at, and what takes too long to be made for each of them.
 
 use super::{lock, views};
+use crate::backend_health::BackendHealth;
 use crate::engine::SharedController;
 use ::console::plan_view::PlanView;
 use ::console::view::{Budget, Calls, Snapshot};
@@ -36,12 +37,12 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    fn of(controller: &Controller, now_ms: u64) -> Self {
+    fn of(controller: &Controller, backends: Option<&BackendHealth>, now_ms: u64) -> Self {
         Self {
             plans: controller.counts().plans,
             world: controller.world().clone(),
             policy: controller.policy().clone(),
-            snapshot: views::snapshot(controller),
+            snapshot: views::snapshot(controller, backends, now_ms),
             calls: views::calls(controller),
             budget: views::budget(controller, now_ms),
             writes: controller.history().cloned().collect(),
@@ -72,7 +73,8 @@ pub(super) struct Kept {
 impl Kept {
     /// Looks at the controller, or, while it is busy, at what was seen last.
     pub fn see(&self, controller: &SharedController, now_ms: u64) -> Arc<Seen> {
-        let look = |controller: &Controller| Seen::of(controller, now_ms);
+        let backends = controller.backends();
+        let look = |controller: &Controller| Seen::of(controller, backends, now_ms);
         let mut left = PATIENCE;
         let seen = loop {
             if let Some(seen) = controller.try_look(look) {

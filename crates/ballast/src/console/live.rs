@@ -1,6 +1,7 @@
 //! Server-sent events: that something changed, and what is worth saying aloud.
 
 use super::{Console, HEADERS, lock};
+use crate::backend_health::BackendHealth;
 use ::console::history::Kind;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -17,7 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 const PACE: Duration = Duration::from_millis(250);
 
 /// One number for each thing that pages show.
-type Stamp = (Option<[u64; 6]>, u64, u64);
+type Stamp = (Option<[u64; 7]>, u64, u64);
 
 struct Listener {
     console: Console,
@@ -61,9 +62,10 @@ fn stamp(console: &Console) -> Stamp {
     // A controller that is busy planning is looked at next time.
     let counts = console.controller.get().and_then(|controller| {
         let turns = controller.leader().map_or(0, Leader::changes);
+        let backends = controller.backends().map_or(0, BackendHealth::changes);
         controller.try_look(|c| {
             let n = c.counts();
-            [n.writes, n.reads, n.kubernetes, n.plans, n.failures, turns]
+            [n.writes, n.reads, n.kubernetes, n.plans, n.failures, turns, backends]
         })
     });
     (counts, lock(&console.history).seen(), console.kept.followed())

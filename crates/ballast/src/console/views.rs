@@ -1,6 +1,7 @@
 //! From what the controller knows to what the pages look at.
 
 use super::kept::Seen;
+use crate::backend_health::BackendHealth;
 use crate::command::explain::WIRE;
 use crate::history::{FieldEntry, Past, WriteEntry};
 use crate::output::Paint;
@@ -37,7 +38,11 @@ fn troubles(seen: &Seen, now_ms: u64) -> Vec<String> {
 }
 
 /// Each Service.
-pub(super) fn snapshot(controller: &Controller) -> Snapshot {
+pub(super) fn snapshot(
+    controller: &Controller,
+    backends: Option<&BackendHealth>,
+    now_ms: u64,
+) -> Snapshot {
     let (world, report) = (controller.world(), controller.report_with_budget());
     let mut snapshot = Snapshot::of(world, &report, |uid| controller.since_ms(uid));
     let services = &world.kubernetes.services;
@@ -56,6 +61,11 @@ pub(super) fn snapshot(controller: &Controller) -> Snapshot {
         noticed_ms: record.noticed_ms,
     });
     snapshot.drift = lines.collect();
+    if let Some(backends) = backends {
+        let services = snapshot.services.iter_mut();
+        services.for_each(|line| line.backends = backends.of(&line.uid, now_ms));
+        snapshot.backend_trouble = backends.trouble();
+    }
     snapshot
 }
 

@@ -5,6 +5,7 @@ pub mod exposition;
 mod process;
 pub mod table;
 
+use crate::backend_health::{BackendHealth, is_usual_of};
 use crate::engine::SharedController;
 use crate::majority::Proxies;
 use crate::pages::Readiness;
@@ -12,6 +13,7 @@ use control::{ChangeKind, Controller, Histogram, Leadership, Outcome, ResourceKi
 use exposition::{Exposition, Format, Scale};
 use health::Verdict;
 use model::ObstacleKind;
+use model::ProbeState;
 use model::report::{Finding, Severity, State};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,13 +35,16 @@ pub struct Beside {
     steps_us: Histogram,
     /// What agents tell of the service proxies.
     proxies: Proxies,
+    /// What health probes find, where that is read.
+    backends: Option<BackendHealth>,
 }
 
 impl Beside {
     /// As it stands now.
     #[must_use]
     pub fn of(controller: &SharedController) -> Self {
-        Self { steps_us: controller.step_times_us(), proxies: controller.proxies() }
+        let backends = controller.backends().cloned();
+        Self { steps_us: controller.step_times_us(), proxies: controller.proxies(), backends }
     }
 }
 
@@ -58,6 +63,9 @@ pub fn of_controller(
     exposition.add(&table::LEADER, &[], u8::from(leads));
     latencies(&mut exposition, controller);
     services(&mut exposition, controller, now_ms);
+    if let Some(backends) = &beside.backends {
+        of_backends(&mut exposition, controller, backends, now_ms);
+    }
     azure(&mut exposition, controller);
     budget::add(&mut exposition, controller, now_ms);
     exposition.add(&table::DRIFT_FIELDS, &[], controller.drift_fields());
@@ -143,6 +151,32 @@ fn services(exposition: &mut Exposition, controller: &Controller, now_ms: u64) {
     for ((severity, rule), count) in findings {
         exposition.add(&table::FINDINGS, &[("severity", severity), ("rule", rule)], count);
     }
+}
+
+/// What health probes find of each Service.
+fn of_backends(
+    exposition: &mut Exposition,
+    controller: &Controller,
+    backends: &BackendHealth,
+    now_ms: u64,
+) {
+    // Of one process: a former leader does not count what it remembers beside the new one.
+    let leads = controller.leadership() == Leadership::Held;
+    for (uid, service) in controller.report().services.iter().filter(|_| leads) {
+        let Some(found) = backends.of(uid, now_ms) else { continue };
+        let policy = if is_usual_of(controller, uid) { "Local" } else { "Cluster" };
+        for state in ProbeState::ALL {
+            let labels = [
+                ("service_namespace", &*service.name.namespace),
+                ("service_name", &*service.name.name),
+                ("traffic_policy", policy),
+                ("state", state.word()),
+            ];
+            exposition.add(&table::BACKENDS, &labels, found.count(state));
+        }
+    }
+    let trouble = u8::from(leads && backends.trouble().is_some());
+    exposition.add(&table::BACKENDS_UNREAD, &[], trouble);
 }
 
 /// What a Service can wait for.

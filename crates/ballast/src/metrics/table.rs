@@ -114,6 +114,16 @@ metrics! {
          rule "the rule that is broken"]
         "Findings about Services, Pods and the whole; a rule that nothing breaks is left out.";
 
+    BACKENDS Gauge "ballast_service_backends"
+        [service_namespace "the Service's namespace"
+         service_name "the Service's name"
+         traffic_policy "`Cluster`, `Local`: with `Local` only nodes with a ready Pod answer"
+         state "`up`: answers all health probes, `partly`, `down`"]
+        "Backends of a Service by what Azure's health probes find; only with --backend-health.";
+    BACKENDS_UNREAD Gauge "ballast_service_backends_unreadable" []
+        "1 while Azure's metric of health probes cannot be read, else 0; only with \
+         --backend-health.";
+
     WRITES Counter "ballast_azure_writes"
         [resource "the kind of resource, as in `load_balancer`"
          outcome "`succeeded`, `stale`, `refused`, `throttled`, `failed`"]
@@ -207,8 +217,9 @@ const INTRODUCTION: &str = "\
 
 `/metrics` speaks OpenMetrics, or the older text format where a client accepts only that. Names and
 labels are stable: one that changes stands in the changelog. No label grows with the number of
-Services, Pods or nodes. Alert rules, a dashboard and examples of scraping are in
-[deploy/prometheus](../deploy/prometheus); what to do about an alert is in
+Services, Pods or nodes, but for those of `ballast_service_backends`, which names each Service: it
+is there where [backend health](backend-health.md) is read. Alert rules, a dashboard and examples
+of scraping are in [deploy/prometheus](../deploy/prometheus); what to do about an alert is in
 [operating.md](operating.md).
 
 This page is made from the table in the code.

@@ -2,8 +2,16 @@
 
 use crate::output::{Ink, Paint};
 use crate::render::table::lay_out;
+use crate::status::backends::BackendsStatus;
 use crate::status::{DriftStatus, ServiceStatus, StatusDocument};
+use edge::terminal::one_line;
+use model::ProbeState;
 use model::report::State;
+
+/// Where the column of backends stands, where there is one.
+const BACKENDS_COLUMN: usize = 5;
+/// Backends in one state that a line names.
+const NAMED: usize = 6;
 
 /// The whole table.
 #[must_use]
@@ -22,6 +30,9 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
         let line = format!("! {trouble}{}{held_up}\n", attempts.unwrap_or_default());
         text.push_str(&paint.ink(Ink::Red, line));
     }
+    if let Some(why) = &document.backend_trouble {
+        text.push_str(&paint.ink(Ink::Yellow, format!("! {why}\n")));
+    }
     if !document.draining.is_empty() {
         text.push_str(&format!("Draining: {}\n", document.draining.join(", ")));
     }
@@ -30,9 +41,20 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
         text.push_str(&drift(document, paint));
         return text;
     }
-    let head = ["SERVICE", "STATE", "SINCE", "LOAD BALANCER", "ADDRESSES", "REASON"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    rows.extend(document.services.iter().map(|service| row(service, document.now_ms)));
+    let mut head = vec!["SERVICE", "STATE", "SINCE", "LOAD BALANCER", "ADDRESSES", "REASON"];
+    let probed = document.services.iter().any(|service| service.backends.is_some());
+    if probed {
+        head.insert(BACKENDS_COLUMN, "BACKENDS");
+    }
+    let mut rows = vec![head.into_iter().map(str::to_owned).collect()];
+    rows.extend(document.services.iter().map(|service| {
+        let mut row = row(service, document.now_ms);
+        if probed {
+            let brief = service.backends.as_ref().map(BackendsStatus::brief);
+            row.insert(BACKENDS_COLUMN, brief.unwrap_or_else(|| "-".to_owned()));
+        }
+        row
+    }));
     for (at, row) in lay_out(&rows).iter().enumerate() {
         let line = row.iter().enumerate().map(|(column, cell)| match (at, column) {
             (0, _) => paint.ink(Ink::Bold, cell),
@@ -56,9 +78,40 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
             text.push_str(&attempts.unwrap_or_default());
             text.push('\n');
         }
+        if let Some(backends) = &service.backends {
+            text.push_str(&ailing(backends, document.now_ms, paint));
+        }
     }
     text.push_str(&drift(document, paint));
     text
+}
+
+/// Backends that do not answer all probes, by name.
+fn ailing(backends: &BackendsStatus, now_ms: u64, paint: Paint) -> String {
+    let of = |state: ProbeState, count: usize, words: &str| {
+        let own = backends.ailing.iter().filter(|one| one.state == state.word());
+        let named: Vec<String> = own
+            .map(|one| format!("{} ({})", one.name(), span(now_ms.saturating_sub(one.since_ms))))
+            .collect();
+        let left_out = count.saturating_sub(NAMED);
+        let more = (left_out > 0).then(|| format!(", and {left_out} more"));
+        let shown = named.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        (!named.is_empty()).then(|| format!("{words}: {shown}{}", more.unwrap_or_default()))
+    };
+    let partly = backends.total.saturating_sub(backends.up + backends.down);
+    let parts =
+        [of(ProbeState::Down, backends.down, "down"), of(ProbeState::Partly, partly, "partly up")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    let (ink, usual) = match backends.some_down_is_usual {
+        _ if backends.is_out() => (Ink::Red, ""),
+        true => (Ink::Dim, ", as is usual of nodes without a Pod (externalTrafficPolicy: Local)"),
+        false => (Ink::Yellow, ""),
+    };
+    let line = format!("  ~ backends {}{usual}", parts.join("; "));
+    format!("{}\n", paint.ink(ink, one_line(&line)))
 }
 
 /// What others changed.
@@ -134,6 +187,7 @@ pub fn span(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::backends::BackendStatus;
     use crate::status::{LeaderStatus, ObstacleStatus};
 
     fn service(name: &str, state: &str) -> ServiceStatus {
@@ -148,7 +202,56 @@ mod tests {
             waits: Vec::new(),
             errors: Vec::new(),
             retry_ms: None,
+            backends: None,
         }
+    }
+
+    #[test]
+    fn backends_that_do_not_answer_stand_below_their_service() {
+        let down = |node: &str, state: &str, since_ms| BackendStatus {
+            node: Some(node.into()),
+            address: "10.224.0.4".into(),
+            state: state.into(),
+            since_ms,
+        };
+        let backends = BackendsStatus {
+            up: 1,
+            down: 1,
+            total: 3,
+            ailing: vec![down("n1", "down", 1_000), down("n2", "partly", 3_000)],
+            ..BackendsStatus::default()
+        };
+        let local = BackendsStatus { some_down_is_usual: true, ..backends.clone() };
+        let mut ailing: Vec<BackendStatus> = Vec::new();
+        ailing.extend((0..8).map(|at| down(&format!("n{at}"), "down", 1_000)));
+        let out = BackendsStatus { down: 8, total: 8, ailing, ..BackendsStatus::default() };
+        let with = |name: &str, backends| ServiceStatus { backends, ..service(name, "programmed") };
+        let document = StatusDocument {
+            now_ms: 4_000,
+            services: vec![
+                with("a", Some(backends)),
+                with("b", Some(local)),
+                with("c", Some(out)),
+                with("d", None),
+            ],
+            backend_trouble: Some("GET metrics of loadBalancers/k: later".into()),
+            ..StatusDocument::default()
+        };
+        let want = "\
+! GET metrics of loadBalancers/k: later
+SERVICE    STATE       SINCE  LOAD BALANCER  ADDRESSES  BACKENDS  REASON
+default/a  programmed  3s     -              -          1/3
+  ~ backends down: n1 (3s); partly up: n2 (1s)
+default/b  programmed  3s     -              -          1/3
+  ~ backends down: n1 (3s); partly up: n2 (1s), as is usual of nodes without a Pod \
+                    (externalTrafficPolicy: Local)
+default/c  programmed  3s     -              -          0/8
+  ~ backends down: n0 (3s), n1 (3s), n2 (3s), n3 (3s), n4 (3s), n5 (3s), and 2 more
+default/d  programmed  3s     -              -          -
+";
+        assert_eq!(render(&document, Paint::Plain), want);
+        let colored = render(&document, Paint::Colored);
+        assert!(colored.contains("\u{1b}[31m  ~ backends down: n0"), "{colored}");
     }
 
     #[test]

@@ -157,6 +157,9 @@ fn said(service: &ServiceStatus) -> String {
     if !service.waits.is_empty() {
         let _ = write!(line, ", waits on {}", service.waits.join("; "));
     }
+    if let Some(backends) = &service.backends {
+        let _ = write!(line, ", {} backends up", backends.brief());
+    }
     for error in &service.errors {
         let _ = write!(line, " ! {error}");
     }
@@ -179,6 +182,7 @@ mod tests {
             waits: Vec::new(),
             errors: Vec::new(),
             retry_ms: None,
+            backends: None,
         };
         let services = vec![service];
         StatusDocument { now_ms, services, writes: Some(now_ms), ..StatusDocument::default() }

@@ -87,11 +87,12 @@ fn problems(expression: &str, samples: &Samples) -> Vec<String> {
 
 /// The metrics of a controller with a Service that is programmed and one that is refused.
 fn exported() -> (String, String) {
-    let emulators = Emulators::start();
+    let emulators = Emulators::start_with(&["--data-path", "--data-path-second", "20"]);
     emulators.create_service("bad");
     let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
     emulators.patch_service("bad", &json!({"metadata": {"annotations": {key: "1000"}}}));
-    let (controller, pages) = emulators.controller();
+    let (controller, pages) =
+        emulators.controller_with(&["--backend-health", "--backend-health-interval", "1"]);
     wait_for("the refusal", || {
         let text = http_text(&pages, "GET", "/metrics", None).1;
         text.contains("ballast_services{state=\"refused\"} 1").then_some(())
@@ -103,7 +104,8 @@ fn exported() -> (String, String) {
         let text = http_text(&pages, "GET", "/metrics", None).1;
         let measured = "ballast_programming_latency_seconds_count{kind=\"service\"} 1\n";
         let told = "ballast_services{state=\"programmed\"} 1\n";
-        (text.contains(measured) && text.contains(told)).then_some(text)
+        let probed = text.contains("ballast_service_backends{");
+        (text.contains(measured) && text.contains(told) && probed).then_some(text)
     });
     let readiness = http_text(&pages, "GET", "/readyz", None).1;
     assert_eq!(http_text(&pages, "GET", "/livez", None), (200, "ok\n".to_owned()));

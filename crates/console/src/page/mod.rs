@@ -1,5 +1,6 @@
 //! The pages. Each is a function from views to a whole document.
 
+mod backends;
 mod change;
 mod findings;
 mod overview;

@@ -1,7 +1,7 @@
 //! The overview: how many Services are how far, what waits on what, what calls came to.
 
 use super::parts::{self, Turn, cell, table, url, url_of_page};
-use super::{Place, frame};
+use super::{Place, backends, frame};
 use crate::html::Html;
 use crate::span;
 use crate::view::{Budget, Calls, Head, ServiceLine, Snapshot, matches, rank};
@@ -93,13 +93,28 @@ fn services(h: &mut Html, head: &Head, snapshot: &Snapshot, query: &OverviewQuer
         let turn =
             Turn { url: &url, page: query.page, size: SIZE, total: found.len(), noun: "Services" };
         let shown = found.get(turn.range()).unwrap_or_default();
-        let columns = ["Service", "State", "Since", "Addresses", "Load balancer", "Reason"];
-        table(h, "Services", &columns, shown, |h, service| row(h, service, head.now_ms));
+        let mut columns = vec!["Service", "State", "Since", "Addresses", "Load balancer", "Reason"];
+        // Only where health probes are read.
+        let probed = match snapshot.services.iter().any(|service| service.backends.is_some()) {
+            true => Probed::Yes,
+            false => Probed::No,
+        };
+        if probed == Probed::Yes {
+            columns.insert(5, "Backends up");
+        }
+        table(h, "Services", &columns, shown, |h, service| row(h, service, probed, head.now_ms));
         turn.pager(h);
     });
 }
 
-fn row(h: &mut Html, service: &ServiceLine, now_ms: u64) {
+/// Whether health probes are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Probed {
+    Yes,
+    No,
+}
+
+fn row(h: &mut Html, service: &ServiceLine, probed: Probed, now_ms: u64) {
     cell(h, "Service", |h| parts::service_link(h, &service.name));
     cell(h, "State", |h| parts::state(h, service.state));
     match service.since_ms {
@@ -115,6 +130,11 @@ fn row(h: &mut Html, service: &ServiceLine, now_ms: u64) {
     match &service.balancer {
         Some(name) => cell(h, "Load balancer", |h| h.text(name)),
         None => parts::nothing(h),
+    }
+    match (probed, &service.backends) {
+        (Probed::No, _) => {}
+        (Probed::Yes, None) => parts::nothing(h),
+        (Probed::Yes, Some(found)) => cell(h, "Backends up", |h| backends::brief(h, found)),
     }
     let faults = service.faults.iter().map(|f| match &f.key {
         Some(key) => format!("{key}: {}", f.text),

@@ -1,5 +1,6 @@
 //! What is told and measured. Nothing that decides reads it.
 
+pub mod backends;
 pub(crate) mod drift_log;
 pub(crate) mod event_queue;
 pub mod histogram;

@@ -54,6 +54,14 @@ reasons! {
         "Read the message: it names the annotation, its value and what is allowed, or has Azure's \
          words. Change the Service, or what Azure complains about. A change of the Service is \
          tried at once; without one there is another try after at most a minute.";
+    NO_BACKEND_UP Warning Service "NoBackendUp"
+        "With `--backend-health`: no node answers Azure's health probes for the Service. Clients \
+         get no connection."
+        "`kubectl get pods -o wide`: is a Pod of the Service ready? With `externalTrafficPolicy: \
+         Local` only nodes with a ready Pod answer. `ballast status` lists the nodes.";
+    BACKEND_UP Normal Service "BackendUp"
+        "After `NoBackendUp`: a node answers the probes again."
+        "Nothing.";
     POD_UNCLAIMED Warning Pod "ServiceGatewayFinalizerAddFailed"
         "Our finalizer could not be put on an egress Pod. It is published without: when it goes, \
          its address may stay in Azure for a moment."

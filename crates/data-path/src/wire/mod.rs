@@ -20,7 +20,8 @@ use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use crate::{
-    Admission, DataPath, Ending, EntryPoint, Floating, Flow, Refusal, Seat, Semantics, Tables,
+    Admission, DataPath, Ending, EntryPoint, Floating, Flow, Probed, Refusal, Seat, Semantics,
+    Tables,
 };
 pub use hosts::{Floated, Host, Hosts};
 
@@ -126,6 +127,18 @@ impl Wire {
         view["hosts"] = json!(state.hosts);
         view["unreached"] = json!(state.unreached);
         view
+    }
+
+    /// What probes found. The times are how many real milliseconds ago it was.
+    #[must_use]
+    pub fn probed(&self) -> Vec<Probed> {
+        let now_ms = self.now_ms();
+        let mut probed = self.lock().core.probed();
+        for (at_ms, _) in probed.iter_mut().flat_map(|one| &mut one.changes) {
+            let ago = self.really(now_ms.saturating_sub(*at_ms));
+            *at_ms = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
+        }
+        probed
     }
 
     /// Decides from now on where Azure leaves a choice.

@@ -22,8 +22,9 @@ pub(super) async fn ask(wire: Wire, question: Question) {
             if asked.unwrap_or(false) { Verdict::Good } else { Verdict::Bad }
         }
     };
+    let now_ms = wire.now_ms();
     let mut state = wire.lock();
-    let ended = state.core.learn(&question.probe, question.backend, verdict);
+    let ended = state.core.learn(&question.probe, question.backend, verdict, now_ms);
     state.end(ended);
 }
 

@@ -2,9 +2,11 @@
 
 mod nodes;
 mod objects;
+mod proxies;
 mod workload;
 
 use crate::azure::AzureConnection;
+use crate::backend_health::{Settings, follow};
 use crate::command::azure_emulator::{Manner, sample, sample_config};
 use crate::command::data_path::DataPathArgs;
 use crate::command::kube_emulator::new_store;
@@ -13,6 +15,7 @@ use crate::console::access::Access;
 use crate::engine::{Engine, SharedController, options};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::history::Past;
+use crate::majority::Turns;
 use crate::output::{self, ColorChoice, Ink, Paint};
 use crate::pages::Pages;
 use crate::render::notice::render;
@@ -34,6 +37,9 @@ use tokio::net::TcpListener;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio_util::sync::CancellationToken;
 use workload::Workload;
+
+/// Between two rounds of reading health probes: the emulated metric is not late.
+const PROBES: Duration = Duration::from_secs(2);
 
 /// Arguments of `up`.
 #[derive(Debug, clap::Args)]
@@ -156,10 +162,12 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     tokio::spawn(kube_emulator::serve(kube_socket, store.clone(), ended));
     let ended = stop.clone().cancelled_owned();
     let cloud = Arc::new(Mutex::new(cloud));
-    let wire = args.data_path.wire();
-    match wire.clone() {
+    // Without a data path probes are asked all the same, and no frontend is listened at.
+    let asked = args.data_path.wire();
+    let few = nodes::are_few(args.nodes, args.services);
+    match asked.clone().or_else(|| few.then(nodes::probing)) {
         Some(wire) => {
-            nodes::answer(&wire, &sample, &stop).await?;
+            nodes::answer(&wire, &sample, &store, &stop).await?;
             tokio::spawn(azure_emulator::serve_with(azure_socket, cloud, wire, ended));
         }
         None => drop(tokio::spawn(azure_emulator::serve(azure_socket, cloud, ended))),
@@ -178,11 +186,13 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     workload.create_nodes();
     let watched = controller.clone();
     let classes = BTreeSet::new();
+    let probed = Settings { pace: PROBES, instance: "up".to_owned(), turns: Turns::Alone };
+    tokio::spawn(follow(engine.clone(), controller.clone(), probed, stop.clone()));
     let running = engine.run(controller, None, &classes, stop.clone());
     let showing = show(heard, clock.now_ms(), paint, stop.clone());
     let acting = workload.act(stop.clone());
     let waiting = end_after(args.seconds, stop.clone());
-    let placing = nodes::show_places(wire, paint, stop.clone());
+    let placing = nodes::show_places(asked, paint, stop.clone());
     let (ran, showed, (), (), placed) = tokio::join!(running, showing, acting, waiting, placing);
     ran?;
     showed?;
