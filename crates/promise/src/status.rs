@@ -4,7 +4,8 @@
 //! - The addresses in a Service's status are those of its frontends and its additional ones: each
 //!   once, none besides, and no host names.
 //! - The condition `ballast.dev/Programmed`, where there is one, is True once everything stands; it
-//!   is False, with a reason, where the Service is refused.
+//!   is False, with a reason, where the Service is refused; the message names the value that is
+//!   wrong as it is now.
 //! - A Service with a load balancer has the finalizer. One that wants none has neither finalizer
 //!   nor addresses nor the condition.
 
@@ -31,6 +32,11 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
             Fate::Unwanted if !service.object["spec"]["loadBalancerClass"].is_null() => {}
             Fate::Unwanted => unwanted(service, held, &mut found),
             Fate::Refused(_) | Fate::Denied(..) => {
+                if let Fate::Refused(invalid) = &service.fate
+                    && condition == Some("False")
+                {
+                    found.extend(unnamed(service.object, &invalid.0).map(|text| ("status", text)));
+                }
                 if condition != Some("False") {
                     let why = match &service.fate {
                         Fate::Refused(invalid) => &invalid.0,
@@ -86,6 +92,16 @@ fn condition(object: &Value) -> Option<&str> {
 fn condition_text(object: &Value) -> String {
     let condition = find_condition(object).unwrap_or(&Value::Null);
     format!("{}: {}", text(&condition["reason"]), text(&condition["message"]))
+}
+
+/// What is wrong with a message that does not name the value for which a Service is refused. Of a
+/// list one entry may be wrong.
+fn unnamed(object: &Value, why: &str) -> Option<String> {
+    let value = why.split_once(": \"")?.1.strip_suffix('"')?.trim();
+    let has = condition_text(object);
+    let mut words = value.split([',', ' ']).filter(|word| !word.is_empty());
+    let named = value.is_empty() || has.contains(value) || words.any(|word| has.contains(word));
+    (!named).then(|| format!("the condition says {has:?}; the Service is refused: {why}"))
 }
 
 /// The addresses of frontends on load balancers over nodes; those of container load balancers are

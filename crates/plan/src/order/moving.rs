@@ -89,15 +89,22 @@ fn public(draft: &Draft<'_>, chosen: &Chosen, intent: &Intent, family: Family) -
     draft.public_ip(chosen.get(&(intent.uid.clone(), family))?)?.address
 }
 
-/// The address of its frontend on another load balancer; the one in its status where it has none
-/// anywhere.
+/// The address of its frontend on another load balancer, or under another name; the one in its
+/// status where it has none anywhere.
 fn internal(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
     let expected = name::frontend(intent, family);
     if let Some(own) = draft.views().find_map(|balancer| balancer.frontend(&expected)) {
         return frontend::private(own);
     }
-    if draft.views().any(|balancer| !balancer.frontends_of(&intent.base).is_empty()) {
-        return None;
+    let mut own = draft.views().flat_map(|b| b.frontends_of(&intent.base)).peekable();
+    if own.peek().is_some() {
+        // It is called after its subnet: in the same one the address goes on under another name.
+        let subnet = intent.subnet.as_ref().unwrap_or(&draft.policy.subnet_name);
+        let subnet = draft.policy.subnet_id(subnet);
+        let stays = own.filter(|f| frontend::is_within(f, &subnet)).filter_map(frontend::private);
+        let pinned = intent.pinned.get(&family);
+        let mut stays = stays.filter(|a| Family::of(*a) == family);
+        return stays.find(|a| pinned.is_none_or(|pinned| pinned == a));
     }
     let address = frontend::status(draft, intent, family)?;
     let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);

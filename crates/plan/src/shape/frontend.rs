@@ -261,7 +261,7 @@ pub(crate) fn is_asked_for(
 }
 
 /// Whether a frontend is a private one of a subnet.
-fn is_within(frontend: &Frontend, subnet: &ResourceId) -> bool {
+pub(crate) fn is_within(frontend: &Frontend, subnet: &ResourceId) -> bool {
     matches!(&frontend.address, FrontendAddress::Private { subnet: of, .. } if of == subnet)
 }
 

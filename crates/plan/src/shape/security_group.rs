@@ -11,6 +11,7 @@ mod tests;
 mod wanted;
 
 use super::public_ip::Chosen;
+use crate::ask::SecurityRules;
 use crate::claim::placement::Placement;
 use crate::claim::security_group::{room, share};
 use crate::claim::verdict::Refusal;
@@ -182,8 +183,8 @@ fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
     addresses(&before.rules).into_iter().filter(|a| !after.contains(a)).collect()
 }
 
-/// Destinations of Services that are between two load balancers: closing them would only make the
-/// gap longer.
+/// Destinations of Services that are between two load balancers, or two frontends of one: closing
+/// them would only make the gap longer. Additional addresses lead to what does not change at all.
 fn moving(
     draft: &Draft<'_>,
     placement: &Placement,
@@ -193,10 +194,17 @@ fn moving(
     let intents = draft.cases.values().filter_map(|case| case.intent());
     let addresses = intents.filter_map(|intent| {
         let standing = standings.get(&intent.uid)?;
-        Some(moving::addresses(draft, placement, chosen, intent, standing))
+        let mut all: Vec<IpAddr> =
+            moving::addresses(draft, placement, chosen, intent, standing).into_values().collect();
+        let written = intent.access.rules == SecurityRules::Written;
+        if standing.is_empty() && written {
+            let told = draft.cases[&intent.uid].service.ingress.iter();
+            let told: BTreeSet<IpAddr> = told.filter_map(|i| i.ip.as_ref()?.parse().ok()).collect();
+            all.extend(intent.additional.iter().filter(|a| told.contains(*a)));
+        }
+        Some(all)
     });
-    let addresses = addresses.flat_map(BTreeMap::into_values);
-    addresses.map(|a| Arc::from(a.to_string())).collect()
+    addresses.flatten().map(|a| Arc::from(a.to_string())).collect()
 }
 
 /// Takes destinations of ours that nobody wants out of our rules, and rules that have none left

@@ -14,6 +14,7 @@ pub mod node;
 pub mod operator;
 pub mod pod;
 pub mod slices;
+mod spoil;
 pub mod user;
 pub mod values;
 pub mod vandal;

@@ -57,6 +57,7 @@ impl Stage {
         {
             self.check_told(sent, before, after);
             self.check_status(sent, before, after);
+            self.check_untold(sent, before, after);
         }
     }
 

@@ -76,6 +76,8 @@ impl Stage {
         self.check_foreign(&write);
         self.check_members(&write);
         self.check_closed(&write);
+        self.check_openings(&write);
+        self.note_freed(&write);
         if path.contains("/loadBalancers/") {
             self.check_pools(&write);
             self.check_tenants(&write);

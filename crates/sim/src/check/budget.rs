@@ -203,6 +203,7 @@ impl Stage {
         }
         if request.method.is_write() {
             self.check_grounds(sent, &path);
+            self.check_condition(sent, request, &path);
         }
         let about = about(&target);
         let seen = self.seen_with((number, epoch), sent.services);

@@ -10,6 +10,7 @@ pub mod fair;
 pub mod form;
 pub mod grounds;
 pub mod hands;
+mod openings;
 pub mod promised;
 pub mod remains;
 pub mod stripped;
@@ -71,6 +72,8 @@ pub struct Ledger {
     pub(crate) touched: hands::Touched,
     /// What each Service had when all was settled for the last time.
     pub(crate) settled: BTreeMap<String, tenants::Settled>,
+    /// What Services have lost for a while.
+    pub(crate) given_up: openings::GivenUp,
     /// What each process has read since it leads.
     pub(crate) grounds: grounds::Grounds,
     /// What answers ask of callers.

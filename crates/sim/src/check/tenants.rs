@@ -13,6 +13,11 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+/// What is in pools of NICs.
+const MACHINES: [&str; 2] = [
+    "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
+    "Microsoft.Network/networkInterfaces",
+];
 const COLLECTIONS: [&str; 3] = ["frontendIPConfigurations", "loadBalancingRules", "probes"];
 
 /// What a Service had when all was settled.
@@ -241,6 +246,16 @@ impl Stage {
         }
         count(&mut self.tally.checks, "S3");
         for (pool, address) in left {
+            if self.is_last_in(&pool, write.path)
+                && let Some(name) = self.needs_member(write.sent, &pool, &address)
+            {
+                let pool = pool.rsplit('/').next().unwrap_or("");
+                self.fail(
+                    "S3",
+                    format!("pool {pool} of {name} is emptied: {address} was the last"),
+                );
+                return;
+            }
             // With several load balancers a node belongs to that of its own set, once there is one.
             if !self.scene.is_at_home(&write.path.to_lowercase(), &address) {
                 continue;
@@ -255,6 +270,30 @@ impl Stage {
                 return;
             }
         }
+    }
+
+    /// Whether no other machine is in a pool of NICs that one leaves, and rules lead there: they
+    /// may go over another pool by now. Where people take machines out a process that has not seen
+    /// it counts on them.
+    fn is_last_in(&self, pool: &str, machine: &str) -> bool {
+        let machine = machine.to_lowercase();
+        if !self.truth.machines.contains_key(&machine) || self.may_be_unseen() {
+            return false;
+        }
+        let balancer = pool.split_once("/backendaddresspools/").map(|(balancer, _)| balancer);
+        let balancer = balancer.and_then(|id| self.azure.shown_by_id(id));
+        let rules = balancer.as_ref().map(|balancer| parts(balancer, "loadBalancingRules"));
+        let led = rules.into_iter().flat_map(BTreeMap::into_values).any(|rule| {
+            let to = rule["properties"]["backendAddressPool"]["id"].as_str().unwrap_or("");
+            to.eq_ignore_ascii_case(pool)
+        });
+        if !led {
+            return false;
+        }
+        let others = MACHINES.iter().flat_map(|kind| self.azure.resources_of(kind));
+        let mut others = others
+            .filter(|other| !other["id"].as_str().unwrap_or("").eq_ignore_ascii_case(&machine));
+        !others.any(|other| memberships(&other).contains(pool))
     }
 
     /// A Service that needs a node in a pool, and that nobody has changed.

@@ -3,6 +3,7 @@
 use super::{HEAL_MS, Play};
 use crate::actor::Company;
 use crate::check::fair::Round;
+use crate::random::Random;
 
 /// A node that goes has drained after so many minutes.
 const DRAIN_MIN: u64 = 8;
@@ -22,6 +23,7 @@ impl Play {
         let mut aging = self.late.fork("old tags");
         let mut holds = self.late.fork("holds");
         let mut shrinking = self.late.fork("shrinking");
+        let mut spoiling = self.late.fork("spoiling");
         for round in 0..CHANGES + 2 {
             if self.stage.breach.is_some() {
                 return;
@@ -56,8 +58,20 @@ impl Play {
                 Company::meddle(&mut random, &mut self.stage);
                 Company::age(&mut aging, &mut self.stage);
                 self.come_right();
+                self.be_spoiled(&mut spoiling);
             }
         }
+    }
+
+    /// An operator changes what is ours, and it is put back.
+    fn be_spoiled(&mut self, random: &mut Random) {
+        if self.stage.breach.is_some() {
+            return;
+        }
+        let before = self.stage.before_hands();
+        Company::spoil(random, &mut self.stage);
+        self.stage.after_hands(&before);
+        self.come_right();
     }
 
     /// Everything is as it should be once whoever drains has drained.

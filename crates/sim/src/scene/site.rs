@@ -7,6 +7,9 @@ use crate::fault::Fault;
 use crate::random::Random;
 use serde_json::{Map, Value, json};
 
+/// Names that Pods have for egress gateways.
+const EGRESS: u64 = 3;
+
 impl Scene {
     /// The name of the cluster. One of several load balancers has to bear it.
     #[must_use]
@@ -19,6 +22,10 @@ impl Scene {
     /// Keys of the cloud config that others have no value for.
     pub(super) fn site(&self) -> Value {
         let mut site = Map::new();
+        if self.layout == Layout::Containers && self.uids.is_multiple_of(2) {
+            // As many as Pods name: the last one gets its gateway, too.
+            site.insert("maximumEgressGateways".to_owned(), json!(EGRESS));
+        }
         if !self.with.contains(&Fault::CloudConfig) {
             return Value::Object(site);
         }

@@ -23,7 +23,7 @@ const CAUGHT: &[(Canary, Profile, &str, u64)] = &[
     (Canary::KeepsFinalizer, Profile::All, "L1", 1),
     (Canary::DropsForeignParts, Profile::All, "S2", 1),
     (Canary::DropsForeignTags, Profile::All, "S2", 5),
-    (Canary::IgnoresIfMatch, Profile::All, "S2", 5),
+    (Canary::IgnoresIfMatch, Profile::All, "S5", 1),
     (Canary::DeletesNeighbour, Profile::All, "S1", 1),
     (Canary::DeletesBroughtIp, Profile::All, "S1", 1),
     (Canary::EmptiesPoolOnError, Profile::Azure, "S3", 5),

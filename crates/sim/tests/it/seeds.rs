@@ -12,6 +12,8 @@ use std::thread::available_parallelism;
 
 /// Seeds that broke a rule before something was mended, and what that was.
 const ONCE_FAILED: &[(u64, Profile, &str)] = &[
+    (4, Profile::All, "a status was without an address whose frontend got another name"),
+    (13, Profile::All, "additional addresses were closed while the Service's frontend changed"),
     (22, Profile::All, "what could not be read any more was taken for gone: finalizer too early"),
     (
         83,

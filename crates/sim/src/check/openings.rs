@@ -1,0 +1,143 @@
+//! Addresses that a Service goes on having: nothing is opened that is not recorded, and where
+//! nothing goes wrong none is closed, or left out of a status, on the way to where it is to be.
+
+use super::azure::Write;
+use super::form::{parts, told};
+use crate::stage::{Sent, Stage};
+use crate::tally::count;
+use crate::weather::Weather;
+use arm::Method;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How the names of rules of our form begin.
+const OURS: &str = "k8s-azure-lb";
+
+/// What a Service lost for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lost {
+    /// The rules that lead to an address.
+    Opening,
+    /// The address in its status.
+    Telling,
+}
+
+/// What was given up: what of which Service's address, and at which edit of its owner's.
+pub(crate) type GivenUp = BTreeMap<(Lost, String, String), u64>;
+
+/// Addresses that rules of our form let anybody reach.
+fn open(group: Option<&Value>) -> BTreeSet<String> {
+    let rules = group.map(|group| parts(group, "securityRules")).unwrap_or_default();
+    let ours = rules
+        .into_iter()
+        .filter(|(name, rule)| name.starts_with(OURS) && rule["properties"]["access"] == "Allow");
+    let destinations = ours.flat_map(|(_, rule)| {
+        let inside = &rule["properties"];
+        let several = inside["destinationAddressPrefixes"].as_array().into_iter().flatten();
+        several.chain([&inside["destinationAddressPrefix"]]).filter_map(Value::as_str)
+    });
+    destinations.map(str::to_owned).collect()
+}
+
+impl Stage {
+    /// S3 and S4 at a write of the security group.
+    pub(super) fn check_openings(&mut self, write: &Write<'_>) {
+        if !write.path.to_lowercase().contains("/networksecuritygroups/") {
+            return;
+        }
+        let (was, is) = (open(write.before), open(write.after));
+        let opened: Vec<&String> = is.difference(&was).collect();
+        self.check_recorded(write.sent, &opened);
+        for address in was.difference(&is) {
+            for uid in self.holders(address) {
+                self.give_up(write.sent, Lost::Opening, &uid, address);
+            }
+        }
+        for address in opened {
+            // An address that it has left for good is another's by now.
+            let holders = self.holders(address);
+            if let Some(name) = self.takes_back(Lost::Opening, &holders, address) {
+                let text = format!("{address} of {name} was closed for a while, unasked");
+                self.fail("S3", text);
+                return;
+            }
+        }
+    }
+
+    /// S4: a destination is in the ledger before it is opened. What a process that is gone by now
+    /// had sent was recorded then.
+    fn check_recorded(&mut self, sent: &Sent, opened: &[&String]) {
+        if opened.is_empty() || self.processes[sent.process].epoch != sent.epoch {
+            return;
+        }
+        count(&mut self.tally.checks, "S4");
+        let ledgers = self.kubernetes.list("configmaps", None);
+        let texts = ledgers.iter().filter_map(|map| map["data"]["destinations"].as_str());
+        let recorded: BTreeSet<&str> = texts.flat_map(str::split_whitespace).collect();
+        if let Some(address) = opened.iter().find(|address| !recorded.contains(address.as_str())) {
+            self.fail("S4", format!("{address} was opened, and it is not in the ledger"));
+        }
+    }
+
+    /// L4: an address that a Service goes on having stays in its status.
+    pub(super) fn check_untold(&mut self, sent: &Sent, before: &Value, after: &Value) {
+        let (was, is): (BTreeSet<&str>, BTreeSet<&str>) =
+            (told(before).collect(), told(after).collect());
+        let uid = after["metadata"]["uid"].as_str().unwrap_or("").to_owned();
+        for address in was.difference(&is) {
+            self.give_up(sent, Lost::Telling, &uid, address);
+        }
+        for address in is.difference(&was) {
+            if let Some(name) = self.takes_back(Lost::Telling, std::slice::from_ref(&uid), address)
+            {
+                let text = format!("the status of {name} was without {address} for a while");
+                self.fail("L4", text);
+                return;
+            }
+        }
+    }
+
+    /// A public IP goes: whoever gets its address later has another one, also where Azure gives it
+    /// to the same Service.
+    pub(super) fn note_freed(&mut self, write: &Write<'_>) {
+        let kind = write.path.to_lowercase().contains("/publicipaddresses/");
+        let goes = write.method == Method::Delete && kind;
+        let address = write.before.filter(|_| goes).map(|ip| &ip["properties"]["ipAddress"]);
+        if let Some(address) = address.and_then(Value::as_str) {
+            self.ledger.given_up.retain(|(_, _, at), _| at != address);
+        }
+    }
+
+    /// Services whose status tells an address.
+    fn holders(&self, address: &str) -> Vec<String> {
+        let services = self.kubernetes.list("services", None);
+        let on = services.iter().filter(|service| told(service).any(|ip| ip == address));
+        on.filter_map(|service| service["metadata"]["uid"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// Notes what a Service loses that wants a load balancer, for what its owner said last.
+    fn give_up(&mut self, sent: &Sent, what: Lost, uid: &str, address: &str) {
+        let known = self.truth.services.get(uid);
+        let known = known.filter(|s| s.wants && s.edited_at <= sent.services);
+        let fair = matches!(self.weather, Weather::Fair) && !self.may_be_unseen();
+        if let Some(service) = known.filter(|_| fair && !self.is_rebuilding()) {
+            let key = (what, uid.to_owned(), address.to_owned());
+            self.ledger.given_up.insert(key, service.edited_at);
+        }
+    }
+
+    /// The Service of these that gets back what it lost, although its owner has asked for nothing
+    /// else.
+    fn takes_back(&mut self, what: Lost, uids: &[String], address: &str) -> Option<String> {
+        let mut found = None;
+        let (truth, fair) = (&self.truth, matches!(self.weather, Weather::Fair));
+        self.ledger.given_up.retain(|(of, whose, at), edited_at| {
+            let same = *of == what && at == address && uids.contains(whose);
+            let service = truth.services.get(whose).filter(|_| same && fair);
+            let unasked = service.filter(|s| s.wants && s.edited_at == *edited_at);
+            found = found.take().or(unasked.map(|service| service.name.clone()));
+            !same
+        });
+        found
+    }
+}
