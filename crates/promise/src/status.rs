@@ -94,13 +94,15 @@ fn condition_text(object: &Value) -> String {
     format!("{}: {}", text(&condition["reason"]), text(&condition["message"]))
 }
 
-/// What is wrong with a message that does not name the value for which a Service is refused. Of a
-/// list one entry may be wrong.
+/// What is wrong with a message that does not name the value of the annotation for which a Service
+/// is refused. Of a list one entry may be wrong; of a field it is not promised which value is named.
 fn unnamed(object: &Value, why: &str) -> Option<String> {
-    let value = why.split_once(": \"")?.1.strip_suffix('"')?.trim();
+    let (key, value) = why.split_once(": \"")?;
+    let value = value.strip_suffix('"').filter(|_| !key.starts_with("spec."))?.to_lowercase();
     let has = condition_text(object);
+    let said = has.to_lowercase();
     let mut words = value.split([',', ' ']).filter(|word| !word.is_empty());
-    let named = value.is_empty() || has.contains(value) || words.any(|word| has.contains(word));
+    let named = value.trim().is_empty() || words.any(|word| said.contains(word));
     (!named).then(|| format!("the condition says {has:?}; the Service is refused: {why}"))
 }
 

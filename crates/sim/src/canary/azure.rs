@@ -8,6 +8,7 @@ use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
 use crate::stage::Stage;
 use arm::{Answer, Method, Reply, Request, Target};
 use control::{CallId, Effect, Event};
+use model::Etag;
 use serde_json::{Value, json};
 
 const BALANCERS: &str = "/loadBalancers/";
@@ -136,10 +137,12 @@ impl Mutant {
     }
 
     pub(super) fn extra(&mut self, method: Method, path: &str) -> Effect {
+        // A PUT says that something stands: what it was planned on is not what is wrong with it.
+        let stands = arm::Condition::Unchanged(Etag::new("*"));
         let request = Request {
             method,
             target: Target::Path(format!("{path}?api-version=2025-05-01")),
-            condition: arm::Condition::None,
+            condition: if method == Method::Put { stands } else { arm::Condition::None },
             body: None,
             correlation: "mutant".to_owned(),
         };

@@ -30,7 +30,7 @@ const CAUGHT: &[(Canary, Profile, &str, u64)] = &[
     (Canary::BelievesHalfList, Profile::All, "S3", 1),
     (Canary::SwapsAddress, Profile::All, "S3", 2),
     (Canary::ForgetsPublicIp, Profile::All, "S4", 2),
-    (Canary::ForgetsRule, Profile::Calm, "L5", 2),
+    (Canary::ForgetsRule, Profile::Calm, "S3", 2),
     (Canary::SpoilsRules, Profile::Calm, "L5", 2),
     (Canary::TrustsOldList, Profile::Crashes, "S9", 1),
     (Canary::DropsWakeUp, Profile::All, "L1", 3),
