@@ -95,7 +95,8 @@ fn condition_text(object: &Value) -> String {
 }
 
 /// What is wrong with a message that does not name the value of the annotation for which a Service
-/// is refused. Of a list one entry may be wrong; of a field it is not promised which value is named.
+/// is refused. Of a list one entry may be wrong; of a field it is not promised which value is
+/// named.
 fn unnamed(object: &Value, why: &str) -> Option<String> {
     let (key, value) = why.split_once(": \"")?;
     let value = value.strip_suffix('"').filter(|_| !key.starts_with("spec."))?.to_lowercase();
