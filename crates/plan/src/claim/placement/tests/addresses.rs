@@ -250,8 +250,8 @@ fn who_asks_for_any_private_address_waits_for_one_that_moves() {
     assert_eq!(on(&world, "lb2-internal"), [1, 2]);
 }
 
-/// The load balancer with the fewest rules is looked for when a Service comes, not when the set that
-/// it stands on has no nodes any more.
+/// The load balancer with the fewest rules is looked for when a Service comes, not when the set
+/// that it stands on has no nodes any more.
 #[test]
 fn auto_stays_where_it_is_when_the_last_node_of_its_set_goes() {
     let auto = ("azure-load-balancer-mode", "__auto__");
