@@ -200,8 +200,10 @@ pub(crate) fn escaped(path: &str) -> String {
     out
 }
 
-/// A value of a query, where nothing may end it.
-pub(crate) fn query_escaped(value: &str) -> String {
+/// A value of a query or a form, or one segment of a path, where nothing may end it: all but the
+/// unreserved characters of RFC 3986 is escaped.
+#[must_use]
+pub fn query_escaped(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {

@@ -1,7 +1,7 @@
 //! All Services, what they ask for and where their things are: read once, judged by every file.
 
 use crate::asks::{self, Asks, Family, Invalid};
-use crate::estate::{Estate, group_of, last, parts, same, text};
+use crate::estate::{Estate, group_of, parts, same, text};
 use crate::nodes::Node;
 use crate::site::{Layout, Site};
 use crate::{Broken, Scene, contest, holds, links, names};
@@ -160,8 +160,7 @@ impl<'a> Case<'a> {
 
     /// Whether a load balancer is one that the cloud config names, or a node set.
     pub(crate) fn is_balancer_of_ours(&self, id: &str) -> bool {
-        let name = last(id);
-        let name = name.strip_suffix("-internal").unwrap_or(name);
+        let name = names::public_name(id);
         let named = match &self.site.layout {
             Layout::Single | Layout::Container => same(name, &self.site.balancer_name),
             Layout::PerSet { .. } => {

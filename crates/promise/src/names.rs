@@ -109,11 +109,16 @@ pub(crate) fn balancer(name: &str, internal: bool) -> String {
     if internal { format!("{name}-internal") } else { name.to_owned() }
 }
 
-/// What a load balancer is called after; `None` where it is of the other kind.
-pub(crate) fn called_after(id: &str, internal: bool) -> Option<&str> {
+/// What a load balancer is called after, public or internal, by its id.
+pub(crate) fn public_name(id: &str) -> &str {
     let name = last(id);
-    let before = name.strip_suffix("-internal");
-    if internal { before } else { before.is_none().then_some(name) }
+    name.strip_suffix("-internal").unwrap_or(name)
+}
+
+/// The same; `None` where it is of the other kind.
+pub(crate) fn called_after(id: &str, internal: bool) -> Option<&str> {
+    let name = public_name(id);
+    ((name != last(id)) == internal).then_some(name)
 }
 
 /// The id of a load balancer, lower case.

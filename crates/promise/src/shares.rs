@@ -9,7 +9,7 @@
 
 use crate::asks::Family;
 use crate::case::Case;
-use crate::estate::{id, last, parts, same, text};
+use crate::estate::{id, parts, same, text};
 use crate::names;
 use crate::nodes::Node;
 use crate::pools::{self, Stance};
@@ -19,8 +19,7 @@ use serde_json::Value;
 
 /// Whether a node is a load balancer's.
 pub(crate) fn stance(case: &Case<'_>, balancer: &Value, node: &Node<'_>) -> Stance {
-    let name = last(text(&balancer["id"]));
-    let name = name.strip_suffix("-internal").unwrap_or(name);
+    let name = names::public_name(text(&balancer["id"]));
     match &case.site.layout {
         Layout::Single | Layout::Container => Stance::Must,
         Layout::PerSet { shared } => match &node.set {

@@ -315,20 +315,11 @@ fn ingress(entry: &Ingress) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::policy;
     use model::ServiceName;
     use model::ServiceUid;
     use model::kubernetes::{Gate, GateReason};
     use model::plan::FinalizerPurpose;
-
-    fn policy() -> model::Policy {
-        let text = r#"{"tenantId": "t", "subscriptionId": "s", "resourceGroup": "rg",
-            "location": "eastus", "vnetName": "v", "subnetName": "n", "securityGroupName": "g",
-            "useManagedIdentityExtension": true}"#;
-        let environment = std::collections::BTreeMap::new();
-        let sources =
-            observe::config::Sources { text, cluster: "kubernetes", environment: &environment };
-        observe::config::read(&sources).expect("a whole config").policy
-    }
 
     #[test]
     fn the_first_wait_is_short_unless_the_api_server_asks_for_more() {

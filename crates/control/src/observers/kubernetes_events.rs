@@ -391,19 +391,10 @@ pub(crate) fn timestamp(at_ms: u64) -> String {
 mod tests {
     use crate::controller::{Controller, Options};
     use crate::effect::Effect;
+    use crate::fixture::policy;
     use model::report::{Finding, Report, ServiceReport, Severity, State};
-    use model::{Policy, ServiceName, ServiceUid};
+    use model::{ServiceName, ServiceUid};
     use std::sync::Arc;
-
-    fn policy() -> Policy {
-        let text = r#"{"tenantId": "t", "subscriptionId": "s", "resourceGroup": "rg",
-            "location": "eastus", "vnetName": "v", "subnetName": "n", "securityGroupName": "g",
-            "useManagedIdentityExtension": true}"#;
-        let environment = Default::default();
-        let sources =
-            observe::config::Sources { text, cluster: "kubernetes", environment: &environment };
-        observe::config::read(&sources).expect("a whole config").policy
-    }
 
     fn finding(rule: &'static str, severity: Severity, n: usize) -> Finding {
         let (key, message) = (Arc::from("key"), Arc::from("must be something else"));

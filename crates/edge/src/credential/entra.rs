@@ -6,6 +6,7 @@ use super::{CredentialError, Retry, Secret, Token, TokenSource, assertion, reply
 use crate::clock::Clock;
 use crate::origin::Origin;
 use crate::web::Web;
+use arm::path::query_escaped;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -80,7 +81,10 @@ impl Entra {
         } else if tenant.eq_ignore_ascii_case("adfs") {
             (authority.join("/adfs/oauth2/token"), Reader::Adfs)
         } else {
-            (authority.join(&format!("/{}/oauth2/v2.0/token", encode(tenant))), Reader::Entra)
+            (
+                authority.join(&format!("/{}/oauth2/v2.0/token", query_escaped(tenant))),
+                Reader::Entra,
+            )
         };
         Ok(Self {
             web,
@@ -210,19 +214,6 @@ impl TokenSource for Entra {
 /// Fields as a form, or as a query.
 pub(crate) fn form(fields: &[(&str, &str)]) -> String {
     let pairs: Vec<String> =
-        fields.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
+        fields.iter().map(|(name, value)| format!("{name}={}", query_escaped(value))).collect();
     pairs.join("&")
-}
-
-/// Percent-encodes everything but unreserved characters.
-pub(crate) fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }

@@ -115,7 +115,10 @@ impl Stage {
         on.filter_map(|service| service["metadata"]["uid"].as_str().map(str::to_owned)).collect()
     }
 
-    /// Notes what a Service loses that wants a load balancer, for what its owner said last.
+    /// Notes what a Service loses that wants a load balancer, for what its owner said last. Where a
+    /// call fails, or people have edited Azure by hand, the Service may really have lost it: then
+    /// the rule is closed and the status without the address for as long as Azure has it so. A
+    /// load balancer that is made again in another SKU has no address meanwhile.
     fn give_up(&mut self, sent: &Sent, what: Lost, uid: &str, address: &str) {
         let known = self.truth.services.get(uid);
         let known = known.filter(|s| s.wants && s.edited_at <= sent.services);

@@ -1,26 +1,17 @@
 //! What reads are made, and what is found.
 
 use super::*;
+use crate::fixture::policy;
 use arm::probe_status::Point;
+use model::ServiceName;
 use model::report::{ServiceReport, State};
 use model::world::Fact;
-use model::{Policy, ServiceName};
 use observe::Interner;
 use serde_json::{Value, json};
 
 const MINUTE_MS: u64 = 60_000;
 /// 2026-01-01T00:10:00Z.
 const NOW_MS: u64 = 1_767_226_200_000;
-
-fn policy() -> Policy {
-    let text = r#"{"tenantId": "t", "subscriptionId": "s", "resourceGroup": "rg",
-        "location": "eastus", "vnetName": "v", "subnetName": "n", "securityGroupName": "g",
-        "useManagedIdentityExtension": true}"#;
-    let environment = Default::default();
-    let sources =
-        observe::config::Sources { text, cluster: "kubernetes", environment: &environment };
-    observe::config::read(&sources).expect("a whole config").policy
-}
 
 fn id(name: &str) -> ResourceId {
     let group = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network";
