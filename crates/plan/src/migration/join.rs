@@ -195,7 +195,7 @@ fn status(
     let others = there.ingress.unwrap_or_else(|| way.part(former));
     let ready = readiness == Readiness::Ready && !own.is_empty();
     let moving = match way.stage {
-        Stage::Arriving if ready && !others.is_empty() => {
+        Stage::Arriving if ready && !others.iter().all(|entry| own.contains(entry)) => {
             MoveEdit::Set { to: way.home, stage: MoveStage::Both }
         }
         Stage::Withdrawing if ready => MoveEdit::Set { to: way.home, stage: MoveStage::Draining },
@@ -206,8 +206,9 @@ fn status(
     let alone = own.is_empty() && way.stage.keeps_former();
     let waits = way.stage == Stage::Withdrawing && moving == MoveEdit::Keep;
     let tells_former = way.stage.tells_former() || alone || waits;
-    let list: Vec<Ingress> =
-        own.iter().chain(others.iter().filter(|_| tells_former)).cloned().collect();
+    // Until lists show whose an address is, both may tell it.
+    let others = others.iter().filter(|entry| tells_former && !own.contains(entry));
+    let list: Vec<Ingress> = own.iter().chain(others).cloned().collect();
     let is_same = list.len() == service.ingress.len()
         && list.iter().all(|entry| service.ingress.contains(entry));
     if is_same && moving == MoveEdit::Keep {

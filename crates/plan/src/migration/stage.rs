@@ -5,13 +5,13 @@
 //! ```
 
 use super::Sides;
-use crate::ask::hold;
+use crate::ask::{additional, hold};
 use crate::own::pod_names;
-use model::azure::PublicIp;
+use model::azure::{FrontendAddress, PublicIp, Sku};
 use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
 use model::world::Fact;
 use model::{Policy, ServiceUid, World};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -81,8 +81,9 @@ pub(super) struct Stages {
 impl Stages {
     pub fn of(world: &World, sides: &Sides) -> Self {
         let services = world.kubernetes.services.values();
-        let ways = services.map(|service| (service.uid.clone(), way(world, sides, service)));
-        Self { all: ways.collect() }
+        let over_nodes = over_nodes(world);
+        let way = |service: &Service| way(world, sides, &over_nodes, service);
+        Self { all: services.map(|service| (service.uid.clone(), way(service))).collect() }
     }
 
     /// Whether no load balancer over these has anything more to serve.
@@ -91,12 +92,16 @@ impl Stages {
     }
 }
 
-fn way(world: &World, sides: &Sides, service: &Service) -> Way {
+/// An address counts as one of the load balancers that a Service moves to only where Azure shows it
+/// there: one that no list shows, or that somebody has taken away, ends nothing of the former.
+fn way(world: &World, sides: &Sides, over_nodes: &BTreeSet<IpAddr>, service: &Service) -> Way {
     let home = sides.home(&service.name);
-    let own = addresses(world, &sides.target, &service.uid);
+    let own = container_address(world, &sides.target, &service.uid);
+    let stands = home == Backends::Nodes && has_container(world, &sides.target, &service.uid);
     let leads_to_pods = |entry: &&Ingress| {
         let address = entry.ip.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok());
-        address.is_some_and(|address| own.contains(&address))
+        let of_nodes = |told| over_nodes.contains(&told) || is_additional(service, told);
+        address.is_some_and(|told| own == Some(told) || (stands && !of_nodes(told)))
     };
     let (pods, nodes) = service.ingress.iter().partition::<Vec<&Ingress>, _>(leads_to_pods);
     let whole = |part: Vec<&Ingress>| part.into_iter().cloned().collect();
@@ -129,11 +134,39 @@ fn stage(world: &World, service: &Service, way: &Way) -> Stage {
     }
 }
 
-/// The addresses of a Service's container load balancer.
-fn addresses(world: &World, policy: &Policy, uid: &ServiceUid) -> Vec<IpAddr> {
+/// The address of a Service's container load balancer.
+fn container_address(world: &World, policy: &Policy, uid: &ServiceUid) -> Option<IpAddr> {
     let name = pod_names::of_service(uid);
     let id = policy.public_ip_id(&policy.group, &pod_names::public_ip(&name));
     let ips = world.azure.public_ips.get(&policy.group).and_then(Fact::known);
     let ip: Option<&Arc<PublicIp>> = ips.and_then(|all| all.get(&id));
-    ip.and_then(|ip| ip.address).into_iter().collect()
+    ip.and_then(|ip| ip.address)
+}
+
+/// Whether a Service has a container load balancer, as far as can be seen.
+fn has_container(world: &World, policy: &Policy, uid: &ServiceUid) -> bool {
+    let name = pod_names::of_service(uid);
+    let balancers = world.azure.balancers.known();
+    let registered = world.azure.gateway_services.known();
+    registered.is_none_or(|all| all.contains_key(&name))
+        || balancers.is_none_or(|all| all.contains_key(&policy.balancer_id(&name)))
+}
+
+/// The addresses of load balancers over nodes.
+fn over_nodes(world: &World) -> BTreeSet<IpAddr> {
+    let ips = world.azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values);
+    let public = ips.filter(|ip| ip.sku != Sku::StandardV2).filter_map(|ip| ip.address);
+    let balancers = world.azure.balancers.known().into_iter().flat_map(BTreeMap::values);
+    let frontends = balancers.flat_map(|balancer| &balancer.frontends);
+    let private = frontends.filter_map(|frontend| match &frontend.address {
+        FrontendAddress::Private { address, .. } => *address,
+        FrontendAddress::Public(_) | FrontendAddress::Other => None,
+    });
+    public.chain(private).collect()
+}
+
+/// Whether a Service's annotation lists an address beside its own.
+fn is_additional(service: &Service, address: IpAddr) -> bool {
+    let listed = service.annotation(additional::KEY).unwrap_or_default();
+    listed.split(',').any(|text| text.trim().parse() == Ok(address))
 }

@@ -2,6 +2,7 @@
 
 use super::Sides;
 use super::stage::{Stage, Stages};
+use model::gateway::{DefaultService, Direction, GatewayService};
 use model::kubernetes::{Backends, Ingress, Move, MoveStage, Service, Wish};
 use model::policy::{BalancerSku, Chosen, KeepBoth, Layout, Migration, PoolKind};
 use model::world::Fact;
@@ -103,4 +104,45 @@ fn what_its_owner_holds_or_deletes_stands_still() {
         s.annotations = Arc::new(annotations);
     };
     assert_eq!(still(pause), Stage::Still);
+}
+
+/// A new process reads lists that do not show yet what the one before it has just made, or somebody
+/// has deleted the public IP. Taken for one over nodes, its address would end what serves Pods.
+#[test]
+fn an_address_that_no_list_shows_is_not_one_over_nodes() {
+    let mut sides = sides();
+    std::mem::swap(&mut sides.target, &mut sides.former);
+    let service = Service {
+        ingress: vec![Ingress { ip: Some(Arc::from(POD)), hostname: None }],
+        ..fixture::service(&[])
+    };
+    let uid = service.uid.clone();
+    let mut world = World::default();
+    let group = sides.target.group.clone();
+    world.azure.balancers = Fact::Known(BTreeMap::new());
+    world.azure.public_ips.insert(group.clone(), Fact::Known(BTreeMap::new()));
+    let name = crate::own::pod_names::of_service(&uid);
+    let entry = GatewayService {
+        name: Arc::clone(&name),
+        direction: Direction::Inbound,
+        default: DefaultService::No,
+        pools: BTreeSet::new(),
+        nat_gateway: None,
+    };
+    world.azure.gateway_services = Fact::Known([(name, Arc::new(entry))].into_iter().collect());
+    world.kubernetes.services.insert(uid.clone(), Arc::new(service));
+    let stage = |world: &World| Stages::of(world, &sides).all[&uid].stage;
+    assert_eq!(stage(&world), Stage::Arriving);
+    let mut alone = world.clone();
+    alone.azure.gateway_services = Fact::Known(BTreeMap::new());
+    assert_eq!(stage(&alone), Stage::Gone, "nothing of a container load balancer stands");
+    let mut listed = world.clone();
+    let annotated = fixture::service(&[("azure-additional-public-ips", POD)]);
+    let service = listed.kubernetes.services.get_mut(&uid).expect("it is there");
+    Arc::make_mut(service).annotations = annotated.annotations;
+    assert_eq!(stage(&listed), Stage::Gone, "its owner lists the address");
+    let node = Arc::new(fixture::public_ip("node", POD.parse().ok()));
+    let shown = Fact::Known(BTreeMap::from([(node.id.clone(), node)]));
+    world.azure.public_ips.insert(group, shown);
+    assert_eq!(stage(&world), Stage::Gone, "it is that of a load balancer over nodes");
 }

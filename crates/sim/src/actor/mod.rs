@@ -127,6 +127,8 @@ pub struct Company {
     pub(crate) strange: BTreeSet<String>,
     /// What the cloud config was last changed in.
     pub(crate) changes: Value,
+    /// Whether the operator has moved Services to the other kind of load balancers.
+    pub(crate) moved: bool,
     /// Whether a finalizer was taken off by hand.
     pub stripped: bool,
 }
@@ -149,6 +151,7 @@ impl Company {
             wishes: BTreeMap::new(),
             strange: BTreeSet::new(),
             changes: json!({}),
+            moved: false,
             stripped: false,
         }
     }

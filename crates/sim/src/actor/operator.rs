@@ -90,6 +90,20 @@ impl Company {
         let has_site = self.scene.with.contains(&Fault::CloudConfig);
         let layout = self.scene.layout;
         let changes = match (layout, random.below(4), layout.other_pools()) {
+            (Layout::Containers, 1..=3, _) => {
+                self.moved = true;
+                stage.begin_moves();
+                let mut changes = scene::over_nodes();
+                let course = &mut changes["layoutMigration"];
+                let keep_both = random.choose(&["10s", "3m", "untilTold"]);
+                course["keepBoth"] = json!(keep_both.unwrap_or(&"1h"));
+                match random.below(3) {
+                    0 => course["namespaces"] = json!(["default"]),
+                    1 => course["services"] = json!(["default/web-0", "team/web-2"]),
+                    _ => {}
+                }
+                changes
+            }
             (_, 0, _) | (Layout::Containers | Layout::PerSet, ..) => json!({"tags": "owner=ops"}),
             (_, 1, _) => json!({"disableOutboundSNAT": false}),
             (_, 2, Some(pools)) => pools,
@@ -100,6 +114,15 @@ impl Company {
         stage.reconfigure(self.scene.config(&changes));
         self.changes = changes;
         "restart with another cloud config"
+    }
+
+    /// Services move back to the load balancers of the scene.
+    pub(super) fn come_home(&mut self, stage: &mut Stage) {
+        if self.moved {
+            stage.begin_moves();
+            self.changes = scene::migration();
+            stage.reconfigure(self.scene.config(&self.changes));
+        }
     }
 
     /// Who only looked at drift has it repaired.

@@ -226,6 +226,7 @@ impl Company {
     /// Wrong values are put right, so that every Service can be satisfied in the end.
     pub fn mend(&mut self, stage: &mut Stage) {
         self.mend_wishes(stage);
+        self.come_home(stage);
         self.mend_policy(stage);
         self.pause_attack(stage);
         let places: Vec<(String, String)> = self.services.keys().cloned().collect();

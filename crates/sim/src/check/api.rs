@@ -55,6 +55,7 @@ impl Stage {
             && let Some(after) = after
             && before["status"]["loadBalancer"] != after["status"]["loadBalancer"]
         {
+            self.check_moving(before, after);
             self.check_told(sent, before, after);
             self.check_status(sent, before, after);
             self.check_untold(sent, before, after);

@@ -253,6 +253,7 @@ impl Stage {
             // One that people took away comes back with the end of a write of ours that Azure had
             // accepted before, and may stand in two places for a while.
             let touched = self.was_frontend_touched(name);
+            let spare = spare || self.has_moved_from(&service.name, &address);
             if !asked && !spare && !touched && !self.is_rebuilding() {
                 let text = format!("frontend {name} of {} was taken away unasked", service.name);
                 self.fail("S3", text);

@@ -10,6 +10,7 @@ pub mod fair;
 pub mod form;
 pub mod grounds;
 pub mod hands;
+mod moves;
 mod openings;
 pub mod promised;
 pub mod remains;
@@ -72,6 +73,8 @@ pub struct Ledger {
     pub(crate) touched: hands::Touched,
     /// What each Service had when all was settled for the last time.
     pub(crate) settled: BTreeMap<String, tenants::Settled>,
+    /// What is remembered of Services that move.
+    pub(crate) moves: moves::Moves,
     /// What Services have lost for a while.
     pub(crate) given_up: openings::GivenUp,
     /// What each process has read since it leads.

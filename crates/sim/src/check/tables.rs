@@ -131,7 +131,11 @@ impl Stage {
             let Some(service) = self.truth.services.get(uid) else { continue };
             let asked = !service.wants || service.edited_at > sent.services;
             let deleted = self.was_deleted(&scene::network(&format!("loadBalancers/{name}")));
-            if asked || deleted || self.is_late(sent) {
+            if asked
+                || deleted
+                || self.is_late(sent)
+                || self.has_moved_from_container(&service.name, name)
+            {
                 continue;
             }
             let text = format!("{} lost its load balancer in the table unasked", service.name);
@@ -152,6 +156,9 @@ impl Stage {
             let Some(uid) = self.truth.owner_of(name) else { continue };
             let Some(service) = self.truth.services.get(uid) else { continue };
             if !service.wants || service.edited_at > sent.services {
+                continue;
+            }
+            if self.has_moved_from_container(&service.name, name) {
                 continue;
             }
             count(&mut self.tally.checks, "S3");

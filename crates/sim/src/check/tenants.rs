@@ -12,7 +12,7 @@ use model::kubernetes::SERVICE_CONDITION;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+pub(super) const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 /// What is in pools of NICs.
 const MACHINES: [&str; 2] = [
     "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
@@ -36,7 +36,7 @@ pub struct Settled {
 impl Stage {
     /// Writes down what each Service has, if all is settled.
     pub(crate) fn note_settled(&mut self) {
-        if !self.is_quiet() || self.may_be_unseen() {
+        if !self.is_quiet() || self.may_be_unseen() || self.are_moving() {
             return;
         }
         // One that asks for what cannot be keeps what it had when it last asked for what can.

@@ -7,7 +7,7 @@ use super::edits::{
 use super::scenario::{Conditions, Scenario};
 use super::{LIMIT_MS, Place};
 use crate::fault::Fault;
-use crate::scene::{Layout, MACHINES, Scene, objects};
+use crate::scene::{self, Layout, MACHINES, Scene, objects};
 use crate::stage::Stage;
 use crate::swarm::Pace;
 use crate::weather::{Script, Weather};
@@ -82,6 +82,7 @@ pub(super) fn act(scenario: Scenario, stage: &mut Stage) {
             annotate(stage, "web-0", "azure-load-balancer-internal", json!("true"));
         }
         Scenario::Config => configure(stage),
+        Scenario::Migration => migrate(stage),
         Scenario::Retype => retype(stage),
         Scenario::BroughtIp => {
             annotate(stage, "web-0", "azure-pip-name", json!("byo-pip"));
@@ -157,6 +158,16 @@ fn configure(stage: &mut Stage) {
     stage.rebuild();
     let config = stage.scene.config(&changes);
     stage.reconfigure(config);
+}
+
+/// To load balancers over nodes, and back once all Services are there.
+fn migrate(stage: &mut Stage) {
+    for changes in [scene::over_nodes(), scene::migration()] {
+        stage.begin_moves();
+        let config = stage.scene.config(&changes);
+        stage.reconfigure(config);
+        stage.settle(LIMIT_MS);
+    }
 }
 
 fn drain(stage: &mut Stage) {

@@ -27,6 +27,7 @@ named! {
     SharedPublic, "shared-public-ip", "two Services share a BYO public IP; the first leaves it";
     SharedInternal, "shared-internal-ip",
         "two internal Services share a pinned address; the first leaves it";
+    Migration, "migration", "Services move to load balancers over nodes and back";
 }
 
 named! {
@@ -44,7 +45,7 @@ named! {
 #[must_use]
 pub fn suits(scenario: Scenario, layout: Layout) -> bool {
     match scenario {
-        Scenario::PodMoves | Scenario::Egress => layout == Layout::Containers,
+        Scenario::PodMoves | Scenario::Egress | Scenario::Migration => layout == Layout::Containers,
         Scenario::Exposure | Scenario::Config => layout != Layout::Containers,
         // A Basic load balancer takes no Standard address.
         Scenario::BroughtIp | Scenario::SharedPublic => {
@@ -73,5 +74,5 @@ pub fn suits(scenario: Scenario, layout: Layout) -> bool {
 #[must_use]
 pub fn plays(scenario: Scenario, conditions: Conditions) -> bool {
     // A restart with another config ends both processes.
-    conditions != Conditions::Leaders || scenario != Scenario::Config
+    conditions != Conditions::Leaders || !matches!(scenario, Scenario::Config | Scenario::Migration)
 }

@@ -103,6 +103,23 @@ impl Layout {
     }
 }
 
+/// What lets Services move between container load balancers and load balancers over nodes.
+#[must_use]
+pub fn migration() -> Value {
+    json!({"layoutMigration": {"keepBoth": "3m", "drainSeconds": 60}})
+}
+
+/// What has Services move from container load balancers to one over nodes.
+#[must_use]
+pub fn over_nodes() -> Value {
+    let mut changes = migration();
+    changes["loadBalancerSku"] = json!("standard");
+    changes["loadBalancerBackendPoolConfigurationType"] = json!("nodeIP");
+    changes["serviceGatewayEnabled"] = json!(false);
+    changes["disableOutboundSNAT"] = json!(true);
+    changes
+}
+
 /// Id of a network resource.
 #[must_use]
 pub fn network(kind_and_name: &str) -> String {

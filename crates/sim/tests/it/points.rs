@@ -49,6 +49,7 @@ fn some_points_of_every_kind_end_right() {
         (Scenario::Egress, Layout::Containers, Conditions::Leaders),
         (Scenario::Gate, Layout::Containers, Conditions::Plain),
         (Scenario::SharedPublic, Layout::Single, Conditions::Leaders),
+        (Scenario::Migration, Layout::Containers, Conditions::Paged),
     ] {
         let points = tried(scenario, layout, conditions, some);
         assert!(points.tried() >= 5, "{scenario:?}: {points:?}");

@@ -12,6 +12,12 @@ use std::thread::available_parallelism;
 
 /// Seeds that broke a rule before something was mended, and what that was.
 const ONCE_FAILED: &[(u64, Profile, &str)] = &[
+    (
+        54,
+        Profile::Containers,
+        "both kinds told one address of a Service that moved, again and again",
+    ),
+    (378, Profile::Containers, "a deleted public IP ended what it served of a Service that moved"),
     (4, Profile::All, "a status was without an address whose frontend got another name"),
     (13, Profile::All, "additional addresses were closed while the Service's frontend changed"),
     (22, Profile::All, "what could not be read any more was taken for gone: finalizer too early"),
