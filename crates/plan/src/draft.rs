@@ -140,6 +140,8 @@ pub(crate) struct Draft<'w> {
     pub unconfirmed: BTreeSet<ServiceUid>,
     /// Services that keep what they have since before anything was planned around them.
     pub judged: BTreeSet<ServiceUid>,
+    /// Services that this draft would interrupt although their owners want to confirm that first.
+    pub interrupted: BTreeMap<ServiceUid, Refusal>,
     /// Addresses that Services which keep what they have show, or have open, and that are others':
     /// neither is kept.
     pub withheld: BTreeMap<ServiceUid, BTreeSet<IpAddr>>,
@@ -187,6 +189,7 @@ impl<'w> Draft<'w> {
             undecided: BTreeSet::new(),
             unconfirmed: BTreeSet::new(),
             judged: BTreeSet::new(),
+            interrupted: BTreeMap::new(),
             withheld: BTreeMap::new(),
             unjoined: BTreeMap::new(),
             draining: None,

@@ -24,14 +24,16 @@ use std::sync::Arc;
 
 /// Drafts everything. A Service that stands and is refused only when its new place is drafted would
 /// have let go of its old one by then, and a new one would have got an address: all is drafted
-/// again, with it refused from the start.
+/// again, with it refused from the start. What a Service would get that waits for its owner's
+/// confirmation may have been what others were refused for: refusals are found anew without it.
 pub(crate) fn settled<'w>(
     world: &'w World,
     policy: &'w Policy,
     (index, readings): (&'w Index, &mut Readings),
     left: &[Leftover],
 ) -> Draft<'w> {
-    let mut refused: BTreeMap<ServiceUid, Vec<Refusal>> = BTreeMap::new();
+    let mut held: BTreeMap<ServiceUid, Vec<Refusal>> = BTreeMap::new();
+    let mut refused = held.clone();
     loop {
         let mut draft = Draft::new(world, policy, index, readings);
         for (uid, refusals) in &refused {
@@ -39,10 +41,16 @@ pub(crate) fn settled<'w>(
         }
         plan(&mut draft, left);
         let late = late(&draft, &refused);
-        if late.is_empty() {
+        if !late.is_empty() {
+            refused.extend(late);
+            continue;
+        }
+        if draft.interrupted.is_empty() {
             return draft;
         }
-        refused.extend(late);
+        let due = std::mem::take(&mut draft.interrupted).into_iter();
+        held.extend(due.map(|(uid, refusal)| (uid, vec![refusal])));
+        refused.clone_from(&held);
     }
 }
 
@@ -135,6 +143,7 @@ fn plan(draft: &mut Draft<'_>, left: &[Leftover]) {
         balancer::plan(draft, id, seats, &chosen, &opening.closing);
     }
     let members = member::plan(draft, &placement);
+    claim::confirm::settle(draft, &placement, &chosen);
     kubernetes::claim(draft);
     kubernetes::conclude(draft, &placement, &chosen, &standings);
     kubernetes::shed(draft);

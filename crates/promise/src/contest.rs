@@ -4,12 +4,12 @@
 //! load balancer that takes it, room), and where it asks for something scarce that another has: a
 //! port of a shared frontend, a DNS label, the name of a pool, an address. Who has it keeps it.
 
-use crate::asks::{Asks, Family};
+use crate::asks::{Asks, Family, Invalid};
 use crate::case::{Case, Fate, Place, Service};
 use crate::estate::{id, items, parts, same, text};
 use crate::public_ip::{self, Wanted};
 use crate::site::{Layout, PoolKind, Sku};
-use crate::{claims, consent, names, placement, rules, tags};
+use crate::{claims, confirm, consent, names, placement, rules, tags};
 use ipnet::IpNet;
 use serde_json::Value;
 use std::net::IpAddr;
@@ -19,6 +19,7 @@ pub(crate) fn settle(case: &mut Case<'_>) {
     if case.site.layout == Layout::Container {
         return;
     }
+    hold(case);
     let mut places = std::collections::BTreeMap::new();
     for service in &case.services {
         let Some(asks) = service.asks() else { continue };
@@ -46,6 +47,20 @@ pub(crate) fn settle(case: &mut Case<'_>) {
     deny(case, denied);
     let denied = claims::lost(case);
     deny(case, denied);
+}
+
+/// Who would lose what its owner has not confirmed keeps what it has.
+fn hold(case: &mut Case<'_>) {
+    let waits: Vec<Option<String>> = case
+        .services
+        .iter()
+        .map(|s| s.served().and_then(|asks| confirm::unconfirmed(case, s, asks)))
+        .collect();
+    for (service, why) in case.services.iter_mut().zip(waits) {
+        if let Some(why) = why {
+            service.fate = Fate::Refused(Invalid(why));
+        }
+    }
 }
 
 fn deny(case: &mut Case<'_>, reasons: Vec<Option<String>>) {

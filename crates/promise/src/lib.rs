@@ -11,6 +11,7 @@
 mod asks;
 mod case;
 mod claims;
+mod confirm;
 mod consent;
 mod container;
 mod contest;

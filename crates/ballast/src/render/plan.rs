@@ -46,7 +46,7 @@ fn render_held_back(plan: &PlanDocument, paint: Paint) -> String {
     if plan.held_back.is_empty() {
         return String::new();
     }
-    let heading = "On hold, written once the owner removes the annotation:";
+    let heading = "On hold, written once the owner removes the annotation or confirms the change:";
     let mut text = format!("{}\n", paint.ink(Ink::Bold, heading));
     for change in &plan.held_back {
         text.push_str(&render_change(change, paint, 2));

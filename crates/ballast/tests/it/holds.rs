@@ -45,8 +45,8 @@ fn an_operator_holds_a_service_back_and_pushes_it() {
     assert_eq!(minutes(&emulators), 4);
     let (code, out, _) = emulators.run(&["plan"]);
     assert!(code == 0 && out.contains("1 held by its owner"), "{out}");
-    let held = "On hold, written once the owner removes the annotation:\n  ~ change load balancer \
-                kubernetes in rg for default/web\n    ~ loadBalancingRules";
+    let held = "On hold, written once the owner removes the annotation or confirms the change:\n  \
+                ~ change load balancer kubernetes in rg for default/web\n    ~ loadBalancingRules";
     assert!(out.contains(held) && out.contains("idleTimeoutInMinutes: 4 → 9"), "{out}");
     let (_, out, _) = emulators.run(&["plan", "--service", "beside"]);
     assert!(!out.contains("On hold"), "{out}");

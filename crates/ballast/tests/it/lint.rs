@@ -301,6 +301,8 @@ const UNREACHABLE: &[(&str, &str)] = &[
     ("PrivateLinkNameTaken", "needs a Private Link Service"),
     ("PrivateLinkConnected", "needs a Private Link Service"),
     ("DeletionProtected", "needs a Service that is being deleted"),
+    ("ConfirmationDue", "needs a Service that stands"),
+    ("ConfirmationLeft", "needs a Service that stands"),
     ("PrivateLinkAddressUnusable", "which addresses a subnet has, only Azure knows"),
     ("AddressPoolsBehindPrivateLink", "needs a Private Link Service"),
     ("NoBackends", "which nodes there are, only the cluster knows"),

@@ -51,7 +51,8 @@ fn reasons() -> String {
              programmed.\nA refusal is an Event `SyncLoadBalancerFailed` (on container load \
              balancers the rule is one, too):\nthe Service keeps what it had until it is changed. \
              A hold is an Event\nwith the rule as its reason: the owner holds the Service back by \
-             an annotation, and ends that by\ntaking it off. What breaks one rule several times is \
+             an annotation, and ends that by\ntaking it off, or by confirming \
+             what waits. What breaks one rule several times is \
              one Event. What to do is the same for all: \
              change the key to something that is\nallowed.\n\n\
              | rule | | an example that breaks it | its text |\n| --- | --- | --- | --- |\n";

@@ -4,7 +4,7 @@ use super::Source;
 use super::trial::Bench;
 use model::kubernetes::Service;
 use model::report::{Finding, Severity};
-use plan::ask::annotation::{self, DISCONNECT, PAUSE, PROTECT, RETRY, SHARE};
+use plan::ask::annotation::{self, CONFIRM, CONFIRMED, DISCONNECT, PAUSE, PROTECT, RETRY, SHARE};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) fn why(bench: &Bench<'_>, at: usize, findings: &[Finding]) -> Option<
     };
     let noted = told(findings, &key);
     // For Services of other namespaces the first; for another day the others.
-    let later = [SHARE, DISCONNECT, PAUSE, PROTECT, RETRY];
+    let later = [SHARE, DISCONNECT, PAUSE, PROTECT, CONFIRM, CONFIRMED, RETRY];
     if noted.is_none() && later.contains(&&*key) {
         return None;
     }

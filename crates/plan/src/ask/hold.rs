@@ -1,17 +1,14 @@
 //! How an owner holds a Service back.
 
-use super::annotation::{PAUSE, PROTECT, truth};
-use super::rules::{DELETION_PROTECTED, FindingRule, PAUSED};
+use super::annotation::{CONFIRM, PAUSE, PROTECT, truth};
+use super::rules::{CONFIRMATION_DUE, DELETION_PROTECTED, FindingRule, PAUSED};
 use model::kubernetes::{GATEWAY_FINALIZER, LoadBalancerType, SERVICE_FINALIZER, Service, Wish};
 use std::sync::Arc;
 
 /// The rule by which what a Service has stays as it is, and its annotation; `None` where its owner
 /// does not hold it back.
 pub(crate) fn find(service: &Service) -> Option<(&'static FindingRule, &'static str)> {
-    let is_set = |key: &str| {
-        let value = service.annotations.get(key);
-        value.is_some_and(|value| truth(key).is_true(value))
-    };
+    let is_set = |key: &str| is_set(service, key);
     if is_set(PAUSE) && (service.wish == Wish::LoadBalancer || has_something(service)) {
         return Some((&PAUSED, PAUSE));
     }
@@ -19,12 +16,34 @@ pub(crate) fn find(service: &Service) -> Option<(&'static FindingRule, &'static 
     (leaves && is_set(PROTECT)).then_some((&DELETION_PROTECTED, PROTECT))
 }
 
-/// A Service that is on hold, without the annotations that hold it; `None` where it is not on hold.
+fn is_set(service: &Service, key: &str) -> bool {
+    let value = service.annotations.get(key);
+    value.is_some_and(|value| truth(key).is_true(value))
+}
+
+/// The list that `ballast.dev/confirmed` has to have, in a text about a Service that waits for it.
+#[must_use]
+pub fn to_confirm(text: &str) -> Option<&str> {
+    let before = CONFIRMATION_DUE.message.rsplit_once("; ")?.1.split("{value}").next()?;
+    let (_, list) = text.split_once(before)?;
+    list.strip_prefix('"')?.split_once('"').map(|(list, _)| list)
+}
+
+/// Whether its owner wants to confirm interruptions of a Service before they happen.
+pub(crate) fn asks_first(service: &Service) -> bool {
+    is_set(service, CONFIRM)
+}
+
+/// A Service that is on hold, or whose owner confirms interruptions, without the annotations that
+/// hold it; `None` where it has none of these.
 #[must_use]
 pub fn resumed(service: &Service) -> Option<Service> {
-    find(service)?;
+    if find(service).is_none() && !asks_first(service) {
+        return None;
+    }
     let mut service = service.clone();
-    Arc::make_mut(&mut service.annotations).retain(|key, _| ![PAUSE, PROTECT].contains(&&**key));
+    let holding = [PAUSE, PROTECT, CONFIRM];
+    Arc::make_mut(&mut service.annotations).retain(|key, _| !holding.contains(&&**key));
     Some(service)
 }
 

@@ -426,6 +426,14 @@ rules! {
     DELETION_PROTECTED Hold "DeletionProtected"
         "ballast.dev/deletion-protection"
         "the Service keeps its finalizer and all it has in Azure until the annotation is taken off";
+    CONFIRMATION_DUE Hold "ConfirmationDue"
+        "ballast.dev/confirm: 20.0.0.1, TCP/443"
+        "what is planned would interrupt the Service; it keeps what it has until \
+         ballast.dev/confirmed lists {value}";
+    CONFIRMATION_LEFT Note "ConfirmationLeft"
+        "ballast.dev/confirmed: TCP/443"
+        "{value} is confirmed to go, and stays; take it off the list, or a later change may take \
+         it without asking";
     PRIVATE_LINK_ADDRESS_UNUSABLE Refusal "PrivateLinkAddressUnusable"
         "azure-pls-ip-configuration-ip-address: 10.0.0.1"
         "must be free addresses of the subnet that are not reserved by Azure";

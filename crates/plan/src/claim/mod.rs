@@ -9,6 +9,7 @@ mod additional;
 pub(crate) mod address;
 pub(crate) mod admission;
 pub(crate) mod choice;
+pub(crate) mod confirm;
 mod consent;
 pub(crate) mod contest;
 pub(crate) mod holder;

@@ -6,7 +6,9 @@ use crate::causes::{Explanation, Source};
 use model::kubernetes::Service;
 use model::policy::{Layout, LoadBalancerConfig, Placement, PoolKind};
 use model::{Family, Policy, World};
-use plan::ask::annotation::{DISCONNECT, PAUSE, PORT, PROTECT, RETRY, SHARE, TABLE, full};
+use plan::ask::annotation::{
+    CONFIRM, CONFIRMED, DISCONNECT, PAUSE, PORT, PROTECT, RETRY, SHARE, TABLE, full,
+};
 
 const RANGE: &str = "203.0.113.0/24";
 const PREFIX_ID: &str =
@@ -32,6 +34,7 @@ fn telling(key: &str) -> (&'static str, Vec<(&'static str, &'static str)>) {
         "azure-load-balancer-health-probe-num-of-probe"
         | "load-balancer-health-probe-num-of-probe"
         | "health-probe_num-of-probe" => ("3", vec![]),
+        CONFIRMED => ("20.0.0.1", vec![]),
         RETRY => ("2026-11-25T03:00:00Z", vec![]),
         "azure-load-balancer-health-probe-request-path" | "health-probe_request-path" => {
             ("/ready", vec![HTTP])
@@ -138,7 +141,7 @@ fn every_annotation_of_the_table_is_the_cause_of_something() {
         assert_eq!(unused, None, "{key} counts here");
         // Others' Services have something by it, this one has not; or it has once it goes, or once
         // Azure refuses it.
-        let later = [SHARE, DISCONNECT, PROTECT, RETRY];
+        let later = [SHARE, DISCONNECT, PROTECT, CONFIRM, CONFIRMED, RETRY];
         let counts = named(&found, &whole) > 0 || later.contains(&&*key);
         assert!(counts, "{key} is the cause of nothing");
     }

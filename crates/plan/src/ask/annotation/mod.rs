@@ -29,6 +29,12 @@ pub const PAUSE: &str = "ballast.dev/pause";
 /// The annotation by which a Service keeps its load balancer when it is deleted.
 pub const PROTECT: &str = "ballast.dev/deletion-protection";
 
+/// The annotation by which a Service is interrupted only after its owner has confirmed it.
+pub const CONFIRM: &str = "ballast.dev/confirm";
+
+/// The annotation that lists what the owner has confirmed to go.
+pub const CONFIRMED: &str = "ballast.dev/confirmed";
+
 /// The annotation whose change has what Azure rejected attempted at once.
 pub const RETRY: &str = "ballast.dev/retry-at";
 

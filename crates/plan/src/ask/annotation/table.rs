@@ -1,6 +1,8 @@
 //! The entries.
 
-use super::{Annotation, DISCONNECT, Kind, PAUSE, PROTECT, RETRY, Reach, SHARE, Truth};
+use super::{
+    Annotation, CONFIRM, CONFIRMED, DISCONNECT, Kind, PAUSE, PROTECT, RETRY, Reach, SHARE, Truth,
+};
 use model::Exposure;
 use model::policy::BalancerSku;
 
@@ -288,6 +290,18 @@ pub static TABLE: &[Annotation] = &[
              in Azure until the annotation is taken off.",
         )
         .on(ALL),
+    flag(CONFIRM).effect(
+        "A change that would take an address or a port from the Service, or move it to another \
+         load balancer, waits until its owner confirms it, whatever causes it: an edit of the \
+         Service, the cloud config, nodes, other Services. Nothing of the Service is written \
+         meanwhile. Its deletion and another type do not wait.",
+    ),
+    text(CONFIRMED, "what may go, separated by commas: `20.0.0.1, TCP/443, kubernetes`", "none")
+        .effect(
+            "Addresses, ports and load balancers that the Service may lose, as the finding \
+             `ConfirmationDue` lists them; only read with `ballast.dev/confirm`.",
+        )
+        .error("what is not about to go has no effect"),
     text(RETRY, "any text; `ballast retry` writes the time", "none")
         .effect(
             "A change of it, as any edit of the Service, has what Azure rejected attempted at \

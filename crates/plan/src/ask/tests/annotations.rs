@@ -1,7 +1,9 @@
 //! Every annotation: what it does, and what comes of a wrong value.
 
 use super::*;
-use crate::ask::annotation::{DISCONNECT, PAUSE, PORT, PROTECT, RETRY, SHARE, TABLE};
+use crate::ask::annotation::{
+    CONFIRM, CONFIRMED, DISCONNECT, PAUSE, PORT, PROTECT, RETRY, SHARE, TABLE,
+};
 use model::azure::Distribution;
 use model::policy::{LoadBalancerConfig, Placement};
 
@@ -189,8 +191,8 @@ static CASES: &[Case] = cases! {
 };
 
 /// Accepted without effect on the intent, so that they have no row.
-const WITHOUT_EFFECT: [&str; 6] =
-    ["azure-shared-securityrule", SHARE, DISCONNECT, PAUSE, PROTECT, RETRY];
+const WITHOUT_EFFECT: [&str; 8] =
+    ["azure-shared-securityrule", SHARE, DISCONNECT, PAUSE, PROTECT, CONFIRM, CONFIRMED, RETRY];
 
 #[test]
 fn every_annotation_has_a_row_here() {

@@ -1,6 +1,7 @@
 //! Tests of placement: the whole way, from the first read to the last.
 
 mod addresses;
+mod confirm;
 
 use explain::forecast::forecast;
 use model::azure::{AdminState, LoadBalancer};
@@ -142,31 +143,35 @@ fn change(world: &mut World, service: Service) {
     world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
 }
 
+/// Azure as it is after a change.
+fn carry_out(world: &mut World, change: &model::plan::Change) {
+    let azure = &mut world.azure;
+    let addresses = azure.public_ips.get_mut(&Group::new("rg")).and_then(Fact::known_mut);
+    let balancers = azure.balancers.known_mut().expect("read");
+    match &change.action {
+        Action::Put { after: Resource::LoadBalancer(b), .. } => {
+            balancers.insert(b.id.clone(), Arc::clone(b));
+        }
+        Action::Delete { before: Resource::LoadBalancer(b) } => {
+            balancers.remove(&b.id);
+        }
+        Action::Put { after: Resource::PublicIp(ip), .. } => {
+            let mut ip = model::azure::PublicIp::clone(ip);
+            let n = u8::from_str_radix(&ip.id.name()[12..20], 16).expect("a number");
+            ip.address.get_or_insert([20, 0, 0, n].into());
+            addresses.expect("read").insert(ip.id.clone(), Arc::new(ip));
+        }
+        Action::Delete { before: Resource::PublicIp(ip) } => {
+            addresses.expect("read").remove(&ip.id);
+        }
+        other => panic!("not in these tests: {other:?}"),
+    }
+}
+
 /// Carries everything out, and shows that nothing is left to do then.
 fn settle(world: &mut World, policy: &Policy) {
-    let forecast = forecast(world, policy);
-    for change in &forecast.changes {
-        let azure = &mut world.azure;
-        let addresses = azure.public_ips.get_mut(&Group::new("rg")).and_then(Fact::known_mut);
-        let balancers = azure.balancers.known_mut().expect("read");
-        match &change.action {
-            Action::Put { after: Resource::LoadBalancer(b), .. } => {
-                balancers.insert(b.id.clone(), Arc::clone(b));
-            }
-            Action::Delete { before: Resource::LoadBalancer(b) } => {
-                balancers.remove(&b.id);
-            }
-            Action::Put { after: Resource::PublicIp(ip), .. } => {
-                let mut ip = model::azure::PublicIp::clone(ip);
-                let n = u8::from_str_radix(&ip.id.name()[12..20], 16).expect("a number");
-                ip.address.get_or_insert([20, 0, 0, n].into());
-                addresses.expect("read").insert(ip.id.clone(), Arc::new(ip));
-            }
-            Action::Delete { before: Resource::PublicIp(ip) } => {
-                addresses.expect("read").remove(&ip.id);
-            }
-            other => panic!("not in these tests: {other:?}"),
-        }
+    for change in &forecast(world, policy).changes {
+        carry_out(world, change);
     }
     world.kubernetes.services.retain(|_, s| s.wish == Wish::LoadBalancer);
     for service in world.kubernetes.services.values_mut() {

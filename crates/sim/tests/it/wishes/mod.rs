@@ -117,6 +117,9 @@ pub fn values(key: &str) -> &'static [&'static str] {
         "azure-pls-visibility" => &["*", "sub-1 sub-2"],
         "azure-pls-auto-approval" => &["sub-1"],
         "ballast.dev/retry-at" => &["1", "2"],
+        // That it is asked first depends on what stands: tests that compare ends do without.
+        "ballast.dev/confirm" => &["false"],
+        "ballast.dev/confirmed" => &["TCP/80", "20.0.0.1, kubernetes"],
         "ballast.dev/share-with-namespaces" => &["team", "*"],
         _ => FLAG,
     }
