@@ -58,6 +58,8 @@ pub enum Command {
     Pause(hold::Args),
     /// Go on with a Service that is paused
     Resume(hold::Args),
+    /// Confirm the interruption that a Service annotated with `ballast.dev/confirm` waits for
+    Confirm(hold::Args),
     /// Attempt at once what Azure rejected of a Service
     Retry(hold::Args),
     /// Open the leading pod's console in a browser, through a port-forward

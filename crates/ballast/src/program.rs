@@ -112,6 +112,7 @@ async fn dispatch(mut cli: Cli, called_as: &str) -> Outcome {
         Command::History(args) => command::history::run(args, color).await,
         Command::Pause(args) => command::hold::run(args, Verb::Pause).await,
         Command::Resume(args) => command::hold::run(args, Verb::Resume).await,
+        Command::Confirm(args) => command::hold::run(args, Verb::Confirm).await,
         Command::Retry(args) => command::hold::run(args, Verb::Retry).await,
         Command::Console(args) => command::console::run(args).await,
         Command::Orphans(args) => command::orphans::run(args, color).await,

@@ -84,3 +84,32 @@ fn an_operator_holds_a_service_back_and_pushes_it() {
     assert!(code == 0 && out.contains("\n  - delete public IP kubernetes-"), "{out}");
     assert_eq!(controller.terminate(), 0);
 }
+
+#[test]
+fn an_owner_confirms_an_interruption() {
+    const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
+    let emulators = Emulators::start();
+    let (controller, pages) = emulators.controller();
+    let server = format!("http://{pages}");
+    emulators.create_service("web");
+    let address = emulators.address_of("web");
+    let (code, _, err) = told(&emulators, &["confirm", "web"]);
+    assert!(code != 0 && err.contains("lists nothing that waits for a confirmation"), "{err}");
+    let edit = json!({"metadata": {"annotations":
+        {"ballast.dev/confirm": "true", INTERNAL: "true"}}});
+    emulators.patch_service("web", &edit);
+    let out = status(&server, "held by its owner");
+    let lost = format!("(address {address} → a new one, load balancer kubernetes → ");
+    let list = format!("ballast.dev/confirmed lists \"{address}, kubernetes\"");
+    assert!(out.contains(&lost) && out.contains(&list), "{out}");
+    let (code, out, _) = emulators.run(&["plan"]);
+    let held = "On hold, written once the owner removes the annotation or confirms the change:";
+    assert!(code == 0 && out.contains(held) && out.contains("kubernetes-internal"), "{out}");
+    let (code, out, err) = told(&emulators, &["confirm", "default/web"]);
+    assert!(code == 0 && out.contains(&lost), "{out}{err}");
+    assert!(out.contains("Service default/web is confirmed: it loses what is listed"), "{out}");
+    wait_for("the move", || (emulators.address_of("web") != address).then_some(()));
+    let (code, _, err) = told(&emulators, &["confirm", "nothing"]);
+    assert!(code != 0 && err.contains("there is no Service default/nothing"), "{err}");
+    assert_eq!(controller.terminate(), 0);
+}

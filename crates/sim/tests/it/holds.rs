@@ -1,5 +1,5 @@
 //! An owner pauses a Service, or protects it from deletion: what it has in Azure stays as it is,
-//! over restarts, until the annotation goes.
+//! over restarts, until the annotation goes. Or confirms interruptions before they happen.
 
 use crate::support::container::{
     backends, container_laboratory, pod_ip, ready, set_slice, web, web_name,
@@ -12,6 +12,9 @@ use sim::Laboratory;
 const DAY_MS: u64 = 86_400_000;
 const PAUSE: &str = "ballast.dev/pause";
 const PROTECT: &str = "ballast.dev/deletion-protection";
+const CONFIRM: &str = "ballast.dev/confirm";
+const CONFIRMED: &str = "ballast.dev/confirmed";
+const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
 
 fn laboratories() -> [Laboratory; 2] {
@@ -202,4 +205,101 @@ fn pods_of_a_service_that_is_held_back_are_followed() {
         settle(&mut lab);
         assert_eq!(backends(&lab, name), [pod_ip(2)], "{key}");
     }
+}
+
+/// Load balancers and ports of the rules to a Service.
+fn ways(lab: &Laboratory, name: &str) -> Vec<(String, u64)> {
+    let service = found(lab, name).expect("it is there");
+    let uid = service["metadata"]["uid"].as_str().expect("it has one").to_owned();
+    let base: String = format!("a{}", uid.replace('-', "")).chars().take(32).collect();
+    let mut ways = Vec::new();
+    for balancer in all(lab).iter().filter(|r| r["type"] == "Microsoft.Network/loadBalancers") {
+        for rule in balancer["properties"]["loadBalancingRules"].as_array().into_iter().flatten() {
+            if rule["name"].as_str().is_some_and(|name| name.starts_with(&base)) {
+                let port = rule["properties"]["frontendPort"].as_u64().expect("a port");
+                ways.push((balancer["name"].as_str().expect("a name").to_owned(), port));
+            }
+        }
+    }
+    ways
+}
+
+/// Whether the Service waits for its owner; the list that confirms.
+fn due(lab: &Laboratory, name: &str) -> Option<String> {
+    let condition = condition(lab, name);
+    let text = condition["message"].as_str().expect("it says something");
+    let list = plan::ask::hold::to_confirm(text).map(str::to_owned);
+    assert_eq!(list.is_some(), condition["reason"] == "ConfirmationDue", "{condition}");
+    list
+}
+
+#[test]
+fn an_interruption_waits_until_its_owner_confirms_it() {
+    let mut lab = laboratory(&json!({}));
+    let (asking, other) = ("web-0000", "web-0001");
+    create(&mut lab, service(0));
+    create(&mut lab, service(1));
+    annotate(&mut lab, asking, CONFIRM, json!("true"));
+    settle(&mut lab);
+    let (before, at) = (ways(&lab, asking), ingress(&lab, asking));
+    // It would become internal.
+    annotate(&mut lab, asking, INTERNAL, json!("true"));
+    annotate(&mut lab, other, TIMEOUT, json!("9"));
+    settle(&mut lab);
+    let list = due(&lab, asking).expect("it waits");
+    assert!(list.ends_with(", kubernetes"), "{list}");
+    assert_eq!((ways(&lab, asking), ingress(&lab, asking)), (before.clone(), at.clone()));
+    assert_eq!(timeouts(&lab, other), [json!(9)]);
+    lab.restart();
+    settle(&mut lab);
+    assert_eq!((ways(&lab, asking), ingress(&lab, asking)), (before, at.clone()));
+    annotate(&mut lab, asking, CONFIRMED, json!(list));
+    settle(&mut lab);
+    assert_eq!((due(&lab, asking), &condition(&lab, asking)["status"]), (None, &json!("True")));
+    assert!(ways(&lab, asking).iter().all(|(balancer, _)| balancer == "kubernetes-internal"));
+    assert_ne!(ingress(&lab, asking), at);
+    // The way back is another change, and waits no more once its owner does not ask for that.
+    annotate(&mut lab, asking, INTERNAL, Value::Null);
+    settle(&mut lab);
+    assert!(due(&lab, asking).expect("it waits").ends_with(", kubernetes-internal"));
+    annotate(&mut lab, asking, CONFIRM, json!("false"));
+    settle(&mut lab);
+    assert!(ways(&lab, asking).iter().all(|(balancer, _)| balancer == "kubernetes"));
+    // A deletion asks nobody.
+    annotate(&mut lab, asking, CONFIRM, json!("true"));
+    delete(&mut lab, "default", asking);
+    settle(&mut lab);
+    assert_eq!(found(&lab, asking), None);
+}
+
+#[test]
+fn a_confirmed_interruption_goes_on_after_each_restart() {
+    let mut lab = laboratory(&json!({}));
+    let name = "web-0000";
+    create(&mut lab, service(0));
+    annotate(&mut lab, name, CONFIRM, json!("true"));
+    settle(&mut lab);
+    annotate(&mut lab, name, INTERNAL, json!("true"));
+    settle(&mut lab);
+    let list = due(&lab, name).expect("it waits");
+    annotate(&mut lab, name, CONFIRMED, json!(list));
+    for _ in 0..200 {
+        lab.settle(200);
+        lab.restart();
+        assert_eq!(due(&lab, name).filter(|now| *now != list), None);
+    }
+    settle(&mut lab);
+    assert!(ways(&lab, name).iter().all(|(balancer, _)| balancer == "kubernetes-internal"));
+}
+
+/// Nothing of it is held there, and its owner is told so.
+#[test]
+fn on_a_container_load_balancer_there_is_nothing_to_confirm() {
+    let mut lab = container_laboratory(3);
+    create(&mut lab, service(0));
+    annotate(&mut lab, "web-0000", CONFIRM, json!("true"));
+    settle(&mut lab);
+    let condition = condition(&lab, "web-0000");
+    let text = condition["message"].as_str().expect("it says something");
+    assert!(text.contains("ballast.dev/confirm: \"true\" has no effect"), "{text}");
 }
