@@ -93,7 +93,7 @@ fn is_lost(
     let Ok(address) = address.parse::<IpAddr>() else { return false };
     let family = Family::of(&address);
     let on = text(&inside["publicIPAddress"]["id"]);
-    if !asks.families.contains(&family) || asks.internal == !on.is_empty() {
+    if !asks.families.contains(&family) || asks.internal != on.is_empty() {
         return true;
     }
     if asks.internal {
