@@ -47,17 +47,23 @@ impl Stage {
         self.ledger.moves.together.clear();
     }
 
-    /// Whether load balancers stand that Services are to leave.
-    pub(super) fn are_moving(&self) -> bool {
+    /// Whether load balancers stand that Services are to leave. What one has whose finalizer
+    /// somebody took off by hand, nobody takes away.
+    pub(crate) fn are_moving(&self) -> bool {
         if self.config.migration.is_none() {
             return false;
         }
         let to_pods = self.config.backends() == Backends::Pods;
+        let is_served = |name: &str| {
+            let owner = self.truth.owner_of(name).and_then(|uid| self.truth.services.get(uid));
+            owner.is_some_and(|service| !service.stripped)
+        };
         self.azure.resources_of(BALANCERS).iter().any(|balancer| {
             let of_pods = balancer["sku"]["name"] == "Service";
+            let own = balancer["id"].as_str().and_then(|id| id.rsplit('/').next());
             let frontends = parts(balancer, "frontendIPConfigurations");
-            let mut names = frontends.keys();
-            of_pods != to_pods && (of_pods || names.any(|name| self.truth.owner_of(name).is_some()))
+            let mut names = frontends.keys().map(String::as_str).chain(own);
+            of_pods != to_pods && names.any(is_served)
         })
     }
 

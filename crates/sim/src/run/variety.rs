@@ -96,17 +96,22 @@ impl Play {
                 if self.stage.kubernetes.revision() != before {
                     continue;
                 }
-                if self.company.is_content(&self.stage) && !self.stage.is_azure_busy() {
+                let stage = &self.stage;
+                if self.company.is_content(stage) && !stage.is_azure_busy() && !stage.are_moving() {
                     break;
                 }
-                // All is done, and somebody still has not got what they want, or Azure still works
-                // at what they wrote: time has to pass.
+                // All is done, and somebody still has not got what they want, has two addresses, or
+                // Azure still works at what they wrote: time has to pass.
                 self.stage.advance(self.stage.now_ms + 60_000);
             }
         }
+        let moves = self.stage.are_moving();
         let stuck = !self.stage.is_quiet() || !self.company.is_content(&self.stage);
-        if stuck {
+        if stuck || moves {
             let mut text = self.stage.unsettled();
+            if moves {
+                text.push_str(" load balancers stand that Services are to leave;");
+            }
             if !self.company.is_content(&self.stage) {
                 text.push_str(" the actors have not got what they want;");
             }
