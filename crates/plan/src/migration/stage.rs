@@ -93,7 +93,8 @@ impl Stages {
 }
 
 /// An address counts as one of the load balancers that a Service moves to only where Azure shows it
-/// there: one that no list shows, or that somebody has taken away, ends nothing of the former.
+/// there: a list may lag, and another client may have deleted the public IP. Until then the former
+/// load balancer stays.
 fn way(world: &World, sides: &Sides, over_nodes: &BTreeSet<IpAddr>, service: &Service) -> Way {
     let home = sides.home(&service.name);
     let own = container_address(world, &sides.target, &service.uid);

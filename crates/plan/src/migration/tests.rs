@@ -106,8 +106,9 @@ fn what_its_owner_holds_or_deletes_stands_still() {
     assert_eq!(still(pause), Stage::Still);
 }
 
-/// A new process reads lists that do not show yet what the one before it has just made, or somebody
-/// has deleted the public IP. Taken for one over nodes, its address would end what serves Pods.
+/// A new process reads lists that do not show yet what the one before it has just made, or another
+/// client has deleted the public IP. Taken for one over nodes, its address would have the container
+/// load balancer deleted while it serves.
 #[test]
 fn an_address_that_no_list_shows_is_not_one_over_nodes() {
     let mut sides = sides();

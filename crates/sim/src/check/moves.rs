@@ -47,8 +47,8 @@ impl Stage {
         self.ledger.moves.together.clear();
     }
 
-    /// Whether load balancers stand that Services are to leave. What one has whose finalizer
-    /// somebody took off by hand, nobody takes away.
+    /// Whether load balancers stand that Services are to leave. What belongs to a Service without
+    /// its finalizer stays: Kubernetes deletes such a Service without waiting for the controller.
     pub(crate) fn are_moving(&self) -> bool {
         if self.config.migration.is_none() {
             return false;

@@ -158,6 +158,8 @@ impl Stage {
             if !service.wants || service.edited_at > sent.services {
                 continue;
             }
+            // A client reaches the Pods through an address that status tells. Once that is one over
+            // nodes, the container load balancer serves no client (docs/migrations.md).
             if self.has_moved_from_container(&service.name, name) {
                 continue;
             }

@@ -100,8 +100,8 @@ impl Play {
                 if self.company.is_content(stage) && !stage.is_azure_busy() && !stage.are_moving() {
                     break;
                 }
-                // All is done, and somebody still has not got what they want, has two addresses, or
-                // Azure still works at what they wrote: time has to pass.
+                // All is done, and a Service still lacks what it asks for or has two addresses, or
+                // an operation of Azure still runs: time has to pass.
                 self.stage.advance(self.stage.now_ms + 60_000);
             }
         }

@@ -265,7 +265,7 @@ fn an_interruption_waits_until_its_owner_confirms_it() {
     annotate(&mut lab, asking, CONFIRM, json!("false"));
     settle(&mut lab);
     assert!(ways(&lab, asking).iter().all(|(balancer, _)| balancer == "kubernetes"));
-    // A deletion asks nobody.
+    // A deletion needs no confirmation.
     annotate(&mut lab, asking, CONFIRM, json!("true"));
     delete(&mut lab, "default", asking);
     settle(&mut lab);
@@ -292,7 +292,7 @@ fn a_confirmed_interruption_goes_on_after_each_restart() {
     assert!(ways(&lab, name).iter().all(|(balancer, _)| balancer == "kubernetes-internal"));
 }
 
-/// Nothing of it is held there, and its owner is told so.
+/// The annotation has no effect there, and the condition says so.
 #[test]
 fn on_a_container_load_balancer_there_is_nothing_to_confirm() {
     let mut lab = container_laboratory(3);

@@ -4,7 +4,7 @@ mod addresses;
 mod confirm;
 
 use explain::forecast::forecast;
-use model::azure::{AdminState, LoadBalancer};
+use model::azure::{AdminState, LoadBalancer, PrivateLinkPolicy, Provisioning, Rest, Subnet};
 use model::kubernetes::{
     Affinity, Deletion, Endpoint, EndpointSlice, LoadBalancerType, Membership, Node, NodeRole,
     Readiness, SERVICE_FINALIZER, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
@@ -136,6 +136,22 @@ fn world(services: Vec<Service>) -> World {
     world.azure.balancers = Fact::Known(BTreeMap::new());
     world.azure.public_ips.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
     world.azure.zones = Fact::Known(Vec::new());
+    world
+}
+
+/// The same, and the subnet of private addresses has been read.
+fn with_subnet(services: Vec<Service>) -> World {
+    let mut world = world(services);
+    let subnet = Subnet {
+        id: policy(Layout::Single).subnet_id("nodes"),
+        etag: None,
+        prefixes: vec!["10.0.0.0/16".parse().expect("a range")],
+        private_link: PrivateLinkPolicy::Enabled,
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    };
+    world.azure.private_links.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
+    world.azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
     world
 }
 

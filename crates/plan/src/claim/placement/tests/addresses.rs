@@ -1,8 +1,8 @@
 //! Addresses that Services on several load balancers insist on, and what is not read yet.
 
-use super::{change, on, policy, pool, service, settle, two, uid};
+use super::{change, on, policy, pool, service, settle, two, uid, with_subnet as world};
 use crate::ask::annotation::PREFIX;
-use model::azure::{FrontendAddress, LoadBalancer, PrivateLinkPolicy, Rest, Subnet};
+use model::azure::{FrontendAddress, LoadBalancer};
 use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service, TrafficPolicy};
 use model::policy::Layout;
 use model::report::{ServiceReport, State, Until, Wait};
@@ -30,21 +30,6 @@ fn beside(service: Service) -> Service {
     let mut ports = service.ports.clone();
     (ports[0].port, ports[0].node_port) = (443, Some(30443));
     Service { ports, ..service }
-}
-
-fn world(services: Vec<Service>) -> World {
-    let mut world = super::world(services);
-    let subnet = Subnet {
-        id: policy(Layout::Single).subnet_id("nodes"),
-        etag: None,
-        prefixes: vec!["10.0.0.0/16".parse().expect("a range")],
-        private_link: PrivateLinkPolicy::Enabled,
-        provisioning: model::azure::Provisioning::Succeeded,
-        rest: Rest::default(),
-    };
-    world.azure.private_links.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
-    world.azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
-    world
 }
 
 fn per_set() -> Policy {

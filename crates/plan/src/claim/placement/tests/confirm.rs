@@ -1,14 +1,15 @@
 //! Services whose owners confirm interruptions before they happen.
 
-use super::{balancer, carry_out, change, on, policy, service, settle, two, uid, world};
+use super::{
+    balancer, carry_out, change, on, policy, service, settle, two, uid, with_subnet, world,
+};
 use crate::ask::annotation::{CONFIRM, CONFIRMED, PREFIX};
 use crate::ask::hold::to_confirm;
-use model::azure::{FrontendAddress, PrivateLinkPolicy, Rest, Subnet};
+use model::azure::FrontendAddress;
 use model::kubernetes::{SERVICE_FINALIZER, Service, ServicePort, Wish};
 use model::policy::Layout;
 use model::report::{Severity, State};
-use model::world::Fact;
-use model::{Group, Policy, World};
+use model::{Policy, World};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -38,21 +39,6 @@ fn asking(n: u8, ports: &[u16], annotations: &[(&str, &str)]) -> Service {
         ports: ports.iter().map(numbered).collect(),
         ..base
     }
-}
-
-fn with_subnet(services: Vec<Service>) -> World {
-    let mut world = world(services);
-    let subnet = Subnet {
-        id: policy(Layout::Single).subnet_id("nodes"),
-        etag: None,
-        prefixes: vec!["10.0.0.0/16".parse().expect("a range")],
-        private_link: PrivateLinkPolicy::Enabled,
-        provisioning: model::azure::Provisioning::Succeeded,
-        rest: Rest::default(),
-    };
-    world.azure.private_links.insert(Group::new("rg"), Fact::Known(BTreeMap::new()));
-    world.azure.subnets.insert(subnet.id.clone(), Fact::Known(Some(Arc::new(subnet))));
-    world
 }
 
 /// What a Service has: load balancer, ports and private addresses.
@@ -237,7 +223,7 @@ fn a_load_balancer_that_the_cloud_config_gives_waits() {
 
 /// A Service that is held back gives others nothing, and takes nothing from them.
 #[test]
-fn what_waits_stands_in_nobodys_way() {
+fn what_waits_blocks_no_other_service() {
     let policy = policy(Layout::Single);
     let inside = |n, address| asking(n, &[80], &[(INTERNAL, "true"), (PINNED, address)]);
     let mut world = with_subnet(vec![inside(1, "10.0.200.9")]);
