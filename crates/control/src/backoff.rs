@@ -3,7 +3,7 @@
 /// The first wait.
 const FIRST_MS: u64 = 1_000;
 /// The longest wait: a minute, so that what was mended is noticed soon.
-const LONGEST_MS: u64 = 60_000;
+pub const LONGEST_MS: u64 = 60_000;
 
 /// A lock is taken off by people: its waits begin where those of so many failures end, at 8 s.
 pub const BEFORE_LOCK: u32 = 3;

@@ -237,7 +237,13 @@ impl Truth {
     fn note_leaving(&mut self, object: &Value, gone: bool, revision: u64, now_ms: u64) {
         let meta = &object["metadata"];
         let name = meta["name"].as_str().unwrap_or("");
-        let Some((address, _)) = self.hosts.get(name) else { return };
+        let Some((address, _)) = self.hosts.get(name) else {
+            // A node that joins has no past: whoever had its address before has left with it.
+            if let Some(address) = internal_address(object) {
+                self.leaving.remove(address);
+            }
+            return;
+        };
         let address = address.clone();
         let known = self.leaving.remove(&address);
         let was_in = known.is_some() || self.members.contains_key(&address);
@@ -257,9 +263,7 @@ impl Truth {
 
     fn note_node(&mut self, object: &Value, gone: bool, revision: u64) {
         let name = object["metadata"]["name"].as_str().unwrap_or("").to_owned();
-        let addresses = object["status"]["addresses"].as_array();
-        let internal = addresses.into_iter().flatten().filter(|a| a["type"] == "InternalIP");
-        let address = internal.filter_map(|a| a["address"].as_str()).find(|a| a.contains('.'));
+        let address = internal_address(object);
         let member = !gone
             && !is_out(object)
             && !is_going(object)
@@ -316,6 +320,13 @@ impl Truth {
         let whole = || part.get(..36).and_then(|uid| self.bases.get(uid));
         short.or_else(whole).map(String::as_str)
     }
+}
+
+/// The first internal IPv4 address of a node.
+fn internal_address(node: &Value) -> Option<&str> {
+    let addresses = node["status"]["addresses"].as_array();
+    let internal = addresses.into_iter().flatten().filter(|a| a["type"] == "InternalIP");
+    internal.filter_map(|a| a["address"].as_str()).find(|a| a.contains('.'))
 }
 
 /// Annotations that the address of a Service follows from, by how their names end.

@@ -132,11 +132,29 @@ impl Controller {
             Some(write) => LedgerCall::Write(write),
             None => return,
         };
+        if let LedgerCall::Write(write) = &call {
+            self.doubt_forgotten(write);
+        }
         let request = self.ledger_request(&call);
         self.observers.counts.kubernetes += u64::from(request.method != "GET");
         let id = self.calls.begin(Caller::Ledger(call));
         self.kubernetes.ledger.call = Some(id);
         self.calls.effects.push(Effect::Kubernetes { call: id, request });
+    }
+
+    /// What a write takes out counts as out from when it is sent: until it is read again, nothing is
+    /// opened on the strength of it. A Service that was held back may want it again meanwhile.
+    fn doubt_forgotten(&mut self, write: &LedgerWrite) {
+        let Fact::Known(ledger) = &self.world.kubernetes.ledger else { return };
+        let mut left = Ledger::clone(ledger);
+        left.destinations.retain(|address, holders| {
+            let kept = write.destinations.get(address);
+            holders.retain(|holder| kept.is_some_and(|kept| kept.contains(holder)));
+            kept.is_some()
+        });
+        if left.destinations != ledger.destinations {
+            self.world.kubernetes.ledger = Fact::Known(Arc::new(left));
+        }
     }
 
     fn ledger_request(&self, call: &LedgerCall) -> KubernetesCall {
@@ -298,4 +316,37 @@ impl Controller {
 
 fn get(path: String) -> KubernetesCall {
     KubernetesCall { method: "GET", path, content_type: "application/json", body: Value::Null }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Leadership;
+    use crate::fixture::policy;
+    use model::ledger::{Destinations, Holder};
+
+    /// A Service that was held back asks again while the ledger is on its way without it: what it
+    /// asks for is recorded anew before it is opened.
+    #[test]
+    fn what_a_write_takes_out_of_the_ledger_counts_as_out_from_when_it_is_sent() {
+        let recorded = |last: u8| {
+            let holder = Holder::Service(ServiceUid::new(format!("uid-{last}")));
+            (std::net::IpAddr::from([20, 0, 0, last]), BTreeSet::from([holder]))
+        };
+        let both = Destinations::from([recorded(1), recorded(2)]);
+        let kept = Destinations::from([recorded(1)]);
+        let revision: Option<Arc<str>> = Some("7".into());
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        controller.term.leadership = Leadership::Held;
+        controller.kubernetes.ledger.read_ms = Some(0);
+        let ledger = Ledger { revision: revision.clone(), planned_on: None, destinations: both };
+        controller.world.kubernetes.ledger = Fact::Known(Arc::new(ledger));
+        let destinations = kept.clone();
+        let write = LedgerWrite { revision, planned_on: None, destinations, adopted: [].into() };
+        controller.planning.plan.ledger = Some(Arc::new(write));
+
+        controller.go_on_with_ledger(1);
+        let known = controller.world.kubernetes.ledger.known().expect("it was read");
+        assert_eq!((&known.destinations, known.revision.as_deref()), (&kept, Some("7")));
+    }
 }

@@ -35,6 +35,8 @@ pub(crate) struct ObjectLane {
     pub failures: u32,
     /// Why the last writes failed.
     pub trouble: Option<Trouble>,
+    /// When the last of them was.
+    failed_ms: u64,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
     /// The write under way was sent before the right to write was another's: what is answered
@@ -61,7 +63,14 @@ impl Controller {
         let idle = |lane: &ObjectLane| lane.call.is_none() && lane.wait_until_ms.is_none();
         if self.kubernetes.objects.values().any(idle) {
             let planned: BTreeSet<&Object> = writes.iter().map(|write| &write.object).collect();
-            self.kubernetes.objects.retain(|object, lane| !idle(lane) || planned.contains(object));
+            // Another wish is no reason to call sooner an API server that has just refused.
+            self.kubernetes.objects.retain(|object, lane| {
+                if !idle(lane) || planned.contains(object) {
+                    return true;
+                }
+                lane.trouble = None;
+                now_ms < lane.failed_ms + backoff::LONGEST_MS
+            });
         }
         self.planning.plan.writes = writes;
     }
@@ -159,6 +168,7 @@ impl Controller {
         let lane = self.kubernetes.objects.entry(object.clone()).or_default();
         lane.call = None;
         lane.failures += 1;
+        lane.failed_ms = now_ms;
         let (code, message) = why.split_once(": ").unwrap_or(("NoAnswer", why));
         let (kind, operation) = (ObstacleKind::Kubernetes, operation_on(object));
         let failure = Failure { kind, operation, code, message };
@@ -171,7 +181,7 @@ impl Controller {
             more => backoff::after(more - 1, asked_ms),
         };
         lane.wait_until_ms = Some(now_ms + wait);
-        if lane.failures == CLAIM_TRIES {
+        if lane.failures >= CLAIM_TRIES {
             self.waive(object, why, now_ms);
         }
         let (name, about) = match object {
@@ -333,6 +343,26 @@ mod tests {
         };
         assert_eq!(wait(None), Some(1_100));
         assert_eq!(wait(Some(2_000)), Some(3_000));
+    }
+
+    /// What is to be written may change while the API server does not answer, or go for a moment.
+    #[test]
+    fn failures_are_remembered_while_nothing_is_to_be_written() {
+        let name = ServiceName::new("default", "web");
+        let object = Object::Service { name, uid: ServiceUid::new("uid-1") };
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        let mut wait_after = |now_ms: u64| {
+            controller.delay(&object, None, "NoAnswer: it does not answer", now_ms);
+            let lane = controller.kubernetes.objects.get_mut(&object).expect("it failed");
+            let wait_ms = lane.wait_until_ms.take().expect("it waits") - now_ms;
+            controller.write_kubernetes(now_ms + wait_ms);
+            let lane = controller.kubernetes.objects.get(&object).expect("it is remembered");
+            assert!(lane.trouble.is_none(), "what is no longer to be written has no trouble");
+            wait_ms
+        };
+        assert_eq!([wait_after(0), wait_after(500), wait_after(2_000)], [100, 1_000, 2_000]);
+        controller.write_kubernetes(2_000 + backoff::LONGEST_MS);
+        assert!(controller.kubernetes.objects.is_empty(), "and not for ever");
     }
 
     /// The API server refuses a patch with another UID: what is meant for an object never reaches

@@ -1,7 +1,7 @@
 //! S1 to S5 at each write that Azure was asked for.
 
 use super::ends::apart;
-use super::form::{foreign, parts, plain, told};
+use super::form::{foreign, is_in, parts, plain, told};
 use crate::carry::bare_path;
 use crate::config::without_cluster;
 use crate::scene::objects::{is_brought, is_theirs};
@@ -78,7 +78,7 @@ impl Stage {
         self.check_closed(&write);
         self.check_openings(&write);
         self.note_freed(&write);
-        if path.contains("/loadBalancers/") {
+        if is_in(path, "loadBalancers") {
             self.check_pools(&write);
             self.check_tenants(&write);
             self.check_drains(&write);
@@ -139,8 +139,7 @@ impl Stage {
         self.check_unknown(write, before);
         let kept = foreign(before);
         // A public IP of ours goes with what somebody wrote on it.
-        let goes = write.method == Method::Delete
-            && write.path.to_lowercase().contains("/publicipaddresses/");
+        let goes = write.method == Method::Delete && is_in(write.path, "publicIPAddresses");
         if kept.is_empty() || goes {
             return;
         }

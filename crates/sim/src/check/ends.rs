@@ -1,7 +1,7 @@
 //! What must hold once faults and inputs have stopped: L1, L2, L4 and the differential.
 
 use super::azure::memberships;
-use super::form::{parts, told};
+use super::form::{is_in, parts, told};
 use super::stripped::close;
 use crate::actor::doubts::is_doubtful;
 use crate::actor::hostile::is_claim;
@@ -147,7 +147,7 @@ fn is_node(value: &Value) -> bool {
 /// Pools of ours, lower case, that no rule leads to: they are as they were when the last Service
 /// went, or the last one of their family.
 fn idle(resources: &[Arc<Value>]) -> BTreeSet<String> {
-    let balancers = resources.iter().filter(|r| text(&r["id"]).contains("/loadBalancers/"));
+    let balancers = resources.iter().filter(|r| is_in(text(&r["id"]), "loadBalancers"));
     let idle = balancers.flat_map(|balancer| {
         let id = text(&balancer["id"]).to_lowercase();
         let rules = parts(balancer, "loadBalancingRules").into_values();
@@ -204,19 +204,19 @@ impl Stage {
             let id = resource["id"].as_str().unwrap_or("");
             // Where a Service is placed depends on what was there when it came.
             let placed = self.scene.has_choice()
-                && ["/loadBalancers/", "/virtualMachines/"].iter().any(|kind| id.contains(kind));
-            let nic = id.contains("/virtualMachines/") && id.contains("/networkInterfaces/");
+                && ["loadBalancers", "virtualMachines"].iter().any(|kind| is_in(id, kind));
+            let nic = is_in(id, "virtualMachines") && is_in(id, "networkInterfaces");
             if placed || nic {
                 continue;
             }
             if let Some(mut tidied) = renamed(resource) {
-                if id.contains("/publicIPAddresses/") {
+                if is_in(id, "publicIPAddresses") {
                     self.drop_unasked(resource, &mut tidied);
                 }
-                if id.contains("/virtualMachines/") || is_nic(id) {
+                if is_in(id, "virtualMachines") || is_nic(id) {
                     tidied = pools_of(&tidied, &idle);
                 }
-                if id.contains("/loadBalancers/") {
+                if is_in(id, "loadBalancers") {
                     drop_pools(&mut tidied, &idle);
                 }
                 if self.scene.has_choice() {
@@ -328,7 +328,7 @@ impl Stage {
             };
             let id = text(&resource["id"]).to_owned();
             // The NICs of a scale set's machine come to light with its first write.
-            if id.contains("/virtualMachines/") && id.contains("/networkInterfaces/") {
+            if is_in(&id, "virtualMachines") && is_in(&id, "networkInterfaces") {
                 continue;
             }
             if !before.contains(&id.to_lowercase()) {
@@ -343,7 +343,7 @@ impl Stage {
                 left.extend(ours.map(|name| format!("{id}/{collection}/{name}")));
             }
             if self.scene.outbound == Outbound::None
-                && (id.contains("/virtualMachines/") || is_nic(&id))
+                && (is_in(&id, "virtualMachines") || is_nic(&id))
                 && memberships(&resource).iter().any(|pool| !held.contains(balancer_of(pool)))
             {
                 left.push(format!("{id} is in a pool"));

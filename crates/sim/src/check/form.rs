@@ -25,6 +25,13 @@ pub fn parts<'a>(resource: &'a Value, collection: &str) -> BTreeMap<String, &'a 
     items.filter_map(|item| Some((item["name"].as_str()?.to_owned(), item))).collect()
 }
 
+/// Whether a path or an id leads through this collection. Azure compares ids without regard to
+/// case, and a client may write them as it likes.
+#[must_use]
+pub fn is_in(id: &str, collection: &str) -> bool {
+    id.split('/').any(|part| part.eq_ignore_ascii_case(collection))
+}
+
 /// Addresses that a Service's status tells.
 pub fn told(service: &Value) -> impl Iterator<Item = &str> {
     let ingress = service["status"]["loadBalancer"]["ingress"].as_array();

@@ -2,7 +2,7 @@
 //! nothing goes wrong none is closed, or left out of a status, on the way to where it is to be.
 
 use super::azure::Write;
-use super::form::{parts, told};
+use super::form::{is_in, parts, told};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use crate::weather::Weather;
@@ -42,7 +42,7 @@ fn open(group: Option<&Value>) -> BTreeSet<String> {
 impl Stage {
     /// S3 and S4 at a write of the security group.
     pub(super) fn check_openings(&mut self, write: &Write<'_>) {
-        if !write.path.to_lowercase().contains("/networksecuritygroups/") {
+        if !is_in(write.path, "networkSecurityGroups") {
             return;
         }
         let (was, is) = (open(write.before), open(write.after));
@@ -100,7 +100,7 @@ impl Stage {
     /// A public IP goes: whoever gets its address later has another one, also where Azure gives it
     /// to the same Service.
     pub(super) fn note_freed(&mut self, write: &Write<'_>) {
-        let kind = write.path.to_lowercase().contains("/publicipaddresses/");
+        let kind = is_in(write.path, "publicIPAddresses");
         let goes = write.method == Method::Delete && kind;
         let address = write.before.filter(|_| goes).map(|ip| &ip["properties"]["ipAddress"]);
         if let Some(address) = address.and_then(Value::as_str) {

@@ -2,7 +2,7 @@
 
 use super::api::has_finalizer;
 use super::azure::Write;
-use super::form::parts;
+use super::form::{is_in, parts};
 use crate::config::without_cluster;
 use crate::scene::objects::{OTHER_ADDRESS, OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, Layout};
@@ -98,7 +98,8 @@ impl Stage {
     /// Whether rules that are not a Service's own lead to the frontend of a public IP.
     fn is_used_by_others(&self, ip: &Value, is_own: &dyn Fn(&str) -> bool) -> bool {
         let frontend = ip["properties"]["ipConfiguration"]["id"].as_str().unwrap_or("");
-        let Some((balancer, _)) = frontend.split_once("/frontendIPConfigurations/") else {
+        let frontend = &frontend.to_lowercase();
+        let Some((balancer, _)) = frontend.split_once("/frontendipconfigurations/") else {
             return false;
         };
         let Some(balancer) = self.azure.shown_by_id(balancer) else { return false };
@@ -137,7 +138,7 @@ impl Stage {
         let goes = write.method == Method::Delete;
         let name = write.path.rsplit('/').next().unwrap_or("");
         let mut freed: Vec<(String, String)> = Vec::new();
-        if write.path.contains("/publicIPAddresses/") && goes {
+        if is_in(write.path, "publicIPAddresses") && goes {
             let address = before["properties"]["ipAddress"].as_str().map(str::to_owned);
             freed.extend(address.map(|address| (without_cluster(name).to_owned(), address)));
         }

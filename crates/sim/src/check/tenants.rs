@@ -2,7 +2,7 @@
 //! Service has is written down; from then on no write made for others may change it.
 
 use super::azure::{Write, memberships, pools};
-use super::form::{self, bare, parts, same};
+use super::form::{self, bare, is_in, parts, same};
 use crate::scene;
 use crate::scene::objects::is_theirs;
 use crate::stage::{Sent, Stage};
@@ -229,7 +229,7 @@ impl Stage {
             return;
         }
         let mut left: Vec<(String, String)> = Vec::new();
-        if write.path.contains("/loadBalancers/") {
+        if is_in(write.path, "loadBalancers") {
             let is = pools(asked);
             for (name, was) in pools(before) {
                 let Some(is) = is.get(&name) else { continue };

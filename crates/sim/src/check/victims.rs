@@ -1,6 +1,6 @@
 //! S9: what Services have stays as it is, whatever another tenant claims of it.
 
-use super::form::{bare, parts, told};
+use super::form::{bare, is_in, parts, told};
 use super::tables::entries;
 use crate::actor::hostile::consents;
 use crate::config::without_cluster;
@@ -56,8 +56,8 @@ impl Stage {
             let id = text(&resource["id"]);
             let last = id.rsplit('/').next().unwrap_or("");
             let whole = scene::objects::is_brought(last)
-                || id.contains("/privateLinkServices/")
-                || (id.contains("/publicIPAddresses/") && is_theirs(last));
+                || is_in(id, "privateLinkServices")
+                || (is_in(id, "publicIPAddresses") && is_theirs(last));
             if whole {
                 held.insert(id.to_owned(), still(&bare(&resource)).to_string());
             }

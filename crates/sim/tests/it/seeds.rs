@@ -138,6 +138,13 @@ const FAILED_LAST: &[(u64, Profile, &str)] = &[
     (24_130_171, Profile::All, "connections of a link were cut while its frontend was written"),
     (24_150_167, Profile::All, "judged whose a node is where one has Local Services only"),
     (24_200_146, Profile::Containers, "judged before an owner had made anew what was deleted late"),
+    (
+        662_606_000,
+        Profile::All,
+        "a Service wanted again what the ledger on its way no longer had, and it was opened",
+    ),
+    (662_606_007, Profile::All, "another status to write, and the failures before were forgotten"),
+    (662_606_022, Profile::All, "judged a node that joins by the one that had its address before"),
 ];
 
 /// The same with faults that came later, and with which of them.
