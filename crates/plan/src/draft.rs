@@ -15,7 +15,7 @@ use model::ledger::LedgerWrite;
 use model::plan::{Change, KubernetesWrite, Plan};
 use model::report::{Finding, Report, ServiceReport, Severity, State, Until, Wait};
 use model::world::{ById, Need};
-use model::{Group, Policy, ResourceId, ServiceName, ServiceUid, World};
+use model::{Family, Group, Policy, ResourceId, ServiceName, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -130,8 +130,8 @@ pub(crate) struct Draft<'w> {
     pub pods: BTreeMap<ServiceName, Vec<Finding>>,
     /// Basic load balancers that have to go before anything is put on a Standard one.
     pub basics: BTreeSet<ResourceId>,
-    /// Services whose public IP is made again: on no load balancer meanwhile.
-    pub recreated: BTreeSet<ServiceUid>,
+    /// Services and families whose public IP is made again: without a frontend meanwhile.
+    pub recreated: BTreeSet<(ServiceUid, Family)>,
     /// Services of which nothing stands, and about which something has to be read first: they may
     /// be refused yet, so nothing makes room for them.
     pub undecided: BTreeSet<ServiceUid>,
@@ -249,6 +249,11 @@ impl<'w> Draft<'w> {
         if let Some(case) = self.cases.get_mut(uid) {
             case.waits.insert(wait);
         }
+    }
+
+    /// Whether the public IP of a family is made again: it leaves its load balancer first.
+    pub fn is_recreated(&self, uid: &ServiceUid, family: Family) -> bool {
+        !self.recreated.is_empty() && self.recreated.contains(&(uid.clone(), family))
     }
 
     /// Refuses a Service.

@@ -7,7 +7,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Addresses of a family of the nodes that rules of a Service lead to.
+/// Addresses of a family of the nodes that rules of a Service lead to. A pool that no node is left
+/// for keeps its last members, whose addresses may be other machines' by now: they count only where
+/// the cluster shows no node at all, which may be an error of the API server's.
 pub(crate) fn of(case: &Case<'_>, service: &Service<'_>, family: Family) -> BTreeSet<IpAddr> {
     let Some(place) = case.place(service, family) else { return BTreeSet::new() };
     let frontend = text(&place.frontend["id"]).to_lowercase();
@@ -27,6 +29,11 @@ fn addresses(case: &Case<'_>, pool: &Value, family: Family) -> Vec<IpAddr> {
     let inside = &pool["properties"];
     let listed = items(&inside["loadBalancerBackendAddresses"]);
     let listed = listed.filter_map(|a| text(&a["properties"]["ipAddress"]).parse().ok());
+    let is_deserted = !case.nodes.iter().any(|node| !node.excluded && !node.control_plane);
+    let is_nodes = |address: &IpAddr| {
+        case.nodes.iter().any(|node| node.addresses.get(&family) == Some(address))
+    };
+    let listed = listed.filter(|address| is_deserted || is_nodes(address));
     let joined = items(&inside["backendIPConfigurations"]).filter_map(|configuration| {
         let machine = machine_of(case, text(&configuration["id"]))?;
         node_on(case, &machine).and_then(|node| internal(node, family))

@@ -12,7 +12,7 @@
 //! - A node that is both about to go and excluded leaves once it has drained.
 //! - Nothing else is in it: no node that is gone, and no member that never was a node.
 //! - A pool is never emptied: where no node is left it stays as it is.
-//! - Where a pool has machines of a uniform scale set, its model names the pool: a machine that is
+//! - Where a pool has nodes of a uniform scale set, its model names the pool: a machine that is
 //!   made later is in it from its start. Azure takes one load balancer of a kind: a model that is
 //!   on somebody else's is left.
 
@@ -95,8 +95,16 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
 fn judge_models(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut Vec<String>) {
     let own = format!("{}/backendaddresspools/{}", id(&pool.balancer["id"]), pool.name);
     let joined = items(&standing["properties"]["backendIPConfigurations"]);
+    // The last machine stays in a pool though its node goes: no other follows it there.
+    let stays = |machine: &str| {
+        let mut staying = case.nodes.iter().filter(|node| !node.leaving);
+        staying.any(|node| {
+            node.machine.as_deref().map(members::as_network).as_deref() == Some(machine)
+        })
+    };
     let sets = joined.filter_map(|configuration| {
         let machine = members::as_network(&members::machine_of(case, text(&configuration["id"]))?);
+        stays(&machine).then_some(())?;
         machine.split_once("/virtualmachines/").map(|(set, _)| set.to_owned())
     });
     let sets: BTreeSet<String> = sets.collect();
@@ -116,14 +124,39 @@ fn judge_models(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut 
             balancer(pool).is_none_or(|balancer| !case.is_balancer_of_ours(&balancer))
         };
         if !named.contains(&own.to_lowercase()) && !named.iter().any(elsewhere) {
-            found.push(format!("the model of scale set {} lacks pool {}", last(set), pool.name));
+            let (set, on) = (last(set), last(text(&pool.balancer["id"])));
+            found.push(format!("the model of scale set {set} lacks pool {} of {on}", pool.name));
         }
     }
 }
 
+/// What the members of a load balancer's pools are: what the cloud config says, but behind a
+/// Private Link Service Azure turns no pool of NICs into one of addresses
+/// (PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer).
+fn kind(case: &Case<'_>, balancer: &Value) -> PoolKind {
+    let own = format!("{}/", id(&balancer["id"]));
+    let mut frontends = case.estate.links().flat_map(|(_, link)| {
+        items(&link["properties"]["loadBalancerFrontendIpConfigurations"]).map(|f| id(&f["id"]))
+    });
+    let has_addresses = |pool: &Value| {
+        let mut held = items(&pool["properties"]["loadBalancerBackendAddresses"]);
+        held.any(|member| member["properties"]["ipAddress"].is_string())
+    };
+    match case.site.pools {
+        PoolKind::Addresses
+            if frontends.any(|frontend| frontend.starts_with(&own))
+                && !parts(balancer, "backendAddressPools").any(has_addresses) =>
+        {
+            PoolKind::Nics
+        }
+        kind => kind,
+    }
+}
+
 /// The members of a pool, each with its admin state: nodes by name, others as they are.
-pub(crate) fn members<'a>(
+fn members<'a>(
     case: &'a Case<'_>,
+    kind: PoolKind,
     pool: &Value,
     family: Family,
 ) -> (BTreeMap<&'a str, bool>, Vec<String>) {
@@ -134,7 +167,7 @@ pub(crate) fn members<'a>(
         let Ok(address) = text(&member["ipAddress"]).parse::<IpAddr>() else { continue };
         let down = text(&member["adminState"]).eq_ignore_ascii_case("down");
         let node = case.nodes.iter().find(|node| node.addresses.get(&family) == Some(&address));
-        match node.filter(|_| case.site.pools == PoolKind::Addresses) {
+        match node.filter(|_| kind == PoolKind::Addresses) {
             Some(node) => {
                 nodes.insert(node.name, down);
             }
@@ -148,7 +181,7 @@ pub(crate) fn members<'a>(
         let node = case.nodes.iter().find(|node| {
             machine.is_some() && node.machine.as_deref().map(members::as_network) == machine
         });
-        match node.filter(|_| case.site.pools == PoolKind::Nics) {
+        match node.filter(|_| kind == PoolKind::Nics) {
             Some(node) => {
                 nodes.insert(node.name, false);
             }
@@ -160,9 +193,10 @@ pub(crate) fn members<'a>(
 
 fn judge_one(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut Vec<String>) {
     let on = format!("{} of {}", pool.name, last(text(&pool.balancer["id"])));
-    let (has, strangers) = members(case, standing, pool.family);
+    let kind = kind(case, pool.balancer);
+    let (has, strangers) = members(case, kind, standing, pool.family);
     let stances: Vec<(&Node<'_>, Stance)> =
-        case.nodes.iter().map(|node| (node, stance(case, pool, node))).collect();
+        case.nodes.iter().map(|node| (node, stance(case, kind, pool, node))).collect();
     if stances.iter().all(|(_, stance)| *stance != Stance::Must) {
         return;
     }
@@ -174,7 +208,7 @@ fn judge_one(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut Vec
             (_, Some(true)) if !node.leaving => {
                 found.push(format!("node {name} is Down in pool {on}, and is not about to go"));
             }
-            (_, Some(false)) if node.leaving && drains(case) => {
+            (_, Some(false)) if node.leaving && drains(case, kind) => {
                 found.push(format!("node {name} is about to go, and not Down in pool {on}"));
             }
             _ => {}
@@ -186,12 +220,12 @@ fn judge_one(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut Vec
 }
 
 /// Whether nodes that go are drained: pools of NICs have no admin state.
-fn drains(case: &Case<'_>) -> bool {
-    case.site.pools == PoolKind::Addresses && case.site.drain_seconds > 0
+fn drains(case: &Case<'_>, kind: PoolKind) -> bool {
+    kind == PoolKind::Addresses && case.site.drain_seconds > 0
 }
 
-fn stance(case: &Case<'_>, pool: &Pool<'_>, node: &Node<'_>) -> Stance {
-    let general = general(case, pool.family, node);
+fn stance(case: &Case<'_>, kind: PoolKind, pool: &Pool<'_>, node: &Node<'_>) -> Stance {
+    let general = general(case, kind, pool.family, node);
     let special = match pool.local {
         Some(at) => local(case, at, node),
         None => shares::stance(case, pool.balancer, node),
@@ -204,8 +238,8 @@ fn stance(case: &Case<'_>, pool: &Pool<'_>, node: &Node<'_>) -> Stance {
 }
 
 /// What holds for a node whichever pool it is.
-pub(crate) fn general(case: &Case<'_>, family: Family, node: &Node<'_>) -> Stance {
-    let nics = case.site.pools == PoolKind::Nics;
+pub(crate) fn general(case: &Case<'_>, kind: PoolKind, family: Family, node: &Node<'_>) -> Stance {
+    let nics = kind == PoolKind::Nics;
     let control = node.control_plane && (!nics || case.site.exclude_control_plane);
     if node.excluded || control {
         return Stance::Never;
@@ -301,5 +335,6 @@ pub(crate) fn held<'a>(case: &'a Case<'_>, balancer: &Value) -> BTreeSet<&'a str
         let name = names::pool(&case.site, *family);
         Some((part(balancer, "backendAddressPools", &name)?, *family))
     });
-    pools.flat_map(|(pool, family)| members(case, pool, family).0.into_keys()).collect()
+    let kind = kind(case, balancer);
+    pools.flat_map(|(pool, family)| members(case, kind, pool, family).0.into_keys()).collect()
 }

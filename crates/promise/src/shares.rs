@@ -70,7 +70,8 @@ fn possible<'c>(
 pub(crate) fn judge(case: &Case<'_>, found: &mut Vec<String>) {
     let Layout::Several(elements) = &case.site.layout else { return };
     for node in &case.nodes {
-        let general = Family::BOTH.iter().map(|family| pools::general(case, *family, node));
+        let general =
+            Family::BOTH.iter().map(|family| pools::general(case, case.site.pools, *family, node));
         let may = possible(case, elements, node);
         let sure = general.into_iter().any(|stance| stance == Stance::Must) && node.set.is_some();
         if may.len() < 2 || !sure {

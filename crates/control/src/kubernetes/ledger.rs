@@ -142,8 +142,8 @@ impl Controller {
         self.calls.effects.push(Effect::Kubernetes { call: id, request });
     }
 
-    /// What a write takes out counts as out from when it is sent: until it is read again, nothing is
-    /// opened on the strength of it. A Service that was held back may want it again meanwhile.
+    /// What a write takes out counts as out from when it is sent: until it is read again, nothing
+    /// is opened on the strength of it. A Service that was held back may want it again meanwhile.
     fn doubt_forgotten(&mut self, write: &LedgerWrite) {
         let Fact::Known(ledger) = &self.world.kubernetes.ledger else { return };
         let mut left = Ledger::clone(ledger);

@@ -51,7 +51,7 @@ pub(crate) fn choose(
             return Err(Choice::Wait(Wait::Reading(need)));
         }
     };
-    let mut ids = Vec::new();
+    let (mut ids, mut remade) = (Vec::new(), Vec::new());
     for (&family, wish) in &intent.public_ips {
         let id = match wish {
             PublicIpIntent::Managed { prefix } => {
@@ -76,14 +76,29 @@ pub(crate) fn choose(
         if let Some(ip) = known.get(&id) {
             is_usable(draft, intent, family, ip)?;
             is_allowed(draft, intent, family, ip)?;
-            refamilied(draft, intent, family, ip)?;
+            if is_of_another_family(draft, intent, family, ip) {
+                remade.push((family, ip));
+                continue;
+            }
             fits(draft, intent, family, ip)?;
             basic_in_use(draft, ip)?;
-            retagged(draft, intent, ip)?;
+            if is_retagged(draft, intent, ip) {
+                remade.push((family, ip));
+                continue;
+            }
         }
         dns_conflict(intent, known.get(&id), edited.get(&id))?;
         label_conflict(draft, intent, (family, &id), edited)?;
         ids.push((family, id));
+    }
+    // Another process may have let them go already: until lists are certain to show it, they stay.
+    if !remade.is_empty() && draft.world.inherited.contains(&intent.uid) {
+        return Err(Choice::Wait(Wait::Listing));
+    }
+    for (family, ip) in remade {
+        draft.recreated.insert((intent.uid.clone(), family));
+        delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
+        draft.wait(&intent.uid, Wait::Resource { id: ip.id.clone(), until: Until::Gone });
     }
     Ok(ids)
 }
@@ -311,45 +326,27 @@ fn basic_in_use(draft: &Draft<'_>, ip: &PublicIp) -> Result<(), Choice> {
 }
 
 /// The names of a Service's public IPs follow its families: one that was made for IPv6 alone has
-/// IPv4's name once the Service has both. Azure changes no family, so it is let go first.
-fn refamilied(
-    draft: &mut Draft<'_>,
-    intent: &Intent,
-    family: Family,
-    ip: &Arc<PublicIp>,
-) -> Result<(), Choice> {
+/// IPv4's name once the Service has both. Azure changes no family, so it is let go, and another
+/// made in its place.
+fn is_of_another_family(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> bool {
     let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
     let key = intent.name.to_string();
     let own = draft.own.public_ip(ip) == Whose::Ours
         && tags::users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key));
-    if ip.family == family || !made || !own {
-        return Ok(());
-    }
-    Err(Choice::Wait(remake(draft, intent, ip)))
-}
-
-/// Lets a Service's public IP go, so that another is made in its place. Another process may have
-/// done that already: until lists are certain to show it, it stays.
-fn remake(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Wait {
-    if draft.world.inherited.contains(&intent.uid) {
-        return Wait::Listing;
-    }
-    draft.recreated.insert(intent.uid.clone());
-    delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
-    Wait::Resource { id: ip.id.clone(), until: Until::Gone }
+    ip.family != family && made && own
 }
 
 /// IP tags are a property for life where the config does not say that they may be written: the
 /// address is let go and another made in its place.
-fn retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Result<(), Choice> {
-    let Some(wanted) = &intent.public_ip_options.ip_tags else { return Ok(()) };
+fn is_retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &PublicIp) -> bool {
+    let Some(wanted) = &intent.public_ip_options.ip_tags else { return false };
     let in_place = draft.policy.ip_tag_change == IpTagChange::InPlace;
     let fold = |tags: &BTreeMap<Arc<str>, Arc<str>>| -> BTreeSet<(String, String)> {
         tags.iter().map(|(k, v)| (k.to_lowercase(), v.to_lowercase())).collect()
     };
     let ours = draft.own.public_ip(ip) == Whose::Ours;
     if in_place || !ours || fold(wanted) == fold(&ip.ip_tags) {
-        return Ok(());
+        return false;
     }
     let key = intent.name.to_string();
     if !tags::users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key)) {
@@ -369,7 +366,7 @@ fn retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Resul
         if let Some(case) = draft.cases.get_mut(&intent.uid) {
             case.findings.push(finding);
         }
-        return Ok(());
+        return false;
     }
-    Err(Choice::Wait(remake(draft, intent, ip)))
+    true
 }

@@ -2,6 +2,7 @@
 
 use super::{Confirmed, find_among, overlay, parts, parts_after, place, tables};
 use crate::Planner;
+use crate::shape::frontend;
 use model::azure::{LoadBalancer, Rule};
 use model::drift::{Drift, Part};
 use model::plan::{Action, Change, Resource};
@@ -9,6 +10,7 @@ use model::report::Wait;
 use model::world::Azure;
 use model::{Plan, Policy, Report, ResourceId, World};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Parts that are left as others made them.
@@ -44,7 +46,8 @@ pub fn plan_around(
             drifts.append(&mut behind);
             continue;
         }
-        let needed = unmask(&mut plan, &world.azure, confirmed, &held);
+        let mut needed = unmask(&mut plan, &world.azure, confirmed, &held);
+        needed.extend(left_open(&plan, world, &held));
         if needed.is_empty() {
             drifts.sort_by(|a, b| (&a.target, &a.part).cmp(&(&b.target, &b.part)));
             return (plan, report);
@@ -160,6 +163,50 @@ fn lost_rules(change: &Change, found: &Resource) -> Vec<Part> {
     let lost = after.rules.iter().filter(|rule| rule.frontend.as_ref().is_some_and(moves));
     let lost = lost.filter(|rule| !stands(rule));
     lost.map(|rule| Part { kind: "rule", name: Arc::clone(&rule.name) }).collect()
+}
+
+/// Security rules that others made or changed, and that lead to an address which the plan lets go
+/// or forgets: Azure may give it to somebody else.
+fn left_open(plan: &Plan, world: &World, held: &Held) -> BTreeSet<(ResourceId, Part)> {
+    let group = world.azure.security_group.known().and_then(Option::as_ref);
+    let Some((group, parts)) = group.and_then(|group| Some((group, held.get(&group.id)?))) else {
+        return BTreeSet::new();
+    };
+    let released = released(plan, world);
+    let leads = |to: &Arc<str>| to.parse().is_ok_and(|address| released.contains(&address));
+    let open = group.rules.iter().filter(|rule| rule.destinations.iter().any(leads));
+    let parts = open
+        .map(|rule| Part { kind: "rule", name: Arc::clone(&rule.name) })
+        .filter(|part| parts.contains(part));
+    parts.map(|part| (group.id.clone(), part)).collect()
+}
+
+/// Addresses that a plan lets go or forgets.
+fn released(plan: &Plan, world: &World) -> BTreeSet<IpAddr> {
+    let mut released = BTreeSet::new();
+    for change in &plan.changes {
+        match &change.action {
+            Action::Delete { before: Resource::PublicIp(ip) } => released.extend(ip.address),
+            Action::Delete { before: Resource::LoadBalancer(before) } => {
+                released.extend(before.frontends.iter().filter_map(frontend::private));
+            }
+            Action::Put {
+                before: Some(Resource::LoadBalancer(before)),
+                after: Resource::LoadBalancer(after),
+            } => {
+                let kept: BTreeSet<IpAddr> =
+                    after.frontends.iter().filter_map(frontend::private).collect();
+                let had = before.frontends.iter().filter_map(frontend::private);
+                released.extend(had.filter(|address| !kept.contains(address)));
+            }
+            _ => {}
+        }
+    }
+    if let (Some(write), Some(ledger)) = (&plan.ledger, world.kubernetes.ledger.known()) {
+        let recorded = ledger.destinations.keys();
+        released.extend(recorded.filter(|address| !write.destinations.contains_key(*address)));
+    }
+    released
 }
 
 /// What is left of a change.

@@ -272,6 +272,9 @@ fn seat(
     let mut ready: Vec<(Family, Option<Frontend>, Arc<str>)> = Vec::new();
     let (mut waiting, mut late) = (false, false);
     for &family in &intent.families {
+        if draft.is_recreated(uid, family) {
+            continue;
+        }
         let Build { seats, movers, drafted, .. } = &*build;
         let place = Place { seats, chosen, balancer: build.view(), movers, drafted };
         match frontend::wanted(draft, &intent, family, &place) {

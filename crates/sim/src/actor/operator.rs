@@ -89,6 +89,7 @@ impl Company {
         count(&mut stage.tally.faults, Fault::ConfigChanges.name());
         let has_site = self.scene.with.contains(&Fault::CloudConfig);
         let layout = self.scene.layout;
+        self.scene.other_pools = false;
         let changes = match (layout, random.below(4), layout.other_pools()) {
             (Layout::Containers, 1..=3, _) => {
                 self.moved = true;
@@ -106,7 +107,10 @@ impl Company {
             }
             (_, 0, _) | (Layout::Containers | Layout::PerSet, ..) => json!({"tags": "owner=ops"}),
             (_, 1, _) => json!({"disableOutboundSNAT": false}),
-            (_, 2, Some(pools)) => pools,
+            (_, 2, Some(pools)) => {
+                self.scene.other_pools = true;
+                pools
+            }
             // Where the site says how the shared probe is answered, agents do not go with it.
             _ if self.scene.uids.is_multiple_of(2) && !has_site => json!({"healthCheck": "agent"}),
             _ => json!({"clusterServiceLoadBalancerHealthProbeMode": "shared"}),

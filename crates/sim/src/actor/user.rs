@@ -237,6 +237,14 @@ impl Company {
                 let suffix = "azure-load-balancer-tcp-idle-timeout";
                 self.apply(stage, &place, &annotation(suffix, Value::Null));
             }
+            // Pools are of another kind by now, and no link stands before them.
+            let link = "azure-pls-create";
+            let wants_link = !self.services[&place]["metadata"]["annotations"][key(link)].is_null();
+            if self.scene.other_pools && wants_link {
+                // Pools behind it are turned, and with them what all Services on it have.
+                stage.begin_moves();
+                self.apply(stage, &place, &annotation(link, Value::Null));
+            }
             let internal = "azure-load-balancer-internal";
             let annotations = &self.services[&place]["metadata"]["annotations"];
             if self.scene.layout == Layout::Containers && !annotations[key(internal)].is_null() {

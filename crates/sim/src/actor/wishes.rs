@@ -288,8 +288,7 @@ impl Wish {
         scene: &Scene,
         set: &mut BTreeMap<&'static str, String>,
     ) {
-        let suits = scene.layout == Layout::Nics && !scene.with.contains(&Fault::Families);
-        if !suits || !internal {
+        if !scene.takes_links() || !internal {
             set.remove(key::LINK);
         }
         set.remove(key::LINK_NAME);

@@ -40,7 +40,8 @@ struct Together {
 }
 
 impl Stage {
-    /// The operator has Services move: what one had where it was, it need not have on the way.
+    /// Services move, or their pools are turned, because the operator has said so: what one had
+    /// where it was, it need not have on the way.
     pub(crate) fn begin_moves(&mut self) {
         self.ledger.settled.clear();
         self.ledger.given_up.clear();

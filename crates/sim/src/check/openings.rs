@@ -9,6 +9,7 @@ use crate::weather::Weather;
 use arm::Method;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// How the names of rules of our form begin.
 const OURS: &str = "k8s-azure-lb";
@@ -23,20 +24,55 @@ pub(crate) enum Lost {
 }
 
 /// What was given up: what of which Service's address, and at which edit of its owner's.
-pub(crate) type GivenUp = BTreeMap<(Lost, String, String), u64>;
+pub(crate) type GivenUp = BTreeMap<(Lost, String, Part), u64>;
 
-/// Addresses that rules of our form let anybody reach.
-fn open(group: Option<&Value>) -> BTreeSet<String> {
+/// A protocol and a port of an address, as a security rule lets somebody reach them: Services that
+/// share an address have one each. A status tells an address as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Part {
+    address: String,
+    /// Empty for the address as a whole.
+    port: String,
+}
+
+impl Part {
+    fn whole(address: &str) -> Self {
+        Self { address: address.to_owned(), port: String::new() }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port.as_str() {
+            "" => f.write_str(&self.address),
+            port => write!(f, "{} {port}", self.address),
+        }
+    }
+}
+
+/// One value of a rule, or several.
+fn values<'a>(inside: &'a Value, one: &str, several: &str) -> impl Iterator<Item = &'a str> {
+    let list = inside[several].as_array().into_iter().flatten();
+    list.chain([&inside[one]]).filter_map(Value::as_str)
+}
+
+/// What rules of our form let anybody reach.
+fn open(group: Option<&Value>) -> BTreeSet<Part> {
     let rules = group.map(|group| parts(group, "securityRules")).unwrap_or_default();
     let ours = rules
         .into_iter()
         .filter(|(name, rule)| name.starts_with(OURS) && rule["properties"]["access"] == "Allow");
-    let destinations = ours.flat_map(|(_, rule)| {
+    let mut all = BTreeSet::new();
+    for (_, rule) in ours {
         let inside = &rule["properties"];
-        let several = inside["destinationAddressPrefixes"].as_array().into_iter().flatten();
-        several.chain([&inside["destinationAddressPrefix"]]).filter_map(Value::as_str)
-    });
-    destinations.map(str::to_owned).collect()
+        let protocol = inside["protocol"].as_str().unwrap_or("");
+        for port in values(inside, "destinationPortRange", "destinationPortRanges") {
+            let port = format!("{protocol} {port}");
+            let to = values(inside, "destinationAddressPrefix", "destinationAddressPrefixes");
+            all.extend(to.map(|to| Part { address: to.to_owned(), port: port.clone() }));
+        }
+    }
+    all
 }
 
 impl Stage {
@@ -46,18 +82,18 @@ impl Stage {
             return;
         }
         let (was, is) = (open(write.before), open(write.after));
-        let opened: Vec<&String> = is.difference(&was).collect();
+        let opened: Vec<&Part> = is.difference(&was).collect();
         self.check_recorded(write.sent, &opened);
-        for address in was.difference(&is) {
-            for uid in self.holders(address) {
-                self.give_up(write.sent, Lost::Opening, &uid, address);
+        for part in was.difference(&is) {
+            for uid in self.holders(part) {
+                self.give_up(write.sent, Lost::Opening, &uid, part);
             }
         }
-        for address in opened {
+        for part in opened {
             // An address that it has left for good is another's by now.
-            let holders = self.holders(address);
-            if let Some(name) = self.takes_back(Lost::Opening, &holders, address) {
-                let text = format!("{address} of {name} was closed for a while, unasked");
+            let holders = self.holders(part);
+            if let Some(name) = self.takes_back(Lost::Opening, &holders, part) {
+                let text = format!("{part} of {name} was closed for a while, unasked");
                 self.fail("S3", text);
                 return;
             }
@@ -66,7 +102,7 @@ impl Stage {
 
     /// S4: a destination is in the ledger before it is opened. What a process that is gone by now
     /// had sent was recorded then.
-    fn check_recorded(&mut self, sent: &Sent, opened: &[&String]) {
+    fn check_recorded(&mut self, sent: &Sent, opened: &[&Part]) {
         if opened.is_empty() || self.processes[sent.process].epoch != sent.epoch {
             return;
         }
@@ -74,8 +110,9 @@ impl Stage {
         let ledgers = self.kubernetes.list("configmaps", None);
         let texts = ledgers.iter().filter_map(|map| map["data"]["destinations"].as_str());
         let recorded: BTreeSet<&str> = texts.flat_map(str::split_whitespace).collect();
-        if let Some(address) = opened.iter().find(|address| !recorded.contains(address.as_str())) {
-            self.fail("S4", format!("{address} was opened, and it is not in the ledger"));
+        if let Some(part) = opened.iter().find(|part| !recorded.contains(part.address.as_str())) {
+            let text = format!("{} was opened, and it is not in the ledger", part.address);
+            self.fail("S4", text);
         }
     }
 
@@ -85,11 +122,11 @@ impl Stage {
             (told(before).collect(), told(after).collect());
         let uid = after["metadata"]["uid"].as_str().unwrap_or("").to_owned();
         for address in was.difference(&is) {
-            self.give_up(sent, Lost::Telling, &uid, address);
+            self.give_up(sent, Lost::Telling, &uid, &Part::whole(address));
         }
         for address in is.difference(&was) {
-            if let Some(name) = self.takes_back(Lost::Telling, std::slice::from_ref(&uid), address)
-            {
+            let uids = std::slice::from_ref(&uid);
+            if let Some(name) = self.takes_back(Lost::Telling, uids, &Part::whole(address)) {
                 let text = format!("the status of {name} was without {address} for a while");
                 self.fail("L4", text);
                 return;
@@ -104,14 +141,20 @@ impl Stage {
         let goes = write.method == Method::Delete && kind;
         let address = write.before.filter(|_| goes).map(|ip| &ip["properties"]["ipAddress"]);
         if let Some(address) = address.and_then(Value::as_str) {
-            self.ledger.given_up.retain(|(_, _, at), _| at != address);
+            self.ledger.given_up.retain(|(_, _, part), _| part.address != address);
         }
     }
 
-    /// Services whose status tells an address.
-    fn holders(&self, address: &str) -> Vec<String> {
+    /// Services whose status tells an address, and that have the port.
+    fn holders(&self, part: &Part) -> Vec<String> {
         let services = self.kubernetes.list("services", None);
-        let on = services.iter().filter(|service| told(service).any(|ip| ip == address));
+        // A rule for all ports is of every one of them.
+        let number = part.port.rsplit(' ').next().and_then(|number| number.parse().ok());
+        let has = |port: &Value| number.is_none_or(|number: u64| port["port"] == number);
+        let on = services.iter().filter(|service| {
+            let mut ports = service["spec"]["ports"].as_array().into_iter().flatten();
+            told(service).any(|ip| ip == part.address) && ports.any(has)
+        });
         on.filter_map(|service| service["metadata"]["uid"].as_str().map(str::to_owned)).collect()
     }
 
@@ -119,23 +162,23 @@ impl Stage {
     /// call fails, or people have edited Azure by hand, the Service may really have lost it: then
     /// the rule is closed and the status without the address for as long as Azure has it so. A
     /// load balancer that is made again in another SKU has no address meanwhile.
-    fn give_up(&mut self, sent: &Sent, what: Lost, uid: &str, address: &str) {
+    fn give_up(&mut self, sent: &Sent, what: Lost, uid: &str, part: &Part) {
         let known = self.truth.services.get(uid);
         let known = known.filter(|s| s.wants && s.edited_at <= sent.services);
         let fair = matches!(self.weather, Weather::Fair) && !self.may_be_unseen();
         if let Some(service) = known.filter(|_| fair && !self.is_rebuilding()) {
-            let key = (what, uid.to_owned(), address.to_owned());
+            let key = (what, uid.to_owned(), part.clone());
             self.ledger.given_up.insert(key, service.edited_at);
         }
     }
 
     /// The Service of these that gets back what it lost, although its owner has asked for nothing
     /// else.
-    fn takes_back(&mut self, what: Lost, uids: &[String], address: &str) -> Option<String> {
+    fn takes_back(&mut self, what: Lost, uids: &[String], part: &Part) -> Option<String> {
         let mut found = None;
         let (truth, fair) = (&self.truth, matches!(self.weather, Weather::Fair));
         self.ledger.given_up.retain(|(of, whose, at), edited_at| {
-            let same = *of == what && at == address && uids.contains(whose);
+            let same = *of == what && at == part && uids.contains(whose);
             let service = truth.services.get(whose).filter(|_| same && fair);
             let unasked = service.filter(|s| s.wants && s.edited_at == *edited_at);
             found = found.take().or(unasked.map(|service| service.name.clone()));

@@ -152,6 +152,8 @@ pub struct Scene {
     pub uids: u64,
     /// Which later faults are on: some need an estate, nodes or a cloud config of their own.
     pub with: BTreeSet<Fault>,
+    /// Whether the operator has changed what the pools' members are.
+    pub other_pools: bool,
 }
 
 /// Whether somebody else's outbound rule is on our load balancer.
@@ -167,7 +169,8 @@ impl Scene {
     /// One with nothing of others on our load balancer and no later fault.
     #[must_use]
     pub fn plain(layout: Layout, nodes: u32, uids: u64) -> Self {
-        Self { layout, nodes, outbound: Outbound::None, uids, with: BTreeSet::new() }
+        let outbound = Outbound::None;
+        Self { layout, nodes, outbound, uids, with: BTreeSet::new(), other_pools: false }
     }
 
     /// Draws one for a layout.
@@ -177,7 +180,8 @@ impl Scene {
         let suits = matches!(layout, Layout::Single | Layout::Nics | Layout::Several);
         let outbound =
             if suits && random.permille(500) { Outbound::Theirs } else { Outbound::None };
-        Self { layout, nodes, outbound, uids: random.draw(), with: BTreeSet::new() }
+        let uids = random.draw();
+        Self { layout, nodes, outbound, uids, with: BTreeSet::new(), other_pools: false }
     }
 
     /// The cloud config with changes.
@@ -324,6 +328,14 @@ impl Scene {
             }
         }
         node
+    }
+
+    /// Whether Azure takes Private Link Services: before pools of NICs, and on no load balancer
+    /// with an IPv6 frontend.
+    #[must_use]
+    pub fn takes_links(&self) -> bool {
+        let nics = self.layout == Layout::Nics && !self.other_pools;
+        nics && !self.with.contains(&Fault::Families)
     }
 
     /// Whether a node's machine is of no scale set.

@@ -171,6 +171,34 @@ fn with_report_a_rule_that_is_gone_is_back_once_its_frontend_has_another_address
     assert_eq!(address_of(&lab, "web-0001").as_deref(), Some("10.224.9.9"));
 }
 
+/// A rule that others made stays while it harms nobody; once its address is let go it would open
+/// whatever Azure gives the address to.
+#[test]
+fn with_report_a_security_rule_goes_before_its_address_is_let_go() {
+    let mut lab = two("report");
+    let address = address_of(&lab, "web-0001").expect("it has one");
+    let theirs = "k8s-azure-lb_allow_IPv4_00000000000000000000000000000000";
+    edit(&mut lab, "networkSecurityGroups/nsg", |body| {
+        let rules = body["properties"]["securityRules"].as_array_mut().expect("rules");
+        let mut rule = rules[0].clone();
+        rule["name"] = json!(theirs);
+        rule["properties"]["priority"] = json!(700);
+        rule["properties"]["destinationPortRanges"] = json!(["8443"]);
+        rule["properties"]["destinationAddressPrefix"] = json!(address);
+        rule["properties"]["destinationAddressPrefixes"] = json!([]);
+        rules.push(rule);
+    });
+    lab.pass(INTERVAL_MS);
+    let rules = |lab: &Laboratory| {
+        let group = lab.azure.resource(&network("networkSecurityGroups/nsg"));
+        names(&group.expect("it is there"), "securityRules")
+    };
+    assert!(rules(&lab).iter().any(|name| name == theirs), "it is left: {:?}", said(&lab));
+    delete(&mut lab, "default", "web-0001");
+    assert!(lab.settle(DAY_MS));
+    assert!(!rules(&lab).iter().any(|name| name == theirs), "{:?}", rules(&lab));
+}
+
 /// What a write of our own has come to is ours, also where its answer was lost and its owner went
 /// back to the earlier wish before any list was read.
 #[test]

@@ -144,11 +144,15 @@ fn single(draft: &mut Draft<'_>) -> Placement {
 
 /// Puts a Service on a load balancer.
 fn seat(draft: &mut Draft<'_>, placement: &mut Placement, id: &ResourceId, uid: &ServiceUid) {
-    let Some(case) = draft.cases.get_mut(uid).filter(|_| !draft.recreated.contains(uid)) else {
+    let Some(intent) = draft.cases.get(uid).and_then(|case| case.intent()) else { return };
+    // Without any address it is on none.
+    if intent.families.iter().all(|family| draft.is_recreated(uid, *family)) {
         return;
-    };
-    case.balancer = Some(Arc::from(id.name()));
-    let Some(exposure) = case.intent().map(|i| i.exposure) else { return };
+    }
+    let exposure = intent.exposure;
+    if let Some(case) = draft.cases.get_mut(uid) {
+        case.balancer = Some(Arc::from(id.name()));
+    }
     let seats =
         placement.balancers.entry(id.clone()).or_insert_with(|| Assignment::empty(exposure));
     seats.services.push(uid.clone());

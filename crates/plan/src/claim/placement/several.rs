@@ -143,9 +143,10 @@ impl Choice<'_> {
         let eligible = self.eligible(draft, intent, &active)?;
         let shared = anchors(intent, chosen);
         let held = shared.into_iter().find_map(|a| self.anchors.get(&(intent.exposure, a)));
-        // On a load balancer of its own the address may move with the Service.
-        let held = held.filter(|(at, _)| !is_on(at, intent.exposure));
         let firm = held.is_some_and(|(at, by)| self.is_kept(draft, intent, chosen, (*at, by)));
+        // On a load balancer of its own the address may move with the Service, unless others stay
+        // on it: on its way to them it is on two.
+        let held = held.filter(|(at, _)| firm || !is_on(at, intent.exposure));
         if let Some(current) = active.into_iter().find(|at| !firm && eligible.contains(at)) {
             return Ok(current);
         }

@@ -1,7 +1,7 @@
 use crate::check::check;
 use crate::own::tags;
 use crate::shape::stage::{policy, settled, uid, world};
-use model::azure::{LoadBalancer, Provisioning, PublicIp, Rest};
+use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Rest};
 use model::kubernetes::{Custody, Service, ServicePort, Wish};
 use model::plan::{Action, Change, Edit, FinalizerPurpose, Resource};
 use model::report::{State, Wait};
@@ -327,6 +327,48 @@ fn two_families_are_told_at_once() {
     let six = ips.find(|ip| ip.family == Family::V6).expect("it has one of IPv6");
     Arc::make_mut(six).provisioning = Provisioning::Busy;
     assert_eq!(told(&world), Vec::<String>::new());
+}
+
+/// IP tags of one family's public IP are others: it is made again, and clients of the other family
+/// notice nothing.
+#[test]
+fn a_public_ip_that_is_made_again_leaves_the_other_family_alone() {
+    let mut cluster = world(Vec::new());
+    for node in cluster.kubernetes.nodes.values_mut() {
+        Arc::make_mut(node).addresses.push("fd00::4".parse().expect("an address"));
+    }
+    let annotations = fixture::service(&[("azure-pip-ip-tags", "Use=web")]).annotations;
+    let both = Service { families: vec![Family::V4, Family::V6], annotations, ..public(1) };
+    crate::shape::stage::change(&mut cluster, both);
+    let mut world = settled(cluster);
+    let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
+    let mut ips: Vec<_> = all.into_iter().flat_map(|all| all.values_mut()).collect();
+    ips.retain(|ip| ip.id.name().contains(&*uid(1).base_name()));
+    let [four, six] = &mut ips[..] else { panic!("one of each family: {ips:#?}") };
+    assert_eq!((four.family, six.family), (Family::V4, Family::V6));
+    Arc::make_mut(six).ip_tags.clear();
+    let (four, six) = (four.id.clone(), six.id.clone());
+
+    let all = changes(&world);
+    let (mut gone, mut frontends) = (Vec::new(), Vec::new());
+    for change in &all {
+        match &change.action {
+            Action::Delete { before } => gone.push(before.id().clone()),
+            Action::Put { after: Resource::LoadBalancer(after), .. } => {
+                frontends.extend(after.frontends.iter().map(|f| f.address.clone()));
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(gone, std::slice::from_ref(&six));
+    assert!(frontends.contains(&FrontendAddress::Public(four)), "{frontends:#?}");
+    assert!(!frontends.contains(&FrontendAddress::Public(six)), "{frontends:#?}");
+    edit_balancer(&mut world, |balancer| {
+        balancer.rules.retain(|rule| !rule.name.ends_with("-IPv6"));
+        balancer.frontends.retain(|frontend| !frontend.name.ends_with("-IPv6"));
+    });
+    assert_eq!(told(&world).len(), 1, "the status keeps the other address");
+    settled(world);
 }
 
 #[test]
