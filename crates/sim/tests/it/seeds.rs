@@ -145,6 +145,18 @@ const FAILED_LAST: &[(u64, Profile, &str)] = &[
     ),
     (662_606_007, Profile::All, "another status to write, and the failures before were forgotten"),
     (662_606_022, Profile::All, "judged a node that joins by the one that had its address before"),
+    (
+        900_202,
+        Profile::All,
+        "one family's public IP was made again, and the other family's address was untold",
+    ),
+    (
+        900_220,
+        Profile::All,
+        "refused half-way to the load balancer where others keep the address that it shares",
+    ),
+    (1_100_050, Profile::All, "drift was only reported, and hid a rule to an address let go"),
+    (1_100_164, Profile::All, "the time of a stage was told by a clock that was hours ahead"),
 ];
 
 /// The same with faults that came later, and with which of them.
