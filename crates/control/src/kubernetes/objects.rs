@@ -198,6 +198,9 @@ impl Controller {
     /// than how orderly it leaves. When it goes, its addresses follow as soon as that is seen.
     fn waive(&mut self, object: &Object, why: &str, now_ms: u64) {
         let Object::Pod { name, uid } = object else { return };
+        if self.kubernetes.waived.contains(uid) {
+            return;
+        }
         let claims = |write: &KubernetesWrite| {
             let Edit::Finalizers { purpose, .. } = &write.edit else { return false };
             write.object == *object && *purpose == FinalizerPurpose::Claim

@@ -77,8 +77,8 @@ pub(crate) fn choose(
             is_usable(draft, intent, family, ip)?;
             is_allowed(draft, intent, family, ip)?;
             if is_of_another_family(draft, intent, family, ip) {
-                remade.push((family, ip));
-                continue;
+                // Its frontend has the name that the other family's is to have: both begin anew.
+                return Err(Choice::Wait(begin_anew(draft, intent, ip)));
             }
             fits(draft, intent, family, ip)?;
             basic_in_use(draft, ip)?;
@@ -323,6 +323,18 @@ fn basic_in_use(draft: &Draft<'_>, ip: &PublicIp) -> Result<(), Choice> {
         "Basic public IP {{value}} cannot be upgraded, because {user} uses it; use a Standard one"
     );
     Err(refuse("BasicPublicIpInUse", "loadBalancerSku", ip.id.name(), &message))
+}
+
+/// Lets a Service's public IP go, and the Service its load balancer. Another process may have done
+/// that already: until lists are certain to show it, it stays.
+fn begin_anew(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Wait {
+    if draft.world.inherited.contains(&intent.uid) {
+        return Wait::Listing;
+    }
+    let families = intent.families.iter().map(|family| (intent.uid.clone(), *family));
+    draft.recreated.extend(families);
+    delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
+    Wait::Resource { id: ip.id.clone(), until: Until::Gone }
 }
 
 /// The names of a Service's public IPs follow its families: one that was made for IPv6 alone has
