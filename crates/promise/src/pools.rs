@@ -95,16 +95,11 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
 fn judge_models(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut Vec<String>) {
     let own = format!("{}/backendaddresspools/{}", id(&pool.balancer["id"]), pool.name);
     let joined = items(&standing["properties"]["backendIPConfigurations"]);
-    // The last machine stays in a pool though its node goes: no other follows it there.
-    let stays = |machine: &str| {
-        let mut staying = case.nodes.iter().filter(|node| !node.leaving);
-        staying.any(|node| {
-            node.machine.as_deref().map(members::as_network).as_deref() == Some(machine)
-        })
-    };
-    let sets = joined.filter_map(|configuration| {
-        let machine = members::as_network(&members::machine_of(case, text(&configuration["id"]))?);
-        stays(&machine).then_some(())?;
+    // The last machine stays in a pool though its node is about to go, or its Node object is gone:
+    // a machine that is made later is no member because of it.
+    let stay = joined.filter_map(|c| node_of(case, text(&c["id"]))).filter(|node| !node.leaving);
+    let sets = stay.filter_map(|node| {
+        let machine = members::as_network(node.machine.as_deref()?);
         machine.split_once("/virtualmachines/").map(|(set, _)| set.to_owned())
     });
     let sets: BTreeSet<String> = sets.collect();
@@ -176,12 +171,7 @@ fn members<'a>(
     }
     for configuration in items(&inside["backendIPConfigurations"]) {
         let configuration = text(&configuration["id"]);
-        let machine = members::machine_of(case, configuration);
-        let machine = machine.map(|machine| members::as_network(&machine));
-        let node = case.nodes.iter().find(|node| {
-            machine.is_some() && node.machine.as_deref().map(members::as_network) == machine
-        });
-        match node.filter(|_| kind == PoolKind::Nics) {
+        match node_of(case, configuration).filter(|_| kind == PoolKind::Nics) {
             Some(node) => {
                 nodes.insert(node.name, false);
             }
@@ -189,6 +179,13 @@ fn members<'a>(
         }
     }
     (nodes, strangers)
+}
+
+/// The node whose machine an IP configuration of a NIC belongs to.
+fn node_of<'a>(case: &'a Case<'_>, configuration: &str) -> Option<&'a Node<'a>> {
+    let machine = members::as_network(&members::machine_of(case, configuration)?);
+    let mut nodes = case.nodes.iter();
+    nodes.find(|node| node.machine.as_deref().map(members::as_network).as_ref() == Some(&machine))
 }
 
 fn judge_one(case: &Case<'_>, pool: &Pool<'_>, standing: &Value, found: &mut Vec<String>) {

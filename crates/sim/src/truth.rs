@@ -238,7 +238,8 @@ impl Truth {
         let meta = &object["metadata"];
         let name = meta["name"].as_str().unwrap_or("");
         let Some((address, _)) = self.hosts.get(name) else {
-            // A node that joins has no past: whoever had its address before has left with it.
+            // An added Node object is another node to Kubernetes than the one deleted before, and
+            // Azure gives addresses of a subnet out again: the new node has not begun to drain.
             if let Some(address) = internal_address(object) {
                 self.leaving.remove(address);
             }

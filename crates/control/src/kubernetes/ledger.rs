@@ -11,13 +11,14 @@ use crate::event::KubernetesAnswer;
 use crate::obstacles::{Failure, Trouble};
 use model::ServiceUid;
 use model::kubernetes::Backends;
-use model::ledger::{Ledger, LedgerWrite, encode};
+use model::ledger::{Holder, Ledger, LedgerWrite, encode};
 use model::obstacle::ObstacleKind;
 use model::report::Wait;
 use model::world::Fact;
 use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON, ledger_from_value};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The wait after a first failure: a conflict is over once the ledger is read.
@@ -145,16 +146,18 @@ impl Controller {
     /// What a write takes out counts as out from when it is sent: until it is read again, nothing
     /// is opened on the strength of it. A Service that was held back may want it again meanwhile.
     fn doubt_forgotten(&mut self, write: &LedgerWrite) {
-        let Fact::Known(ledger) = &self.world.kubernetes.ledger else { return };
-        let mut left = Ledger::clone(ledger);
-        left.destinations.retain(|address, holders| {
+        let Fact::Known(ledger) = &mut self.world.kubernetes.ledger else { return };
+        let kept = |(address, holders): (&IpAddr, &BTreeSet<Holder>)| {
+            write.destinations.get(address).is_some_and(|kept| holders.is_subset(kept))
+        };
+        if ledger.destinations.iter().all(kept) {
+            return;
+        }
+        Arc::make_mut(ledger).destinations.retain(|address, holders| {
             let kept = write.destinations.get(address);
             holders.retain(|holder| kept.is_some_and(|kept| kept.contains(holder)));
             kept.is_some()
         });
-        if left.destinations != ledger.destinations {
-            self.world.kubernetes.ledger = Fact::Known(Arc::new(left));
-        }
     }
 
     fn ledger_request(&self, call: &LedgerCall) -> KubernetesCall {
@@ -323,7 +326,7 @@ mod tests {
     use super::*;
     use crate::event::Leadership;
     use crate::fixture::policy;
-    use model::ledger::{Destinations, Holder};
+    use model::ledger::Destinations;
 
     /// A Service that was held back asks again while the ledger is on its way without it: what it
     /// asks for is recorded anew before it is opened.
@@ -331,7 +334,7 @@ mod tests {
     fn what_a_write_takes_out_of_the_ledger_counts_as_out_from_when_it_is_sent() {
         let recorded = |last: u8| {
             let holder = Holder::Service(ServiceUid::new(format!("uid-{last}")));
-            (std::net::IpAddr::from([20, 0, 0, last]), BTreeSet::from([holder]))
+            (IpAddr::from([20, 0, 0, last]), BTreeSet::from([holder]))
         };
         let both = Destinations::from([recorded(1), recorded(2)]);
         let kept = Destinations::from([recorded(1)]);

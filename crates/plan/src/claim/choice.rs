@@ -77,13 +77,14 @@ pub(crate) fn choose(
             is_usable(draft, intent, family, ip)?;
             is_allowed(draft, intent, family, ip)?;
             if is_of_another_family(draft, intent, family, ip) {
-                // Its frontend has the name that the other family's is to have: both begin anew.
-                return Err(Choice::Wait(begin_anew(draft, intent, ip)));
+                // Its frontend has the name that the other family's is to have: both go first.
+                (ids, remade) = (Vec::new(), vec![(ip, intent.families.clone())]);
+                break;
             }
             fits(draft, intent, family, ip)?;
             basic_in_use(draft, ip)?;
             if is_retagged(draft, intent, ip) {
-                remade.push((family, ip));
+                remade.push((ip, vec![family]));
                 continue;
             }
         }
@@ -91,12 +92,12 @@ pub(crate) fn choose(
         label_conflict(draft, intent, (family, &id), edited)?;
         ids.push((family, id));
     }
-    // Another process may have let them go already: until lists are certain to show it, they stay.
+    // Another process may have deleted them already: until lists are certain to show it, they stay.
     if !remade.is_empty() && draft.world.inherited.contains(&intent.uid) {
         return Err(Choice::Wait(Wait::Listing));
     }
-    for (family, ip) in remade {
-        draft.recreated.insert((intent.uid.clone(), family));
+    for (ip, families) in remade {
+        draft.recreated.extend(families.into_iter().map(|family| (intent.uid.clone(), family)));
         delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
         draft.wait(&intent.uid, Wait::Resource { id: ip.id.clone(), until: Until::Gone });
     }
@@ -325,21 +326,9 @@ fn basic_in_use(draft: &Draft<'_>, ip: &PublicIp) -> Result<(), Choice> {
     Err(refuse("BasicPublicIpInUse", "loadBalancerSku", ip.id.name(), &message))
 }
 
-/// Lets a Service's public IP go, and the Service its load balancer. Another process may have done
-/// that already: until lists are certain to show it, it stays.
-fn begin_anew(draft: &mut Draft<'_>, intent: &Intent, ip: &Arc<PublicIp>) -> Wait {
-    if draft.world.inherited.contains(&intent.uid) {
-        return Wait::Listing;
-    }
-    let families = intent.families.iter().map(|family| (intent.uid.clone(), *family));
-    draft.recreated.extend(families);
-    delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
-    Wait::Resource { id: ip.id.clone(), until: Until::Gone }
-}
-
 /// The names of a Service's public IPs follow its families: one that was made for IPv6 alone has
-/// IPv4's name once the Service has both. Azure changes no family, so it is let go, and another
-/// made in its place.
+/// IPv4's name once the Service has both. Azure changes the family of no public IP: this one is
+/// deleted, and another is made in its place.
 fn is_of_another_family(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> bool {
     let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
     let key = intent.name.to_string();
@@ -348,8 +337,8 @@ fn is_of_another_family(draft: &Draft<'_>, intent: &Intent, family: Family, ip: 
     ip.family != family && made && own
 }
 
-/// IP tags are a property for life where the config does not say that they may be written: the
-/// address is let go and another made in its place.
+/// Whether a public IP is to have other IP tags. They are a property for life where the config does
+/// not say that they may be written: the public IP is deleted, and another is made in its place.
 fn is_retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &PublicIp) -> bool {
     let Some(wanted) = &intent.public_ip_options.ip_tags else { return false };
     let in_place = draft.policy.ip_tag_change == IpTagChange::InPlace;

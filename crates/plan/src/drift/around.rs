@@ -165,8 +165,8 @@ fn lost_rules(change: &Change, found: &Resource) -> Vec<Part> {
     lost.map(|rule| Part { kind: "rule", name: Arc::clone(&rule.name) }).collect()
 }
 
-/// Security rules that others made or changed, and that lead to an address which the plan lets go
-/// or forgets: Azure may give it to somebody else.
+/// Security rules that other clients made or changed, and that lead to an address which the plan
+/// releases or drops from the ledger: Azure may give the address to another tenant.
 fn left_open(plan: &Plan, world: &World, held: &Held) -> BTreeSet<(ResourceId, Part)> {
     let group = world.azure.security_group.known().and_then(Option::as_ref);
     let Some((group, parts)) = group.and_then(|group| Some((group, held.get(&group.id)?))) else {
@@ -181,7 +181,7 @@ fn left_open(plan: &Plan, world: &World, held: &Held) -> BTreeSet<(ResourceId, P
     parts.map(|part| (group.id.clone(), part)).collect()
 }
 
-/// Addresses that a plan lets go or forgets.
+/// Addresses that a plan releases or drops from the ledger.
 fn released(plan: &Plan, world: &World) -> BTreeSet<IpAddr> {
     let mut released = BTreeSet::new();
     for change in &plan.changes {

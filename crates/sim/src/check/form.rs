@@ -32,6 +32,18 @@ pub fn is_in(id: &str, collection: &str) -> bool {
     id.split('/').any(|part| part.eq_ignore_ascii_case(collection))
 }
 
+/// What a security rule says as one value, in a field, or as several, in the field of its plural.
+pub fn values<'a>(rule: &'a Value, one: &str, several: &str) -> impl Iterator<Item = &'a str> {
+    let inside = &rule["properties"];
+    let list = inside[several].as_array().into_iter().flatten();
+    list.chain([&inside[one]]).filter_map(Value::as_str)
+}
+
+/// Where a security rule leads.
+pub fn destinations(rule: &Value) -> impl Iterator<Item = &str> {
+    values(rule, "destinationAddressPrefix", "destinationAddressPrefixes")
+}
+
 /// Addresses that a Service's status tells.
 pub fn told(service: &Value) -> impl Iterator<Item = &str> {
     let ingress = service["status"]["loadBalancer"]["ingress"].as_array();

@@ -2,7 +2,7 @@
 //! nothing goes wrong none is closed, or left out of a status, on the way to where it is to be.
 
 use super::azure::Write;
-use super::form::{is_in, parts, told};
+use super::form::{destinations, is_in, parts, told, values};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use crate::weather::Weather;
@@ -26,34 +26,28 @@ pub(crate) enum Lost {
 /// What was given up: what of which Service's address, and at which edit of its owner's.
 pub(crate) type GivenUp = BTreeMap<(Lost, String, Part), u64>;
 
-/// A protocol and a port of an address, as a security rule lets somebody reach them: Services that
-/// share an address have one each. A status tells an address as a whole.
+/// A protocol and a port of an address, as a security rule opens them: Services that share an
+/// address differ in them. A status tells an address as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Part {
     address: String,
-    /// Empty for the address as a whole.
-    port: String,
+    /// `Tcp 80`; `None` for the address as a whole.
+    port: Option<String>,
 }
 
 impl Part {
     fn whole(address: &str) -> Self {
-        Self { address: address.to_owned(), port: String::new() }
+        Self { address: address.to_owned(), port: None }
     }
 }
 
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.port.as_str() {
-            "" => f.write_str(&self.address),
-            port => write!(f, "{} {port}", self.address),
+        match &self.port {
+            None => f.write_str(&self.address),
+            Some(port) => write!(f, "{} {port}", self.address),
         }
     }
-}
-
-/// One value of a rule, or several.
-fn values<'a>(inside: &'a Value, one: &str, several: &str) -> impl Iterator<Item = &'a str> {
-    let list = inside[several].as_array().into_iter().flatten();
-    list.chain([&inside[one]]).filter_map(Value::as_str)
 }
 
 /// What rules of our form let anybody reach.
@@ -64,11 +58,10 @@ fn open(group: Option<&Value>) -> BTreeSet<Part> {
         .filter(|(name, rule)| name.starts_with(OURS) && rule["properties"]["access"] == "Allow");
     let mut all = BTreeSet::new();
     for (_, rule) in ours {
-        let inside = &rule["properties"];
-        let protocol = inside["protocol"].as_str().unwrap_or("");
-        for port in values(inside, "destinationPortRange", "destinationPortRanges") {
-            let port = format!("{protocol} {port}");
-            let to = values(inside, "destinationAddressPrefix", "destinationAddressPrefixes");
+        let protocol = rule["properties"]["protocol"].as_str().unwrap_or("");
+        for port in values(rule, "destinationPortRange", "destinationPortRanges") {
+            let port = Some(format!("{protocol} {port}"));
+            let to = destinations(rule);
             all.extend(to.map(|to| Part { address: to.to_owned(), port: port.clone() }));
         }
     }
@@ -149,7 +142,7 @@ impl Stage {
     fn holders(&self, part: &Part) -> Vec<String> {
         let services = self.kubernetes.list("services", None);
         // A rule for all ports is of every one of them.
-        let number = part.port.rsplit(' ').next().and_then(|number| number.parse().ok());
+        let number = part.port.as_deref().and_then(|port| port.rsplit(' ').next()?.parse().ok());
         let has = |port: &Value| number.is_none_or(|number: u64| port["port"] == number);
         let on = services.iter().filter(|service| {
             let mut ports = service["spec"]["ports"].as_array().into_iter().flatten();

@@ -2,7 +2,7 @@
 
 use super::api::has_finalizer;
 use super::azure::Write;
-use super::form::{is_in, parts};
+use super::form::{destinations, is_in, parts};
 use crate::config::without_cluster;
 use crate::scene::objects::{OTHER_ADDRESS, OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, Layout};
@@ -121,10 +121,7 @@ impl Stage {
             if is_theirs(&name) || name == OTHER_CLUSTERS {
                 continue;
             }
-            let inside = &rule["properties"];
-            let many = inside["destinationAddressPrefixes"].as_array().into_iter().flatten();
-            let to = many.chain([&inside["destinationAddressPrefix"]]).filter_map(Value::as_str);
-            let open = to.filter(|address| closed.contains(address));
+            let open = destinations(rule).filter(|address| closed.contains(address));
             left.extend(open.map(|address| format!("security rule {name} to {address}")));
         }
         left

@@ -2,7 +2,7 @@
 //! Service has is written down; from then on no write made for others may change it.
 
 use super::azure::{Write, memberships, pools};
-use super::form::{self, bare, is_in, parts, same};
+use super::form::{self, bare, destinations, is_in, parts, same};
 use crate::scene;
 use crate::scene::objects::is_theirs;
 use crate::stage::{Sent, Stage};
@@ -175,10 +175,7 @@ impl Stage {
         let group = self.azure.shown_by_id(&scene::security_group());
         let mut opened = BTreeSet::new();
         for (name, rule) in group.iter().flat_map(|group| parts(group, "securityRules")) {
-            let inside = &rule["properties"];
-            let many = inside["destinationAddressPrefixes"].as_array().into_iter().flatten();
-            let to = many.chain([&inside["destinationAddressPrefix"]]).filter_map(Value::as_str);
-            let to = to.filter(|to| addresses.contains(*to) && !is_theirs(&name));
+            let to = destinations(rule).filter(|to| addresses.contains(*to) && !is_theirs(&name));
             opened.extend(to.map(|to| (name.clone(), to.to_owned())));
         }
         opened

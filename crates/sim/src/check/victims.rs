@@ -1,6 +1,6 @@
 //! S9: what Services have stays as it is, whatever another tenant claims of it.
 
-use super::form::{bare, is_in, parts, told};
+use super::form::{bare, destinations, is_in, parts, told};
 use super::tables::entries;
 use crate::actor::hostile::consents;
 use crate::config::without_cluster;
@@ -106,10 +106,8 @@ fn open(
     held: &mut BTreeMap<String, String>,
 ) {
     let inside = &rule["properties"];
-    let many = inside["destinationAddressPrefixes"].as_array().into_iter().flatten();
-    let to = many.chain([&inside["destinationAddressPrefix"]]).map(text);
     let says = |key: &str| format!("{} {}", inside[key], inside[format!("{key}s")]);
-    for address in to.filter(|address| addresses.contains(*address)) {
+    for address in destinations(rule).filter(|address| addresses.contains(*address)) {
         let what = [
             inside["access"].to_string(),
             inside["protocol"].to_string(),

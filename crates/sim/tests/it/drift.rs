@@ -171,10 +171,10 @@ fn with_report_a_rule_that_is_gone_is_back_once_its_frontend_has_another_address
     assert_eq!(address_of(&lab, "web-0001").as_deref(), Some("10.224.9.9"));
 }
 
-/// A rule that others made stays while it harms nobody; once its address is let go it would open
-/// whatever Azure gives the address to.
+/// A security rule that another client made stays until its address is released: Azure may give the
+/// address to another tenant.
 #[test]
-fn with_report_a_security_rule_goes_before_its_address_is_let_go() {
+fn with_report_a_security_rule_goes_before_its_address_is_released() {
     let mut lab = two("report");
     let address = address_of(&lab, "web-0001").expect("it has one");
     let theirs = "k8s-azure-lb_allow_IPv4_00000000000000000000000000000000";

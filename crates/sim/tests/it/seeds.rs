@@ -155,7 +155,7 @@ const FAILED_LAST: &[(u64, Profile, &str)] = &[
         Profile::All,
         "refused half-way to the load balancer where others keep the address that it shares",
     ),
-    (1_100_050, Profile::All, "drift was only reported, and hid a rule to an address let go"),
+    (1_100_050, Profile::All, "reported drift hid a security rule to an address that was released"),
     (1_100_164, Profile::All, "the time of a stage was told by a clock that was hours ahead"),
 ];
 
