@@ -112,6 +112,27 @@ fn an_address_that_others_keep_on_another_balancer_is_refused_and_taken_when_it_
     assert_eq!(report.addresses, [Arc::from(PINNED.1)]);
 }
 
+/// It has parts on both load balancers then, and its former address is given up already.
+#[test]
+fn a_service_on_its_way_to_a_shared_address_is_not_turned_back() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![beside(claimed(2, &[INTERNAL, ANOTHER]))]);
+    settle(&mut world, &policy);
+    change(&mut world, claimed(1, &[INTERNAL, PINNED]));
+    settle(&mut world, &policy);
+    assert_eq!((on(&world, "kubernetes-internal"), on(&world, "lb2-internal")), (vec![2], vec![1]));
+    change(&mut world, beside(claimed(2, &[INTERNAL, PINNED])));
+    let (plan, _) = crate::plan(&world, &policy);
+    let joins = |change: &&Arc<model::plan::Change>| change.target.name() == "lb2-internal";
+    let join = plan.changes.iter().find(joins).expect("it joins the other load balancer");
+    super::carry_out(&mut world, join);
+    assert_eq!(on(&world, "kubernetes-internal"), [2], "and has not left the former one");
+    let (_, report) = crate::plan(&world, &policy);
+    assert_eq!(report.services[&uid(2)].findings, []);
+    settle(&mut world, &policy);
+    assert!(super::balancer(&world, "kubernetes-internal").is_none());
+}
+
 #[test]
 fn two_balancers_that_are_made_at_once_do_not_both_get_an_address() {
     let policy = per_set();
