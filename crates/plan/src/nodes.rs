@@ -135,7 +135,7 @@ fn plan(draft: &mut Draft<'_>, left: &[Leftover]) {
     draft.judged = kept.map(|(uid, _)| uid.clone()).collect();
     let placement = placement::place(draft, &chosen);
     draft.draining = Some(BTreeSet::new());
-    let standings = security_group::standing::all(draft, &placement);
+    let standings = security_group::standing::all(draft, &placement, &chosen);
     let opening = security_group::plan(draft, &placement, &chosen, &standings);
     let links = claim::private_link::settle(draft, &placement);
     private_link::plan(draft, &links);
@@ -188,6 +188,7 @@ fn is_read(draft: &mut Draft<'_>, left: &[Leftover]) -> bool {
     }
     needs.extend(private_link::needs(draft));
     needs.extend(placement::need(draft));
+    needs.extend(member::doubts(draft));
     needs.extend(claim::upgrade::needs(draft));
     needs.extend(other_layout::needs(draft, left));
     draft.needs.extend(needs);

@@ -3,27 +3,29 @@
 mod capacity;
 mod drains;
 mod sources;
+mod switching;
 mod unjoined;
 
 use super::pool;
 use crate::claim::placement::{Assignment, Placement};
-use crate::draft::{Draft, PATIENCE, Stance};
-use crate::order::bridge;
+use crate::draft::{Draft, Stance};
 use crate::own::name;
 use model::azure::{
-    Ipv6Service, LoadBalancer, MemberConfiguration, MemberKind, MemberState, Pool, PoolMember,
-    PrivateLinkRank, Sku,
+    Ipv6Service, MemberConfiguration, MemberKind, MemberState, PoolMember, PrivateLinkRank, Sku,
 };
 use model::kubernetes::{Node, NodeRole};
 use model::plan::{Action, Change, Resource};
-use model::policy::{BalancerSku, ControlPlane, Layout, MigrateApi, PoolKind};
+use model::policy::{BalancerSku, ControlPlane, Layout, PoolKind};
 use model::report::{Until, Wait};
 use model::world::{ById, Fact, Need};
 use model::{Family, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub(crate) use switching::{doubts, has_joined, is_held};
+
 use sources::{Sources, say_unreadable, sources, unread};
+use switching::{has_nics, may_leave, migrate};
 
 const SCALE_SETS: &str = "/virtualmachinescalesets/";
 
@@ -64,52 +66,6 @@ struct Card {
     drains: bool,
     /// Its scale set or availability set.
     set: Option<ResourceId>,
-}
-
-/// Whether NICs are still in a pool that is to hold addresses: Azure takes no address before they
-/// have left.
-pub(crate) fn is_held(draft: &Draft<'_>, balancer: &ResourceId, pool: &Pool) -> bool {
-    if pool.nics.is_empty() || !pool.addresses.is_empty() {
-        return false;
-    }
-    let id = balancer.child("backendAddressPools", &pool.name);
-    let target = Target {
-        balancer: balancer.clone(),
-        pool: id.clone(),
-        family: Family::V4,
-        aim: Aim::Leave,
-        nics: pool.nics.clone(),
-    };
-    let targets = [target];
-    let sources = sources(draft, &targets);
-    // The load balancer was read before they left, so what they say themselves counts.
-    !unread(draft, &sources).is_empty()
-        || models(draft).any(|m| is_in(m, &id))
-        || cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
-}
-
-/// Whether everybody who is to join a pool through a NIC is in it, but for those that fail again
-/// and again.
-pub(crate) fn has_joined(
-    draft: &Draft<'_>,
-    balancer: &ResourceId,
-    pool: &Pool,
-    family: Family,
-) -> bool {
-    let id = balancer.child("backendAddressPools", &pool.name);
-    let targets = [Target {
-        balancer: balancer.clone(),
-        pool: id.clone(),
-        family,
-        aim: Aim::Join,
-        nics: pool.nics.clone(),
-    }];
-    let sources = sources(draft, &targets);
-    let needs = unread(draft, &sources);
-    let fails = |id| draft.world.in_flight.get(id).is_some_and(|f| f.attempt >= PATIENCE);
-    needs.is_empty()
-        && cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
-        && changes(draft, &targets, &sources, &needs).iter().all(|c| fails(&c.target))
 }
 
 /// What has to be read of the nodes that will join, before any load balancer is known.
@@ -155,6 +111,7 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
         let used = is_used(draft, id, seats);
         let kind = pool::kind(draft, id);
         for pool in &balancer.pools {
+            let pool_id = id.child("backendAddressPools", &pool.name);
             let own = Family::ALL.into_iter().find(|family| {
                 pool.name.eq_ignore_ascii_case(&name::pool(&draft.policy.cluster, *family))
             });
@@ -162,13 +119,13 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
                 (PoolKind::NodeNic, _) if goes => Aim::Leave,
                 (PoolKind::NodeNic, Some(_)) if used && pool.addresses.is_empty() => Aim::Join,
                 (PoolKind::NodeIp, Some(_)) if may_leave(draft, balancer, pool, goes) => Aim::Leave,
-                (PoolKind::NodeIp, Some(_)) if !pool.nics.is_empty() => Aim::Stay,
+                (PoolKind::NodeIp, Some(_)) if has_nics(draft, &pool_id, pool) => Aim::Stay,
                 (PoolKind::NodeIp, None) if goes && !pool.nics.is_empty() => Aim::Leave,
                 _ => continue,
             };
             targets.push(Target {
                 balancer: id.clone(),
-                pool: id.child("backendAddressPools", &pool.name),
+                pool: pool_id,
                 family: own.unwrap_or(Family::V4),
                 aim,
                 nics: pool.nics.clone(),
@@ -176,14 +133,6 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
         }
     }
     targets
-}
-
-/// Whether NICs may leave a pool that is to hold addresses: nobody's rules lead to it any more, or
-/// addresses are there already.
-fn may_leave(draft: &Draft<'_>, balancer: &LoadBalancer, pool: &Pool, goes: bool) -> bool {
-    let id = balancer.id.child("backendAddressPools", &pool.name);
-    let free = || !pool.addresses.is_empty() || !bridge::is_led_to(draft, balancer, &id);
-    !pool.nics.is_empty() && (goes || free())
 }
 
 fn is_deleted(draft: &Draft<'_>, id: &ResourceId) -> bool {
@@ -198,34 +147,6 @@ fn is_used(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> bool {
         Some(&draft.cases[uid].stance)
     });
     !seats.services.is_empty() || owners.any(|stance| matches!(stance, Stance::Frozen(_)))
-}
-
-/// Lets Azure turn pools of NICs into pools of addresses, where the config asks for it.
-fn migrate(draft: &mut Draft<'_>, placement: &Placement) {
-    if draft.policy.pools != PoolKind::NodeIp || draft.policy.migrate_api != MigrateApi::Used {
-        return;
-    }
-    let mut found: BTreeMap<ResourceId, Vec<Arc<str>>> = BTreeMap::new();
-    for (id, seats) in &placement.balancers {
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
-        let fixed = pool::is_preconfigured(draft, seats.exposure) || balancer.sku == Sku::Basic;
-        if fixed || is_deleted(draft, id) || pool::kind(draft, id) != PoolKind::NodeIp {
-            continue;
-        }
-        let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
-        let own = |p: &&Pool| names.iter().any(|name| p.name.eq_ignore_ascii_case(name));
-        let held = balancer.pools.iter().filter(own).filter(|p| is_held(draft, id, p));
-        let pools: Vec<Arc<str>> = held.map(|p| Arc::clone(&p.name)).collect();
-        if !pools.is_empty() {
-            found.insert(id.clone(), pools);
-        }
-    }
-    for (target, pools) in found {
-        // Whatever else changes on the load balancer follows once it has been read again.
-        let causes = draft.changes.remove(&target).map(|c| c.causes).unwrap_or_default();
-        let action = Action::MigratePools { pools };
-        draft.change(Change { target, action, guard: None, causes, waits: Vec::new() });
-    }
 }
 
 /// The uniform scale set that an instance, or anything below it, is part of.

@@ -460,6 +460,7 @@ fn a_virtual_machine_belongs_to_its_set_once_that_is_known() {
     assert!(plan.changes.is_empty());
     assert!(report.needs.contains(&Need::VirtualMachines));
     world.azure.virtual_machines = Fact::Known(BTreeMap::new());
+    world.azure.scale_sets = Fact::Known(BTreeMap::new());
     settle(&mut world, &policy);
     assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
     let set = Some(ResourceId::new(format!("{compute}/availabilitySets/SET2")));

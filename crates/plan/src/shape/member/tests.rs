@@ -391,6 +391,11 @@ fn members_are_read_only_where_they_matter_and_nobody_waits_for_it() {
     let reads = |w: &Wait| matches!(w, Wait::Reading(_));
     assert!(!report.services[&uid()].waits.iter().any(reads));
     let (_, report) = crate::plan(&world, &policy(PoolKind::NodeIp));
+    assert_eq!(report.needs, BTreeSet::from([Need::ScaleSets]), "the pool stands empty");
+    let mut filled = world.clone();
+    filled.azure.balancers = Fact::Known(BTreeMap::new());
+    settle(&mut filled, &policy(PoolKind::NodeIp));
+    let (_, report) = crate::plan(&filled, &policy(PoolKind::NodeIp));
     assert!(report.needs.is_empty());
     edit_node(&mut world, 0, |n| n.provider_id = Some(format!("azure://{}", alone()).into()));
     let (_, report) = crate::plan(&world, &policy(PoolKind::NodeNic));
@@ -461,6 +466,27 @@ fn nics_leave_a_pool_before_addresses_fill_it() {
     let (plan, _) = crate::plan(&world, &to);
     let first = change(&plan.changes, &balancer()).map(|c| &c.action);
     assert_eq!(first, Some(&Action::MigratePools { pools: vec!["kubernetes".into()] }));
+}
+
+#[test]
+fn a_scale_set_leaves_a_pool_that_none_of_its_instances_is_in_before_addresses_fill_it() {
+    let mut world = world();
+    settle(&mut world, &policy(PoolKind::NodeNic));
+    // Its model was written, and none of its instances yet.
+    for n in [0, 1] {
+        for configuration in &mut instance(&mut world, n).configurations {
+            configuration.pools.clear();
+        }
+    }
+    assert!(super::is_in(model(&mut world), &pool()));
+    let found = forecast(&world, &policy(PoolKind::NodeIp));
+    assert_eq!(steps(&found), ["kubernetes", "vmss", "kubernetes"]);
+    let Action::Put { after: Resource::LoadBalancer(last), .. } = &found.steps[2].change.action
+    else {
+        panic!("the load balancer is written");
+    };
+    assert_eq!(last.pools.len(), 1);
+    assert_eq!(last.pools[0].addresses.len(), 2);
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! Frontends that Services have in Azure now, to which rules are to lead.
 
 use crate::ask::Intent;
+use crate::claim::holder::keepers;
 use crate::claim::placement::Placement;
 use crate::draft::Draft;
 use crate::own::name;
 use crate::own::name::is_of;
 use crate::own::parts::View;
 use crate::shape::frontend;
+use crate::shape::public_ip::Chosen;
 use model::azure::Frontend;
 use model::{Family, ServiceUid};
 use std::collections::BTreeMap;
@@ -16,9 +18,9 @@ use std::net::IpAddr;
 pub(crate) type Standings<'w> = BTreeMap<ServiceUid, BTreeMap<Family, Standing<'w>>>;
 
 /// The frontends of all Services that get what they ask.
-pub(crate) fn all<'w>(draft: &Draft<'w>, placement: &Placement) -> Standings<'w> {
+pub(crate) fn all<'w>(draft: &Draft<'w>, placement: &Placement, chosen: &Chosen) -> Standings<'w> {
     let intents = draft.cases.values().filter_map(|case| case.intent());
-    intents.map(|intent| (intent.uid.clone(), of(draft, placement, intent))).collect()
+    intents.map(|intent| (intent.uid.clone(), of(draft, placement, chosen, intent))).collect()
 }
 
 /// A frontend as it is in Azure now.
@@ -28,7 +30,7 @@ pub(crate) struct Standing<'d> {
     frontend: &'d Frontend,
     /// Its address.
     pub address: IpAddr,
-    /// The Service that it is named after has its place on this load balancer.
+    /// The Service that it is named after, another, stays on it.
     is_claimed: bool,
 }
 
@@ -36,8 +38,7 @@ impl Standing<'_> {
     /// Whether nothing on the frontend is another's than the Service's of this base name.
     pub fn is_alone(&self, base: &str) -> bool {
         let rules = self.balancer.rules_to(&self.frontend.name);
-        let named = is_of(&self.frontend.name, base);
-        (named || !self.is_claimed)
+        !self.is_claimed
             && rules.iter().all(|rule| is_of(&rule.name, base))
             && !self.balancer.is_foreign(&self.frontend.name)
     }
@@ -47,6 +48,7 @@ impl Standing<'_> {
 fn of<'w>(
     draft: &Draft<'w>,
     placement: &Placement,
+    chosen: &Chosen,
     intent: &Intent,
 ) -> BTreeMap<Family, Standing<'w>> {
     let mut found = BTreeMap::new();
@@ -69,8 +71,10 @@ fn of<'w>(
             });
             let standing = frontend.and_then(|frontend| {
                 let address = frontend::address_of(draft, frontend)?;
-                let owner = draft.owner_of(&frontend.name);
-                let is_claimed = owner.is_some_and(|owner| seats.has(owner));
+                let owner = draft.owner_of(&frontend.name).filter(|owner| *owner != uid);
+                let is_claimed = owner.is_some_and(|owner| {
+                    seats.has(owner) && keepers(draft, chosen, balancer, frontend).contains(owner)
+                });
                 Some(Standing { balancer, frontend, address, is_claimed })
             });
             // By the family of its address: a Service that becomes dual-stack has the address of

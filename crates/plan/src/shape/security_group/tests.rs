@@ -113,8 +113,14 @@ fn a_deny_rule_denies_all_of_an_address_that_only_others_were_on() {
     let both = vec![closed(1, 80, &[]), closed(2, 82, &[DENY])];
     let mut world = settled(world(both));
     assert_eq!(denied(&world), ["Tcp 10.224.9.9 [82]"]);
+    let mut other = world.clone();
     change(&mut world, closed(1, 80, &[(PINNED, "10.224.9.10")]));
     assert_eq!(denied(&settled(world)), ["* 10.224.9.9 [*]"]);
+    // Also where the one that made it goes on at another's frontend.
+    change(&mut other, closed(3, 84, &[(PINNED, "10.224.9.10")]));
+    let mut other = settled(other);
+    change(&mut other, closed(1, 80, &[(PINNED, "10.224.9.10")]));
+    assert_eq!(denied(&settled(other)), ["* 10.224.9.9 [*]"]);
 }
 
 /// A write that failed may have left rules that are shown and not in force.

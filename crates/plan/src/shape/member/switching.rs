@@ -1,0 +1,123 @@
+//! Pools that change between NICs and addresses.
+
+use super::sources::{sources, unread};
+use super::{Aim, Target, cards, changes, is_deleted, is_in, models};
+use crate::claim::placement::Placement;
+use crate::draft::{Draft, PATIENCE};
+use crate::order::bridge;
+use crate::own::name;
+use crate::shape::pool;
+use model::azure::{LoadBalancer, Pool, Sku};
+use model::plan::{Action, Change};
+use model::policy::{MigrateApi, PoolKind};
+use model::world::{Fact, Need};
+use model::{Family, ResourceId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Whether NICs are still in a pool that is to hold addresses: Azure takes no address before they
+/// have left.
+pub(crate) fn is_held(draft: &Draft<'_>, balancer: &ResourceId, pool: &Pool) -> bool {
+    let id = balancer.child("backendAddressPools", &pool.name);
+    if !pool.addresses.is_empty() || !has_nics(draft, &id, pool) {
+        return false;
+    }
+    let target = Target {
+        balancer: balancer.clone(),
+        pool: id.clone(),
+        family: Family::V4,
+        aim: Aim::Leave,
+        nics: pool.nics.clone(),
+    };
+    let targets = [target];
+    let sources = sources(draft, &targets);
+    // The load balancer was read before they left, so what they say themselves counts.
+    !unread(draft, &sources).is_empty()
+        || models(draft).any(|m| is_in(m, &id))
+        || cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
+}
+
+/// Whether everybody who is to join a pool through a NIC is in it, but for those that fail again
+/// and again.
+pub(crate) fn has_joined(
+    draft: &Draft<'_>,
+    balancer: &ResourceId,
+    pool: &Pool,
+    family: Family,
+) -> bool {
+    let id = balancer.child("backendAddressPools", &pool.name);
+    let targets = [Target {
+        balancer: balancer.clone(),
+        pool: id.clone(),
+        family,
+        aim: Aim::Join,
+        nics: pool.nics.clone(),
+    }];
+    let sources = sources(draft, &targets);
+    let needs = unread(draft, &sources);
+    let fails = |id| draft.world.in_flight.get(id).is_some_and(|f| f.attempt >= PATIENCE);
+    needs.is_empty()
+        && cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
+        && changes(draft, &targets, &sources, &needs).iter().all(|c| fails(&c.target))
+}
+
+/// Whether NICs are in a pool. It shows those of instances; the model of a scale set is in it by
+/// itself, from the write of the model to that of the first instance.
+pub(super) fn has_nics(draft: &Draft<'_>, id: &ResourceId, pool: &Pool) -> bool {
+    !pool.nics.is_empty() || models(draft).any(|model| is_in(model, id))
+}
+
+/// What has to be read before anything is planned: where a pool that is to hold addresses stands
+/// empty, the models of scale sets say whether it can.
+pub(crate) fn doubts(draft: &Draft<'_>) -> Option<Need> {
+    if draft.policy.pools != PoolKind::NodeIp || draft.world.azure.scale_sets != Fact::Unknown {
+        return None;
+    }
+    let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+    let is_own = |pool: &Pool| names.iter().any(|name| pool.name.eq_ignore_ascii_case(name));
+    let is_empty = |pool: &Pool| pool.addresses.is_empty() && pool.nics.is_empty();
+    let balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
+    let mut pools = balancers.flat_map(|balancer| &balancer.pools);
+    pools.any(|pool| is_own(pool) && is_empty(pool)).then_some(Need::ScaleSets)
+}
+
+/// Whether NICs may leave a pool that is to hold addresses: nobody's rules lead to it any more, or
+/// addresses are there already.
+pub(super) fn may_leave(
+    draft: &Draft<'_>,
+    balancer: &LoadBalancer,
+    pool: &Pool,
+    goes: bool,
+) -> bool {
+    let id = balancer.id.child("backendAddressPools", &pool.name);
+    let free = || !pool.addresses.is_empty() || !bridge::is_led_to(draft, balancer, &id);
+    has_nics(draft, &id, pool) && (goes || free())
+}
+
+/// Lets Azure turn pools of NICs into pools of addresses, where the config asks for it.
+pub(super) fn migrate(draft: &mut Draft<'_>, placement: &Placement) {
+    if draft.policy.pools != PoolKind::NodeIp || draft.policy.migrate_api != MigrateApi::Used {
+        return;
+    }
+    let mut found: BTreeMap<ResourceId, Vec<Arc<str>>> = BTreeMap::new();
+    for (id, seats) in &placement.balancers {
+        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        let fixed = pool::is_preconfigured(draft, seats.exposure) || balancer.sku == Sku::Basic;
+        if fixed || is_deleted(draft, id) || pool::kind(draft, id) != PoolKind::NodeIp {
+            continue;
+        }
+        let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+        let own = |p: &&Pool| names.iter().any(|name| p.name.eq_ignore_ascii_case(name));
+        let held = balancer.pools.iter().filter(own).filter(|p| is_held(draft, id, p));
+        let pools: Vec<Arc<str>> = held.map(|p| Arc::clone(&p.name)).collect();
+        if !pools.is_empty() {
+            found.insert(id.clone(), pools);
+        }
+    }
+    for (target, pools) in found {
+        // Whatever else changes on the load balancer follows once it has been read again.
+        let causes = draft.changes.remove(&target).map(|c| c.causes).unwrap_or_default();
+        let action = Action::MigratePools { pools };
+        draft.change(Change { target, action, guard: None, causes, waits: Vec::new() });
+    }
+}
