@@ -44,29 +44,29 @@ pub enum Command {
     /// Show what would be written, without writing; reads the cluster and Azure itself, and needs
     /// no running controller
     Plan(plan::Args),
-    /// Check manifests: every mistake that a cluster would tell of, with file and line
+    /// Check manifests without a cluster and without Azure: each mistake with file and line
     Lint(lint::Args),
     /// Show what one Service causes in Azure, field by field, and why
     Explain(explain::Args),
-    /// Change pool kind, number of load balancers or SKU of a running cluster
+    /// Change pool kind, number, SKU or kind (node-based, container) of a cluster's load balancers
     Migrate(migrate::Args),
     /// Show each Service: its addresses, its load balancer, and why it is not programmed
     Status(status::Args),
     /// Show each write to Azure: why it was made, what it changed, and what Azure answered
     History(history::Args),
-    /// Have nothing of a Service written to Azure until `resume`
+    /// Pause a Service: write nothing of it to Azure until `resume`
     Pause(hold::Args),
     /// Go on with a Service that is paused
     Resume(hold::Args),
     /// Confirm the interruption that a Service annotated with `ballast.dev/confirm` waits for
     Confirm(hold::Args),
-    /// Attempt at once what Azure rejected of a Service
+    /// Retry at once what Azure rejected of a Service
     Retry(hold::Args),
     /// Open the leading pod's console in a browser, through a port-forward
     Console(console::Args),
-    /// List what in Azure is ours and belongs to no Service any more, and delete it
+    /// List, and with --delete delete, Azure resources of this cluster that belong to no Service
     Orphans(orphans::Args),
-    /// Serve the health of Services on one node, apart from the service proxy
+    /// Run the health agent of one node: answer Azure's probes apart from the service proxy
     NodeAgent(node_agent::Args),
     /// Serve an emulated Kubernetes API
     #[cfg(feature = "emulators")]

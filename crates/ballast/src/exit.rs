@@ -54,7 +54,7 @@ Exit codes:
   64  wrong flags, or a wrong cloud config
   65  a manifest or a snapshot cannot be used
   69  the cluster, Azure or a running controller cannot be reached
-  70  a mistake of Ballast's own
+  70  internal error
   73  a file cannot be written, or a port is taken
   77  a credential is missing or was rejected";
 

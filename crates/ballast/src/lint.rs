@@ -14,6 +14,17 @@ use std::path::{Path, PathBuf};
 /// An object that an API server would not take.
 pub const INVALID_MANIFEST: &str = "InvalidManifest";
 
+/// Rules about what stands in Azure and which nodes there are: no mistake of a manifest, and a
+/// check without a cluster and without Azure cannot know.
+pub const ONLY_AZURE_KNOWS: [&str; 6] = [
+    plan::NO_BACKENDS,
+    "PinnedAddressNotFound",
+    "PublicIpNotFound",
+    "SecurityGroupNotFound",
+    "SubnetNotFound",
+    "UnknownNodeSet",
+];
+
 /// How bad a mistake is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -100,8 +111,7 @@ pub fn lint(
         let by_pod = report.pods.iter().map(|(name, findings)| ("Pod", name, findings));
         for (kind, name, findings) in by_service.chain(by_pod) {
             let Some(manifest) = sound.iter().find(|m| is_named(m, kind, name)) else { continue };
-            // Which nodes there are is no mistake of a manifest.
-            for finding in findings.iter().filter(|f| f.rule != plan::NO_BACKENDS) {
+            for finding in findings.iter().filter(|f| !ONLY_AZURE_KNOWS.contains(&f.rule)) {
                 mistakes.push(places.mistake(manifest, level(finding), &Raw::of(finding)));
             }
         }

@@ -17,13 +17,12 @@ use crate::Broken;
 use crate::asks::Asks;
 use crate::case::{Case, Fate, Service};
 use crate::estate::{items, part, parts, same, text, told};
+use crate::names::{FINALIZER, GATEWAY_FINALIZER};
 use crate::{names, tags};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 const PROMISE: &str = "container";
-/// The finalizer of the container load balancer; the usual one is beside it.
-const FINALIZER: &str = "servicegateway.azure.com/service-cleanup";
 const EGRESS_LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
 /// Label and readiness gate of Pods that are ready once the Service Gateway lists them.
 const GATE: &str = "ballast.dev/load-balancer-ready";
@@ -161,7 +160,7 @@ fn judge_service(
         }
         None => wrong.push(format!("service {uid} of the Service Gateway is not registered")),
     }
-    for finalizer in [FINALIZER, names::FINALIZER] {
+    for finalizer in [GATEWAY_FINALIZER, FINALIZER] {
         if !has_finalizer(object, finalizer) {
             wrong.push(format!("finalizer {finalizer} is not on it"));
         }
@@ -279,8 +278,8 @@ fn has_finalizer(object: &Value, finalizer: &str) -> bool {
 
 /// A Service that asks for no load balancer of ours has nothing of one.
 fn must_have_nothing(case: &Case<'_>, service: &Service<'_>, uid: &str, wrong: &mut Vec<String>) {
-    if has_finalizer(service.object, FINALIZER) {
-        wrong.push(format!("finalizer {FINALIZER} is still on it"));
+    if has_finalizer(service.object, GATEWAY_FINALIZER) {
+        wrong.push(format!("finalizer {GATEWAY_FINALIZER} is still on it"));
     }
     for id in [balancer_id(case, uid), id_of(case, "publicIPAddresses", &format!("{uid}-pip"))] {
         if case.estate.get(&id).is_some() {

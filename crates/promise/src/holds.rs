@@ -9,12 +9,11 @@
 
 use crate::asks::Invalid;
 use crate::estate::{items, same, text};
-use crate::names::FINALIZER;
+use crate::names::{FINALIZER, GATEWAY_FINALIZER};
 use serde_json::Value;
 
 const PAUSE: &str = "ballast.dev/pause";
 const PROTECT: &str = "ballast.dev/deletion-protection";
-const GATEWAY_FINALIZER: &str = "servicegateway.azure.com/service-cleanup";
 
 /// Why nothing is written for a Service that asks for a load balancer.
 pub(crate) fn paused(service: &Value) -> Option<Invalid> {

@@ -34,6 +34,7 @@ mod security;
 mod selector;
 mod shares;
 mod site;
+mod spread;
 mod status;
 mod tags;
 
@@ -130,5 +131,29 @@ pub fn judge(scene: &Scene) -> Vec<Broken> {
     nothing_else::judge(&case, &mut broken);
     broken.sort();
     broken.dedup();
+    broken
+}
+
+/// Services, as `namespace/name`, that ask for a load balancer and cannot have what they ask for.
+#[must_use]
+pub fn refused(scene: &Scene) -> BTreeSet<String> {
+    let case = case::Case::read(scene);
+    let refused = case
+        .services
+        .iter()
+        .filter(|service| matches!(service.fate, case::Fate::Refused(_) | case::Fate::Denied(..)));
+    refused.map(|service| service.key.clone()).collect()
+}
+
+/// Every promise to Services that have come since `earlier`, the ARM resources of a moment like
+/// this one, that is not kept; sorted. Between the two Services came, and nothing else changed.
+#[must_use]
+pub fn judge_newcomers(scene: &Scene, earlier: &[Arc<Value>]) -> Vec<Broken> {
+    let case = case::Case::read(scene);
+    let mut broken = Vec::new();
+    if !other_layout::stands(&case) && case.site.layout != site::Layout::Container {
+        spread::judge(&case, &estate::Estate::read(earlier), &mut broken);
+    }
+    broken.sort();
     broken
 }

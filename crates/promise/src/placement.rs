@@ -28,8 +28,9 @@ pub(crate) fn eligible(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> V
                 !primary && !shared.iter().any(|other| same(other, set))
             };
             let of_set = |set: &str| id(if own(set) { set } else { &site.balancer_name });
-            let sets: BTreeSet<&str> =
-                case.nodes.iter().filter_map(|node| node.set.as_deref()).collect();
+            // A set whose nodes are in no pool has no load balancer of its own.
+            let backends = case.nodes.iter().filter(|node| !node.excluded && !node.control_plane);
+            let sets: BTreeSet<&str> = backends.filter_map(|node| node.set.as_deref()).collect();
             let any = || {
                 let primary = std::iter::once(id(&site.balancer_name));
                 let with_nodes = sets.iter().map(|set| of_set(set));

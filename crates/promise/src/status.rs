@@ -6,13 +6,13 @@
 //! - The condition `ballast.dev/Programmed`, where there is one, is True once everything stands; it
 //!   is False, with a reason, where the Service is refused; the message names the value that is
 //!   wrong as it is now.
-//! - A Service with a load balancer has the finalizer. One that wants none has neither finalizer
-//!   nor addresses nor the condition.
+//! - A Service with a load balancer has the finalizer, and that of container load balancers only
+//!   there. One that wants none has neither finalizer nor addresses nor the condition.
 
 use crate::Broken;
 use crate::case::{Case, Fate, Service};
 use crate::estate::{items, text};
-use crate::names::FINALIZER;
+use crate::names::{FINALIZER, GATEWAY_FINALIZER};
 use crate::site::Layout;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -24,8 +24,9 @@ const CONDITION: &str = "ballast.dev/Programmed";
 pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
     for service in &case.services {
         let mut found: Vec<(&'static str, String)> = Vec::new();
-        let finalizers = items(&service.object["metadata"]["finalizers"]);
-        let held = finalizers.into_iter().any(|finalizer| finalizer == FINALIZER);
+        let finalizers = &service.object["metadata"]["finalizers"];
+        let has = |wanted: &str| items(finalizers).any(|finalizer| finalizer == wanted);
+        let held = has(FINALIZER);
         let condition = condition(service.object);
         match &service.fate {
             // Another class is another controller's, which may use the same finalizer.
@@ -51,6 +52,10 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
             Fate::Served(_) => {
                 if !held {
                     found.push(("finalizer", format!("{FINALIZER} is absent")));
+                }
+                if case.site.layout != Layout::Container && has(GATEWAY_FINALIZER) {
+                    let text = format!("{GATEWAY_FINALIZER} is there, and it is served by nodes");
+                    found.push(("finalizer", text));
                 }
                 if condition.is_some_and(|status| status != "True") {
                     let text = condition_text(service.object);

@@ -177,6 +177,11 @@ fn judge_ip(case: &Case<'_>, id: &str, ip: &Value, found: &mut Vec<String>) {
     }
     let name = last(id);
     if !managed {
+        // Whose label a BYO public IP has cannot be known: it is never taken away.
+        let label = |ip: &Value| !label_of(ip).is_empty();
+        if before.is_some_and(label) && !label(ip) {
+            found.push(format!("BYO public IP {name} has lost its DNS label"));
+        }
         if is_made(case, id) {
             found.push(format!("public IP {name} names no Service in its tag {SERVICE}"));
         }
@@ -222,6 +227,10 @@ fn owned_keys(asks: Option<&Asks>) -> Vec<&str> {
     [SERVICE, CLUSTER, LABEL].into_iter().chain(wished.map(String::as_str)).collect()
 }
 
+fn label_of(ip: &Value) -> &str {
+    text(&ip["properties"]["dnsSettings"]["domainNameLabel"])
+}
+
 fn judge_label(
     ip: &Value,
     service: &Service<'_>,
@@ -231,8 +240,7 @@ fn judge_label(
 ) {
     let Some(label) = &asks.public_ip.label else { return };
     let name = last(text(&ip["id"]));
-    let has = text(&ip["properties"]["dnsSettings"]["domainNameLabel"]);
-    // Whose label a BYO public IP has cannot be known: it is never taken away.
+    let has = label_of(ip);
     let stays = label.is_empty() && !managed;
     if !same(has, label) && !stays {
         let key = &service.key;

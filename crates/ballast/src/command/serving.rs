@@ -20,13 +20,13 @@ pub struct ServingArgs {
     /// and the console, too
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub bind_address: IpAddr,
-    /// Their port: 10270, or a free one where that is taken
+    /// Port of `--bind-address`: 10270, or a free one where that is taken
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
     /// Serve the console on this port of 127.0.0.1 as well: `kubectl port-forward` reaches it
     #[arg(long, value_name = "PORT")]
     pub console_port: Option<u16>,
-    /// Show status and the console only to who gives the token in this file
+    /// Require the token in this file for status and the console
     #[arg(long, value_name = "FILE")]
     pub console_token_file: Option<PathBuf>,
     /// Speak TLS with the certificates in this PEM file

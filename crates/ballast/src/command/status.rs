@@ -24,8 +24,8 @@ const SLOW_PACE: Duration = Duration::from_secs(15);
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A running controller [default: http://127.0.0.1:10270, and where nobody answers there, the
-    /// cluster and Azure are read once]
+    /// Ask the controller at this address [default: http://127.0.0.1:10270]. With --kubeconfig or
+    /// --cloud-config and without --server the cluster and Azure are read instead
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// The leading pod.

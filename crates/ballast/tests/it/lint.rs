@@ -354,6 +354,22 @@ fn a_sound_manifest_has_no_mistakes() {
 }
 
 #[test]
+fn what_only_azure_knows_is_no_mistake() {
+    let internal = "@azure-load-balancer-internal: true\n";
+    let subnet = format!("{internal}@azure-load-balancer-internal-subnet: apps");
+    let brought = ["@azure-pip-name: existing-ip", "@azure-load-balancer-ipv4: 20.1.2.3"];
+    for lines in [brought[0], brought[1], &subnet] {
+        assert_eq!(check(&manifest_of(lines), &policy(SINGLE)).mistakes, [], "{lines}");
+    }
+    let set = check(&manifest_of("@azure-load-balancer-mode: set9"), &policy(PER_SET));
+    assert_eq!(set.mistakes, []);
+    let known = ballast::lint::ONLY_AZURE_KNOWS.iter().filter(|rule| **rule != plan::NO_BACKENDS);
+    for rule in known {
+        assert!(UNREACHABLE.iter().any(|(name, _)| name == rule), "{rule}");
+    }
+}
+
+#[test]
 fn what_a_server_refuses_is_a_mistake_and_the_rest_is_still_checked() {
     let mut text = manifest_of("ports: [{port: 99999}]");
     text.push_str("---\n");

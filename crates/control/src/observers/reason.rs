@@ -53,7 +53,11 @@ reasons! {
          had stays."
         "Read the message: it names the annotation, its value and what is allowed, or has Azure's \
          words. Change the Service, or what Azure complains about. A change of the Service is \
-         tried at once; without one there is another try after at most a minute.";
+         tried at once; without one there is another try after at most a minute, or later where \
+         Azure's `Retry-After` asks for it.";
+    DRIFT Warning Service "AzureDrift"
+        "Another client changed what the Service has in Azure."
+        "Nothing with `driftPolicy: repair`. With `report` see [drift](drift.md).";
     NO_BACKEND_UP Warning Service "NoBackendUp"
         "With `--backend-health`: no node answers Azure's health probes for the Service. Clients \
          get no connection."

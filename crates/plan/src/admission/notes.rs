@@ -7,9 +7,9 @@ use crate::ask::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
 use model::Policy;
 use model::policy::BalancerSku;
 
-/// A port number with nothing before it but noughts.
+/// A port number, as it is written in keys: with no nought before it.
 const NUMBER: &str =
-    "0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
+    "(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
 
 pub fn validations(policy: &Policy) -> Vec<Validation> {
     let (plain, ported) = keys(|_| true);

@@ -90,6 +90,7 @@ fn source(r: &mut Reader<'_>, setting: &Setting<'_>) -> Source {
     }
     match &r.policy.cluster_probe {
         ClusterProbe::Shared { port, path } => {
+            note_shared(r);
             Source::Common(shared(r.policy, *port, Arc::clone(path)))
         }
         ClusterProbe::NodePort => Source::Own,
@@ -145,6 +146,22 @@ fn note_ignored(r: &mut Reader<'_>) {
                 None => r.find(&PROBE_SETTING_IGNORED, &key, value),
             }
         }
+    }
+}
+
+/// Nodes are probed as a whole, whatever their Services ask for.
+fn note_shared(r: &mut Reader<'_>) {
+    const SETTINGS: [&str; 5] = ["port", "interval", "num-of-probe", "protocol", "request-path"];
+    let message = "{value} has no effect; with clusterServiceLoadBalancerHealthProbeMode shared, \
+                   nodes are probed once for all Services";
+    let common = [INTERVAL, COUNT, COUNT_OF_TABLE, PATH, PROTOCOL].map(str::to_owned);
+    let ports = r.service.ports.iter();
+    let of_ports = ports.flat_map(|port| {
+        SETTINGS.map(|setting| format!("port_{}_health-probe_{setting}", port.port))
+    });
+    for key in common.into_iter().chain(of_ports) {
+        let Some(value) = r.raw(&key) else { continue };
+        r.find_with(&PROBE_SETTING_IGNORED, &annotation::full(&key), value, message);
     }
 }
 

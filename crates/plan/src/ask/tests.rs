@@ -293,6 +293,13 @@ fn tags_that_are_ours_or_malformed_do_not_count() {
 }
 
 #[test]
+fn who_is_approved_by_itself_has_to_see_the_private_link_service() {
+    let nics = Policy { pools: PoolKind::NodeNic, ..policy() };
+    let keys = [("azure-pls-create", "true"), INTERNAL, ("azure-pls-auto-approval", "b-2")];
+    assert_eq!(names(&read(&service(&keys), &nics).findings), ["AutoApprovalNotVisible"]);
+}
+
+#[test]
 fn a_private_link_service_needs_a_place_to_stand() {
     let create = ("azure-pls-create", "true");
     let nics = Policy { pools: PoolKind::NodeNic, ..policy() };

@@ -94,9 +94,11 @@ fn is_taken_along(
     let Some(family) = family_of(intent, frontend) else { return false };
     let stays = |other: &&Frontend| {
         let owner = draft.owner_of(&other.name).filter(|owner| **owner != intent.uid);
-        let owner = owner.filter(|owner| place.seats.services.contains(*owner));
-        owner.is_some_and(|owner| match &draft.cases[owner].stance {
-            Stance::Wanted(owner) => is_wanted_by(draft, place, owner, other),
+        owner.is_some_and(|uid| match &draft.cases[uid].stance {
+            Stance::Wanted(owner) => {
+                place.seats.services.contains(uid) && is_wanted_by(draft, place, owner, other)
+            }
+            // It has no seat, and keeps what it has.
             Stance::Frozen(_) | Stance::Container(_) => true,
             Stance::Leaving => false,
         })

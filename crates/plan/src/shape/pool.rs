@@ -82,13 +82,19 @@ pub(crate) fn ensure(
     draining
 }
 
-/// The nodes for the pools of a load balancer.
+/// The nodes for the fullest pool of a load balancer.
 pub(crate) fn count(seats: &Assignment) -> usize {
-    let Backends::Nodes(nodes) = &seats.backends else { return 0 };
-    let member = |n: &&Arc<Node>| n.membership == Membership::Member;
-    let count =
-        |family| nodes.iter().filter(member).filter(|n| n.address(family).is_some()).count();
-    Family::ALL.into_iter().map(count).max().unwrap_or(0)
+    let common = match &seats.backends {
+        Backends::Nodes(nodes) => Some(&**nodes),
+        Backends::AsTheyAre => None,
+    };
+    let of_pools = common.into_iter().chain(seats.local.values().map(|nodes| &**nodes));
+    let count = |nodes: &[Arc<Node>], family| {
+        let members = nodes.iter().filter(|n| n.membership == Membership::Member);
+        members.filter(|n| n.address(family).is_some()).count()
+    };
+    let most = |nodes| Family::ALL.into_iter().map(|family| count(nodes, family)).max();
+    of_pools.filter_map(most).max().unwrap_or(0)
 }
 
 fn present(balancer: &LoadBalancer, name: &str) -> Option<usize> {

@@ -28,7 +28,7 @@ const DENY: &str = "azure-deny-all-except-load-balancer-source-ranges";
 const PODS: Range<u32> = 20..26;
 
 /// Annotations that say something only beside each other.
-const TOGETHER: [&[&str]; 17] = [
+const TOGETHER: [&[&str]; 18] = [
     &[],
     &[DENY, key::SOURCES],
     &[DENY, key::RANGES, key::PIP],
@@ -39,6 +39,7 @@ const TOGETHER: [&[&str]; 17] = [
     &["azure-load-balancer-health-probe-protocol", "azure-load-balancer-health-probe-request-path"],
     &["port_{port}_health-probe_protocol", "port_{port}_health-probe_request-path"],
     &[key::LABEL, "azure-pip-tags"],
+    &[key::LABEL, key::PIP],
     &[key::TAGS, key::RANGES],
     &[key::NO_FLOATING_IP, key::SOURCES],
     &[key::INTERNAL, key::ALL_PORTS],
@@ -231,6 +232,10 @@ impl Company {
             if group.contains(&key::LINK) {
                 wish.internal = true;
                 wish.fields.insert("local", 0);
+            }
+            // Where they stand is Ballast's to choose for some.
+            if self.scene.layout == Layout::PerSet && random.permille(500) {
+                wish.annotations.insert(key::MODE, "__auto__".to_owned());
             }
             if owner == SHARER && random.permille(500) {
                 wish = Wish::of_another_clusters_rule();

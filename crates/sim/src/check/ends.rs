@@ -4,7 +4,6 @@ use super::azure::memberships;
 use super::form::{is_in, parts, told};
 use super::stripped::close;
 use crate::actor::doubts::is_doubtful;
-use crate::actor::hostile::is_claim;
 use crate::scene::machines::is_nic;
 use crate::scene::objects::{OTHER_CLUSTERS, is_brought, is_theirs};
 use crate::scene::{self, Outbound};
@@ -437,6 +436,7 @@ impl Stage {
     #[must_use]
     pub fn untrue(&self) -> Vec<String> {
         let standing = self.standing_addresses();
+        let refused = self.refused();
         let mut wrong = Vec::new();
         for service in self.kubernetes.list("services", None) {
             let meta = &service["metadata"];
@@ -446,7 +446,7 @@ impl Stage {
                 continue;
             }
             let wants = wants(&service);
-            if wants && told.is_empty() && !is_claim(&name) && !is_doubtful(&name) {
+            if wants && told.is_empty() && !refused.contains(&name) {
                 wrong.push(format!("{name} has no address"));
             }
             for ip in &told {

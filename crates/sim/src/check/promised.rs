@@ -5,6 +5,9 @@ use crate::judge;
 use crate::scene::{CLASS, Layout};
 use crate::stage::Stage;
 use promise::{Broken, Scene};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl Stage {
     /// Promises that are not kept, at a moment at which nothing is under way; none of what Services
@@ -12,6 +15,25 @@ impl Stage {
     /// hand: Kubernetes does not tell of their end who was not there.
     #[must_use]
     pub fn unkept(&self) -> Vec<Broken> {
+        let mut unkept = promise::judge(&self.promised());
+        unkept.retain(|broken| {
+            broken.service.as_ref().is_none_or(|service| !self.is_name_stripped(service))
+        });
+        unkept
+    }
+
+    /// Promises to Services that have come since, where nothing else has changed.
+    #[must_use]
+    pub(crate) fn unkept_to_newcomers(&self, earlier: &[Arc<Value>]) -> Vec<Broken> {
+        promise::judge_newcomers(&self.promised(), earlier)
+    }
+
+    /// Services that cannot have what they ask for.
+    pub(crate) fn refused(&self) -> BTreeSet<String> {
+        promise::refused(&self.promised())
+    }
+
+    fn promised(&self) -> Scene {
         let (ports, unsure) = (self.forgotten_ports(), self.unsure_addresses());
         let scene = judge::scene(&self.kubernetes, &self.azure, &self.config, &self.before);
         let closed = scene.resources.iter().map(|resource| close(resource, &ports));
@@ -19,17 +41,13 @@ impl Stage {
         // A Basic public IP is in no zone, and stays so when it becomes Standard.
         let zonal = self.scene.layout != Layout::PerSet;
         let zones = if zonal { self.azure.options().zones.clone() } else { Vec::new() };
-        let mut unkept = promise::judge(&Scene {
+        Scene {
             zones,
             class: Some(CLASS.to_owned()),
             forgotten: unsure.iter().filter_map(|address| address.parse().ok()).collect(),
             held: self.held_by_stripped(),
             resources,
             ..scene
-        });
-        unkept.retain(|broken| {
-            broken.service.as_ref().is_none_or(|service| !self.is_name_stripped(service))
-        });
-        unkept
+        }
     }
 }

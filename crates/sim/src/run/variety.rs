@@ -4,6 +4,9 @@ use super::{HEAL_MS, Play};
 use crate::actor::Company;
 use crate::check::fair::Round;
 use crate::random::Random;
+use crate::tally::count;
+use serde_json::Value;
+use std::sync::Arc;
 
 /// A node that goes has drained after so many minutes.
 const DRAIN_MIN: u64 = 8;
@@ -31,8 +34,10 @@ impl Play {
             self.stage.ledger.inputs += 1;
             self.stage.note_settled();
             self.stage.ledger.round = Round::default();
+            let mut earlier: Vec<Arc<Value>> = Vec::new();
             match round {
                 0 => {
+                    earlier.extend(self.stage.azure.shown());
                     self.company.doubt(&mut doubts, &mut self.stage);
                     self.company.show(&mut random, &mut self.stage);
                 }
@@ -55,11 +60,20 @@ impl Play {
             self.come_right();
             self.stage.check_round(round == 0);
             if round == 0 {
+                self.judge_newcomers(&earlier);
                 Company::meddle(&mut random, &mut self.stage);
                 Company::age(&mut aging, &mut self.stage);
                 self.come_right();
                 self.be_spoiled(&mut spoiling);
             }
+        }
+    }
+
+    /// L1 for Services that came together.
+    fn judge_newcomers(&mut self, earlier: &[Arc<Value>]) {
+        count(&mut self.stage.tally.checks, "L1");
+        if let Some(broken) = self.stage.unkept_to_newcomers(earlier).first() {
+            self.stage.fail("L1", broken.to_string());
         }
     }
 

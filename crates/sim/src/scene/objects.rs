@@ -56,8 +56,10 @@ pub fn what_annotations_name(sku: &str) -> Vec<Value> {
         json!({"id": network(&format!("publicIPPrefixes/{name}")), "sku": {"name": "Standard"},
             "properties": {"ipPrefix": range, "publicIPAddressVersion": family}})
     };
+    let mut labelled = public_ip("byo-pip3", sku, "20.50.0.14", &json!({}));
+    labelled["properties"]["dnsSettings"] = json!({"domainNameLabel": "theirs"});
     vec![
-        public_ip("byo-pip3", sku, "20.50.0.14", &json!({})),
+        labelled,
         ipv6,
         far,
         prefix("theirs-prefix", "20.99.0.0/28", "IPv4"),

@@ -119,7 +119,7 @@ pub(super) fn last_line(plan: &PlanDocument, paint: Paint) -> String {
     }
     if plan.is_empty() && refused + held > 0 {
         let asked = plan.services.len();
-        let text = format!("Nothing can be written: of {asked} Services {stuck}.");
+        let text = format!("Nothing to write: of {asked} Services {stuck}.");
         return format!("{}\n", paint.ink(Ink::Bold, text));
     }
     if plan.is_empty() {

@@ -226,9 +226,10 @@ pub const CONFIGURATIONS: &str = "azure-load-balancer-configurations";
 
 /// Splits `port_80_rest` into 80 and `rest`.
 fn split_port(key: &str) -> Option<(u16, &str)> {
-    let (port, rest) = key.strip_prefix("port_")?.split_once('_')?;
-    let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
-    Some((port.parse().ok().filter(|_| digits)?, rest))
+    let (text, rest) = key.strip_prefix("port_")?.split_once('_')?;
+    // `port_080_` is read by nobody.
+    let port: u16 = text.parse().ok()?;
+    (port.to_string() == text).then_some((port, rest))
 }
 
 /// Keys of probes as some documents of AKS write them.

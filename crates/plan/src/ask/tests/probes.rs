@@ -60,6 +60,13 @@ fn in_shared_mode_cluster_services_ignore_everything_else() {
     let mut web = service(&[("azure-load-balancer-health-probe-interval", "3")]);
     web.ports.push(port("dns", Protocol::Udp, 53, 30053));
     assert_eq!(probes(&web, &policy), [shared.clone(), shared.clone(), shared]);
+    Arc::make_mut(&mut web.annotations)
+        .insert(full("port_80_health-probe_port").into(), "443".into());
+    let noted: Vec<(&str, Arc<str>)> =
+        read(&web, &policy).findings.iter().map(|f| (f.rule, Arc::clone(&f.key))).collect();
+    let ignored = |key| ("ProbeSettingIgnored", Arc::from(full(key)));
+    let keys = ["azure-load-balancer-health-probe-interval", "port_80_health-probe_port"];
+    assert_eq!(noted, keys.map(ignored));
     let health = Some((ProbeName::HealthCheck(31000), 31000));
     assert_eq!(probes(&local(&[]), &policy)[0], health);
 }

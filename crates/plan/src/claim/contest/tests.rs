@@ -132,3 +132,19 @@ fn who_cannot_take_an_address_keeps_the_frontend_of_another_that_it_stands_on() 
         assert_eq!(parts, expected);
     }
 }
+
+/// The one that the frontend is named after has moved to that of a refused Service, which keeps it.
+#[test]
+fn who_stays_on_a_frontend_whose_maker_joined_a_refused_service_goes_on() {
+    let first = vec![pinned(1, ADDRESS), pinned(2, ADDRESS), pinned(3, ANOTHER)];
+    let mut world = settled(world(first));
+    let wrong = ("azure-load-balancer-tcp-idle-timeout", "soon");
+    change(&mut world, internal(3, 83, &[(PINNED, ANOTHER), wrong]));
+    change(&mut world, pinned(1, ANOTHER));
+    let mut world = settled(world);
+    change(&mut world, internal(2, 8082, &[(PINNED, ADDRESS)]));
+    assert_eq!(
+        parts(&settled(world)),
+        ["1 10.224.9.9", "1-TCP-81 -> 3", "2-TCP-8082 -> 1", "3 10.224.9.10", "3-TCP-83 -> 3",]
+    );
+}

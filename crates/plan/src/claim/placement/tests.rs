@@ -385,6 +385,30 @@ fn a_local_service_has_a_pool_of_the_nodes_with_endpoints() {
     assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
 }
 
+/// No slice is known, so that its own pool is to hold the nodes of both load balancers.
+#[test]
+fn a_local_services_own_pool_has_a_limit_as_well() {
+    let policy = policy(Layout::Several(two()));
+    let with = |more: u16| {
+        let mut world = world(vec![local(1)]);
+        for n in 0..more {
+            let set = ["vmss1", "vmss2"][usize::from(n % 2)];
+            let [high, low] = n.to_be_bytes();
+            let twin = world.kubernetes.nodes[&NodeName::new(format!("{set}-1"))].clone();
+            let name = NodeName::new(format!("{set}-more-{n}"));
+            let addresses = vec![IpAddr::from([10, 1, high, low])];
+            let node = Node { name: name.clone(), addresses, ..Node::clone(&twin) };
+            world.kubernetes.nodes.insert(name, Arc::new(node));
+        }
+        settle(&mut world, &policy);
+        let (_, report) = crate::plan(&world, &policy);
+        let found = report.findings.iter().filter(|f| f.rule == "PoolAddressLimit").count();
+        (pool(&world, "kubernetes", "default-web-1").len(), found)
+    };
+    assert_eq!(with(996), (1_000, 0));
+    assert_eq!(with(1_000), (1_000, 1));
+}
+
 #[test]
 fn each_set_has_its_balancer_by_mode() {
     let policy = policy(Layout::PerNodeSet { without_own: vec!["vmss3".into()] });
@@ -488,4 +512,10 @@ fn a_set_without_nodes_keeps_its_balancer_and_an_empty_pool() {
     settle(&mut world, &policy);
     let there = balancer(&world, "vmss2").expect("there");
     assert!(!gone.is_empty() && there.pools.len() == 1 && there.pools[0].addresses.is_empty());
+    // The pool stands empty: no scale set is in it by its model alone.
+    world.azure.scale_sets = Fact::Known(BTreeMap::new());
+    let (_, report) = crate::plan(&world, &policy);
+    let found: Vec<_> = report.services[&uid(2)].findings.iter().map(|f| f.rule).collect();
+    assert_eq!(found, ["NoBackends"]);
+    assert_eq!(report.services[&uid(1)].findings, []);
 }

@@ -62,9 +62,11 @@ pub(crate) fn has_joined(
 }
 
 /// Whether NICs are in a pool. It shows those of instances; the model of a scale set is in it by
-/// itself, from the write of the model to that of the first instance.
+/// itself, from the write of the model to that of the first instance. In a pool of addresses none
+/// is: a model that says so was read before Azure turned the pool into one.
 pub(super) fn has_nics(draft: &Draft<'_>, id: &ResourceId, pool: &Pool) -> bool {
-    !pool.nics.is_empty() || models(draft).any(|model| is_in(model, id))
+    let by_model = || models(draft).any(|model| is_in(model, id));
+    !pool.nics.is_empty() || (pool.addresses.is_empty() && by_model())
 }
 
 /// What has to be read before anything is planned: where a pool that is to hold addresses stands

@@ -137,7 +137,7 @@ fn the_probe_of_a_port() {
     const INTERVAL: &str = "azure-load-balancer-health-probe-interval";
     const COUNT: &str = "azure-load-balancer-health-probe-num-of-probe";
     type Row = (&'static str, &'static [(&'static str, &'static str)], &'static str);
-    let rows: [Row; 25] = [
+    let rows: [Row; 26] = [
         ("", &[], "Tcp:30080 every 5 x2"),
         ("", &[(PATH, "/x")], "Tcp:30080 every 5 x2"),
         ("tcp", &[(PATH, "/x")], "Tcp:30080 every 5 x2"),
@@ -161,6 +161,11 @@ fn the_probe_of_a_port() {
         ("", &[(INTERVAL, " 59 ")], "Tcp:30080 every 59 x2"),
         ("", &[(INTERVAL, "50"), ("port_80_health-probe_interval", "6")], "Tcp:30080 every 6 x2"),
         ("", &[(COUNT, "9"), ("port_80_health-probe_num-of-probe", "3")], "Tcp:30080 every 5 x3"),
+        (
+            "",
+            &[(COUNT, "3"), ("load-balancer-health-probe-num-of-probe", "9")],
+            "Tcp:30080 every 5 x3",
+        ),
         (
             "",
             &[

@@ -1,0 +1,87 @@
+//! Services that come together are spread over the load balancers that they may stand on: each
+//! goes where the fewest rules are. One that stands stays, so this is a promise about coming.
+
+use crate::Broken;
+use crate::asks::Asks;
+use crate::case::{Case, Fate, Service};
+use crate::estate::{Estate, parts, text};
+use crate::{names, placement};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A Service that has come, the load balancers that it may stand on, and its rules.
+struct Newcomer<'c> {
+    service: &'c Service<'c>,
+    eligible: Vec<String>,
+    /// Its address is free to choose: who brings one along goes where that is.
+    free: bool,
+    rules: usize,
+}
+
+/// What is not kept of those who have come since: nobody else has changed meanwhile.
+///
+/// The order in which they came is not known. The last of those on a load balancer found no other
+/// with fewer rules; so a load balancer is too full only where that is true of none of them.
+pub(crate) fn judge(case: &Case<'_>, earlier: &Estate<'_>, broken: &mut Vec<Broken>) {
+    let mut by_balancer: BTreeMap<&str, Vec<Newcomer<'_>>> = BTreeMap::new();
+    for (service, asks) in case.served() {
+        if stands(earlier, service) {
+            continue;
+        }
+        for (id, balancer) in case.estate.balancers().filter(|(_, b)| has_frontend(b, service)) {
+            let own = |part: &&Value| names::is_of(text(&part["name"]), &service.base);
+            by_balancer.entry(id).or_default().push(Newcomer {
+                service,
+                eligible: placement::eligible(case, service, asks),
+                free: asks.pinned.is_empty() && asks.public_ip.name.is_empty(),
+                rules: parts(balancer, "loadBalancingRules").filter(own).count(),
+            });
+        }
+    }
+    // A place was kept for those that were refused in the end.
+    let slack: usize = case.services.iter().filter_map(refused).map(most_rules).sum();
+    for (id, newcomers) in by_balancer {
+        let all = rules(case, id);
+        let emptier = |newcomer: &Newcomer<'_>| {
+            let found = all.saturating_sub(newcomer.rules);
+            newcomer.eligible.iter().find(|other| found > rules(case, other) + slack).cloned()
+        };
+        let last = newcomers.iter().find(|n| !n.free || emptier(n).is_none());
+        if let (None, Some(other)) = (last, newcomers.first().and_then(emptier)) {
+            let text = format!(
+                "it has come to {id}, which has {all} rules; {other} has {}",
+                rules(case, &other)
+            );
+            broken.push(newcomers[0].service.broken("spread", text));
+        }
+    }
+}
+
+/// Rules of a load balancer; one that is not there has none.
+fn rules(case: &Case<'_>, id: &str) -> usize {
+    case.estate.get(id).map_or(0, |b| parts(b, "loadBalancingRules").count())
+}
+
+fn has_frontend(balancer: &Value, service: &Service<'_>) -> bool {
+    let mut frontends = parts(balancer, "frontendIPConfigurations");
+    frontends.any(|frontend| names::is_of(text(&frontend["name"]), &service.base))
+}
+
+/// Whether a Service had a part on any load balancer.
+fn stands(estate: &Estate<'_>, service: &Service<'_>) -> bool {
+    let own = |part: &Value| names::is_of(text(&part["name"]), &service.base);
+    estate.balancers().any(|(_, balancer)| {
+        has_frontend(balancer, service) || parts(balancer, "loadBalancingRules").any(own)
+    })
+}
+
+fn refused<'c>(service: &'c Service<'_>) -> Option<&'c Asks> {
+    match &service.fate {
+        Fate::Denied(asks, _) => Some(asks),
+        Fate::Unwanted | Fate::Refused(_) | Fate::Served(_) => None,
+    }
+}
+
+fn most_rules(asks: &Asks) -> usize {
+    asks.ports.len() * asks.families.len()
+}
