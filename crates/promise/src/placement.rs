@@ -108,7 +108,7 @@ fn stands_on(case: &Case<'_>, service: &Service<'_>, name: &str) -> bool {
     })
 }
 
-fn has_frontend(balancer: &Value, service: &Service<'_>) -> bool {
+pub(crate) fn has_frontend(balancer: &Value, service: &Service<'_>) -> bool {
     let mut frontends = parts(balancer, "frontendIPConfigurations");
     frontends.any(|frontend| names::is_of(text(&frontend["name"]), &service.base))
 }

@@ -5,7 +5,8 @@ use crate::Broken;
 use crate::asks::Asks;
 use crate::case::{Case, Fate, Service};
 use crate::estate::{Estate, parts, text};
-use crate::{names, placement};
+use crate::names;
+use crate::placement::{self, has_frontend};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -60,11 +61,6 @@ pub(crate) fn judge(case: &Case<'_>, earlier: &Estate<'_>, broken: &mut Vec<Brok
 /// Rules of a load balancer; one that is not there has none.
 fn rules(case: &Case<'_>, id: &str) -> usize {
     case.estate.get(id).map_or(0, |b| parts(b, "loadBalancingRules").count())
-}
-
-fn has_frontend(balancer: &Value, service: &Service<'_>) -> bool {
-    let mut frontends = parts(balancer, "frontendIPConfigurations");
-    frontends.any(|frontend| names::is_of(text(&frontend["name"]), &service.base))
 }
 
 /// Whether a Service had a part on any load balancer.
