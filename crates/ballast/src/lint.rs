@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 /// An object that an API server would not take.
 pub const INVALID_MANIFEST: &str = "InvalidManifest";
 
-/// Rules about what stands in Azure and which nodes there are: no mistake of a manifest, and a
-/// check without a cluster and without Azure cannot know.
-pub const ONLY_AZURE_KNOWS: [&str; 6] = [
+/// Rules about what stands in Azure and which nodes there are: no mistake of a manifest, and not
+/// known to a check without a cluster and without Azure.
+pub const BEYOND_MANIFESTS: [&str; 6] = [
     plan::NO_BACKENDS,
     "PinnedAddressNotFound",
     "PublicIpNotFound",
@@ -111,7 +111,7 @@ pub fn lint(
         let by_pod = report.pods.iter().map(|(name, findings)| ("Pod", name, findings));
         for (kind, name, findings) in by_service.chain(by_pod) {
             let Some(manifest) = sound.iter().find(|m| is_named(m, kind, name)) else { continue };
-            for finding in findings.iter().filter(|f| !ONLY_AZURE_KNOWS.contains(&f.rule)) {
+            for finding in findings.iter().filter(|f| !BEYOND_MANIFESTS.contains(&f.rule)) {
                 mistakes.push(places.mistake(manifest, level(finding), &Raw::of(finding)));
             }
         }

@@ -16,7 +16,7 @@ mod tenants;
 use crate::Broken;
 use crate::asks::Asks;
 use crate::case::{Case, Fate, Service};
-use crate::estate::{items, part, parts, same, text, told};
+use crate::estate::{has_finalizer, items, part, parts, same, text, told};
 use crate::names::{FINALIZER, GATEWAY_FINALIZER};
 use crate::{names, tags};
 use serde_json::Value;
@@ -270,10 +270,6 @@ fn judge_rules(asks: &Asks, balancer: &Value, uid: &str, wrong: &mut Vec<String>
             format!("load balancer {uid} has {standing} rules for {} ports", asks.ports.len());
         wrong.push(text);
     }
-}
-
-fn has_finalizer(object: &Value, finalizer: &str) -> bool {
-    items(&object["metadata"]["finalizers"]).any(|held| held == finalizer)
 }
 
 /// A Service that asks for no load balancer of ours has nothing of one.

@@ -42,6 +42,11 @@ pub(crate) fn told(service: &Value) -> impl Iterator<Item = &str> {
     items(&service["status"]["loadBalancer"]["ingress"]).filter_map(|entry| entry["ip"].as_str())
 }
 
+/// Whether a finalizer is on an object of Kubernetes.
+pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    items(&object["metadata"]["finalizers"]).any(|held| held == finalizer)
+}
+
 /// The parts of a resource in one of its collections (`properties.<collection>`).
 pub(crate) fn parts<'v>(
     resource: &'v Value,

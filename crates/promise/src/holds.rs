@@ -8,7 +8,7 @@
 //! - An annotation on a Service that has nothing, or that is another controller's, holds nothing.
 
 use crate::asks::Invalid;
-use crate::estate::{items, same, text};
+use crate::estate::{has_finalizer, same, text};
 use crate::names::{FINALIZER, GATEWAY_FINALIZER};
 use serde_json::Value;
 
@@ -25,8 +25,7 @@ pub(crate) fn kept(service: &Value, own: Option<&str>) -> Option<Invalid> {
     let spec = &service["spec"];
     let class = spec["loadBalancerClass"].as_str();
     let is_ours = text(&spec["type"]) != "LoadBalancer" || class.is_none() || class == own;
-    let has = |finalizer: &Value| finalizer == FINALIZER || finalizer == GATEWAY_FINALIZER;
-    let held = items(&service["metadata"]["finalizers"]).any(has);
+    let held = [FINALIZER, GATEWAY_FINALIZER].iter().any(|f| has_finalizer(service, f));
     let asked = is_set(service, PAUSE) || is_set(service, PROTECT);
     (is_ours && held && asked).then(|| Invalid("its owner has it kept".to_owned()))
 }

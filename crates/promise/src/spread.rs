@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 struct Newcomer<'c> {
     service: &'c Service<'c>,
     eligible: Vec<String>,
-    /// Its address is free to choose: who brings one along goes where that is.
+    /// Its address is free to choose: a Service that names one goes where that is.
     free: bool,
     rules: usize,
 }
 
-/// What is not kept of those who have come since: nobody else has changed meanwhile.
+/// Judges the Services that have come since `earlier`; no other Service has changed meanwhile.
 ///
 /// The order in which they came is not known. The last of those on a load balancer found no other
 /// with fewer rules; so a load balancer is too full only where that is true of none of them.
@@ -30,12 +30,11 @@ pub(crate) fn judge(case: &Case<'_>, earlier: &Estate<'_>, broken: &mut Vec<Brok
             continue;
         }
         for (id, balancer) in case.estate.balancers().filter(|(_, b)| has_frontend(b, service)) {
-            let own = |part: &&Value| names::is_of(text(&part["name"]), &service.base);
             by_balancer.entry(id).or_default().push(Newcomer {
                 service,
                 eligible: placement::eligible(case, service, asks),
                 free: asks.pinned.is_empty() && asks.public_ip.name.is_empty(),
-                rules: parts(balancer, "loadBalancingRules").filter(own).count(),
+                rules: own_rules(balancer, service),
             });
         }
     }
@@ -65,10 +64,13 @@ fn rules(case: &Case<'_>, id: &str) -> usize {
 
 /// Whether a Service had a part on any load balancer.
 fn stands(estate: &Estate<'_>, service: &Service<'_>) -> bool {
-    let own = |part: &Value| names::is_of(text(&part["name"]), &service.base);
-    estate.balancers().any(|(_, balancer)| {
-        has_frontend(balancer, service) || parts(balancer, "loadBalancingRules").any(own)
-    })
+    let mut balancers = estate.balancers();
+    balancers.any(|(_, b)| has_frontend(b, service) || own_rules(b, service) > 0)
+}
+
+fn own_rules(balancer: &Value, service: &Service<'_>) -> usize {
+    let own = |rule: &&Value| names::is_of(text(&rule["name"]), &service.base);
+    parts(balancer, "loadBalancingRules").filter(own).count()
 }
 
 fn refused<'c>(service: &'c Service<'_>) -> Option<&'c Asks> {

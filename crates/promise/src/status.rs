@@ -11,7 +11,7 @@
 
 use crate::Broken;
 use crate::case::{Case, Fate, Service};
-use crate::estate::{items, text};
+use crate::estate::{has_finalizer, items, text};
 use crate::names::{FINALIZER, GATEWAY_FINALIZER};
 use crate::site::Layout;
 use serde_json::Value;
@@ -24,9 +24,7 @@ const CONDITION: &str = "ballast.dev/Programmed";
 pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
     for service in &case.services {
         let mut found: Vec<(&'static str, String)> = Vec::new();
-        let finalizers = &service.object["metadata"]["finalizers"];
-        let has = |wanted: &str| items(finalizers).any(|finalizer| finalizer == wanted);
-        let held = has(FINALIZER);
+        let held = has_finalizer(service.object, FINALIZER);
         let condition = condition(service.object);
         match &service.fate {
             // Another class is another controller's, which may use the same finalizer.
@@ -53,7 +51,8 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
                 if !held {
                     found.push(("finalizer", format!("{FINALIZER} is absent")));
                 }
-                if case.site.layout != Layout::Container && has(GATEWAY_FINALIZER) {
+                let of_containers = has_finalizer(service.object, GATEWAY_FINALIZER);
+                if of_containers && case.site.layout != Layout::Container {
                     let text = format!("{GATEWAY_FINALIZER} is there, and it is served by nodes");
                     found.push(("finalizer", text));
                 }

@@ -58,7 +58,7 @@ fn found(services: &[(u8, Value)], now: [Value; 2]) -> Vec<String> {
 }
 
 #[test]
-fn who_comes_goes_where_the_fewest_rules_are() {
+fn a_new_service_goes_where_the_fewest_rules_are() {
     let services = [(1, json!({})), (2, json!({})), (3, json!({}))];
     let on_lb2 = [balancer("kubernetes", &[(1, 4)]), balancer("lb2", &[(2, 2), (3, 2)])];
     assert_eq!(found(&services, on_lb2), Vec::<String>::new());
@@ -71,11 +71,11 @@ fn who_comes_goes_where_the_fewest_rules_are() {
 }
 
 #[test]
-fn who_says_where_or_brings_an_address_is_no_matter() {
+fn a_service_that_names_its_place_or_address_is_not_judged() {
     let prefix = "service.beta.kubernetes.io";
     let placed = json!({format!("{prefix}/azure-load-balancer-configurations"): "kubernetes"});
-    let brought = json!({format!("{prefix}/azure-pip-name"): "theirs"});
-    for annotations in [placed, brought] {
+    let byo = json!({format!("{prefix}/azure-pip-name"): "theirs"});
+    for annotations in [placed, byo] {
         let services = [(1, json!({})), (2, annotations)];
         let now = [balancer("kubernetes", &[(1, 4), (2, 1)]), balancer("lb2", &[])];
         assert_eq!(found(&services, now), Vec::<String>::new());

@@ -227,7 +227,7 @@ impl Controller {
         text: &str,
         now_ms: u64,
     ) {
-        self.post(name, uid, warning(reason::DRIFT.name, text), now_ms);
+        self.post(name, uid, word(&reason::DRIFT, text), now_ms);
     }
 
     fn post(&mut self, name: &ServiceName, uid: &ServiceUid, word: Word, now_ms: u64) {

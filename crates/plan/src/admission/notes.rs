@@ -7,7 +7,7 @@ use crate::ask::rules::{INVALID_BOOLEAN, UNKNOWN_ANNOTATION};
 use model::Policy;
 use model::policy::BalancerSku;
 
-/// A port number, as it is written in keys: with no nought before it.
+/// A port number, as it is written in keys: without a leading zero.
 const NUMBER: &str =
     "(0|[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
 

@@ -293,6 +293,13 @@ fn tags_that_are_ours_or_malformed_do_not_count() {
 }
 
 #[test]
+fn a_port_in_a_key_has_no_leading_zero() {
+    let found = |key| names(&read(&service(&[(key, "true")]), &policy()).findings);
+    assert_eq!(found("port_80_no_lb_rule"), Vec::<&str>::new());
+    assert_eq!(found("port_080_no_lb_rule"), ["UnknownAnnotation"]);
+}
+
+#[test]
 fn who_is_approved_by_itself_has_to_see_the_private_link_service() {
     let nics = Policy { pools: PoolKind::NodeNic, ..policy() };
     let keys = [("azure-pls-create", "true"), INTERNAL, ("azure-pls-auto-approval", "b-2")];

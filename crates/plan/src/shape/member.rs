@@ -118,8 +118,12 @@ fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
             let aim = match (kind, own) {
                 (PoolKind::NodeNic, _) if goes => Aim::Leave,
                 (PoolKind::NodeNic, Some(_)) if used && pool.addresses.is_empty() => Aim::Join,
-                (PoolKind::NodeIp, Some(_)) if may_leave(draft, balancer, pool, goes) => Aim::Leave,
-                (PoolKind::NodeIp, Some(_)) if has_nics(draft, &pool_id, pool) => Aim::Stay,
+                (PoolKind::NodeIp, Some(_)) if has_nics(draft, &pool_id, pool) => {
+                    match goes || may_leave(draft, balancer, &pool_id, pool) {
+                        true => Aim::Leave,
+                        false => Aim::Stay,
+                    }
+                }
                 (PoolKind::NodeIp, None) if goes && !pool.nics.is_empty() => Aim::Leave,
                 _ => continue,
             };

@@ -8,9 +8,9 @@
 //! - Its Pods carry our finalizer, and no other Pod does.
 
 use super::table::{Hosts, host_of, pod_addresses};
-use super::{EGRESS_LABEL, Registered, egress_of, has_finalizer, id_of, judge_ip, rows, tenants};
+use super::{EGRESS_LABEL, Registered, egress_of, id_of, judge_ip, rows, tenants};
 use crate::case::Case;
-use crate::estate::{items, same, text};
+use crate::estate::{has_finalizer, items, same, text};
 use crate::tags;
 use serde_json::Value;
 use std::collections::BTreeSet;

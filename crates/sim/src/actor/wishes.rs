@@ -257,8 +257,8 @@ impl Wish {
                 brought.iter().for_each(|key| drop(set.remove(key)));
             }
             // A label stays on a public IP that was brought: no other public IP can have it.
-            let brings = brought.iter().any(|key| set.contains_key(key));
-            set.retain(|key, value| !brings || *key != key::LABEL || value.is_empty());
+            let byo = brought.iter().any(|key| set.contains_key(key));
+            set.retain(|key, value| !byo || *key != key::LABEL || value.is_empty());
             // Who has one family names its public IP without a suffix.
             if is_dual(owner, scene) && self.is_ipv6_alone(internal, scene) {
                 let prefix = network("publicIPPrefixes/theirs-prefix6");

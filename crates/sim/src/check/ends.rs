@@ -436,7 +436,6 @@ impl Stage {
     #[must_use]
     pub fn untrue(&self) -> Vec<String> {
         let standing = self.standing_addresses();
-        let refused = self.refused();
         let mut wrong = Vec::new();
         for service in self.kubernetes.list("services", None) {
             let meta = &service["metadata"];
@@ -446,7 +445,7 @@ impl Stage {
                 continue;
             }
             let wants = wants(&service);
-            if wants && told.is_empty() && !refused.contains(&name) {
+            if wants && told.is_empty() && !self.refused().contains(&name) {
                 wrong.push(format!("{name} has no address"));
             }
             for ip in &told {

@@ -227,7 +227,7 @@ pub const CONFIGURATIONS: &str = "azure-load-balancer-configurations";
 /// Splits `port_80_rest` into 80 and `rest`.
 fn split_port(key: &str) -> Option<(u16, &str)> {
     let (text, rest) = key.strip_prefix("port_")?.split_once('_')?;
-    // `port_080_` is read by nobody.
+    // Settings are read by the number as it is printed: not `port_080_`.
     let port: u16 = text.parse().ok()?;
     (port.to_string() == text).then_some((port, rest))
 }

@@ -75,25 +75,28 @@ pub(crate) fn doubts(draft: &Draft<'_>) -> Option<Need> {
     if draft.policy.pools != PoolKind::NodeIp || draft.world.azure.scale_sets != Fact::Unknown {
         return None;
     }
-    let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
-    let is_own = |pool: &Pool| names.iter().any(|name| pool.name.eq_ignore_ascii_case(name));
+    let mut balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
     let is_empty = |pool: &Pool| pool.addresses.is_empty() && pool.nics.is_empty();
-    let balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
-    let mut pools = balancers.flat_map(|balancer| &balancer.pools);
-    pools.any(|pool| is_own(pool) && is_empty(pool)).then_some(Need::ScaleSets)
+    let doubtful = |balancer: &Arc<LoadBalancer>| own_pools(draft, balancer).any(is_empty);
+    balancers.any(doubtful).then_some(Need::ScaleSets)
 }
 
-/// Whether NICs may leave a pool that is to hold addresses: nobody's rules lead to it any more, or
-/// addresses are there already.
+/// The cluster's pools of a load balancer.
+fn own_pools<'b>(draft: &Draft<'_>, balancer: &'b LoadBalancer) -> impl Iterator<Item = &'b Pool> {
+    let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
+    let is_own = move |pool: &&Pool| names.iter().any(|name| pool.name.eq_ignore_ascii_case(name));
+    balancer.pools.iter().filter(is_own)
+}
+
+/// Whether NICs may leave a pool that is to hold addresses: no rule of a Service leads to it any
+/// more, or addresses are there already.
 pub(super) fn may_leave(
     draft: &Draft<'_>,
     balancer: &LoadBalancer,
+    id: &ResourceId,
     pool: &Pool,
-    goes: bool,
 ) -> bool {
-    let id = balancer.id.child("backendAddressPools", &pool.name);
-    let free = || !pool.addresses.is_empty() || !bridge::is_led_to(draft, balancer, &id);
-    has_nics(draft, &id, pool) && (goes || free())
+    !pool.addresses.is_empty() || !bridge::is_led_to(draft, balancer, id)
 }
 
 /// Lets Azure turn pools of NICs into pools of addresses, where the config asks for it.
@@ -108,9 +111,7 @@ pub(super) fn migrate(draft: &mut Draft<'_>, placement: &Placement) {
         if fixed || is_deleted(draft, id) || pool::kind(draft, id) != PoolKind::NodeIp {
             continue;
         }
-        let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
-        let own = |p: &&Pool| names.iter().any(|name| p.name.eq_ignore_ascii_case(name));
-        let held = balancer.pools.iter().filter(own).filter(|p| is_held(draft, id, p));
+        let held = own_pools(draft, balancer).filter(|pool| is_held(draft, id, pool));
         let pools: Vec<Arc<str>> = held.map(|p| Arc::clone(&p.name)).collect();
         if !pools.is_empty() {
             found.insert(id.clone(), pools);
