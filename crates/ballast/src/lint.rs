@@ -16,12 +16,13 @@ pub const INVALID_MANIFEST: &str = "InvalidManifest";
 
 /// Rules about what stands in Azure and which nodes there are: no mistake of a manifest, and not
 /// known to a check without a cluster and without Azure.
-pub const BEYOND_MANIFESTS: [&str; 6] = [
+pub const BEYOND_MANIFESTS: [&str; 7] = [
     plan::NO_BACKENDS,
     "PinnedAddressNotFound",
     "PublicIpNotFound",
     "SecurityGroupNotFound",
     "SubnetNotFound",
+    "TargetPortUnknown",
     "UnknownNodeSet",
 ];
 

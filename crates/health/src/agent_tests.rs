@@ -13,6 +13,7 @@ fn slice(name: &str, service: &str, endpoints: &[(&str, &str, Readiness)]) -> Fa
         revision: "1".into(),
         owner: None,
         service: Some(ServiceName::new("default", service)),
+        ports: Vec::new(),
         endpoints: endpoints.iter().map(endpoint).collect(),
         unready: Vec::new(),
     })

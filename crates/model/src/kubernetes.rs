@@ -318,6 +318,15 @@ pub enum Target {
     Foreign,
 }
 
+/// One entry of `ports` of an EndpointSlice that has a number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SlicePort {
+    /// The name of the Service's port; empty if it has none.
+    pub name: Arc<str>,
+    /// Its number on the Pods.
+    pub number: u16,
+}
+
 /// An EndpointSlice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct EndpointSlice {
@@ -329,6 +338,8 @@ pub struct EndpointSlice {
     pub owner: Option<ServiceUid>,
     /// The Service's name, from label `kubernetes.io/service-name`.
     pub service: Option<ServiceName>,
+    /// Numbers of the Service's ports on all of these endpoints.
+    pub ports: Vec<SlicePort>,
     /// The endpoints, in the order written; addresses that are no IPs are left out.
     pub endpoints: Vec<Endpoint>,
     /// Those of them that are not ready, with the names of their Pods, in the order written.

@@ -200,6 +200,8 @@ pub enum Wait {
     Status,
     /// Its addresses have to be in the ledger before they are opened.
     Ledger,
+    /// Its Pods have to say which numbers its target ports have: it has no port without a name.
+    Pods,
 }
 
 /// What must become true of a resource that something waits on.
@@ -216,7 +218,7 @@ pub enum Until {
 }
 
 /// Every [`Wait::reason`].
-pub const WAIT_REASONS: [&str; 10] = [
+pub const WAIT_REASONS: [&str; 11] = [
     "reading",
     "listing",
     "finalizer",
@@ -227,6 +229,7 @@ pub const WAIT_REASONS: [&str; 10] = [
     "writing",
     "status",
     "ledger",
+    "pods",
 ];
 
 impl Wait {
@@ -244,6 +247,7 @@ impl Wait {
             Self::Writing(_) => "writing",
             Self::Status => "status",
             Self::Ledger => "ledger",
+            Self::Pods => "pods",
         }
     }
 }
@@ -261,6 +265,7 @@ impl fmt::Display for Wait {
             Self::Writing(id) => write!(f, "the write of {}", short(id)),
             Self::Status => f.write_str("its status to be written"),
             Self::Ledger => f.write_str("its addresses to be recorded"),
+            Self::Pods => f.write_str("its Pods to agree on the number of a target port"),
         }
     }
 }

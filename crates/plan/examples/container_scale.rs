@@ -306,6 +306,7 @@ fn slice(n: u32, uid: &ServiceUid) -> EndpointSlice {
         revision: "1".into(),
         owner: Some(uid.clone()),
         service: None,
+        ports: Vec::new(),
         endpoints: endpoints.collect(),
         unready: Vec::new(),
     }

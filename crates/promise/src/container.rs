@@ -2,8 +2,8 @@
 //!
 //! What is promised (docs/container-load-balancer.md):
 //! - A Service has a public IP `<uid>-pip`, a load balancer `<uid>` of SKU Service with a
-//!   frontend, an empty pool and a rule for each port, and a service `<uid>` in the Service
-//!   Gateway that names the pool.
+//!   frontend, an empty pool and a rule for each port whose target is known, and a service
+//!   `<uid>` in the Service Gateway that names the pool.
 //! - Load balancers, their public IPs and NAT gateways have the tags of the cloud config.
 //! - A Service that container load balancers cannot serve is refused, and keeps what it has.
 //! - Its finalizers are on it as long as anything of it stands, and its status tells the address.
@@ -11,6 +11,7 @@
 
 mod egress;
 mod table;
+mod targets;
 mod tenants;
 
 use crate::Broken;
@@ -18,9 +19,11 @@ use crate::asks::Asks;
 use crate::case::{Case, Fate, Service};
 use crate::estate::{has_finalizer, items, part, parts, same, text, told};
 use crate::names::{FINALIZER, GATEWAY_FINALIZER};
+use crate::site::Layout;
 use crate::{names, tags};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use targets::Target;
 
 const PROMISE: &str = "container";
 const EGRESS_LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
@@ -82,6 +85,32 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
     broken.extend(wrong.into_iter().map(|text| Broken { service: None, promise: PROMISE, text }));
 }
 
+/// Services whose Pods do not say where a single port of theirs leads.
+pub(crate) fn unanswered(case: &Case<'_>) -> BTreeSet<String> {
+    if case.site.layout != Layout::Container {
+        return BTreeSet::new();
+    }
+    let all = case.services.iter().filter(|service| match &service.fate {
+        Fate::Served(asks) => is_unanswered(case, &uid_of(service.object), asks),
+        Fate::Unwanted | Fate::Refused(_) | Fate::Denied(..) => false,
+    });
+    all.map(|service| service.key.clone()).collect()
+}
+
+/// Whether a Service waits for its Pods to say where a first port leads.
+pub(crate) fn waits(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> bool {
+    let uid = uid_of(service.object);
+    let leads = |balancer| parts(balancer, "loadBalancingRules").count() > 0;
+    case.site.layout == Layout::Container
+        && is_unanswered(case, &uid, asks)
+        && !case.estate.get(&balancer_id(case, &uid)).is_some_and(leads)
+}
+
+fn is_unanswered(case: &Case<'_>, uid: &str, asks: &Asks) -> bool {
+    let targets = targets::of(case, uid, asks, &Value::Null);
+    targets.iter().all(|target| !matches!(target, Target::Number(_)))
+}
+
 /// The UID of an object, in the letters that Azure's names have.
 fn uid_of(object: &Value) -> String {
     text(&object["metadata"]["uid"]).to_lowercase()
@@ -139,7 +168,7 @@ fn judge_service(
     }
     match case.estate.get(&balancer_id(case, uid)) {
         Some(balancer) => {
-            judge_balancer(asks, balancer, uid, &ip_id, wrong);
+            judge_balancer((case, asks), balancer, uid, &ip_id, wrong);
             tags::configured(case, balancer, &[], wrong);
         }
         None => wrong.push(format!("load balancer {uid} does not stand")),
@@ -166,7 +195,9 @@ fn judge_service(
         }
     }
     let told: Vec<&str> = told(object).collect();
-    if address.is_some_and(|address| told != [address]) {
+    // Before a port leads anywhere there is no address to tell.
+    let untold = told.is_empty() && waits(case, service, asks);
+    if address.is_some_and(|address| told != [address]) && !untold {
         wrong.push(format!("status tells {told:?}; its address is {}", address.unwrap_or("")));
     }
 }
@@ -198,7 +229,13 @@ fn judge_ip<'a>(
     inside["ipAddress"].as_str()
 }
 
-fn judge_balancer(asks: &Asks, balancer: &Value, uid: &str, ip: &str, wrong: &mut Vec<String>) {
+fn judge_balancer(
+    (case, asks): (&Case<'_>, &Asks),
+    balancer: &Value,
+    uid: &str,
+    ip: &str,
+    wrong: &mut Vec<String>,
+) {
     let inside = &balancer["properties"];
     if !same(text(&balancer["sku"]["name"]), "Service") {
         wrong.push(format!("load balancer {uid} has the SKU {}", balancer["sku"]["name"]));
@@ -227,15 +264,27 @@ fn judge_balancer(asks: &Asks, balancer: &Value, uid: &str, ip: &str, wrong: &mu
             wrong.push(format!("load balancer {uid} has {collection}"));
         }
     }
-    judge_rules(asks, balancer, uid, wrong);
+    judge_rules((case, asks), balancer, uid, wrong);
 }
 
-fn judge_rules(asks: &Asks, balancer: &Value, uid: &str, wrong: &mut Vec<String>) {
-    for port in &asks.ports {
+fn judge_rules(
+    (case, asks): (&Case<'_>, &Asks),
+    balancer: &Value,
+    uid: &str,
+    wrong: &mut Vec<String>,
+) {
+    let targets = targets::of(case, uid, asks, balancer);
+    for (port, target) in asks.ports.iter().zip(targets) {
         let (protocol, number) = (port.protocol.in_rule(), port.number);
         let name = format!("rule-{}-{number}", protocol.to_lowercase());
-        let Some(rule) = part(balancer, "loadBalancingRules", &name) else {
-            wrong.push(format!("load balancer {uid} lacks {name}"));
+        let rule = part(balancer, "loadBalancingRules", &name);
+        if target == Target::Shared && rule.is_some() {
+            wrong.push(format!("{name} of load balancer {uid} shares another port's target"));
+        }
+        let Some(rule) = rule else {
+            if matches!(target, Target::Number(_)) {
+                wrong.push(format!("load balancer {uid} lacks {name}"));
+            }
             continue;
         };
         let inside = &rule["properties"];
@@ -245,7 +294,10 @@ fn judge_rules(asks: &Asks, balancer: &Value, uid: &str, wrong: &mut Vec<String>
         let holds = [
             ("protocol", same(text(&inside["protocol"]), protocol)),
             ("frontendPort", inside["frontendPort"].as_u64() == Some(number)),
-            ("backendPort", inside["backendPort"].as_u64() == port.target),
+            (
+                "backendPort",
+                !matches!(target, Target::Number(n) if inside["backendPort"].as_u64() != Some(n)),
+            ),
             ("idleTimeoutInMinutes", inside["idleTimeoutInMinutes"] == asks.idle_minutes),
             ("enableFloatingIP", inside["enableFloatingIP"] != true),
             ("enableTcpReset", (inside["enableTcpReset"] == true) == tcp),

@@ -145,6 +145,13 @@ pub fn refused(scene: &Scene) -> BTreeSet<String> {
     refused.map(|service| service.key.clone()).collect()
 }
 
+/// Services, as `namespace/name`, none of whose ports leads anywhere, because all of their target
+/// ports are names and their Pods do not agree on a number: they may have no address.
+#[must_use]
+pub fn unanswered(scene: &Scene) -> BTreeSet<String> {
+    container::unanswered(&case::Case::read(scene))
+}
+
 /// Every promise to Services that have come since `earlier`, the ARM resources of a moment like
 /// this one, that is not kept; sorted. Between the two Services came, and nothing else changed.
 #[must_use]

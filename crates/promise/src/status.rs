@@ -11,6 +11,7 @@
 
 use crate::Broken;
 use crate::case::{Case, Fate, Service};
+use crate::container;
 use crate::estate::{has_finalizer, items, text};
 use crate::names::{FINALIZER, GATEWAY_FINALIZER};
 use crate::site::Layout;
@@ -47,7 +48,7 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
                     found.push(("status", text));
                 }
             }
-            Fate::Served(_) => {
+            Fate::Served(asks) => {
                 if !held {
                     found.push(("finalizer", format!("{FINALIZER} is absent")));
                 }
@@ -56,9 +57,10 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
                     let text = format!("{GATEWAY_FINALIZER} is there, and it is served by nodes");
                     found.push(("finalizer", text));
                 }
-                if condition.is_some_and(|status| status != "True") {
+                let due = if container::waits(case, service, asks) { "False" } else { "True" };
+                if condition.is_some_and(|status| status != due) {
                     let text = condition_text(service.object);
-                    found.push(("status", format!("the condition is not True: {text}")));
+                    found.push(("status", format!("the condition is not {due}: {text}")));
                 }
                 addresses(case, service, &mut found);
             }

@@ -42,6 +42,13 @@ pub struct ServiceTruth {
 }
 
 impl ServiceTruth {
+    /// Whether it leaves to its Pods which numbers its ports lead to.
+    #[must_use]
+    pub fn asks_pods(&self) -> bool {
+        let ports = self.asks[0]["ports"].as_array();
+        ports.into_iter().flatten().any(|port| port["targetPort"].is_string())
+    }
+
     /// Whether our finalizer is on it, or was when somebody knew this revision.
     #[must_use]
     pub fn was_claimed(&self, seen: u64) -> bool {
@@ -65,6 +72,8 @@ pub struct Truth {
     nodes: BTreeMap<String, String>,
     /// Pod addresses that are ready, by slice.
     pub(crate) slices: BTreeMap<String, SliceTruth>,
+    /// When Pods of a Service last said other numbers for its ports, or others said them.
+    pub(crate) numbered: BTreeMap<String, u64>,
     /// UIDs of Services whose finalizer a process took off, and did not write again.
     pub(crate) released: BTreeSet<String>,
     /// Ids of machines, lower case, to the addresses of their nodes.
@@ -108,6 +117,8 @@ pub(crate) struct SliceTruth {
     pub owner: String,
     /// Addresses that are ready to their nodes, and since which revision that has been so.
     pub ready: BTreeMap<String, (String, u64)>,
+    /// The numbers of ports.
+    pub ports: Value,
 }
 
 impl Truth {
@@ -140,6 +151,7 @@ impl Truth {
         let key = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
         let before = self.slices.remove(&key).unwrap_or_default();
         if gone {
+            self.numbered.insert(before.owner, revision);
             return;
         }
         let owner = self.owner_of_slice(object);
@@ -160,7 +172,12 @@ impl Truth {
                 ready.insert(address, (node.clone(), since));
             }
         }
-        self.slices.insert(key, SliceTruth { owner, ready });
+        let ports = object["ports"].clone();
+        let counts = |ready: &BTreeMap<_, _>| ready.is_empty();
+        if before.ports != ports || counts(&before.ready) != counts(&ready) {
+            self.numbered.insert(owner.clone(), revision);
+        }
+        self.slices.insert(key, SliceTruth { owner, ready, ports });
     }
 
     /// The UID of the Service that a slice is of: its owner's, else that of its label.

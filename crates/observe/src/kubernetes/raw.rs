@@ -233,6 +233,16 @@ raw! {
         metadata: Metadata = "metadata",
         /// `endpoints`.
         endpoints: Vec<RawEndpoint> = "endpoints",
+        /// `ports`.
+        ports: Vec<RawSlicePort> = "ports",
+    }
+
+    /// A port of a slice.
+    RawSlicePort {
+        /// `name`.
+        name: String = "name",
+        /// `port`.
+        port: Option<i64> = "port",
     }
 
     /// An endpoint of a slice.

@@ -1,11 +1,13 @@
 //! EndpointSlices and namespaces.
 
-use super::raw::{Conditions, RawEndpoint, RawEndpointSlice, RawNamespace, Target as RawTarget};
+use super::raw::{
+    Conditions, RawEndpoint, RawEndpointSlice, RawNamespace, RawSlicePort, Target as RawTarget,
+};
 use super::{ObjectError, deletion, full_name, parse};
 use crate::fact::Labels;
 use crate::intern::Interner;
 use model::ServiceName;
-use model::kubernetes::{Deletion, Endpoint, EndpointSlice, Readiness, Target};
+use model::kubernetes::{Deletion, Endpoint, EndpointSlice, Readiness, SlicePort, Target};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -48,6 +50,7 @@ pub fn slice(
         }),
         name,
         revision: Arc::from(metadata.revision.as_str()),
+        ports: raw.ports.iter().filter_map(|port| read_port(port, interner)).collect(),
         endpoints,
         unready,
     })
@@ -62,6 +65,13 @@ pub fn slice_from_value(
     interner: &mut Interner,
 ) -> Result<EndpointSlice, ObjectError> {
     slice(&parse("EndpointSlice", value)?, interner)
+}
+
+/// A port of a slice. One without a number stands for all ports, and one whose number is none for
+/// nothing.
+fn read_port(raw: &RawSlicePort, interner: &mut Interner) -> Option<SlicePort> {
+    let number = u16::try_from(raw.port?).ok().filter(|number| *number > 0)?;
+    Some(SlicePort { name: interner.text(&raw.name), number })
 }
 
 /// Whose address an endpoint of a slice lists. A `targetRef` without a namespace means the slice's.

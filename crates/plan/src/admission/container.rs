@@ -7,12 +7,13 @@ use crate::ask::annotation::{INTERNAL, Truth};
 use crate::ask::rules::{
     BACKEND_COLLISION, INVALID_BACKEND_PORT, INVALID_FRONTEND_PORT, INVALID_IDLE_TIMEOUT,
     UNENFORCED_SOURCES, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY, UNSUPPORTED_DUAL_STACK,
-    UNSUPPORTED_INTERNAL, UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,
+    UNSUPPORTED_INTERNAL, UNSUPPORTED_PROTOCOL,
 };
 
 const IDLE: &str = "azure-load-balancer-tcp-idle-timeout";
 
 pub fn validations() -> Vec<Validation> {
+    // A name is known to the Pods only.
     let number = |p: &str| {
         format!(
             "(!has({p}.targetPort) ? {p}.port : type({p}.targetPort) == string ? -1 : \
@@ -36,11 +37,7 @@ pub fn validations() -> Vec<Validation> {
             &INVALID_IDLE_TIMEOUT,
             format!("!{} || {}", present(IDLE), is_whole(&text(IDLE), 4, 30)),
         ),
-        Validation::new(&UNSUPPORTED_NAMED_TARGET, all(&format!("{of_p} != -1"))),
-        Validation::new(
-            &UNSUPPORTED_PROTOCOL,
-            all(&format!("p.protocol != 'SCTP' || {of_p} == -1")),
-        ),
+        Validation::new(&UNSUPPORTED_PROTOCOL, all("p.protocol != 'SCTP'")),
         Validation::new(
             &BACKEND_COLLISION,
             all(&format!(
@@ -48,10 +45,7 @@ pub fn validations() -> Vec<Validation> {
                  {of_q} == {of_p})) == 1"
             )),
         ),
-        Validation::new(
-            &INVALID_FRONTEND_PORT,
-            all(&format!("{of_p} == -1 || (p.port >= 1 && p.port <= 65534)")),
-        ),
+        Validation::new(&INVALID_FRONTEND_PORT, all("p.port >= 1 && p.port <= 65534")),
         Validation::new(&INVALID_BACKEND_PORT, all(&format!("{of_p} != 0"))),
         Validation::new(&UNENFORCED_SOURCES, is_open()),
     ]

@@ -7,7 +7,7 @@ use super::reader::Reader;
 use super::rules::{
     BACKEND_COLLISION, FindingRule, IGNORED_BY_CONTAINER, INVALID_BACKEND_PORT,
     INVALID_FRONTEND_PORT, UNENFORCED_SOURCES, UNSUPPORTED_ADDRESS, UNSUPPORTED_AFFINITY,
-    UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL, UNSUPPORTED_NAMED_TARGET, UNSUPPORTED_PROTOCOL,
+    UNSUPPORTED_DUAL_STACK, UNSUPPORTED_INTERNAL, UNSUPPORTED_PROTOCOL,
 };
 use crate::ask::annotation::{self, INTERNAL, Truth};
 use model::kubernetes::{Affinity, Service, ServicePort, TargetPort};
@@ -15,6 +15,7 @@ use model::policy::BalancerSku;
 use model::{Family, Policy, Protocol, ServiceName, ServiceUid};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// What a Service asks of its container load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,8 +26,10 @@ pub struct ContainerIntent {
     pub name: ServiceName,
     /// Family of its address.
     pub family: Family,
-    /// Ports.
+    /// Ports that have a number on the Pods.
     pub ports: Vec<ContainerPort>,
+    /// Ports that have a name there, until Pods say which number that is.
+    pub named: Vec<NamedPort>,
     /// Idle timeout in minutes.
     pub idle_timeout_min: u16,
 }
@@ -40,6 +43,19 @@ pub struct ContainerPort {
     pub port: u16,
     /// The port on the pods.
     pub backend_port: u16,
+}
+
+/// A port of a container load balancer whose target port is a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NamedPort {
+    /// TCP or UDP.
+    pub protocol: Protocol,
+    /// The port clients connect to.
+    pub port: u16,
+    /// The port's own name, under which EndpointSlices have the number; empty if it has none.
+    pub name: Arc<str>,
+    /// The target port's name.
+    pub target: Arc<str>,
 }
 
 /// Reads a Service on the container load balancer.
@@ -63,7 +79,7 @@ pub fn read(service: &Service, policy: &Policy) -> Reading<ContainerIntent> {
         r.find_field(&UNSUPPORTED_DUAL_STACK, "spec.ipFamilies", &names.join(","));
     }
     let idle_timeout_min = idle_timeout(&mut r, 4..=30, SHORT_IDLE_TIMEOUT);
-    let ports = ports(&mut r);
+    let (ports, named) = ports(&mut r);
     let family = service.families.first().copied().unwrap_or(Family::V4);
     let limits = access::limits(&r, family);
     for (key, value) in &limits {
@@ -75,41 +91,42 @@ pub fn read(service: &Service, policy: &Policy) -> Reading<ContainerIntent> {
         name: service.name.clone(),
         family,
         ports,
+        named,
         idle_timeout_min,
     };
     r.finish(intent)
 }
 
-fn ports(r: &mut Reader<'_>) -> Vec<ContainerPort> {
+fn ports(r: &mut Reader<'_>) -> (Vec<ContainerPort>, Vec<NamedPort>) {
     let service = r.service;
     let mut taken = BTreeSet::new();
-    let mut ports = Vec::new();
+    let (mut ports, mut named) = (Vec::new(), Vec::new());
     for entry in &service.ports {
+        let ServicePort { protocol, port, .. } = *entry;
+        if protocol == Protocol::Sctp {
+            refuse_port(r, &UNSUPPORTED_PROTOCOL, entry, port);
+        }
+        if !(1..=65534).contains(&port) {
+            refuse_port(r, &INVALID_FRONTEND_PORT, entry, port);
+        }
         let backend_port = match &entry.target_port {
-            TargetPort::Number(0) => entry.port,
+            TargetPort::Number(0) => port,
             TargetPort::Number(number) => *number,
-            TargetPort::Name(name) => {
-                let value = format!("targetPort {name}");
-                r.find_field(&UNSUPPORTED_NAMED_TARGET, "spec.ports", &value);
+            TargetPort::Name(target) => {
+                let (name, target) = (Arc::clone(&entry.name), Arc::clone(target));
+                named.push(NamedPort { protocol, port, name, target });
                 continue;
             }
         };
-        if entry.protocol == Protocol::Sctp {
-            refuse_port(r, &UNSUPPORTED_PROTOCOL, entry, entry.port);
-        }
-        if !taken.insert((entry.protocol, backend_port)) {
+        if !taken.insert((protocol, backend_port)) {
             refuse_port(r, &BACKEND_COLLISION, entry, backend_port);
-        }
-        if !(1..=65534).contains(&entry.port) {
-            refuse_port(r, &INVALID_FRONTEND_PORT, entry, entry.port);
         }
         if backend_port == 0 {
             refuse_port(r, &INVALID_BACKEND_PORT, entry, backend_port);
         }
-        let ServicePort { protocol, port, .. } = *entry;
         ports.push(ContainerPort { protocol, port, backend_port });
     }
-    ports
+    (ports, named)
 }
 
 fn refuse_port(r: &mut Reader<'_>, rule: &FindingRule, port: &ServicePort, number: u16) {

@@ -254,9 +254,6 @@ rules! {
     UNSUPPORTED_DUAL_STACK Refusal "UnsupportedDualStack"
         "spec.ipFamilies: IPv4,IPv6"
         "must be one family on container load balancers";
-    UNSUPPORTED_NAMED_TARGET Refusal "UnsupportedNamedTargetPort"
-        "spec.ports: targetPort http"
-        "must have numbers as target ports on container load balancers";
     UNSUPPORTED_PROTOCOL Refusal "UnsupportedProtocol"
         "spec.ports: SCTP/5000"
         "must be TCP or UDP on container load balancers";
@@ -456,7 +453,27 @@ rules! {
     GATEWAY_NO_NODE Note "ServiceGatewayNoNode"
         "endpoints: 10.244.0.10"
         "{value} gets no traffic; nodeName must say which node the Pod is on";
+    GATEWAY_UNKNOWN_NODE Note "ServiceGatewayUnknownNode"
+        "endpoints: 10.244.0.10"
+        "{value} is ready and gets no traffic, because its node is not in the cluster or has no \
+         InternalIP of the address's family";
+    GATEWAY_TORN_SLICE Note "ServiceGatewayTornSlice"
+        "endpoints: web-x7k2p"
+        "EndpointSlice {value} counts for no Service; its label kubernetes.io/service-name must \
+         name the Service that its owner reference does";
 
+    TARGET_PORT_UNKNOWN Note "TargetPortUnknown"
+        "spec.ports: targetPort http"
+        "no Pod of the Service has a container port of that name; the port gets no traffic until \
+         one has";
+    TARGET_PORTS_DIFFER Note "TargetPortsDiffer"
+        "spec.ports: http is 8080, 9090"
+        "ready Pods differ in a target port: {value}; its rule leads to one number, and stays as \
+         it is until they agree";
+    TARGET_PORT_SHARED Note "TargetPortShared"
+        "spec.ports: http is 8080"
+        "a target port is another port's, too: {value}; each must have its own on container load \
+         balancers, so that this one gets no rule";
     NO_BACKENDS Note "NoBackends"
         "nodes: kubernetes"
         "load balancer {value} has no node behind it, or only nodes that are leaving; connections \

@@ -2,7 +2,7 @@
 //! names are ours.
 
 use model::gateway::{DEFAULT_EGRESS, DefaultService, Direction, GatewayService};
-use model::{Policy, ResourceId, ServiceUid};
+use model::{Policy, Protocol, ResourceId, ServiceUid};
 use std::sync::Arc;
 
 /// The frontend of a container load balancer.
@@ -29,6 +29,11 @@ pub fn of_balancer(id: &ResourceId) -> String {
 /// The name that a public IP is for, if it is one of ours.
 pub fn of_ip(id: &ResourceId) -> Option<String> {
     id.name().to_lowercase().strip_suffix(PUBLIC_IP).map(str::to_owned)
+}
+
+/// The rule of a Service's port.
+pub fn rule(protocol: Protocol, port: u16) -> String {
+    format!("rule-{}-{port}", protocol.name().to_lowercase())
 }
 
 /// The public IP of a load balancer, and the IPv4 one of an egress gateway.

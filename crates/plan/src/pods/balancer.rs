@@ -2,7 +2,7 @@
 
 use crate::ask::container::{ContainerIntent, ContainerPort};
 use crate::draft::Draft;
-use crate::own::pod_names::FRONTEND;
+use crate::own::pod_names::{self, FRONTEND};
 use crate::own::tags;
 use model::azure::{
     Distribution, Frontend, FrontendAddress, LoadBalancer, Pool, Provisioning, Rest, Rule, Sku,
@@ -107,9 +107,8 @@ fn rule(
     frontend: &ResourceId,
     pool: &ResourceId,
 ) -> Rule {
-    let protocol = port.protocol.name().to_lowercase();
     Rule {
-        name: Arc::from(format!("rule-{protocol}-{}", port.port)),
+        name: Arc::from(pod_names::rule(port.protocol, port.port)),
         protocol: rule_protocol(port.protocol),
         frontend_port: port.port,
         backend_port: port.backend_port,

@@ -22,6 +22,7 @@ mod memory;
 mod public_ip;
 mod registry;
 mod selectors;
+mod targets;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -72,6 +73,11 @@ pub(crate) fn plan(
     let names = memory.update(world, policy);
     for uid in names.iter().filter_map(|name| memory.uids.get(name)) {
         draft.admit(&world.kubernetes.services[uid], readings);
+    }
+    for name in &names {
+        if let Some(uid) = memory.uids.get(name) {
+            targets::resolve(&mut draft, &memory.tracker, name, uid);
+        }
     }
     complain(&mut draft, memory, &names);
     draft.holders = memory.tracker.holders();

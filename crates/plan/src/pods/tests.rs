@@ -6,5 +6,6 @@ mod custody;
 mod egress_tenants;
 mod gates;
 mod stage;
+mod targets;
 mod tenants;
 mod waiting;

@@ -213,6 +213,10 @@ fn say(report: &ServiceReport) -> Option<(Truth, &str, String)> {
     if let Some(refusal) = refusal {
         return Some((Truth::False, refusal.rule, texts(&freezes)));
     }
+    // What people are to see to is told, not awaited in silence.
+    if let ([Wait::Pods], Some(note)) = (report.waits.as_slice(), report.findings.first()) {
+        return Some((Truth::False, note.rule, texts(&|_| true)));
+    }
     // The write of the status is the last step: what it says is true once it is there.
     if report.state != State::Programmed && report.waits != [Wait::Status] {
         return None;

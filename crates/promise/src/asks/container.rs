@@ -70,12 +70,14 @@ fn read_ports(words: &Words<'_>) -> Result<Vec<Port>, Invalid> {
     for entry in items(&words.service["spec"]["ports"]) {
         let number = entry["port"].as_u64().unwrap_or(0);
         let protocol = ports::protocol(entry);
-        if entry["targetPort"].is_string() {
-            return Err(refuse("spec.ports", "a named target port"));
-        }
-        let target = entry["targetPort"].as_u64().filter(|port| *port > 0).unwrap_or(number);
-        let possible = (1..=65_534).contains(&number) && (1..=65_535).contains(&target);
-        if protocol == Protocol::Sctp || !possible || !taken.insert((protocol, target)) {
+        let target = match entry["targetPort"].is_string() {
+            true => None,
+            false => Some(entry["targetPort"].as_u64().filter(|p| *p > 0).unwrap_or(number)),
+        };
+        let possible = (1..=65_534).contains(&number)
+            && target.is_none_or(|target| (1..=65_535).contains(&target));
+        let alone = target.is_none_or(|target| taken.insert((protocol, target)));
+        if protocol == Protocol::Sctp || !possible || !alone {
             return Err(refuse("spec.ports", &format!("{}/{number}", protocol.name())));
         }
         all.push(Port {
@@ -83,7 +85,7 @@ fn read_ports(words: &Words<'_>) -> Result<Vec<Port>, Invalid> {
             protocol,
             number,
             node_port: entry["nodePort"].as_u64().unwrap_or(0),
-            target: Some(target),
+            target,
             has_rule: true,
             probe: None,
             no_probe: false,

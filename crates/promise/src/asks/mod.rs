@@ -113,7 +113,7 @@ pub(crate) struct Port {
     pub(crate) number: u64,
     /// 0 where there is none.
     pub(crate) node_port: u64,
-    /// `targetPort`, where it is a number; the port itself where nothing is said.
+    /// `targetPort`, where it is a number; the port itself where nothing is said. `None`: a name.
     pub(crate) target: Option<u64>,
     /// Without it neither rule nor probe nor opening in the security group.
     pub(crate) has_rule: bool,

@@ -84,7 +84,7 @@ fn first_of(own: &BTreeSet<IpAddr>, like: IpAddr) -> Option<IpAddr> {
 }
 
 /// Whether a Pod can have an address.
-fn is_possible(address: IpAddr) -> bool {
+pub(super) fn is_possible(address: IpAddr) -> bool {
     let own = match address {
         IpAddr::V4(four) => {
             four.is_link_local() || four.is_broadcast() || text_of(address) == "168.63.129.16"
@@ -304,7 +304,7 @@ fn is_on_going_node(case: &Case<'_>, endpoint: &Value) -> bool {
 }
 
 /// The UID, lower case, of the Service that a slice counts for.
-fn owner(case: &Case<'_>, slice: &Value) -> Option<String> {
+pub(super) fn owner(case: &Case<'_>, slice: &Value) -> Option<String> {
     let meta = &slice["metadata"];
     let namespace = text(&meta["namespace"]);
     let uids = items(&meta["ownerReferences"]).filter(|owner| owner["kind"] == "Service");

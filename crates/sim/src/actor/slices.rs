@@ -23,6 +23,11 @@ const ADDRESSES: u64 = 6;
 /// Nodes that they are on, whether there now or not.
 const NODES: u64 = 4;
 
+/// The port on the Pods.
+const USUAL: u16 = 8080;
+/// The Service whose target port is a name, on container load balancers.
+const NAMED: u64 = 1;
+
 /// A Service's number and a slice's.
 type Place = (u64, u64);
 
@@ -39,10 +44,16 @@ struct Later {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
     slices: BTreeMap<Place, BTreeMap<u64, Value>>,
+    /// The numbers of the port on the Pods of a slice, where they are not the usual.
+    numbers: BTreeMap<Place, u16>,
     later: Vec<Later>,
 }
 
 impl Parts {
+    fn number(&self, place: Place) -> u16 {
+        self.numbers.get(&place).copied().unwrap_or(USUAL)
+    }
+
     fn put(&mut self, place: Place, address: u64, endpoint: Option<Value>) {
         let slice = self.slices.entry(place).or_default();
         match endpoint {
@@ -75,6 +86,9 @@ fn service(number: u64, layout: Layout) -> Value {
         "externalTrafficPolicy": if local { json!("Local") } else { Value::Null },
         "healthCheckNodePort": if local { json!(32_100 + number) } else { Value::Null }});
     merge(&mut service["spec"], &spec);
+    if layout == Layout::Containers && number == NAMED {
+        service["spec"]["ports"][0]["targetPort"] = json!("http");
+    }
     service
 }
 
@@ -97,7 +111,7 @@ fn endpoint(address: u64, scene: &Scene, random: &mut Random) -> Value {
         "conditions": conditions(address, random)})
 }
 
-fn slice(place: Place, owner: &Value, endpoints: &[Value]) -> Value {
+fn slice(place: Place, owner: &Value, endpoints: &[Value], number: u16) -> Value {
     let service = service_name(place.0);
     // The last slice is of another manager, which sets no labels. The middle slice of the second
     // Service is written by hand: its label alone says whose it is.
@@ -115,7 +129,7 @@ fn slice(place: Place, owner: &Value, endpoints: &[Value]) -> Value {
         "metadata": {"name": slice_name(place), "namespace": "default", "labels": labels,
             "ownerReferences": owners},
         "addressType": "IPv4", "endpoints": endpoints,
-        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}]})
+        "ports": [{"name": "http", "port": number, "protocol": "TCP"}]})
 }
 
 impl Company {
@@ -184,6 +198,17 @@ impl Company {
                 }
                 if whole { "merge slices" } else { "split slices" }
             }
+            _ if self.scene.layout == Layout::Containers
+                && service == NAMED
+                && random.permille(500) =>
+            {
+                let number = *random.pick(&[USUAL, 9_090]);
+                let whole = random.permille(500);
+                let places = (0..SLICES).map(|slice| (service, slice));
+                let touched = places.filter(|place| whole || *place == from);
+                self.parts.numbers.extend(touched.map(|place| (place, number)));
+                "give Pods of a slice, or of all, another number for the port"
+            }
             _ => {
                 let mut changed = standing;
                 changed["conditions"] = fresh["conditions"].clone();
@@ -211,7 +236,8 @@ impl Company {
                 let held = self.parts.slices.get(&place);
                 let endpoints: Vec<Value> =
                     held.into_iter().flat_map(|s| s.values()).cloned().collect();
-                write(stage, place, &service["metadata"]["uid"], &endpoints);
+                let number = self.parts.number(place);
+                write(stage, place, &service["metadata"]["uid"], (&endpoints, number));
             }
         }
     }
@@ -223,21 +249,26 @@ impl Company {
 }
 
 /// Writes a slice, unless it is so.
-fn write(stage: &mut Stage, place: Place, owner: &Value, endpoints: &[Value]) {
+fn write(stage: &mut Stage, place: Place, owner: &Value, (endpoints, number): (&[Value], u16)) {
     let now = stage.now_ms;
     let name = slice_name(place);
-    let wanted = slice(place, owner, endpoints);
+    let wanted = slice(place, owner, endpoints, number);
     let outcome = match living(stage, "endpointslices", "default", &name) {
-        Some(standing) if standing["endpoints"] == wanted["endpoints"] => return,
+        Some(standing)
+            if standing["endpoints"] == wanted["endpoints"]
+                && standing["ports"] == wanted["ports"] =>
+        {
+            return;
+        }
         Some(_) => {
-            let patch = Patch::Merge(json!({ "endpoints": endpoints }));
+            let patch = Patch::Merge(json!({"endpoints": endpoints, "ports": wanted["ports"]}));
             let object = ObjectRef::new("endpointslices", "default", &name);
             stage.kubernetes.patch(object, Part::Main, &patch, now)
         }
         None if endpoints.is_empty() => return,
         None => stage.kubernetes.create(wanted, now),
     };
-    stage.trace.say(now, || format!("slice {name}: {}", json!(endpoints)));
+    stage.trace.say(now, || format!("slice {name}: {}", json!([number, endpoints])));
     if let Err(error) = outcome {
         stage.fail("actors", format!("the actors' own slice is refused: {}", error.message()));
     }

@@ -426,16 +426,13 @@ impl Stage {
         text
     }
 
-    /// Ids of all resources, lower case.
-    #[must_use]
-    pub fn ids(&self) -> BTreeSet<String> {
-        self.azure.shown().map(|r| text(&r["id"]).to_lowercase()).collect()
-    }
-
     /// L4 at the end: Services whose status does not say what stands.
     #[must_use]
     pub fn untrue(&self) -> Vec<String> {
         let standing = self.standing_addresses();
+        // Where no port leads anywhere yet, only the Pods can change that.
+        let unanswered = self.unanswered();
+        let waits = |name: &String| unanswered.contains(name);
         let mut wrong = Vec::new();
         for service in self.kubernetes.list("services", None) {
             let meta = &service["metadata"];
@@ -445,12 +442,13 @@ impl Stage {
                 continue;
             }
             let wants = wants(&service);
-            if wants && told.is_empty() && !self.refused().contains(&name) {
+            if wants && told.is_empty() && !self.refused().contains(&name) && !waits(&name) {
                 wrong.push(format!("{name} has no address"));
             }
             for ip in &told {
                 // One that is refused keeps what it was told once.
                 let listed = additional(&service).contains(*ip) || is_doubtful(&name);
+                let listed = listed || waits(&name);
                 if !listed && !standing.iter().any(|address| address == ip) {
                     wrong.push(format!("{name} says {ip}, and no rule leads there"));
                 }

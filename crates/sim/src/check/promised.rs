@@ -33,6 +33,11 @@ impl Stage {
         promise::refused(&self.promised())
     }
 
+    /// Services whose Pods do not say where a single port leads.
+    pub(crate) fn unanswered(&self) -> BTreeSet<String> {
+        promise::unanswered(&self.promised())
+    }
+
     fn promised(&self) -> Scene {
         let (ports, unsure) = (self.forgotten_ports(), self.unsure_addresses());
         let scene = judge::scene(&self.kubernetes, &self.azure, &self.config, &self.before);

@@ -16,6 +16,12 @@ use std::collections::BTreeSet;
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 
 impl Stage {
+    /// Ids of all resources, lower case.
+    #[must_use]
+    pub fn ids(&self) -> BTreeSet<String> {
+        self.azure.shown().map(|r| r["id"].as_str().unwrap_or("").to_lowercase()).collect()
+    }
+
     /// Remembers where rules of Services lead from, and the addresses of their public IPs: a
     /// security rule may be there before the frontend is.
     pub(super) fn note_opened(&mut self, write: &Write<'_>) {

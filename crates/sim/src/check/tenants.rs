@@ -25,6 +25,8 @@ const COLLECTIONS: [&str; 3] = ["frontendIPConfigurations", "loadBalancingRules"
 pub struct Settled {
     /// The revision that its owner had last edited it at.
     edited_at: u64,
+    /// The revision at which its Pods had last said other numbers for its ports.
+    numbered_at: u64,
     /// Load balancers to collections and names of parts to the parts.
     parts: BTreeMap<String, BTreeMap<(&'static str, String), Value>>,
     /// What its status said.
@@ -96,6 +98,7 @@ impl Stage {
         for (uid, known) in &mut settled {
             known.told = told.get(uid).cloned().unwrap_or_default();
             known.edited_at = self.truth.services.get(uid).map_or(0, |service| service.edited_at);
+            known.numbered_at = self.truth.numbered.get(uid).copied().unwrap_or(0);
             known.opened = self.opened(&self.addresses_alone(uid, &known.told));
         }
         self.ledger.settled = settled;
@@ -109,6 +112,10 @@ impl Stage {
         let known = self.ledger.settled.get(uid)?;
         let outlived = self.processes[sent.process].epoch != sent.epoch || self.is_late(sent);
         let unchanged = service.wants && service.edited_at == known.edited_at;
+        // What ports with names lead to is its Pods' to say.
+        let numbered_at = self.truth.numbered.get(uid).copied().unwrap_or(0);
+        let same_numbers = numbered_at == known.numbered_at && numbered_at <= sent.slices;
+        let unchanged = unchanged && (same_numbers || !service.asks_pods());
         (unchanged && service.edited_at <= sent.services && !outlived).then_some(known)
     }
 

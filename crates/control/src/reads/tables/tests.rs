@@ -84,6 +84,7 @@ fn slice(revision: &str, pods: &[u8]) -> Fact {
         revision: revision.into(),
         owner: Some(ServiceUid::new(UID)),
         service: None,
+        ports: Vec::new(),
         endpoints: pods.iter().map(endpoint).collect(),
         unready: Vec::new(),
     })

@@ -43,11 +43,14 @@ fn each_check_refuses_under_its_own_name() {
             },
             "InvalidIdleTimeout",
         ),
-        (
-            |s| s.ports[0].target_port = TargetPort::Name("http".into()),
-            "UnsupportedNamedTargetPort",
-        ),
         (|s| s.ports[0].protocol = Protocol::Sctp, "UnsupportedProtocol"),
+        (
+            |s| {
+                s.ports[0].protocol = Protocol::Sctp;
+                s.ports[0].target_port = TargetPort::Name("http".into());
+            },
+            "UnsupportedProtocol",
+        ),
         (|s| s.ports[1].target_port = TargetPort::Number(8080), "UnsupportedBackendPortCollision"),
         (|s| s.ports[0].port = 65535, "InvalidFrontendPort"),
         (|s| s.ports[0].port = 0, "InvalidFrontendPort"),

@@ -231,6 +231,7 @@ fn slice(world: &mut World, n: u8, node: &str) {
         revision: "1".into(),
         owner: Some(uid(n)),
         service: Some(ServiceName::new("default", format!("web-{n}"))),
+        ports: Vec::new(),
         endpoints: vec![endpoint],
         unready: Vec::new(),
     };

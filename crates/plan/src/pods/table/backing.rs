@@ -61,7 +61,7 @@ impl DiffTracker {
     }
 
     /// The slices that list addresses for a gateway service.
-    fn lists_of<'a>(
+    pub(super) fn lists_of<'a>(
         &'a self,
         name: &'a Arc<str>,
     ) -> impl Iterator<Item = (&'a ServiceName, &'a EndpointSlice)> {

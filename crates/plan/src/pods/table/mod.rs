@@ -16,6 +16,7 @@ mod egress;
 mod homes;
 mod links;
 mod number;
+mod offers;
 mod seen;
 mod sides;
 mod slices;

@@ -6,6 +6,7 @@
 use super::backing::Backing;
 use super::claims::{Claim, Kind};
 use super::number::Number;
+use super::offers::offer;
 use super::{DiffTracker, Held, Moved, Standing, changed, tenancy};
 use crate::own::pod_names;
 use model::kubernetes::{Endpoint, EndpointSlice, GatedPod, Others, Readiness};
@@ -64,7 +65,11 @@ impl DiffTracker {
     fn drop_slice(&mut self, name: &ServiceName, held: &Held<EndpointSlice>) {
         self.withdraw(held.source, held.fact.endpoints.iter().map(|e| e.address));
         let owner = Arc::clone(self.sources.owner(held.source));
-        self.tenancy.note(&owner, name, None);
+        self.tenancy.note(&owner, name, None, &self.homes);
+        self.tenancy.tear(&owner, name, false);
+        if offer(&held.fact).is_some() {
+            self.tenancy.stir(Arc::clone(&owner));
+        }
         match (&held.fact.owner, &held.fact.service) {
             (None, Some(title)) => self.by_hand.remove(title.clone(), name),
             _ => self.slices_of.remove(owner, name),
@@ -107,6 +112,9 @@ impl DiffTracker {
                 self.sources.open(Arc::clone(&owner), Kind::Slice, namespace, &slice.revision)
             }
         };
+        if held.as_ref().and_then(|held| offer(&held.fact)) != offer(slice) {
+            self.tenancy.stir(Arc::clone(&owner));
+        }
         let Wanted { places: wanted, vouched } = self.wanted(slice, &owner, gated);
         let before = held.iter().flat_map(|held| &held.fact.endpoints).map(|e| e.address);
         let mut addresses: Vec<IpAddr> =
@@ -147,10 +155,15 @@ impl DiffTracker {
         let publication = self.published.get(owner);
         let own = publication.and_then(|p| Some((p.standing, p.title.as_ref()?)));
         let Some((standing, _)) = own.filter(|(_, title)| slice.suits(title)) else {
-            self.tenancy.note(owner, &slice.name, None);
+            // Who may write slices in one namespace has no word in another.
+            let here = own.is_some_and(|(_, title)| title.namespace == slice.name.namespace);
+            let torn = here && !slice.endpoints.is_empty();
+            self.tenancy.tear(owner, &slice.name, torn);
+            self.tenancy.note(owner, &slice.name, None, &self.homes);
             return Wanted::default();
         };
-        self.tenancy.note(owner, &slice.name, Some(slice));
+        self.tenancy.tear(owner, &slice.name, false);
+        self.tenancy.note(owner, &slice.name, Some(slice), &self.homes);
         let Waiting { vouched, holds } = waiting(slice, gated);
         let backing = self.backing(owner);
         let takes = |e: &Endpoint| match e.readiness {

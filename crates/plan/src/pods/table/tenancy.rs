@@ -16,11 +16,17 @@
 
 use super::DiffTracker;
 use super::claims::Claim;
+use super::homes::Homes;
+use crate::ask::rules::{
+    FindingRule, GATEWAY_FOREIGN_POD, GATEWAY_INVALID_ADDRESS, GATEWAY_NO_NODE, GATEWAY_TORN_SLICE,
+    GATEWAY_UNKNOWN_NODE,
+};
 use crate::own::pod_names;
-use model::kubernetes::{Endpoint, EndpointSlice, Target};
+use model::kubernetes::{Endpoint, EndpointSlice, Readiness, Target};
 use model::report::{Finding, Severity};
-use model::{ServiceName, World};
+use model::{Family, ServiceName, World};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -45,6 +51,8 @@ enum Fault {
     Foreign,
     /// Nothing says on which node it is, and the gateway's table lists addresses by node.
     Nowhere,
+    /// It is ready, and its node is not there, or has no address of its family.
+    Unknown,
 }
 
 /// Endpoints of a slice that do not count for one reason.
@@ -62,6 +70,8 @@ pub(super) struct Tenancy {
     taken: BTreeMap<Arc<str>, BTreeSet<IpAddr>>,
     /// Endpoints that do not count, by gateway service and slice.
     refused: BTreeMap<(Arc<str>, ServiceName), BTreeMap<Fault, Refused>>,
+    /// Slices that name another Service than their owner is, by the owner's gateway service.
+    torn: BTreeMap<Arc<str>, BTreeSet<ServiceName>>,
     /// Gateway services of which something else is to be said.
     stirred: BTreeSet<Arc<str>>,
 }
@@ -74,6 +84,12 @@ fn fault(endpoint: &Endpoint) -> Option<Fault> {
         return Some(Fault::Foreign);
     }
     endpoint.node.is_none().then_some(Fault::Nowhere)
+}
+
+/// What is wrong with where a ready endpoint is.
+fn lost(endpoint: &Endpoint, homes: &Homes) -> Option<Fault> {
+    let node = endpoint.node.as_ref().filter(|_| endpoint.readiness == Readiness::Ready)?;
+    homes.of_node(node, Family::of(endpoint.address)).is_none().then_some(Fault::Unknown)
 }
 
 /// Whether no Pod can have an address. The API server takes most of these in no slice either.
@@ -102,10 +118,16 @@ impl Tenancy {
     }
 
     /// Learns which endpoints of a slice do not count; none of one that is gone.
-    pub fn note(&mut self, owner: &Arc<str>, name: &ServiceName, slice: Option<&EndpointSlice>) {
+    pub fn note(
+        &mut self,
+        owner: &Arc<str>,
+        name: &ServiceName,
+        slice: Option<&EndpointSlice>,
+        homes: &Homes,
+    ) {
         let mut found: BTreeMap<Fault, Refused> = BTreeMap::new();
         for endpoint in slice.into_iter().flat_map(|slice| &slice.endpoints) {
-            if let Some(fault) = fault(endpoint) {
+            if let Some(fault) = fault(endpoint).or_else(|| lost(endpoint, homes)) {
                 let first = endpoint.address;
                 found.entry(fault).or_insert(Refused { first, count: 0 }).count += 1;
             }
@@ -123,6 +145,19 @@ impl Tenancy {
         }
     }
 
+    /// Learns whether a slice names another Service than its owner is.
+    pub fn tear(&mut self, owner: &Arc<str>, name: &ServiceName, torn: bool) {
+        let changed = match (torn, self.torn.get_mut(owner)) {
+            (true, _) => self.torn.entry(Arc::clone(owner)).or_default().insert(name.clone()),
+            (false, Some(all)) => all.remove(name),
+            (false, None) => false,
+        };
+        if changed {
+            self.torn.retain(|_, all| !all.is_empty());
+            self.stirred.insert(Arc::clone(owner));
+        }
+    }
+
     /// Something else is to be said of a gateway service.
     pub fn stir(&mut self, name: Arc<str>) {
         self.stirred.insert(name);
@@ -132,6 +167,7 @@ impl Tenancy {
     pub fn forget_endpoints(&mut self) {
         let refused = std::mem::take(&mut self.refused);
         self.stirred.extend(refused.into_keys().map(|(owner, _)| owner));
+        self.stirred.extend(std::mem::take(&mut self.torn).into_keys());
     }
 
     fn settle(&mut self, address: IpAddr, contest: Option<Contest>) {
@@ -182,7 +218,7 @@ impl DiffTracker {
                  is free once no EndpointSlice there lists it"
             );
             let rule = "ServiceGatewayAddressTaken";
-            findings.push(finding(rule, *first, taken.len(), &message));
+            findings.push(finding(rule, first, taken.len(), &message));
         }
         let least = ServiceName { namespace: Arc::default(), name: Arc::default() };
         let own = self.tenancy.refused.range((Arc::clone(name), least)..);
@@ -194,23 +230,19 @@ impl DiffTracker {
             }
         }
         for (fault, Refused { first, count }) in all {
-            let (rule, message) = match fault {
-                Fault::Invalid => (
-                    "ServiceGatewayInvalidAddress",
-                    "{value} gets no traffic; must not be unspecified, loopback, link-local, \
-                     multicast or Azure's own",
-                ),
-                Fault::Foreign => (
-                    "ServiceGatewayForeignPod",
-                    "{value} gets no traffic; targetRef must name a Pod of the Service's own \
-                     namespace",
-                ),
-                Fault::Nowhere => (
-                    "ServiceGatewayNoNode",
-                    "{value} gets no traffic; nodeName must say which node the Pod is on",
-                ),
+            let FindingRule { name, message, .. } = match fault {
+                Fault::Invalid => GATEWAY_INVALID_ADDRESS,
+                Fault::Foreign => GATEWAY_FOREIGN_POD,
+                Fault::Nowhere => GATEWAY_NO_NODE,
+                Fault::Unknown => GATEWAY_UNKNOWN_NODE,
             };
-            findings.push(finding(rule, first, count, message));
+            findings.push(finding(name, &first, count, message));
+        }
+        if let Some(torn) = self.tenancy.torn.get(name)
+            && let Some(first) = torn.first()
+        {
+            let FindingRule { name, message, .. } = GATEWAY_TORN_SLICE;
+            findings.push(finding(name, &first.name, torn.len(), message));
         }
         findings
     }
@@ -254,7 +286,7 @@ impl DiffTracker {
     }
 }
 
-fn finding(rule: &'static str, first: IpAddr, count: usize, message: &str) -> Finding {
+fn finding(rule: &'static str, first: &dyn fmt::Display, count: usize, message: &str) -> Finding {
     let value = match count {
         1 => first.to_string(),
         _ => format!("{first} and {} more", count - 1),

@@ -346,13 +346,15 @@ fn a_service_without_a_ready_pod_says_so() {
     set(&mut stage, "web-a", Readiness::Terminating);
     stage.settle();
     assert_eq!(said(&mut stage), none);
-    // Who is on a node that nobody knows gets no traffic.
+    // A Pod on a node that is not there gets no traffic.
     stage.edit_slice("web-a", |s| {
         s.endpoints[0].readiness = Readiness::Ready;
         s.endpoints[0].node = Some(NodeName::new("elsewhere"));
     });
     stage.settle();
-    assert_eq!(said(&mut stage), none);
+    let said = said(&mut stage);
+    assert_eq!((said.len(), said[0].as_str()), (2, none[0]), "{said:?}");
+    assert!(said[1].starts_with("ServiceGatewayUnknownNode"), "{said:?}");
 }
 
 #[test]

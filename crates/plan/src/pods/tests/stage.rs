@@ -234,6 +234,7 @@ impl Stage {
             revision: self.revise(),
             owner: Some(uid(owner)),
             service: None,
+            ports: Vec::new(),
             endpoints: endpoints.iter().map(endpoint).collect(),
             unready: Vec::new(),
         };

@@ -70,11 +70,35 @@ fn a_label_and_an_owner_name_one_service() {
     let table = stage.table();
     assert_eq!(table.iter().filter(|line| line.contains(".30 ")).count(), 0, "{table:?}");
     assert!(table.contains(&"10.224.0.1 10.244.0.31 00000003".to_owned()), "{table:?}");
+    // Its owner hears of it, until it is put right.
+    let torn = ("ServiceGatewayTornSlice", "torn".to_owned(), Severity::Note);
+    assert_eq!((rules(&mut stage, 1), rules(&mut stage, 3)), (vec![torn], Vec::new()));
+    stage.edit_slice("torn", |s| s.service = Some(ServiceName::new("default", "web-1")));
+    stage.settle();
+    assert_eq!(rules(&mut stage, 1), []);
     // The Service is made again under the same name: its slice follows.
     stage.world.kubernetes.services.remove(&uid(3));
     stage.put(Service { name: ServiceName::new("default", "web-3"), ..service(4) });
     stage.settle();
     assert!(stage.table().contains(&"10.224.0.1 10.244.0.31 00000004".to_owned()));
+}
+
+#[test]
+fn a_ready_pod_on_a_node_that_is_not_there_is_named_until_it_is() {
+    let mut stage = two_tenants();
+    stage.slice("web-b", 1, &[(11, 7)]);
+    stage.settle();
+    assert_eq!(stage.calls, Vec::<String>::new());
+    let lost = ("ServiceGatewayUnknownNode", "10.244.0.11".to_owned(), Severity::Note);
+    assert_eq!(rules(&mut stage, 1), [lost]);
+    stage.node(7, vec![node_ip(7)]);
+    stage.settle();
+    assert_eq!(rules(&mut stage, 1), []);
+    assert!(stage.table().contains(&"10.224.0.7 10.244.0.11 00000001".to_owned()));
+    // Of one that is not ready nothing is said.
+    stage.unready("web-b", 1, &[(11, 8)]);
+    stage.settle();
+    assert_eq!(rules(&mut stage, 1), []);
 }
 
 #[test]

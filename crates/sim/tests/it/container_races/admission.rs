@@ -108,10 +108,6 @@ fn l62_a_refusal_is_told_once_with_its_reason() {
         ("UnsupportedSessionAffinity", json!({"sessionAffinity": "ClientIP"})),
         ("UnsupportedLoadBalancerIP", json!({"loadBalancerIP": "20.0.0.9"})),
         (
-            "UnsupportedNamedTargetPort",
-            json!({"ports": [{"name": "http", "port": 80, "targetPort": "web"}]}),
-        ),
-        (
             "UnsupportedProtocol",
             json!({"ports": [{"name": "http", "port": 80, "targetPort": 80, "protocol": "SCTP"}]}),
         ),
