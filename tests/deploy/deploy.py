@@ -391,6 +391,12 @@ def everything(tools, binary, folder, kubeconfig):
     image = yaml.safe_load(values.read_text())["image"]
     expect("everything: the image by its digest", pod["containers"][0]["image"],
            f"{image['repository']}@{image['digest']}")
+    container = pod["containers"][0]
+    file, = [arg.split("=", 1)[1] for arg in container["args"] if arg.startswith("--history-file=")]
+    writable = {mount["name"] for mount in container["volumeMounts"]
+                if file.startswith(mount["mountPath"] + "/") and not mount.get("readOnly")}
+    expect("everything: the history's file is on a volume that can be written",
+           [volume["name"] for volume in pod["volumes"] if "emptyDir" in volume], list(writable))
     rules = yaml.safe_load((ROOT / "deploy/prometheus/rules.yaml").read_text())
     expect("everything: the rules", find(objects, "PrometheusRule")["spec"], rules)
     dashboard = json.loads((ROOT / "deploy/prometheus/dashboard.json").read_text())

@@ -201,7 +201,8 @@ pub struct InFlight {
     pub attempt: u32,
     /// On whose account it is made; empty while it waits for another try.
     pub causes: BTreeSet<ServiceUid>,
-    /// Addresses that it changes in the Service Gateway's table.
+    /// Addresses that it changes in the Service Gateway's table; of a load balancer's write those
+    /// that are in its pools by then.
     pub addresses: Arc<BTreeSet<IpAddr>>,
 }
 

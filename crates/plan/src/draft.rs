@@ -146,8 +146,8 @@ pub(crate) struct Draft<'w> {
     /// neither is kept.
     pub withheld: BTreeMap<ServiceUid, BTreeSet<IpAddr>>,
     /// Load balancers whose pools no node has joined through its NIC yet, each with what is being
-    /// written so that one does.
-    pub unjoined: BTreeMap<ResourceId, ResourceId>,
+    /// written, or has to be read, so that one does.
+    pub unjoined: BTreeMap<ResourceId, Wait>,
     /// What is in pools and belongs to nodes that are going or gone, once pools have been looked
     /// at.
     pub draining: Option<BTreeSet<Drainer>>,

@@ -31,6 +31,7 @@ mod shape;
 mod tell;
 
 pub use check::{Breach, Violation, check};
+pub use claim::placement::pooled;
 pub use migration::MOVING as SERVICES_MOVE;
 pub use own::other_layout::RULE as OTHER_LAYOUT_STANDS;
 pub use shape::unserved::RULE as NO_BACKENDS;

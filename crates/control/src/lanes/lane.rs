@@ -53,7 +53,7 @@ pub(crate) struct Work {
     pub pending: Pending,
     /// When it was sent.
     pub sent_ms: u64,
-    /// Addresses that it changes in the Service Gateway's table.
+    /// Addresses that it changes in the Service Gateway's table, or has in a load balancer's pools.
     pub addresses: Arc<BTreeSet<IpAddr>>,
 }
 

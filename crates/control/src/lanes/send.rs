@@ -297,6 +297,9 @@ impl Controller {
         let table = self.world.azure.gateway_locations.known().map(AsRef::as_ref);
         let addresses = match &change.action {
             Action::UpdateLocations(update) => Arc::new(update.touched(table)),
+            Action::Put { after: Resource::LoadBalancer(after), .. } => {
+                Arc::new(plan::pooled(&self.policy, after))
+            }
             _ => Arc::default(),
         };
         self.observers.tally.write_sent(&change.target, change.causes.len(), addresses.len());

@@ -88,7 +88,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<Nee
         draft.findings.extend(capacity::finding(&left_out));
         let changes = changes(draft, &targets, &sources, &needs);
         hold_deletions(draft, &targets, &changes, &needs);
-        draft.unjoined = unjoined::find(draft, &targets, &sources, &changes);
+        draft.unjoined = unjoined::find(draft, &targets, &sources, &changes, &needs);
         changes.into_iter().for_each(|change| draft.change(change));
     }
     needs

@@ -211,7 +211,7 @@ fn unsure(
     // Nor does it lead anywhere before the first node has joined.
     let joining = placement.balancers.iter().filter(|(_, seats)| seats.has(&intent.uid));
     let joining = joining.filter_map(|(id, _)| draft.unjoined.get(id));
-    busy.chain(joining).map(|id| Wait::Writing(id.clone())).collect()
+    busy.map(|id| Wait::Writing(id.clone())).chain(joining.cloned()).collect()
 }
 
 /// A Service that keeps what it has shows the load balancer and the addresses that it has, and none

@@ -157,6 +157,16 @@ impl Stage {
                 self.fail("L4", text);
                 return;
             }
+            if let Some(part) = self.part_under_way(ip).filter(|_| !listed) {
+                let name = service["metadata"]["name"].as_str().unwrap_or("").to_owned();
+                self.fail("L4", format!("status of {name} says {ip}, and {part} is being written"));
+                return;
+            }
+            if !listed && !asleep && self.lacks_machines(sent, ip) {
+                let name = service["metadata"]["name"].as_str().unwrap_or("").to_owned();
+                self.fail("L4", format!("status of {name} says {ip}, and no machine is behind it"));
+                return;
+            }
         }
     }
 

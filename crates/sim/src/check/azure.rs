@@ -75,6 +75,9 @@ impl Stage {
         }
         self.check_foreign(&write);
         self.check_members(&write);
+        self.check_apart(&write);
+        self.note_fresh(&write);
+        self.check_users(&write);
         self.check_closed(&write);
         self.check_openings(&write);
         self.note_freed(&write);

@@ -10,6 +10,7 @@ pub mod fair;
 pub mod form;
 pub mod grounds;
 pub mod hands;
+mod joining;
 mod moves;
 mod openings;
 pub mod promised;
@@ -20,6 +21,7 @@ pub mod tenants;
 pub mod victims;
 pub mod waits;
 
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rule that was broken.
@@ -60,6 +62,9 @@ pub struct Ledger {
     /// Resources, lower case, that who led before has made late: who leads now learns of them with
     /// its next lists.
     pub(crate) made_late: BTreeSet<String>,
+    /// Frontends and rules that the last writes of a load balancer, lower case, make or change, and
+    /// the ETag that it has by then.
+    pub(crate) fresh: BTreeMap<String, (Value, BTreeSet<String>)>,
     /// Writes of who led before that an ETag kept off.
     pub fenced: u64,
     /// Frontends to their address, and when their Service had last asked for another place.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 /// What is in pools of NICs.
-const MACHINES: [&str; 2] = [
+pub(super) const MACHINES: [&str; 2] = [
     "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
     "Microsoft.Network/networkInterfaces",
 ];
@@ -31,8 +31,16 @@ pub struct Settled {
     parts: BTreeMap<String, BTreeMap<(&'static str, String), Value>>,
     /// What its status said.
     told: Value,
+    /// Public IPs of its addresses whose tag names it.
+    tagged: BTreeSet<String>,
     /// What the security group let in, or kept out, at addresses that were the Service's alone.
     opened: BTreeSet<(String, String)>,
+}
+
+/// The Services that the tag of a public IP names.
+fn users(ip: &Value) -> BTreeSet<&str> {
+    let tags = ["k8s-azure-service", "service"].iter().filter_map(|key| ip["tags"][*key].as_str());
+    tags.flat_map(|list| list.split(',').map(str::trim)).collect()
 }
 
 impl Stage {
@@ -100,6 +108,7 @@ impl Stage {
             known.edited_at = self.truth.services.get(uid).map_or(0, |service| service.edited_at);
             known.numbered_at = self.truth.numbered.get(uid).copied().unwrap_or(0);
             known.opened = self.opened(&self.addresses_alone(uid, &known.told));
+            known.tagged = self.tagged(uid, &known.told);
         }
         self.ledger.settled = settled;
     }
@@ -147,6 +156,39 @@ impl Stage {
             let name = self.truth.services.get(&uid).map_or("", |service| service.name.as_str());
             let text = format!("{part} of {name} was changed, and {name} did not ask for it");
             self.fail("S9", text);
+        }
+    }
+
+    /// Public IPs whose address a status tells and whose tag names the Service.
+    fn tagged(&self, uid: &str, told: &Value) -> BTreeSet<String> {
+        let name = self.truth.services.get(uid).map_or("", |service| service.name.as_str());
+        let told = told.to_string();
+        let all = self.azure.resources_of("Microsoft.Network/publicIPAddresses").into_iter();
+        let own = all.filter(|ip| {
+            let address = ip["properties"]["ipAddress"].as_str();
+            address.is_some_and(|ip| told.contains(&format!("\"{ip}\"")))
+                && users(ip).contains(name)
+        });
+        own.map(|ip| ip["id"].as_str().unwrap_or("").to_lowercase()).collect()
+    }
+
+    /// S9: the tag of a public IP goes on naming each Service that uses it.
+    pub(super) fn check_users(&mut self, write: &Write<'_>) {
+        let (Some(before), Some(after)) = (write.before, write.after) else { return };
+        let id = write.path.to_lowercase();
+        if !is_in(write.path, "publicIPAddresses") || users(before) == users(after) {
+            return;
+        }
+        let (was, is) = (users(before), users(after));
+        let lost = self.ledger.settled.keys().find_map(|uid| {
+            self.had(uid, write.sent).filter(|known| known.tagged.contains(&id))?;
+            let name = &self.truth.services.get(uid)?.name;
+            (was.contains(name.as_str()) && !is.contains(name.as_str())).then(|| name.clone())
+        });
+        count(&mut self.tally.checks, "S9");
+        if let Some(name) = lost {
+            let ip = id.rsplit('/').next().unwrap_or("");
+            self.fail("S9", format!("the tag of {ip} forgets {name}, which uses it"));
         }
     }
 

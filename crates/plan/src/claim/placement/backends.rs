@@ -9,7 +9,7 @@ use crate::shape::pool;
 use model::azure::{LoadBalancer, Pool};
 use model::kubernetes::{Node, Target};
 use model::policy::{LoadBalancerConfig, Preconfigured};
-use model::{Exposure, Family, NodeName, ResourceId, ServiceName, ServiceUid};
+use model::{Exposure, Family, NodeName, Policy, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -137,19 +137,26 @@ fn is_kept(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
 }
 
 /// The cluster's pools of a load balancer, and those that a switch of their kind goes over.
-fn pools<'a>(draft: &'a Draft<'_>, id: &ResourceId) -> impl Iterator<Item = &'a Pool> {
-    let policy = draft.policy;
+fn pools<'a>(policy: &Policy, balancer: &'a LoadBalancer) -> impl Iterator<Item = &'a Pool> {
     let names = Family::ALL.map(|f| [name::pool(&policy.cluster, f), bridge::name(policy, f)]);
     let names: Vec<String> = names.into_iter().flatten().collect();
-    let balancer = draft.balancers().and_then(|all| all.get(id));
-    let pools = balancer.into_iter().flat_map(|b| &b.pools);
+    let pools = balancer.pools.iter();
     pools.filter(move |p| names.iter().any(|name| p.name.eq_ignore_ascii_case(name)))
 }
 
+/// Addresses in the pools of a load balancer that its Services share.
+#[must_use]
+pub fn pooled(policy: &Policy, balancer: &LoadBalancer) -> BTreeSet<IpAddr> {
+    pools(policy, balancer).flat_map(|p| &p.addresses).map(|a| a.address).collect()
+}
+
+/// Addresses of the nodes that a load balancer has, or may have by the write that is under way.
 fn addresses(draft: &Draft<'_>, id: &ResourceId) -> BTreeSet<IpAddr> {
-    let mut found: BTreeSet<IpAddr> =
-        pools(draft, id).flat_map(|p| &p.addresses).map(|a| a.address).collect();
-    for nic in pools(draft, id).flat_map(|p| &p.nics) {
+    let write = draft.world.in_flight.get(id);
+    let mut found: BTreeSet<IpAddr> = write.map(|w| (*w.addresses).clone()).unwrap_or_default();
+    let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { return found };
+    found.extend(pooled(draft.policy, balancer));
+    for nic in pools(draft.policy, balancer).flat_map(|p| &p.nics) {
         let nodes = draft.world.kubernetes.nodes.values();
         found.extend(nodes.filter(|n| is_on(n, nic)).flat_map(|n| n.addresses.clone()));
     }

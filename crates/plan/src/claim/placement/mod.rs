@@ -7,6 +7,8 @@ mod several;
 #[cfg(test)]
 mod tests;
 
+pub use backends::pooled;
+
 use crate::ask::{EndpointScope, Intent};
 use crate::draft::Draft;
 use crate::own::name;

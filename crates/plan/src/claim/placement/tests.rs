@@ -2,6 +2,7 @@
 
 mod addresses;
 mod confirm;
+mod underway;
 
 use explain::forecast::forecast;
 use model::azure::{AdminState, LoadBalancer, PrivateLinkPolicy, Provisioning, Rest, Subnet};

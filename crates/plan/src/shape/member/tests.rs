@@ -389,6 +389,12 @@ fn members_are_read_only_where_they_matter_and_nobody_waits_for_it() {
     let (_, report) = crate::plan(&world, &policy(PoolKind::NodeNic));
     assert_eq!(report.needs, BTreeSet::from([Need::ScaleSets, Need::ScaleSetVms(set())]));
     let reads = |w: &Wait| matches!(w, Wait::Reading(_));
+    assert!(report.services[&uid()].waits.iter().any(reads), "its address leads to no node yet");
+    let mut joined = world.clone();
+    let balancers = joined.azure.balancers.known_mut().expect("read");
+    let only = Arc::make_mut(balancers.get_mut(&balancer()).expect("made"));
+    only.pools[0].nics.insert(vm(0).child("networkInterfaces", "vmss-nic"));
+    let (_, report) = crate::plan(&joined, &policy(PoolKind::NodeNic));
     assert!(!report.services[&uid()].waits.iter().any(reads));
     let (_, report) = crate::plan(&world, &policy(PoolKind::NodeIp));
     assert_eq!(report.needs, BTreeSet::from([Need::ScaleSets]), "the pool stands empty");
@@ -696,6 +702,10 @@ fn an_address_is_told_once_a_node_has_joined() {
         instance(&mut world, n).configurations[0].pools.clear();
     }
     assert_eq!(told(&world), (0, vec![Wait::Writing(vm(0))]), "none has");
+    let mut unread = world.clone();
+    unread.azure.scale_set_vms.clear();
+    let need = Need::ScaleSetVms(set());
+    assert_eq!(told(&unread), (0, vec![Wait::Reading(need)]), "nothing is known of them");
     let one = world.clone();
     instance(&mut world, 1).configurations[0].pools.insert(pool());
     assert_eq!(told(&world), (1, vec![Wait::Status]), "one has");

@@ -5,16 +5,20 @@ use super::{Aim, Sources, Target, cards, is_in};
 use crate::draft::{Draft, PATIENCE};
 use model::ResourceId;
 use model::plan::{Action, Change, Resource};
-use std::collections::BTreeMap;
+use model::report::Wait;
+use model::world::Need;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Load balancers that lead to nobody until one of these changes has been made. One that fails
-/// again and again does not count: others may join, and what is wrong with it is told.
+/// Load balancers that lead to nobody until one of these changes has been made, or until it is
+/// read which machines there are. A change that fails again and again does not count: others may
+/// join, and what is wrong with it is told.
 pub(super) fn find(
     draft: &Draft<'_>,
     targets: &[Target],
     sources: &Sources,
     changes: &[Change],
-) -> BTreeMap<ResourceId, ResourceId> {
+    needs: &BTreeSet<Need>,
+) -> BTreeMap<ResourceId, Wait> {
     let fails =
         |id: &ResourceId| draft.world.in_flight.get(id).is_some_and(|f| f.attempt >= PATIENCE);
     let cards = cards(draft, sources);
@@ -30,8 +34,10 @@ pub(super) fn find(
             }
             _ => false,
         };
-        if let Some(change) = changes.iter().find(joins) {
-            unjoined.insert(target.balancer.clone(), change.target.clone());
+        let joining = changes.iter().find(joins).map(|c| Wait::Writing(c.target.clone()));
+        let unread = needs.first().map(|need| Wait::Reading(need.clone()));
+        if let Some(wait) = joining.or(unread) {
+            unjoined.insert(target.balancer.clone(), wait);
         }
     }
     unjoined

@@ -1,0 +1,37 @@
+//! What a write that is under way brings a load balancer counts as there.
+
+use super::{carry_out, change, policy, service, settle, two, world};
+use model::kubernetes::{SERVICE_FINALIZER, Service};
+use model::plan::{Action, Change, Resource};
+use model::policy::Layout;
+use model::world::InFlight;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+#[test]
+fn a_node_that_is_about_to_join_one_load_balancer_joins_no_other() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![service(1)]);
+    settle(&mut world, &policy);
+    // A write that is not answered yet brings the second set's nodes.
+    let all = world.azure.balancers.known_mut().expect("read").values_mut();
+    let only = Arc::make_mut(all.last().expect("the only one"));
+    let (id, addresses) = (only.id.clone(), crate::pooled(&policy, only));
+    assert_eq!(addresses.len(), 4);
+    only.pools[0].addresses.retain(|a| a.name.starts_with("vmss1"));
+    let causes = BTreeSet::from([super::uid(1)]);
+    let flight = InFlight { attempt: 1, causes, addresses: Arc::new(addresses) };
+    world.in_flight.insert(id, flight);
+    let finalizers = vec![SERVICE_FINALIZER.into()];
+    change(&mut world, Service { finalizers, ..service(2) });
+    let (plan, _) = crate::plan(&world, &policy);
+    let is_ip =
+        |c: &&Arc<Change>| matches!(c.action, Action::Put { after: Resource::PublicIp(_), .. });
+    plan.changes.iter().filter(is_ip).for_each(|change| carry_out(&mut world, change));
+    let (plan, _) = crate::plan(&world, &policy);
+    let second = plan.changes.iter().find_map(|planned| match &planned.action {
+        Action::Put { after: Resource::LoadBalancer(b), .. } if b.id.name() == "lb2" => Some(b),
+        _ => None,
+    });
+    assert!(second.is_none_or(|b| b.pools.iter().all(|p| p.addresses.is_empty())), "{second:#?}");
+}

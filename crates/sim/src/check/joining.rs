@@ -1,0 +1,141 @@
+//! S3: where several load balancers divide the nodes, a node has left the pool of one before it
+//! joins that of another which is as public or internal (docs/limits.md).
+//!
+//! L4: an address is told only once a first machine is behind it, and once the write of its
+//! frontend and rules has ended: Azure may cancel it, and puts back what was there before.
+
+use super::azure::{Write, memberships, pools};
+use super::form::{is_in, parts, same};
+use super::tenants::{BALANCERS, MACHINES};
+use crate::happening::Sent;
+use crate::scene::Layout;
+use crate::stage::Stage;
+use crate::tally::count;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+const INTERNAL: &str = "-internal";
+
+impl Stage {
+    /// S3: a write that has a node join.
+    pub(super) fn check_apart(&mut self, write: &Write<'_>) {
+        let several = self.scene.layout == Layout::Several && is_in(write.path, "loadBalancers");
+        let Some(asked) = write.body.filter(|_| several && !self.is_rebuilding()) else { return };
+        let was = write.before.map(shared).unwrap_or_default();
+        let comes: BTreeSet<String> = shared(asked).difference(&was).cloned().collect();
+        count(&mut self.tally.checks, "S3");
+        let own = write.path.to_lowercase();
+        let is_internal = own.ends_with(INTERNAL);
+        let others = self.azure.resources_of(BALANCERS);
+        let others = others.into_iter().filter(|other| {
+            let id = other["id"].as_str().unwrap_or("").to_lowercase();
+            id != own && id.ends_with(INTERNAL) == is_internal
+        });
+        let both = others.flat_map(|other| {
+            let held = shared(&other);
+            let name = other["name"].as_str().unwrap_or("").to_owned();
+            comes
+                .intersection(&held)
+                .map(|address| (address.clone(), name.clone()))
+                .collect::<Vec<_>>()
+        });
+        if let Some((address, other)) = both.min() {
+            let name = own.rsplit('/').next().unwrap_or("").to_owned();
+            self.fail(
+                "S3",
+                format!("{address} joins the pool of {name} and is in that of {other}"),
+            );
+        }
+    }
+}
+
+impl Stage {
+    /// Notes the frontends and rules that a load balancer's write makes or changes, and those that
+    /// it had when a write found another one under way.
+    pub(super) fn note_fresh(&mut self, write: &Write<'_>) {
+        let Some(after) = write.after.filter(|_| is_in(write.path, "loadBalancers")) else {
+            return;
+        };
+        let id = write.path.to_lowercase();
+        let mut fresh = match write.before.is_some_and(is_updating) {
+            true => self.ledger.fresh.remove(&id).unwrap_or_default().1,
+            false => BTreeSet::new(),
+        };
+        for collection in ["frontendIPConfigurations", "loadBalancingRules"] {
+            let was = write.before.map(|before| parts(before, collection)).unwrap_or_default();
+            let is = parts(after, collection).into_iter();
+            let news = is.filter(|(name, part)| !was.get(name).is_some_and(|was| same(was, part)));
+            fresh.extend(news.map(|(name, _)| name));
+        }
+        self.ledger.fresh.insert(id, (after["etag"].clone(), fresh));
+    }
+
+    /// The part of an address that a write is still making.
+    pub(super) fn part_under_way(&self, ip: &str) -> Option<String> {
+        let all = self.azure.resources_of(BALANCERS);
+        let mut busy = all.iter().filter(|balancer| is_updating(balancer));
+        busy.find_map(|balancer| {
+            let id = balancer["id"].as_str().unwrap_or("").to_lowercase();
+            // Another client has written since.
+            let (_, fresh) =
+                self.ledger.fresh.get(&id).filter(|(etag, _)| *etag == balancer["etag"])?;
+            self.leading_to(balancer, ip).into_iter().find(|part| fresh.contains(part))
+        })
+    }
+
+    /// The frontends of a load balancer that have an address, and the rules that lead from them.
+    fn leading_to(&self, balancer: &Value, ip: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        for (name, frontend) in parts(balancer, "frontendIPConfigurations") {
+            let id = frontend["id"].as_str().unwrap_or("").to_lowercase();
+            let mut one = (*balancer).clone();
+            one["properties"]["frontendIPConfigurations"] = Value::Array(vec![frontend.clone()]);
+            if !self.standing_on(&one).iter().any(|address| address == ip) {
+                continue;
+            }
+            let rules = parts(balancer, "loadBalancingRules").into_iter();
+            let own = rules.filter(|(_, rule)| {
+                let from = &rule["properties"]["frontendIPConfiguration"]["id"];
+                from.as_str().unwrap_or("").to_lowercase() == id
+            });
+            found.extend(own.map(|(name, _)| name));
+            found.push(name);
+        }
+        found
+    }
+
+    /// Whether the rules of an address lead to pools of NICs that no machine is in, although the
+    /// sender knows of nodes that belong there.
+    pub(super) fn lacks_machines(&self, sent: &Sent, ip: &str) -> bool {
+        let known = self.truth.members.iter().filter(|(_, since)| **since <= sent.nodes);
+        let at_home = |address: &String| self.truth.machines.values().any(|own| own == address);
+        if self.scene.layout != Layout::Nics || !known.map(|(address, _)| address).any(at_home) {
+            return false;
+        }
+        let all = self.azure.resources_of(BALANCERS);
+        let mut own =
+            all.iter().filter(|b| self.standing_on(b).iter().any(|address| address == ip));
+        own.any(|balancer| {
+            // The operator may have pools hold addresses by now.
+            if pools(balancer).values().any(|held| !held.is_empty()) {
+                return false;
+            }
+            let pools = parts(balancer, "backendAddressPools").into_values();
+            let ids: BTreeSet<String> =
+                pools.map(|pool| pool["id"].as_str().unwrap_or("").to_lowercase()).collect();
+            let machines = MACHINES.iter().flat_map(|kind| self.azure.resources_of(kind));
+            !machines.into_iter().any(|machine| !memberships(&machine).is_disjoint(&ids))
+        })
+    }
+}
+
+fn is_updating(resource: &Value) -> bool {
+    resource["properties"]["provisioningState"] == "Updating"
+}
+
+/// Addresses in the pools that all Services of a load balancer share.
+fn shared(balancer: &Value) -> BTreeSet<String> {
+    let all = pools(balancer).into_iter();
+    let common = all.filter(|(name, _)| name.to_lowercase().starts_with("kubernetes"));
+    common.flat_map(|(_, held)| held).collect()
+}
