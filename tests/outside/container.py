@@ -129,14 +129,15 @@ class Place:
             self.next_ip += 1
             return f"10.244.{self.next_ip // 250}.{1 + self.next_ip % 250}"
 
-    def pod(self, name, app="", node=0, egress=None, ips=None, ready=True, host_network=False):
+    def pod(self, name, app="", node=0, egress=None, ips=None, ready=True, host_network=False, port=None):
         labels = {"app": app} if app else {}
         if egress is not None:
             labels[EGRESS] = egress
         ips = ips or ([f"10.224.0.{4 + node}"] if host_network else [self.address()])
         code, _ = call("POST", self.path("pods"), {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels},
-            "spec": {"nodeName": f"node-{node}", "hostNetwork": host_network, "containers": [{"name": "c", "image": "i"}]}})
+            "spec": {"nodeName": f"node-{node}", "hostNetwork": host_network, "containers": [
+                {"name": "c", "image": "i", "ports": [{"name": "web", "containerPort": port}] if port else []}]}})
         expect(f"creating Pod {name}", code, 201)
         hosts = [f"10.224.0.{4 + node}", f"fd00::{4 + node:x}"]
         self.patch("pods", name, {"status": {
@@ -346,10 +347,20 @@ def policies(p, n):
     p.gets(n, [ip])
 
 
-@scenario("named port/SCTP/dual-stack/internal rejected; foreign LB class ignored")
+@scenario("named port leads to the Pods' number")
+def named_port(p, n):
+    uid = p.service(n, ports=[{"name": "a", "port": 80, "targetPort": "web"}])
+    wait("the Event", lambda: "TargetPortUnknown" in p.reasons(n))
+    ip = p.pod(f"{n}-0", n, port=9090)
+    p.addressed(n)
+    p.gets(n, [ip])
+    (lb,) = [r for r in call("GET", p.azure + "/_/state")[1] if r["id"].lower().endswith("/loadbalancers/" + uid)]
+    expect("the rule", [r["properties"]["backendPort"] for r in lb["properties"]["loadBalancingRules"]], [9090])
+
+
+@scenario("SCTP/dual-stack/internal rejected; foreign LB class ignored")
 def rejected(p, n):
     cases = {
-        "UnsupportedNamedTargetPort": {"ports": [{"name": "a", "port": 80, "targetPort": "web"}]},
         "UnsupportedProtocol": {"ports": [{"name": "a", "port": 80, "targetPort": 80, "protocol": "SCTP"}]},
         "UnsupportedDualStack": {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv4", "IPv6"]},
         "UnsupportedInternalLoadBalancer": {"annotations": {INTERNAL: "True"}},

@@ -393,16 +393,7 @@ impl Azure {
         })
     }
 
-    /// A NAT gateway is free once no service of a gateway names it, and it names no gateway.
     pub(crate) fn check_gateway_services(&self, entry: &Entry) -> Checked {
-        let gateway = text(&entry.value, &["properties", "serviceGateway", "id"]);
-        if !gateway.is_empty() && self.options.gateway_references.is_on() {
-            let message = format!(
-                "NAT gateway {} is attached to the service gateway {gateway}. Detach it first.",
-                entry.id
-            );
-            return refuse("NatGatewayInUseByServiceGateway", message);
-        }
         match self.gateway_user(&entry.id) {
             Some(service) if self.options.gateway_references.is_on() => {
                 let message = format!(

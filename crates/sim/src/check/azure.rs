@@ -55,6 +55,7 @@ impl Stage {
         self.ledger.attempts += 1;
         self.ledger.round.note(request.method, path, answer);
         self.check_mark(&write);
+        self.check_attached(&write);
         if request.method == Method::Post {
             self.check_unregistering(&write);
         }

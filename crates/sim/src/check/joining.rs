@@ -1,6 +1,8 @@
 //! S3: where several load balancers divide the nodes, a node has left the pool of one before it
 //! joins that of another which is as public or internal (docs/limits.md).
 //!
+//! S4: a NAT gateway is detached before it is deleted.
+//!
 //! L4: an address is told only once a first machine is behind it, and once the write of its
 //! frontend and rules has ended: Azure may cancel it, and puts back what was there before.
 
@@ -11,12 +13,27 @@ use crate::happening::Sent;
 use crate::scene::Layout;
 use crate::stage::Stage;
 use crate::tally::count;
+use arm::Method;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 const INTERNAL: &str = "-internal";
 
 impl Stage {
+    /// S4: a NAT gateway is deleted once it names no Service Gateway. What Azure does with one that
+    /// does is documented nowhere; the Go controller detaches it first.
+    pub(super) fn check_attached(&mut self, write: &Write<'_>) {
+        if write.method != Method::Delete || !is_in(write.path, "natGateways") {
+            return;
+        }
+        count(&mut self.tally.checks, "S4");
+        let gateway = write.before.map(|nat| &nat["properties"]["serviceGateway"]["id"]);
+        if gateway.is_some_and(Value::is_string) {
+            let name = write.path.rsplit('/').next().unwrap_or("").to_owned();
+            self.fail("S4", format!("NAT gateway {name} is deleted while it is attached"));
+        }
+    }
+
     /// S3: a write that has a node join.
     pub(super) fn check_apart(&mut self, write: &Write<'_>) {
         let several = self.scene.layout == Layout::Several && is_in(write.path, "loadBalancers");
