@@ -173,8 +173,7 @@ impl Truth {
             }
         }
         let ports = object["ports"].clone();
-        let counts = |ready: &BTreeMap<_, _>| ready.is_empty();
-        if before.ports != ports || counts(&before.ready) != counts(&ready) {
+        if before.ports != ports || before.ready.is_empty() != ready.is_empty() {
             self.numbered.insert(owner.clone(), revision);
         }
         self.slices.insert(key, SliceTruth { owner, ready, ports });

@@ -11,6 +11,7 @@ pub mod rules;
 pub(crate) mod access;
 pub(crate) mod additional;
 mod audit;
+mod finding_rule;
 pub(crate) mod limit;
 mod pinned;
 mod placement;

@@ -124,13 +124,7 @@ impl<'a> Reader<'a> {
             return;
         }
         self.found.entry(rule.name).or_default().0 += 1;
-        self.findings.push(Finding {
-            severity: rule.severity,
-            rule: rule.name,
-            key: quoted(key),
-            value,
-            message: Arc::from(message),
-        });
+        self.findings.push(rule.found_with(&quoted(key), &value, message));
     }
 
     /// One finding for all of a rule that were only counted, behind those that are listed.

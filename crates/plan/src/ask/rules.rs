@@ -1,40 +1,8 @@
 //! Every finding about a Service: first what reading it can yield, then what Azure and the cluster
 //! can.
 
-use model::report::{Severity, with_value};
-
-/// A rule that a Service can break.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FindingRule {
-    /// Its stable name.
-    pub name: &'static str,
-    /// What breaking it means.
-    pub severity: Severity,
-    /// What breaks it: the key without `PREFIX`, and `: ` with the value where there is one.
-    pub example: &'static str,
-    /// A [`model::report::Finding::message`].
-    pub message: &'static str,
-}
-
-impl FindingRule {
-    /// Key and value of the example.
-    #[must_use]
-    pub fn example(&self) -> (&'static str, &'static str) {
-        self.example.split_once(": ").unwrap_or((self.example, ""))
-    }
-
-    /// The text about the example, without its key.
-    #[must_use]
-    pub fn text(&self) -> String {
-        with_value(self.message, self.example().1)
-    }
-
-    /// The text about any value.
-    #[must_use]
-    pub fn general(&self) -> String {
-        self.message.replace("{value}", "the value")
-    }
-}
+pub use super::finding_rule::FindingRule;
+use model::report::Severity;
 
 macro_rules! rules {
     ($($constant:ident $severity:ident $name:literal $example:literal $message:literal;)*) => {

@@ -20,7 +20,6 @@ use model::kubernetes::Service;
 use model::report::Finding;
 use model::{Exposure, Family, ResourceId};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// What a Service has, by name, with what becomes of it: `None`, it stays.
 type Belongings = BTreeMap<String, Option<String>>;
@@ -60,13 +59,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chos
 }
 
 fn finding(rule: &FindingRule, key: &str, names: &[&str], message: &str) -> Finding {
-    Finding {
-        severity: rule.severity,
-        rule: rule.name,
-        key: Arc::from(key),
-        value: Arc::from(names.join(", ")),
-        message: Arc::from(message),
-    }
+    rule.found_with(key, &names.join(", "), message)
 }
 
 fn is_confirmed(service: &Service, name: &str) -> bool {

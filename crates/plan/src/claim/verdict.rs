@@ -37,13 +37,7 @@ impl Frozen {
 
 /// The finding of a Service that its owner holds back.
 pub(in crate::claim) fn hold(rule: &FindingRule, key: &str) -> Finding {
-    Finding {
-        severity: rule.severity,
-        rule: rule.name,
-        key: Arc::from(key),
-        value: Arc::from(""),
-        message: Arc::from(rule.message),
-    }
+    rule.found(key, "")
 }
 
 pub(in crate::claim) fn refusal(

@@ -21,6 +21,12 @@ pub(crate) fn name(policy: &Policy, family: Family) -> String {
     names::pool(&format!("{}_switch", policy.cluster), family)
 }
 
+/// Whether a pool is the cluster's, or one that a switch of its kind goes over.
+pub(crate) fn is_common(policy: &Policy, pool: &str) -> bool {
+    names::is_pool(&policy.cluster, pool)
+        || Family::ALL.iter().any(|family| name(policy, *family).eq_ignore_ascii_case(pool))
+}
+
 /// The pools that a switch goes over now, each as it is to be.
 pub(crate) type TransitionPools = Vec<(Family, Pool)>;
 

@@ -2,17 +2,12 @@
 
 use super::bridge;
 use crate::draft::Draft;
-use crate::own::name;
-use model::Family;
 use model::azure::LoadBalancer;
 
 /// Whether nothing but our own pools is left on a load balancer: a write that was cut short.
 pub(crate) fn is_shell(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
-    let policy = draft.policy;
-    let ours = Family::ALL.map(|f| [name::pool(&policy.cluster, f), bridge::name(policy, f)]);
-    let ours = ours.as_flattened();
     !balancer.pools.is_empty()
-        && balancer.pools.iter().all(|p| ours.iter().any(|name| name.eq_ignore_ascii_case(&p.name)))
+        && balancer.pools.iter().all(|pool| bridge::is_common(draft.policy, &pool.name))
         && balancer.foreign.is_empty()
 }
 

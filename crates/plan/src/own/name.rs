@@ -51,6 +51,16 @@ pub fn pool(cluster: &str, family: Family) -> String {
     }
 }
 
+/// Whether a pool is the cluster's, of either family.
+#[must_use]
+pub fn is_pool(cluster: &str, name: &str) -> bool {
+    let of_v6 = || {
+        let (base, suffix) = name.split_at_checked(name.len().checked_sub(IPV6.len())?)?;
+        (suffix.eq_ignore_ascii_case(IPV6) && base.eq_ignore_ascii_case(cluster)).then_some(())
+    };
+    name.eq_ignore_ascii_case(cluster) || of_v6().is_some()
+}
+
 /// The pool that a local Service has to itself where there are several load balancers.
 #[must_use]
 pub fn local_pool(service: &ServiceName, family: Family) -> String {
@@ -213,6 +223,19 @@ pub fn is_of(part: &str, base: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_of_the_cluster_is_told_by_its_name_in_any_letter_case() {
+        for family in Family::ALL {
+            let name = pool("kubernetes", family);
+            assert!(is_pool("kubernetes", &name) && is_pool("Kubernetes", &name.to_uppercase()));
+        }
+        for other in
+            ["", "-IPv6", "kubernetes-", "kubernetes-IPv4", "akubernetes", "ü-IPv6", "küIPv6"]
+        {
+            assert!(!is_pool("kubernetes", other), "{other}");
+        }
+    }
 
     #[test]
     fn allow_rules_are_named_by_a_digest_of_their_content() {

@@ -22,7 +22,7 @@ use model::kubernetes::{Backends, GATEWAY_FINALIZER, SERVICE_FINALIZER, Service}
 use model::policy::{BalancerSku, Layout};
 use model::report::{Finding, Severity, Until, Wait};
 use model::world::{Fact, Need};
-use model::{Exposure, Family, Policy, ResourceId, ServiceUid, World};
+use model::{Exposure, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -196,12 +196,9 @@ fn is_part(policy: &Policy, own: &Own<'_>, balancer: &LoadBalancer, part: &str) 
 
 /// Whether a load balancer of ours has nothing but pools of nodes: its last Service has left it.
 fn is_shell(policy: &Policy, balancer: &LoadBalancer) -> bool {
-    let own = |pool: &Arc<str>| {
-        Family::ALL.iter().any(|f| name::pool(&policy.cluster, *f).eq_ignore_ascii_case(pool))
-    };
     is_named(policy, balancer.id.name())
         && !balancer.pools.is_empty()
-        && balancer.pools.iter().all(|pool| own(&pool.name))
+        && balancer.pools.iter().all(|pool| name::is_pool(&policy.cluster, &pool.name))
 }
 
 /// Whether a load balancer over nodes has a name that the config gives one.

@@ -74,11 +74,7 @@ pub(crate) fn plan(
     for uid in names.iter().filter_map(|name| memory.uids.get(name)) {
         draft.admit(&world.kubernetes.services[uid], readings);
     }
-    for name in &names {
-        if let Some(uid) = memory.uids.get(name) {
-            targets::resolve(&mut draft, &memory.tracker, name, uid);
-        }
-    }
+    targets::resolve(&mut draft, memory, &names);
     complain(&mut draft, memory, &names);
     draft.holders = memory.tracker.holders();
     let registrations = draw(&mut draft, memory, &names);

@@ -1,11 +1,12 @@
 //! Target ports that are names: the number is the Pods'.
 //!
-//! A rule leads to one number. It is the one that all Pods which are ready give the port in the
-//! EndpointSlices. Where they differ, as in a rolling update that changes it, or where no Pod has
-//! such a port, the rule stays as it stands: the Pods of the old number are those that served
-//! until then. Where none stands there is none until they agree; a Service without any other port
-//! waits for that, and tells no address.
+//! A rule leads to one number: the number that all ready Pods give the port in the EndpointSlices.
+//! Where they differ, as in a rolling update that changes it, or where no Pod has such a port, the
+//! rule stays as it stands: the Pods of the old number are those that served until then. Where none
+//! stands there is none until they agree; a Service without any other port waits for that, and its
+//! status tells no address.
 
+use super::memory::Memory;
 use super::table::DiffTracker;
 use crate::ask::container::{ContainerIntent, ContainerPort, NamedPort};
 use crate::ask::rules::{
@@ -19,13 +20,14 @@ use model::{Protocol, ServiceUid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Finds the numbers of a Service's ports that have names, as far as Pods tell.
-pub(super) fn resolve(
-    draft: &mut Draft<'_>,
-    tracker: &DiffTracker,
-    name: &Arc<str>,
-    uid: &ServiceUid,
-) {
+/// Finds the numbers of ports that have names, as far as Pods tell.
+pub(super) fn resolve(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) {
+    for (name, uid) in names.iter().filter_map(|name| Some((name, memory.uids.get(name)?))) {
+        resolve_of(draft, &memory.tracker, name, uid);
+    }
+}
+
+fn resolve_of(draft: &mut Draft<'_>, tracker: &DiffTracker, name: &Arc<str>, uid: &ServiceUid) {
     let Some(Stance::Container(intent)) = draft.cases.get(uid).map(|case| &case.stance) else {
         return;
     };
@@ -75,13 +77,7 @@ fn finding(
     free: Option<u16>,
 ) -> Option<Finding> {
     let target = &port.target;
-    let found = |rule: &FindingRule, value: String| Finding {
-        severity: rule.severity,
-        rule: rule.name,
-        key: Arc::from("spec.ports"),
-        value: Arc::from(value),
-        message: Arc::from(rule.message),
-    };
+    let found = |rule: &FindingRule, value: String| rule.found("spec.ports", &value);
     let numbers: Vec<String> = said.iter().map(u16::to_string).collect();
     match (numbers.as_slice(), number, free) {
         ([_, _, ..], _, _) => {

@@ -213,7 +213,7 @@ fn say(report: &ServiceReport) -> Option<(Truth, &str, String)> {
     if let Some(refusal) = refusal {
         return Some((Truth::False, refusal.rule, texts(&freezes)));
     }
-    // What people are to see to is told, not awaited in silence.
+    // Only the owner's Pods end this wait: the condition says so meanwhile.
     if let ([Wait::Pods], Some(note)) = (report.waits.as_slice(), report.findings.first()) {
         return Some((Truth::False, note.rule, texts(&|_| true)));
     }

@@ -1,7 +1,6 @@
 //! What a Service's owner sees: its address, and that nothing is left of it.
 
 use super::kubernetes;
-use crate::ask::container::ContainerIntent;
 use crate::draft::{Draft, Stance, Traces};
 use crate::own::pod_names;
 use model::azure::FrontendAddress;
@@ -27,8 +26,8 @@ pub(crate) fn show(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid) {
 pub(crate) fn conclude(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid) {
     match &draft.cases[uid].stance {
         Stance::Container(intent) => {
-            let intent = Arc::clone(intent);
-            address(draft, name, &intent);
+            let family = intent.family;
+            address(draft, name, uid, family);
         }
         Stance::Leaving if draft.cases[uid].traces == Traces::None => {
             let service = draft.cases[uid].service;
@@ -53,9 +52,7 @@ fn leads(draft: &Draft<'_>, name: &Arc<str>) -> bool {
     })
 }
 
-fn address(draft: &mut Draft<'_>, name: &Arc<str>, intent: &ContainerIntent) {
-    let ContainerIntent { uid, family, .. } = intent;
-    let family = *family;
+fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Family) {
     let registered = draft.registered(name).is_some_and(|entry| !entry.pools.is_empty());
     let address = draft.container_ip(name).and_then(|ip| ip.address);
     let balancer = draft.policy.balancer_id(name);

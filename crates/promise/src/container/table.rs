@@ -269,10 +269,7 @@ fn listed(
     let mut all = Vec::new();
     for endpoint in items(&slice["endpoints"]) {
         let target = &endpoint["targetRef"];
-        let elsewhere = target["kind"] == "Pod"
-            && !text(&target["namespace"]).is_empty()
-            && text(&target["namespace"]) != namespace;
-        if elsewhere {
+        if is_foreign(endpoint, namespace) {
             continue;
         }
         let conditions = &endpoint["conditions"];
@@ -294,6 +291,13 @@ fn listed(
         }
     }
     all
+}
+
+/// Whether an endpoint of a slice names a Pod of another namespace.
+pub(super) fn is_foreign(endpoint: &Value, namespace: &str) -> bool {
+    let target = &endpoint["targetRef"];
+    let named = text(&target["namespace"]);
+    target["kind"] == "Pod" && !named.is_empty() && named != namespace
 }
 
 /// Whether the node of an endpoint is going.

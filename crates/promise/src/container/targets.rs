@@ -6,7 +6,7 @@
 //! - While they differ, or none has such a port, the port's rule stays as it was, or there is none.
 //! - Two ports never lead to one number: numbers in the Service count first, then names in order.
 
-use super::table::{is_possible, owner};
+use super::table::{is_foreign, is_possible, owner};
 use crate::asks::{Asks, Port};
 use crate::case::Case;
 use crate::estate::{items, part, text};
@@ -61,7 +61,9 @@ fn said(case: &Case<'_>, uid: &str, name: &str) -> BTreeSet<u64> {
         let ports = items(&slice["ports"]).filter(|port| text(&port["name"]) == name);
         let numbers: BTreeSet<u64> =
             ports.filter_map(|port| port["port"].as_u64()).filter(|number| *number > 0).collect();
-        for endpoint in items(&slice["endpoints"]).filter(|e| is_a_pod(e, meta)) {
+        let namespace = text(&meta["namespace"]);
+        let own = items(&slice["endpoints"]).filter(|e| !is_foreign(e, namespace) && is_placed(e));
+        for endpoint in own {
             let counts: &mut Option<BTreeSet<u64>> =
                 if endpoint["conditions"]["ready"] == false { &mut any } else { &mut ready };
             counts.get_or_insert_default().extend(&numbers);
@@ -70,14 +72,9 @@ fn said(case: &Case<'_>, uid: &str, name: &str) -> BTreeSet<u64> {
     ready.or(any).unwrap_or_default()
 }
 
-/// Whether an endpoint may be a Pod of the Service, and says on which node.
-fn is_a_pod(endpoint: &Value, slice: &Value) -> bool {
-    let target = &endpoint["targetRef"];
-    let namespace = text(&target["namespace"]);
-    let own = target["kind"] != "Pod"
-        || namespace.is_empty()
-        || target["namespace"] == slice["namespace"];
+/// Whether an endpoint has an address that a Pod can have, and says on which node.
+fn is_placed(endpoint: &Value) -> bool {
     let mut addresses = items(&endpoint["addresses"]);
-    let known = addresses.any(|a| text(a).parse::<IpAddr>().is_ok_and(is_possible));
-    own && known && !text(&endpoint["nodeName"]).is_empty()
+    addresses.any(|a| text(a).parse::<IpAddr>().is_ok_and(is_possible))
+        && !text(&endpoint["nodeName"]).is_empty()
 }

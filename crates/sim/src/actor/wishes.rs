@@ -41,6 +41,9 @@ pub(super) const FIELDS: [&str; 6] =
 /// The field of a Service that could have two families and has its first one alone.
 pub(super) const ONE_FAMILY: &str = "one family";
 
+/// What a Service names an existing address by.
+const BYO_KEYS: [&str; 4] = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
+
 /// What an owner asks for, before contradictions are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wish {
@@ -171,13 +174,12 @@ impl Wish {
             set.remove(key::NO_FLOATING_IP);
         }
         // Who shares an address is on one load balancer, which the primary set's is.
-        let brought = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
         if let Some(mode) = set.get_mut(key::MODE).filter(|_| scene.has_two_sets()) {
             if owner.is_multiple_of(2) && mode == "vmss" {
                 *mode = "vmss2".to_owned();
             }
             let pinned = self.fields.contains_key("address");
-            if pinned || brought.iter().any(|key| set.contains_key(key)) {
+            if pinned || BYO_KEYS.iter().any(|key| set.contains_key(key)) {
                 set.remove(key::MODE);
             }
         }
@@ -251,13 +253,12 @@ impl Wish {
             }
         }
         if !internal {
-            let brought = [key::PIP, key::PIP_IPV6, key::IPV4, key::IPV6];
             // Who shares an address is on one load balancer, and selectors may want two.
             if scene.has_selectors() && !is_elsewhere(owner) {
-                brought.iter().for_each(|key| drop(set.remove(key)));
+                BYO_KEYS.iter().for_each(|key| drop(set.remove(key)));
             }
-            // A label stays on a public IP that was brought: no other public IP can have it.
-            let byo = brought.iter().any(|key| set.contains_key(key));
+            // A label stays on a BYO public IP: no other public IP can have it.
+            let byo = BYO_KEYS.iter().any(|key| set.contains_key(key));
             set.retain(|key, value| !byo || *key != key::LABEL || value.is_empty());
             // Who has one family names its public IP without a suffix.
             if is_dual(owner, scene) && self.is_ipv6_alone(internal, scene) {

@@ -202,16 +202,22 @@ impl Stage {
 
     /// Addresses of a load balancer's frontends that a rule leads to.
     pub(super) fn standing_on(&self, balancer: &Value) -> Vec<String> {
+        self.ways_in(balancer).into_iter().map(|way| way.address).collect()
+    }
+
+    /// The frontends of a load balancer that have an address and that a rule leads to.
+    pub(super) fn ways_in(&self, balancer: &Value) -> Vec<WayIn> {
         let id = balancer["id"].as_str().unwrap_or("");
         let rules = parts(balancer, "loadBalancingRules");
         let mut found = Vec::new();
         for (name, frontend) in parts(balancer, "frontendIPConfigurations") {
             let own = format!("{id}/frontendIPConfigurations/{name}").to_lowercase();
-            let led = rules.values().any(|rule| {
+            let led = rules.iter().filter(|(_, rule)| {
                 let to = &rule["properties"]["frontendIPConfiguration"]["id"];
                 to.as_str().is_some_and(|to| to.to_lowercase() == own)
             });
-            if !led {
+            let rules: Vec<String> = led.map(|(rule, _)| rule.clone()).collect();
+            if rules.is_empty() {
                 continue;
             }
             let inside = &frontend["properties"];
@@ -221,10 +227,18 @@ impl Stage {
                 Some(ip) => ip["properties"]["ipAddress"].as_str(),
                 None => inside["privateIPAddress"].as_str(),
             };
-            found.extend(address.map(str::to_owned));
+            let way = |address: &str| WayIn { frontend: name, rules, address: address.to_owned() };
+            found.extend(address.map(way));
         }
         found
     }
+}
+
+/// A frontend with an address, and the rules that lead to it.
+pub(super) struct WayIn {
+    pub frontend: String,
+    pub rules: Vec<String>,
+    pub address: String,
 }
 
 /// Whether a finalizer of ours was on an object and is not any more.

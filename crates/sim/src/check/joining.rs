@@ -3,8 +3,9 @@
 //!
 //! S4: a NAT gateway is detached before it is deleted.
 //!
-//! L4: an address is told only once a first machine is behind it, and once the write of its
-//! frontend and rules has ended: Azure may cancel it, and puts back what was there before.
+//! L4: an address is written into status only once a first machine is behind it, and once the write
+//! of its frontend and rules has ended: Azure may cancel a write, and restores what was there
+//! before.
 
 use super::azure::{Write, memberships, pools};
 use super::form::{is_in, parts, same};
@@ -20,8 +21,8 @@ use std::collections::BTreeSet;
 const INTERNAL: &str = "-internal";
 
 impl Stage {
-    /// S4: a NAT gateway is deleted once it names no Service Gateway. What Azure does with one that
-    /// does is documented nowhere; the Go controller detaches it first.
+    /// S4: a NAT gateway is deleted once it names no Service Gateway. Whether Azure deletes an
+    /// attached one is not documented; the Go controller detaches it first.
     pub(super) fn check_attached(&mut self, write: &Write<'_>) {
         if write.method != Method::Delete || !is_in(write.path, "natGateways") {
             return;
@@ -48,13 +49,9 @@ impl Stage {
             let id = other["id"].as_str().unwrap_or("").to_lowercase();
             id != own && id.ends_with(INTERNAL) == is_internal
         });
-        let both = others.flat_map(|other| {
-            let held = shared(&other);
-            let name = other["name"].as_str().unwrap_or("").to_owned();
-            comes
-                .intersection(&held)
-                .map(|address| (address.clone(), name.clone()))
-                .collect::<Vec<_>>()
+        let both = others.filter_map(|other| {
+            let address = comes.intersection(&shared(&other)).next()?.clone();
+            Some((address, other["name"].as_str().unwrap_or("").to_owned()))
         });
         if let Some((address, other)) = both.min() {
             let name = own.rsplit('/').next().unwrap_or("").to_owned();
@@ -64,9 +61,7 @@ impl Stage {
             );
         }
     }
-}
 
-impl Stage {
     /// Notes the frontends and rules that a load balancer's write makes or changes, and those that
     /// it had when a write found another one under way.
     pub(super) fn note_fresh(&mut self, write: &Write<'_>) {
@@ -96,29 +91,10 @@ impl Stage {
             // Another client has written since.
             let (_, fresh) =
                 self.ledger.fresh.get(&id).filter(|(etag, _)| *etag == balancer["etag"])?;
-            self.leading_to(balancer, ip).into_iter().find(|part| fresh.contains(part))
+            let own = self.ways_in(balancer).into_iter().filter(|way| way.address == ip);
+            let mut parts = own.flat_map(|way| way.rules.into_iter().chain([way.frontend]));
+            parts.find(|part| fresh.contains(part))
         })
-    }
-
-    /// The frontends of a load balancer that have an address, and the rules that lead from them.
-    fn leading_to(&self, balancer: &Value, ip: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        for (name, frontend) in parts(balancer, "frontendIPConfigurations") {
-            let id = frontend["id"].as_str().unwrap_or("").to_lowercase();
-            let mut one = (*balancer).clone();
-            one["properties"]["frontendIPConfigurations"] = Value::Array(vec![frontend.clone()]);
-            if !self.standing_on(&one).iter().any(|address| address == ip) {
-                continue;
-            }
-            let rules = parts(balancer, "loadBalancingRules").into_iter();
-            let own = rules.filter(|(_, rule)| {
-                let from = &rule["properties"]["frontendIPConfiguration"]["id"];
-                from.as_str().unwrap_or("").to_lowercase() == id
-            });
-            found.extend(own.map(|(name, _)| name));
-            found.push(name);
-        }
-        found
     }
 
     /// Whether the rules of an address lead to pools of NICs that no machine is in, although the

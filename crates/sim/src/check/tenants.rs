@@ -176,10 +176,11 @@ impl Stage {
     pub(super) fn check_users(&mut self, write: &Write<'_>) {
         let (Some(before), Some(after)) = (write.before, write.after) else { return };
         let id = write.path.to_lowercase();
-        if !is_in(write.path, "publicIPAddresses") || users(before) == users(after) {
+        let (was, is) = (users(before), users(after));
+        // What is not a public IP has no such tag, and one that keeps its users loses none.
+        if !is_in(write.path, "publicIPAddresses") || was == is {
             return;
         }
-        let (was, is) = (users(before), users(after));
         let lost = self.ledger.settled.keys().find_map(|uid| {
             self.had(uid, write.sent).filter(|known| known.tagged.contains(&id))?;
             let name = &self.truth.services.get(uid)?.name;

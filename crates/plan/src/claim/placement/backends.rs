@@ -9,7 +9,7 @@ use crate::shape::pool;
 use model::azure::{LoadBalancer, Pool};
 use model::kubernetes::{Node, Target};
 use model::policy::{LoadBalancerConfig, Preconfigured};
-use model::{Exposure, Family, NodeName, Policy, ResourceId, ServiceName, ServiceUid};
+use model::{Exposure, NodeName, Policy, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -137,11 +137,8 @@ fn is_kept(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
 }
 
 /// The cluster's pools of a load balancer, and those that a switch of their kind goes over.
-fn pools<'a>(policy: &Policy, balancer: &'a LoadBalancer) -> impl Iterator<Item = &'a Pool> {
-    let names = Family::ALL.map(|f| [name::pool(&policy.cluster, f), bridge::name(policy, f)]);
-    let names: Vec<String> = names.into_iter().flatten().collect();
-    let pools = balancer.pools.iter();
-    pools.filter(move |p| names.iter().any(|name| p.name.eq_ignore_ascii_case(name)))
+fn pools<'a>(policy: &'a Policy, balancer: &'a LoadBalancer) -> impl Iterator<Item = &'a Pool> {
+    balancer.pools.iter().filter(|pool| bridge::is_common(policy, &pool.name))
 }
 
 /// Addresses in the pools of a load balancer that its Services share.

@@ -10,7 +10,6 @@ use crate::claim::Refusal;
 use crate::claim::placement::{Assignment, Placement};
 use crate::draft::{Draft, Stance};
 use crate::order::bridge;
-use crate::own::name;
 use crate::shape::pool;
 use model::azure::{Frontend, FrontendAddress};
 use model::policy::PoolKind;
@@ -99,12 +98,9 @@ fn pools(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> Pools {
     let balancer = draft.balancers().and_then(|all| all.get(id));
     let mut pools = balancer.into_iter().flat_map(|b| &b.pools);
     let Some(found) = pools.find(|p| !p.addresses.is_empty()) else { return Pools::Nics };
-    let own = Family::ALL.into_iter().flat_map(|family| {
-        [name::pool(&draft.policy.cluster, family), bridge::name(draft.policy, family)]
-    });
     let is_ours = draft.policy.pools == PoolKind::NodeNic
         && !pool::is_preconfigured(draft, seats.exposure)
-        && own.into_iter().any(|name| found.name.eq_ignore_ascii_case(&name));
+        && bridge::is_common(draft.policy, &found.name);
     if is_ours { Pools::Switching } else { Pools::Addresses(Arc::clone(&found.name)) }
 }
 

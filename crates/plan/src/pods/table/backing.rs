@@ -112,12 +112,7 @@ impl DiffTracker {
     pub(super) fn unserved(&self, name: &Arc<str>) -> Option<Finding> {
         let inbound = self.published.get(name)?.standing == Standing::Inbound;
         let unbacked = self.backing(name) == Backing::None && !self.moving.contains(name);
-        (inbound && unbacked).then(|| Finding {
-            severity: NO_BACKENDS.severity,
-            rule: NO_BACKENDS.name,
-            key: Arc::from("endpoints"),
-            value: Arc::from(""),
-            message: Arc::from("no Pod of the Service is ready; connections fail until one is"),
-        })
+        let message = "no Pod of the Service is ready; connections fail until one is";
+        (inbound && unbacked).then(|| NO_BACKENDS.found_with("endpoints", "", message))
     }
 }

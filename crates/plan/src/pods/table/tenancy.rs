@@ -18,17 +18,20 @@ use super::DiffTracker;
 use super::claims::Claim;
 use super::homes::Homes;
 use crate::ask::rules::{
-    FindingRule, GATEWAY_FOREIGN_POD, GATEWAY_INVALID_ADDRESS, GATEWAY_NO_NODE, GATEWAY_TORN_SLICE,
-    GATEWAY_UNKNOWN_NODE,
+    GATEWAY_ADDRESS_TAKEN, GATEWAY_FOREIGN_POD, GATEWAY_INVALID_ADDRESS, GATEWAY_NO_NODE,
+    GATEWAY_TORN_SLICE, GATEWAY_UNKNOWN_NODE,
 };
 use crate::own::pod_names;
 use model::kubernetes::{Endpoint, EndpointSlice, Readiness, Target};
-use model::report::{Finding, Severity};
+use model::report::Finding;
 use model::{Family, ServiceName, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+
+/// The key of findings about them.
+const ENDPOINTS: &str = "endpoints";
 
 /// Azure's wire server: DNS, DHCP and health of every machine.
 const WIRE_SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16));
@@ -217,8 +220,8 @@ impl DiffTracker {
                 "{{value}} gets no traffic, because namespace {holder:?} had it first; an address \
                  is free once no EndpointSlice there lists it"
             );
-            let rule = "ServiceGatewayAddressTaken";
-            findings.push(finding(rule, first, taken.len(), &message));
+            let value = listed(first, taken.len());
+            findings.push(GATEWAY_ADDRESS_TAKEN.found_with(ENDPOINTS, &value, &message));
         }
         let least = ServiceName { namespace: Arc::default(), name: Arc::default() };
         let own = self.tenancy.refused.range((Arc::clone(name), least)..);
@@ -230,19 +233,19 @@ impl DiffTracker {
             }
         }
         for (fault, Refused { first, count }) in all {
-            let FindingRule { name, message, .. } = match fault {
+            let rule = match fault {
                 Fault::Invalid => GATEWAY_INVALID_ADDRESS,
                 Fault::Foreign => GATEWAY_FOREIGN_POD,
                 Fault::Nowhere => GATEWAY_NO_NODE,
                 Fault::Unknown => GATEWAY_UNKNOWN_NODE,
             };
-            findings.push(finding(name, &first, count, message));
+            findings.push(rule.found(ENDPOINTS, &listed(&first, count)));
         }
         if let Some(torn) = self.tenancy.torn.get(name)
             && let Some(first) = torn.first()
         {
-            let FindingRule { name, message, .. } = GATEWAY_TORN_SLICE;
-            findings.push(finding(name, &first.name, torn.len(), message));
+            let value = listed(&first.name, torn.len());
+            findings.push(GATEWAY_TORN_SLICE.found(ENDPOINTS, &value));
         }
         findings
     }
@@ -286,16 +289,10 @@ impl DiffTracker {
     }
 }
 
-fn finding(rule: &'static str, first: &dyn fmt::Display, count: usize, message: &str) -> Finding {
-    let value = match count {
+/// The first of so many.
+fn listed(first: &dyn fmt::Display, count: usize) -> String {
+    match count {
         1 => first.to_string(),
         _ => format!("{first} and {} more", count - 1),
-    };
-    Finding {
-        severity: Severity::Note,
-        rule,
-        key: Arc::from("endpoints"),
-        value: Arc::from(value),
-        message: Arc::from(message),
     }
 }

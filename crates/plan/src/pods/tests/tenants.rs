@@ -95,7 +95,7 @@ fn a_ready_pod_on_a_node_that_is_not_there_is_named_until_it_is() {
     stage.settle();
     assert_eq!(rules(&mut stage, 1), []);
     assert!(stage.table().contains(&"10.224.0.7 10.244.0.11 00000001".to_owned()));
-    // Of one that is not ready nothing is said.
+    // A Pod that is not ready is not named.
     stage.unready("web-b", 1, &[(11, 8)]);
     stage.settle();
     assert_eq!(rules(&mut stage, 1), []);

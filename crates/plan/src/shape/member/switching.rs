@@ -82,10 +82,12 @@ pub(crate) fn doubts(draft: &Draft<'_>) -> Option<Need> {
 }
 
 /// The cluster's pools of a load balancer.
-fn own_pools<'b>(draft: &Draft<'_>, balancer: &'b LoadBalancer) -> impl Iterator<Item = &'b Pool> {
-    let names = Family::ALL.map(|family| name::pool(&draft.policy.cluster, family));
-    let is_own = move |pool: &&Pool| names.iter().any(|name| pool.name.eq_ignore_ascii_case(name));
-    balancer.pools.iter().filter(is_own)
+fn own_pools<'b>(
+    draft: &'b Draft<'_>,
+    balancer: &'b LoadBalancer,
+) -> impl Iterator<Item = &'b Pool> {
+    let cluster = &*draft.policy.cluster;
+    balancer.pools.iter().filter(move |pool| name::is_pool(cluster, &pool.name))
 }
 
 /// Whether NICs may leave a pool that is to hold addresses: no rule of a Service leads to it any

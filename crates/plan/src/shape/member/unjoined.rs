@@ -9,9 +9,9 @@ use model::report::Wait;
 use model::world::Need;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Load balancers that lead to nobody until one of these changes has been made, or until it is
-/// read which machines there are. A change that fails again and again does not count: others may
-/// join, and what is wrong with it is told.
+/// Load balancers that lead to no node until one of these changes has been made, or until the list
+/// of machines has been read. A change that fails again and again does not count: other machines
+/// may join, and a finding names the failure.
 pub(super) fn find(
     draft: &Draft<'_>,
     targets: &[Target],

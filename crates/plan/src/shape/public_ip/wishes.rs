@@ -68,12 +68,5 @@ pub(super) fn ignored(intent: &Intent, ip: &PublicIp) -> Vec<Finding> {
 }
 
 fn finding(key: &str, value: &str) -> Finding {
-    let rule = &PUBLIC_IP_OPTIONS_IGNORED;
-    Finding {
-        severity: rule.severity,
-        rule: rule.name,
-        key: Arc::from(format!("{PREFIX}{key}")),
-        value: Arc::from(value),
-        message: Arc::from(rule.message),
-    }
+    PUBLIC_IP_OPTIONS_IGNORED.found(&format!("{PREFIX}{key}"), value)
 }
