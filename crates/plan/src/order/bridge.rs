@@ -13,19 +13,8 @@ use crate::shape::{member, pool};
 use model::azure::{LoadBalancer, Pool, Sku};
 use model::policy::{MigrateApi, PoolKind};
 use model::report::{Finding, Severity};
-use model::{Family, Policy, ResourceId};
+use model::{Family, ResourceId};
 use std::sync::Arc;
-
-/// Name of the pool that a switch goes over; no Service's own pool has an underscore in it.
-pub(crate) fn name(policy: &Policy, family: Family) -> String {
-    names::pool(&format!("{}_switch", policy.cluster), family)
-}
-
-/// Whether a pool is the cluster's, or one that a switch of its kind goes over.
-pub(crate) fn is_common(policy: &Policy, pool: &str) -> bool {
-    names::is_pool(&policy.cluster, pool)
-        || Family::ALL.iter().any(|family| name(policy, *family).eq_ignore_ascii_case(pool))
-}
 
 /// The pools that a switch goes over now, each as it is to be.
 pub(crate) type TransitionPools = Vec<(Family, Pool)>;
@@ -55,7 +44,7 @@ pub(crate) fn transition_pools(
         let Some(main) = find(balancer, &names::pool(&draft.policy.cluster, family)) else {
             continue;
         };
-        let name = name(draft.policy, family);
+        let name = names::switch_pool(&draft.policy.cluster, family);
         let there = find(balancer, &name);
         let over = match pool::kind(draft, &balancer.id) {
             PoolKind::NodeIp => {
@@ -98,7 +87,8 @@ pub(crate) fn lead(
         return;
     }
     for family in Family::ALL {
-        let (main, over) = (names::pool(&draft.policy.cluster, family), name(draft.policy, family));
+        let cluster = &draft.policy.cluster;
+        let (main, over) = (names::pool(cluster, family), names::switch_pool(cluster, family));
         let bridge = ways.iter().find(|(of, _)| *of == family).map(|(_, pool)| pool);
         let child = |name: &str| balancer.id.child("backendAddressPools", name);
         let (from, to) = match bridge {

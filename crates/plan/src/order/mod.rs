@@ -5,5 +5,4 @@
 pub(crate) mod bridge;
 pub(crate) mod drain;
 pub(crate) mod moving;
-pub(crate) mod shell;
 pub(crate) mod upgrade;

@@ -21,6 +21,7 @@ pub mod name;
 pub mod other_layout;
 pub(crate) mod parts;
 pub mod pod_names;
+pub(crate) mod shell;
 pub mod tags;
 
 use model::azure::{FrontendAddress, PrivateLinkService, PublicIp, Tags};

@@ -61,6 +61,20 @@ pub fn is_pool(cluster: &str, name: &str) -> bool {
     name.eq_ignore_ascii_case(cluster) || of_v6().is_some()
 }
 
+/// The pool that a switch of the cluster's pool goes over; no Service's own pool has an underscore
+/// in it.
+#[must_use]
+pub fn switch_pool(cluster: &str, family: Family) -> String {
+    pool(&format!("{cluster}_switch"), family)
+}
+
+/// Whether a pool is the cluster's, or one that a switch of its kind goes over.
+#[must_use]
+pub fn is_common_pool(cluster: &str, name: &str) -> bool {
+    is_pool(cluster, name)
+        || Family::ALL.iter().any(|f| switch_pool(cluster, *f).eq_ignore_ascii_case(name))
+}
+
 /// The pool that a local Service has to itself where there are several load balancers.
 #[must_use]
 pub fn local_pool(service: &ServiceName, family: Family) -> String {

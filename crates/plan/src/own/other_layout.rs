@@ -13,6 +13,7 @@
 
 use super::name;
 use super::pod_names;
+use super::shell::is_shell;
 use super::tags;
 use super::{Own, Whose};
 use crate::draft::Draft;
@@ -194,13 +195,6 @@ fn is_part(policy: &Policy, own: &Own<'_>, balancer: &LoadBalancer, part: &str) 
     })
 }
 
-/// Whether a load balancer of ours has nothing but pools of nodes: its last Service has left it.
-fn is_shell(policy: &Policy, balancer: &LoadBalancer) -> bool {
-    is_named(policy, balancer.id.name())
-        && !balancer.pools.is_empty()
-        && balancer.pools.iter().all(|pool| name::is_pool(&policy.cluster, &pool.name))
-}
-
 /// Whether a load balancer over nodes has a name that the config gives one.
 pub(crate) fn is_named(policy: &Policy, found: &str) -> bool {
     let common = [Exposure::Public, Exposure::Internal].map(|e| name::balancer(policy, e));
@@ -218,7 +212,7 @@ fn on_balancer(policy: &Policy, own: &Own<'_>, balancer: &LoadBalancer, left: &m
     let parts = parts.chain(balancer.frontends.iter().map(|f| ("frontend", &f.name)));
     let is_ours = |part: &str| is_part(policy, own, balancer, part);
     let (ours, others): (Vec<_>, Vec<_>) = parts.partition(|(_, name)| is_ours(name));
-    let shell = ours.is_empty() && is_shell(policy, balancer);
+    let shell = is_named(policy, balancer.id.name()) && is_shell(policy, balancer);
     let whole = (shell || !ours.is_empty()) && others.is_empty() && balancer.foreign.is_empty();
     left.extend(ours.into_iter().map(|(kind, name)| Leftover {
         kind,

@@ -12,10 +12,11 @@ use crate::claim::holder::Drafted;
 use crate::claim::placement::Assignment;
 use crate::claim::{contest, limit};
 use crate::draft::{Draft, Traces};
+use crate::order::bridge;
 use crate::order::moving::Mover;
-use crate::order::{bridge, shell};
 use crate::own::name::{self, is_of};
 use crate::own::parts::View;
+use crate::own::shell::is_shell;
 use crate::own::tags;
 use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
 use model::plan::{Action, Change, Resource};
@@ -439,9 +440,7 @@ fn conclude(
         return;
     };
     let emptied = after.frontends.is_empty()
-        && (!before.frontends.is_empty()
-            || shell::is_shell(draft, &before)
-            || shell::lays_bare(&before, &after));
+        && (!before.frontends.is_empty() || is_shell(draft.policy, &after));
     let keeps = pool::is_preconfigured(draft, seats.exposure) || !after.foreign.is_empty();
     if emptied && !keeps && coming.is_empty() {
         // Its name outlives it: one that somebody has made anew is not the one to go.

@@ -474,3 +474,29 @@ fn an_address_made_anew_is_told_once_a_container_load_balancer_leads_there() {
     assert!(lab.settle(DAY_MS));
     assert!(address_of(&lab, &name).is_some_and(|told| told != first));
 }
+
+#[test]
+fn a_balancer_goes_although_a_service_was_about_to_join_it_that_is_refused() {
+    let several = json!({"multipleStandardLoadBalancerConfigurations": [
+        {"name": "kubernetes", "primaryVMSet": "vmss"},
+    ]});
+    let mut lab = laboratory(&several);
+    let internal = "service.beta.kubernetes.io/azure-load-balancer-internal";
+    let mut web = service(0);
+    web["metadata"]["annotations"] = json!({internal: "true"});
+    web["spec"]["externalTrafficPolicy"] = json!("Local");
+    create(&mut lab, web);
+    assert!(lab.settle(DAY_MS));
+    let balancer = network("loadBalancers/kubernetes-internal");
+    assert!(lab.azure.resource(&balancer).is_some(), "it stands");
+    // Its only Service leaves. Another one comes, and its subnet is looked for once it has its
+    // finalizer.
+    patch(&mut lab, "services", "default", "web-0000", json!({"spec": {"type": "ClusterIP"}}));
+    let mut next = service(1);
+    let subnet = "service.beta.kubernetes.io/azure-load-balancer-internal-subnet";
+    next["metadata"]["annotations"] = json!({internal: "true", subnet: "nothing"});
+    create(&mut lab, next);
+    lab.is_refused("default/web-0001", "its subnet is not there");
+    assert!(lab.settle(DAY_MS));
+    assert!(lab.azure.resource(&balancer).is_none(), "{:#?}", lab.azure.resource(&balancer));
+}

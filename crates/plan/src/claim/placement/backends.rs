@@ -3,7 +3,6 @@
 use super::several::id;
 use super::{Backends, Placement, has_own_pool};
 use crate::draft::{Draft, Stance};
-use crate::order::bridge;
 use crate::own::name;
 use crate::shape::pool;
 use model::azure::{LoadBalancer, Pool};
@@ -138,7 +137,7 @@ fn is_kept(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
 
 /// The cluster's pools of a load balancer, and those that a switch of their kind goes over.
 fn pools<'a>(policy: &'a Policy, balancer: &'a LoadBalancer) -> impl Iterator<Item = &'a Pool> {
-    balancer.pools.iter().filter(|pool| bridge::is_common(policy, &pool.name))
+    balancer.pools.iter().filter(|pool| name::is_common_pool(&policy.cluster, &pool.name))
 }
 
 /// Addresses in the pools of a load balancer that its Services share.

@@ -9,7 +9,7 @@ use crate::ask::Intent;
 use crate::claim::Refusal;
 use crate::claim::placement::{Assignment, Placement};
 use crate::draft::{Draft, Stance};
-use crate::order::bridge;
+use crate::own::name;
 use crate::shape::pool;
 use model::azure::{Frontend, FrontendAddress};
 use model::policy::PoolKind;
@@ -100,7 +100,7 @@ fn pools(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> Pools {
     let Some(found) = pools.find(|p| !p.addresses.is_empty()) else { return Pools::Nics };
     let is_ours = draft.policy.pools == PoolKind::NodeNic
         && !pool::is_preconfigured(draft, seats.exposure)
-        && bridge::is_common(draft.policy, &found.name);
+        && name::is_common_pool(&draft.policy.cluster, &found.name);
     if is_ours { Pools::Switching } else { Pools::Addresses(Arc::clone(&found.name)) }
 }
 
