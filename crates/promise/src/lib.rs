@@ -152,14 +152,17 @@ pub fn unanswered(scene: &Scene) -> BTreeSet<String> {
     container::unanswered(&case::Case::read(scene))
 }
 
-/// Every promise to Services that have come since `earlier`, the ARM resources of a moment like
-/// this one, that is not kept; sorted. Between the two Services came, and nothing else changed.
+/// Every promise about Services and nodes that have come since `earlier`, the ARM resources of a
+/// moment like this one, that is not kept; sorted. Between the two either Services or nodes came,
+/// and nothing else changed.
 #[must_use]
 pub fn judge_newcomers(scene: &Scene, earlier: &[Arc<Value>]) -> Vec<Broken> {
     let case = case::Case::read(scene);
     let mut broken = Vec::new();
     if !other_layout::stands(&case) && case.site.layout != site::Layout::Container {
-        spread::judge(&case, &estate::Estate::read(earlier), &mut broken);
+        let earlier = estate::Estate::read(earlier);
+        spread::judge(&case, &earlier, &mut broken);
+        shares::judge_newcomers(&case, &earlier, &mut broken);
     }
     broken.sort();
     broken

@@ -2,7 +2,7 @@
 
 use crate::asks::Family;
 use crate::case::{Case, Service};
-use crate::estate::{items, last, part, parts, text};
+use crate::estate::{id, items, last, part, parts, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -52,6 +52,17 @@ pub(crate) fn machine_of(case: &Case<'_>, configuration: &str) -> Option<String>
     let nic = format!("{before}/networkinterfaces/{}", rest.split('/').next()?);
     let machine = text(&case.estate.get(&nic)?["properties"]["virtualMachine"]["id"]);
     (!machine.is_empty()).then(|| machine.to_lowercase())
+}
+
+/// Whether an IP configuration is on a NIC that its machine says is not its primary one.
+pub(crate) fn is_secondary(case: &Case<'_>, machine: &str, configuration: &str) -> bool {
+    let Some(machine) = case.estate.get(machine) else { return false };
+    let configuration = configuration.to_lowercase();
+    let mut nics = items(&machine["properties"]["networkProfile"]["networkInterfaces"]);
+    nics.any(|nic| {
+        nic["properties"]["primary"] == false
+            && configuration.strip_prefix(&id(&nic["id"])).is_some_and(|r| r.starts_with('/'))
+    })
 }
 
 fn node_on<'a>(case: &Case<'a>, machine: &str) -> Option<&'a Value> {

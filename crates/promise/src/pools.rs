@@ -10,7 +10,8 @@
 //!   has the admin state Down. Pools of NICs have none: there a node leaves once it has drained,
 //!   but for one that shared probes turn new connections away from.
 //! - A node that is both about to go and excluded leaves once it has drained.
-//! - Nothing else is in it: no node that is gone, and no member that never was a node.
+//! - Nothing else is in it: no node that is gone, no member that never was a node, and no second
+//!   NIC of a machine.
 //! - A pool is never emptied: where no node is left it stays as it is.
 //! - Where a pool has nodes of a uniform scale set, its model names the pool: a machine that is
 //!   made later is in it from its start. Azure takes one load balancer of a kind: a model that is
@@ -181,9 +182,14 @@ fn members<'a>(
     (nodes, strangers)
 }
 
-/// The node whose machine an IP configuration of a NIC belongs to.
+/// The node whose machine's primary NIC an IP configuration belongs to. Its other NICs are not
+/// nodes: kube-proxy answers at the address of the primary one.
 fn node_of<'a>(case: &'a Case<'_>, configuration: &str) -> Option<&'a Node<'a>> {
-    let machine = members::as_network(&members::machine_of(case, configuration)?);
+    let machine = members::machine_of(case, configuration)?;
+    if members::is_secondary(case, &machine, configuration) {
+        return None;
+    }
+    let machine = members::as_network(&machine);
     let mut nodes = case.nodes.iter();
     nodes.find(|node| node.machine.as_deref().map(members::as_network).as_ref() == Some(&machine))
 }

@@ -6,16 +6,20 @@
 //! - Several: a node of a configuration's primary set is that configuration's, if it has a load
 //!   balancer. Others belong to one whose node selector matches, else to one without. A node is in
 //!   the pools of one configuration.
+//! - A node that comes goes where the fewest nodes are of the configurations that it may belong to.
+//!   One that is there stays.
 
+use crate::Broken;
 use crate::asks::Family;
 use crate::case::Case;
-use crate::estate::{id, parts, same, text};
+use crate::estate::{Estate, id, parts, same, text};
 use crate::names;
 use crate::nodes::Node;
 use crate::pools::{self, Stance};
 use crate::selector::matches;
 use crate::site::{Configuration, Layout};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a node is a load balancer's.
 pub(crate) fn stance(case: &Case<'_>, balancer: &Value, node: &Node<'_>) -> Stance {
@@ -90,6 +94,40 @@ pub(crate) fn judge(case: &Case<'_>, found: &mut Vec<String>) {
             found.push(format!("node {name} is behind {on:?}; it must be behind one of several"));
         }
     }
+}
+
+/// Judges the nodes that have come since `earlier`; nothing else has changed meanwhile.
+///
+/// The last of those that came to a configuration found no other with fewer nodes; so it has too
+/// many only where that is true of none of them.
+pub(crate) fn judge_newcomers(case: &Case<'_>, earlier: &Estate<'_>, broken: &mut Vec<Broken>) {
+    let Layout::Several(elements) = &case.site.layout else { return };
+    let before: BTreeSet<&str> =
+        earlier.balancers().flat_map(|(_, balancer)| pools::held(case, balancer)).collect();
+    let counted = elements.iter().filter(|element| has_pool(case, element));
+    let nodes: BTreeMap<&str, BTreeSet<&str>> =
+        counted.map(|element| (&*element.name, members(case, element))).collect();
+    for (name, held) in &nodes {
+        let come = case.nodes.iter().filter(|n| held.contains(n.name) && !before.contains(n.name));
+        let emptier = |node: &Node<'_>| {
+            let mut may = possible(case, elements, node).into_iter();
+            may.find_map(|other| nodes.get(&*other.name).filter(|o| o.len() + 1 < held.len()))
+        };
+        let all: Vec<Option<&BTreeSet<&str>>> = come.map(emptier).collect();
+        if let (Some(Some(other)), false) = (all.first(), all.iter().any(Option::is_none)) {
+            let text = format!(
+                "of {} nodes of {name} some have come; another had {}",
+                held.len(),
+                other.len()
+            );
+            broken.push(Broken { service: None, promise: "spread", text });
+        }
+    }
+}
+
+/// Nodes of a configuration.
+fn members<'a>(case: &'a Case<'_>, element: &Configuration) -> BTreeSet<&'a str> {
+    balancers(case, element).into_iter().flat_map(|b| pools::held(case, b)).collect()
 }
 
 /// The load balancers of a configuration that exist.

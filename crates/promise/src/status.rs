@@ -6,20 +6,25 @@
 //! - The condition `ballast.dev/Programmed`, where there is one, is True once everything stands; it
 //!   is False, with a reason, where the Service is refused; the message names the value that is
 //!   wrong as it is now.
+//! - The condition `ballast.dev/Migrated` is there only while something of the Service's former load
+//!   balancer stands.
 //! - A Service with a load balancer has the finalizer, and that of container load balancers only
 //!   there. One that wants none has neither finalizer nor addresses nor the condition.
 
 use crate::Broken;
 use crate::case::{Case, Fate, Service};
 use crate::container;
-use crate::estate::{has_finalizer, items, text};
+use crate::estate::{has_finalizer, items, last, same, text};
 use crate::names::{FINALIZER, GATEWAY_FINALIZER};
+use crate::placement::has_frontend;
 use crate::site::Layout;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 const CONDITION: &str = "ballast.dev/Programmed";
+/// What is said of a move between load balancers over nodes and container load balancers.
+const MOVE: &str = "ballast.dev/Migrated";
 
 /// Judges it.
 pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
@@ -63,6 +68,10 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
                     found.push(("status", format!("the condition is not {due}: {text}")));
                 }
                 addresses(case, service, &mut found);
+                if has_moved(case, service) && find(service.object, MOVE).is_some() {
+                    let text = format!("the condition {MOVE} is there; the Service has moved");
+                    found.push(("status", text));
+                }
             }
         }
         broken.extend(found.into_iter().map(|(promise, text)| service.broken(promise, text)));
@@ -76,7 +85,7 @@ fn unwanted(service: &Service<'_>, held: bool, found: &mut Vec<(&'static str, St
     }
     // What is being deleted goes with all that it says.
     let stays = service.object["metadata"]["deletionTimestamp"].is_null();
-    if stays && find_condition(service.object).is_some() {
+    if stays && find(service.object, CONDITION).is_some() {
         let text =
             format!("the condition {CONDITION} is there; the Service wants no load balancer");
         found.push(("status", text));
@@ -87,16 +96,27 @@ fn unwanted(service: &Service<'_>, held: bool, found: &mut Vec<(&'static str, St
     }
 }
 
-fn find_condition(object: &Value) -> Option<&Value> {
-    items(&object["status"]["conditions"]).find(|condition| condition["type"] == CONDITION)
+fn find<'o>(object: &'o Value, kind: &str) -> Option<&'o Value> {
+    items(&object["status"]["conditions"]).find(|condition| condition["type"] == kind)
+}
+
+/// Whether no load balancer of the other kind has a part of a Service.
+fn has_moved(case: &Case<'_>, service: &Service<'_>) -> bool {
+    let of_containers = case.site.layout == Layout::Container;
+    let uid = text(&service.object["metadata"]["uid"]);
+    let mut former = case
+        .estate
+        .balancers()
+        .filter(|(_, balancer)| (balancer["sku"]["name"] == "Service") != of_containers);
+    !former.any(|(id, balancer)| has_frontend(balancer, service) || same(last(id), uid))
 }
 
 fn condition(object: &Value) -> Option<&str> {
-    find_condition(object).map(|condition| text(&condition["status"]))
+    find(object, CONDITION).map(|condition| text(&condition["status"]))
 }
 
 fn condition_text(object: &Value) -> String {
-    let condition = find_condition(object).unwrap_or(&Value::Null);
+    let condition = find(object, CONDITION).unwrap_or(&Value::Null);
     format!("{}: {}", text(&condition["reason"]), text(&condition["message"]))
 }
 

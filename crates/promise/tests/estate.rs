@@ -311,6 +311,40 @@ fn beside_a_single_machine(nic_body: Value) -> Vec<Broken> {
 }
 
 #[test]
+fn a_second_nic_of_a_machine_is_no_node() {
+    let (machine, nic) = (id("virtualMachines/alone"), id("networkInterfaces/alone"));
+    let joined = |nic: &str| json!({"id": format!("{nic}/ipConfigurations/a")});
+    let mut scene = kept();
+    scene[1].truncate(1);
+    let second = format!("{nic}-2");
+    let own = json!({"virtualMachine": {"id": machine}});
+    scene[2].extend([
+        json!({"id": machine, "properties": {
+            "instanceView": {"statuses": [{"code": "PowerState/running"}]},
+            "networkProfile": {"networkInterfaces": [
+            {"id": second, "properties": {"primary": false}},
+            {"id": nic, "properties": {"primary": true}}]}}}),
+        json!({"id": nic, "properties": own}),
+        json!({"id": second, "properties": own}),
+    ]);
+    scene[1][0]["spec"]["providerID"] = json!(format!("azure://{machine}"));
+    let mut config = config();
+    config["loadBalancerBackendPoolConfigurationType"] = json!("nodeIPConfiguration");
+    let mut strangers = |nics: &[&str]| {
+        let members: Vec<Value> = nics.iter().map(|nic| joined(nic)).collect();
+        let inside = json!({ "backendIPConfigurations": members });
+        put(&mut scene[2][0], "/properties/backendAddressPools/0/properties", &inside);
+        let broken = look(scene.clone(), config.clone());
+        broken
+            .iter()
+            .filter(|b| b.text.contains("pool kubernetes of") && b.text.contains("no node"))
+            .count()
+    };
+    assert_eq!(strangers(&[&nic]), 0);
+    assert_eq!(strangers(&[&nic, &second]), 1);
+}
+
+#[test]
 fn a_nic_that_failed_may_be_left_out() {
     let lacks = |nic: Value| {
         beside_a_single_machine(nic).iter().any(|b| b.text.contains("node n2 is not in pool"))
@@ -459,6 +493,8 @@ fn status_condition_and_finalizer() {
     spoil(0, 0, "/spec/type", &json!("ClusterIP"), "finalizer", "wants no load balancer");
     spoil(0, 0, "/spec/type", &json!("ClusterIP"), "status", "wants no load balancer");
     spoil(0, 0, "/spec/type", &json!("ClusterIP"), "status", "the condition ballast.dev");
+    let moved = json!({"type": "ballast.dev/Migrated", "status": "True"});
+    spoil(0, 0, "/status/conditions/-", &moved, "status", "the Service has moved");
     let annotations = json!(
         {"service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout": "3"});
     spoil(0, 0, "/metadata/annotations", &annotations, "status", "the Service is refused");

@@ -1,4 +1,4 @@
-//! Services that have come to one of two load balancers.
+//! Services and nodes that have come to one of two load balancers.
 
 use promise::{Scene, judge_newcomers};
 use serde_json::{Value, json};
@@ -35,18 +35,22 @@ fn balancer(name: &str, services: &[(u8, usize)]) -> Value {
         "loadBalancingRules": rules.collect::<Vec<_>>()}})
 }
 
-/// Service 1 stood on `kubernetes` with four rules; what of the others is wrong.
-fn found(services: &[(u8, Value)], now: [Value; 2]) -> Vec<String> {
-    let config = json!({"subscriptionId": "s", "resourceGroup": "rg", "location": "here",
+/// The cloud config of two load balancers.
+fn two() -> Value {
+    json!({"subscriptionId": "s", "resourceGroup": "rg", "location": "here",
         "loadBalancerSku": "standard", "vnetName": "vnet", "subnetName": "nodes",
         "securityGroupName": "nsg",
         "multipleStandardLoadBalancerConfigurations":
             [{"name": "kubernetes", "primaryVMSet": "one"},
-                {"name": "lb2", "primaryVMSet": "two"}]});
+                {"name": "lb2", "primaryVMSet": "two"}]})
+}
+
+/// Service 1 stood on `kubernetes` with four rules; what of the others is wrong.
+fn found(services: &[(u8, Value)], now: [Value; 2]) -> Vec<String> {
     let group = json!({"id": format!("{ROOT}/networkSecurityGroups/nsg"), "properties": {}});
     let all = services.iter().map(|(n, annotations)| Arc::new(service(*n, annotations)));
     let scene = Scene {
-        config,
+        config: two(),
         cluster: "kubernetes".to_owned(),
         services: all.collect(),
         resources: now.into_iter().chain([group]).map(Arc::new).collect(),
@@ -80,4 +84,46 @@ fn a_service_that_names_its_place_or_address_is_not_judged() {
         let now = [balancer("kubernetes", &[(1, 4), (2, 1)]), balancer("lb2", &[])];
         assert_eq!(found(&services, now), Vec::<String>::new());
     }
+}
+
+/// A node of a scale set that no load balancer calls its own.
+fn node(n: u8) -> Arc<Value> {
+    let machine = "providers/Microsoft.Compute/virtualMachineScaleSets/three/virtualMachines";
+    let id = format!("azure:///subscriptions/s/resourceGroups/rg/{machine}/{n}");
+    Arc::new(json!({"metadata": {"name": format!("n{n}")}, "spec": {"providerID": id},
+        "status": {"addresses": [{"type": "InternalIP", "address": format!("10.0.0.{n}")}]}}))
+}
+
+/// Whether nodes that have come are where they are to be: these are behind the two load balancers,
+/// and before there was but node 1 behind `kubernetes`.
+fn are_spread(first: &[u8], second: &[u8]) -> bool {
+    let behind = |name: &str, service: u8, nodes: &[u8]| {
+        let mut balancer = balancer(name, &[(service, 1)]);
+        let member = |n: &u8| json!({"properties": {"ipAddress": format!("10.0.0.{n}")}});
+        let members: Vec<Value> = nodes.iter().map(member).collect();
+        balancer["properties"]["backendAddressPools"] = json!([{"name": "kubernetes",
+            "properties": {"loadBalancerBackendAddresses": members}}]);
+        Arc::new(balancer)
+    };
+    let scene = Scene {
+        config: two(),
+        cluster: "kubernetes".to_owned(),
+        nodes: first.iter().chain(second).map(|n| node(*n)).collect(),
+        resources: vec![behind("kubernetes", 1, first), behind("lb2", 2, second)],
+        ..Scene::default()
+    };
+    let earlier = [behind("kubernetes", 1, &[1]), behind("lb2", 2, &[])];
+    let broken = judge_newcomers(&scene, &earlier);
+    assert!(broken.iter().all(|b| b.promise == "spread" && b.service.is_none()), "{broken:?}");
+    broken.is_empty()
+}
+
+#[test]
+fn a_new_node_goes_where_the_fewest_nodes_are() {
+    assert!(are_spread(&[1, 4], &[2, 3]));
+    assert!(are_spread(&[1], &[2, 3]), "the last of them found one on each");
+    assert!(!are_spread(&[1, 2, 3], &[4]), "the last of them found two there, and one");
+    assert!(!are_spread(&[1, 2], &[]), "the new one found one there, and none");
+    // One that stands stays.
+    assert!(are_spread(&[1], &[]));
 }

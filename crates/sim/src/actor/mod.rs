@@ -13,6 +13,7 @@ pub mod neighbour;
 pub mod node;
 pub mod operator;
 pub mod pod;
+pub mod sharers;
 pub mod slices;
 mod spoil;
 pub mod user;

@@ -3,7 +3,7 @@
 use super::Company;
 use crate::fault::Fault;
 use crate::random::Random;
-use crate::scene::{MACHINES, MANAGED, NODE_GROUP, OLD_CONTROL_PLANE};
+use crate::scene::{Layout, MACHINES, MANAGED, NODE_GROUP, OLD_CONTROL_PLANE, objects};
 use crate::stage::Stage;
 use crate::tally::count;
 use kube_emulator::{ObjectRef, Part, Patch};
@@ -11,6 +11,10 @@ use serde_json::{Value, json};
 
 /// The finalizer of another controller, which holds nodes that are being deleted.
 const HOLD: &str = "example.com/machine";
+
+/// The scale set of a node pool that is added, and how many nodes it has.
+const ADDED_SET: &str = "vmss4";
+const ADDED: u32 = 4;
 
 fn name_of(node: &Value) -> String {
     node["metadata"]["name"].as_str().unwrap_or("").to_owned()
@@ -154,6 +158,15 @@ impl Company {
             stage.trace.say(now, || format!("node {name} goes, as the cluster shrinks"));
             stage.follow();
             stage.advance(now + random.between(2_000, 25_000));
+        }
+    }
+
+    /// A node pool is added whose scale set no load balancer calls its own, where there are several.
+    pub(crate) fn scale_out(&mut self, stage: &mut Stage) {
+        if self.scene.layout == Layout::Several {
+            let nodes = MACHINES..MACHINES + ADDED;
+            self.nodes.extend(nodes.map(|index| (index, objects::node(ADDED_SET, index))));
+            self.tend_nodes(stage);
         }
     }
 

@@ -117,7 +117,9 @@ impl Stage {
         // What a write of who led before makes after that is fenced off by nothing (S5): it goes
         // with the lists that show it, and is judged at the end.
         let late = |left: &String| self.ledger.made_late.contains(&left.to_lowercase());
-        if let Some(left) = self.remains(&uid).iter().find(|left| !late(left)) {
+        let mut left = self.remains(&uid);
+        left.extend(self.open_for(service));
+        if let Some(left) = left.iter().find(|left| !late(left)) {
             let name = service["metadata"]["name"].as_str().unwrap_or("");
             let text = format!("the finalizer of {name} went while {left} was still there");
             self.fail("S4", text);

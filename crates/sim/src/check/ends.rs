@@ -431,7 +431,7 @@ impl Stage {
     pub fn untrue(&self) -> Vec<String> {
         let standing = self.standing_addresses();
         // Where no port leads anywhere yet, only the Pods can change that.
-        let unanswered = self.unanswered();
+        let (unanswered, refused) = (self.unanswered(), self.refused());
         let waits = |name: &String| unanswered.contains(name);
         let mut wrong = Vec::new();
         for service in self.kubernetes.list("services", None) {
@@ -442,13 +442,13 @@ impl Stage {
                 continue;
             }
             let wants = wants(&service);
-            if wants && told.is_empty() && !self.refused().contains(&name) && !waits(&name) {
+            if wants && told.is_empty() && !refused.contains(&name) && !waits(&name) {
                 wrong.push(format!("{name} has no address"));
             }
             for ip in &told {
                 // One that is refused keeps what it was told once.
-                let listed = additional(&service).contains(*ip) || is_doubtful(&name);
-                let listed = listed || waits(&name);
+                let kept = is_doubtful(&name) && refused.contains(&name);
+                let listed = additional(&service).contains(*ip) || kept || waits(&name);
                 if !listed && !standing.iter().any(|address| address == ip) {
                     wrong.push(format!("{name} says {ip}, and no rule leads there"));
                 }

@@ -3,6 +3,8 @@
 
 use super::azure::Write;
 use super::form::{destinations, is_in, parts, told, values};
+use crate::scene;
+use crate::scene::objects::OTHER_ADDRESS;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use crate::weather::Weather;
@@ -50,6 +52,13 @@ impl fmt::Display for Part {
     }
 }
 
+/// Whether a Service has the port of a part. A rule for all ports is of every one of them.
+fn has_port(service: &Value, part: &Part) -> bool {
+    let number = part.port.as_deref().and_then(|port| port.rsplit(' ').next()?.parse().ok());
+    let has = |port: &Value| number.is_none_or(|number: u64| port["port"] == number);
+    service["spec"]["ports"].as_array().into_iter().flatten().any(has)
+}
+
 /// What rules of our form let anybody reach.
 fn open(group: Option<&Value>) -> BTreeSet<Part> {
     let rules = group.map(|group| parts(group, "securityRules")).unwrap_or_default();
@@ -94,18 +103,30 @@ impl Stage {
     }
 
     /// S4: a destination is in the ledger before it is opened. What a process that is gone by now
-    /// had sent was recorded then.
+    /// had sent was recorded then. On whose account it is open is noted.
     fn check_recorded(&mut self, sent: &Sent, opened: &[&Part]) {
         if opened.is_empty() || self.processes[sent.process].epoch != sent.epoch {
             return;
         }
         count(&mut self.tally.checks, "S4");
         let ledgers = self.kubernetes.list("configmaps", None);
-        let texts = ledgers.iter().filter_map(|map| map["data"]["destinations"].as_str());
-        let recorded: BTreeSet<&str> = texts.flat_map(str::split_whitespace).collect();
-        if let Some(part) = opened.iter().find(|part| !recorded.contains(part.address.as_str())) {
-            let text = format!("{} was opened, and it is not in the ledger", part.address);
-            self.fail("S4", text);
+        let lines = ledgers.iter().filter_map(|map| map["data"]["destinations"].as_str());
+        let mut recorded: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for line in lines.flat_map(str::lines) {
+            let mut words = line.split_whitespace();
+            let Some(holder) = words.next() else { continue };
+            words.for_each(|address| recorded.entry(address).or_default().push(holder));
+        }
+        for part in opened {
+            let Some(holders) = recorded.get(part.address.as_str()) else {
+                let text = format!("{} was opened, and it is not in the ledger", part.address);
+                self.fail("S4", text);
+                return;
+            };
+            for uid in holders.iter().filter(|uid| self.truth.services.contains_key(**uid)) {
+                let opened = self.ledger.opened.entry((*uid).to_owned()).or_default();
+                opened.insert(part.address.clone());
+            }
         }
     }
 
@@ -138,15 +159,32 @@ impl Stage {
         }
     }
 
+    /// What is open for a Service that is being let go and for no other: of an address that others
+    /// were recorded for, too, its own ports.
+    pub(super) fn open_for(&self, service: &Value) -> Option<String> {
+        let uid = service["metadata"]["uid"].as_str().unwrap_or("");
+        let recorded = self.ledger.opened.get(uid)?;
+        let services = self.kubernetes.list("services", None);
+        let is_anothers = |part: &Part| {
+            let mut others = services.iter().filter(|other| other["metadata"]["uid"] != uid);
+            others.any(|other| {
+                let uid = other["metadata"]["uid"].as_str().unwrap_or("");
+                let recorded = self.ledger.opened.get(uid);
+                recorded.is_some_and(|all| all.contains(&part.address)) && has_port(other, part)
+            })
+        };
+        let group = self.azure.shown_by_id(&scene::security_group());
+        let open = open(group.as_deref());
+        let own = open.iter().filter(|part| recorded.contains(&part.address));
+        let mut own = own.filter(|part| has_port(service, part) && part.address != OTHER_ADDRESS);
+        own.find(|part| !is_anothers(part)).map(|part| format!("an opening of {part}"))
+    }
+
     /// Services whose status tells an address, and that have the port.
     fn holders(&self, part: &Part) -> Vec<String> {
         let services = self.kubernetes.list("services", None);
-        // A rule for all ports is of every one of them.
-        let number = part.port.as_deref().and_then(|port| port.rsplit(' ').next()?.parse().ok());
-        let has = |port: &Value| number.is_none_or(|number: u64| port["port"] == number);
         let on = services.iter().filter(|service| {
-            let mut ports = service["spec"]["ports"].as_array().into_iter().flatten();
-            told(service).any(|ip| ip == part.address) && ports.any(has)
+            told(service).any(|ip| ip == part.address) && has_port(service, part)
         });
         on.filter_map(|service| service["metadata"]["uid"].as_str().map(str::to_owned)).collect()
     }

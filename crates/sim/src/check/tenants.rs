@@ -104,11 +104,16 @@ impl Stage {
             }
         }
         for (uid, known) in &mut settled {
-            known.told = told.get(uid).cloned().unwrap_or_default();
+            known.opened = self.opened(&self.addresses_alone(uid, &told[uid]));
+        }
+        // Who is on another's frontend has no parts that stay in any case; what it tells does, and
+        // that it is named.
+        for (uid, told) in &told {
+            let known = settled.entry(uid.clone()).or_default();
+            known.told = told.clone();
             known.edited_at = self.truth.services.get(uid).map_or(0, |service| service.edited_at);
             known.numbered_at = self.truth.numbered.get(uid).copied().unwrap_or(0);
-            known.opened = self.opened(&self.addresses_alone(uid, &known.told));
-            known.tagged = self.tagged(uid, &known.told);
+            known.tagged = self.tagged(uid, told);
         }
         self.ledger.settled = settled;
     }

@@ -27,6 +27,7 @@ impl Play {
         let mut holds = self.late.fork("holds");
         let mut shrinking = self.late.fork("shrinking");
         let mut spoiling = self.late.fork("spoiling");
+        let mut sharing = self.late.fork("sharing");
         for round in 0..CHANGES + 2 {
             if self.stage.breach.is_some() {
                 return;
@@ -40,6 +41,7 @@ impl Play {
                     earlier.extend(self.stage.azure.shown());
                     self.company.doubt(&mut doubts, &mut self.stage);
                     self.company.show(&mut random, &mut self.stage);
+                    self.company.share(&mut self.stage);
                 }
                 round if round > CHANGES => {
                     let lent = self.company.lend(&mut random, &mut self.stage);
@@ -54,6 +56,7 @@ impl Play {
                     self.company.doubt_otherwise((&mut doubts, &mut holds), &mut self.stage);
                     self.company.change_all(&mut random, &mut self.stage);
                     self.company.scale_in(&mut shrinking, &mut self.stage);
+                    self.company.share_otherwise(&mut sharing, &mut self.stage);
                 }
             }
             self.stage.follow();
@@ -65,11 +68,24 @@ impl Play {
                 Company::age(&mut aging, &mut self.stage);
                 self.come_right();
                 self.be_spoiled(&mut spoiling);
+                self.scale_out();
             }
         }
     }
 
-    /// L1 for Services that came together.
+    /// Nodes come, and nothing else changes.
+    fn scale_out(&mut self) {
+        if self.stage.breach.is_some() {
+            return;
+        }
+        let earlier: Vec<Arc<Value>> = self.stage.azure.shown().collect();
+        self.company.scale_out(&mut self.stage);
+        self.stage.follow();
+        self.come_right();
+        self.judge_newcomers(&earlier);
+    }
+
+    /// L1 for Services or nodes that came together.
     fn judge_newcomers(&mut self, earlier: &[Arc<Value>]) {
         count(&mut self.stage.tally.checks, "L1");
         if let Some(broken) = self.stage.unkept_to_newcomers(earlier).first() {
