@@ -51,6 +51,7 @@ fn metrics_page(agent: &SharedAgent, headers: &HeaderMap) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::table::{AGENT_METRICS, Metric};
     use health::{Fact, NodeFact, Part, Proxy};
     use model::NodeName;
     use std::net::SocketAddr;
@@ -118,6 +119,10 @@ mod tests {
             send(address, &[b"GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"])
                 .await;
         assert!(page.contains("\nballast_agent_proxy_healthy 1\n"), "{page}");
+        for name in AGENT_METRICS.iter().flat_map(Metric::samples) {
+            let sample = |line: &str| line.split(['{', ' ']).next() == Some(name.as_str());
+            assert!(page.lines().any(sample), "{name}: {page}");
+        }
         let damaged = send(address, &[b"\r\n\r\n\0\r\nQUIT\n\x31\x11\0\0GET /"]).await;
         assert_eq!(damaged, "");
     }

@@ -98,7 +98,7 @@ metrics! {
         "Services by state.";
     WAITS Gauge "ballast_service_waits"
         [reason "`reading`, `listing`, `finalizer`, `resource`, `gathering`, `set_aside`, \
-                 `budget`, `writing`, `status`, `ledger`"]
+                 `budget`, `writing`, `status`, `ledger`, `pods`"]
         "Services that wait for something of this kind; one may wait for several.";
     LONGEST_WAIT Gauge "ballast_longest_wait_seconds"
         [state "`waiting`, `rejected`, `removing`"]

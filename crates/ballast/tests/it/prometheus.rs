@@ -1,7 +1,7 @@
 //! Alert rules and the dashboard name only what the real binary exports.
 
 use crate::support::{Emulators, http_text, wait_for};
-use ballast::metrics::table::{METRICS, Metric, MetricKind};
+use ballast::metrics::table::{AGENT_METRICS, METRICS, Metric, MetricKind};
 use regex::Regex;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,6 +113,14 @@ fn exported() -> (String, String) {
     (text, readiness)
 }
 
+/// The values of a label, where the table has a list of them.
+fn named(text: &str) -> Option<BTreeSet<String>> {
+    let word = Regex::new("`([a-z_]+)`").unwrap();
+    let words: BTreeSet<String> = word.captures_iter(text).map(|c| c[1].to_owned()).collect();
+    let is_list = text.starts_with('`') && !text.contains(':');
+    is_list.then_some(words)
+}
+
 fn check_table(metric: &Metric, samples: &Samples) {
     for name in metric.samples() {
         let all = samples.get(&name).unwrap_or_else(|| panic!("{name} is not exported"));
@@ -123,6 +131,17 @@ fn check_table(metric: &Metric, samples: &Samples) {
         labels.sort_unstable();
         for sample in all {
             assert_eq!(sample.keys().map(String::as_str).collect::<Vec<_>>(), labels, "{name}");
+        }
+        for label in metric.labels {
+            let Some(named) = named(label.values) else { continue };
+            for sample in all {
+                let value = &sample[label.name];
+                assert!(
+                    named.contains(value),
+                    "{name}: {}={value} is not in the table",
+                    label.name
+                );
+            }
         }
         let several: BTreeSet<_> = all.iter().collect();
         assert_eq!(several.len(), all.len(), "{name} has the same labels twice");
@@ -144,6 +163,10 @@ fn rules_and_dashboard_ask_for_what_is_exported() {
 
     let rules: Value = serde_saphyr::from_str(&read("rules.yaml")).unwrap();
     let dashboard: Value = serde_json::from_str(&read("dashboard.json")).unwrap();
+    // What agents on nodes export is compared with the table by a test of theirs.
+    let mut samples = samples;
+    let agents = AGENT_METRICS.iter().flat_map(Metric::samples);
+    samples.extend(agents.map(|name| (name, vec![BTreeMap::new()])));
     for (document, at_least) in [(rules, 10), (dashboard, 30)] {
         let mut all = Vec::new();
         expressions(&document, &mut all);
