@@ -3,7 +3,7 @@
 use super::kubernetes;
 use crate::draft::{Draft, Stance, Traces};
 use crate::own::pod_names;
-use model::azure::FrontendAddress;
+use model::azure::{FrontendAddress, Provisioning};
 use model::kubernetes::{GATEWAY_FINALIZER, Ingress, LoadBalancerType};
 use model::report::Wait;
 use model::{Family, ServiceUid};
@@ -52,12 +52,22 @@ fn leads(draft: &Draft<'_>, name: &Arc<str>) -> bool {
     })
 }
 
+/// Whether Azure is still changing a load balancer, on account of a write of which nobody awaits the
+/// end any more: it shows what was asked for, and an operation that is canceled puts back what was
+/// there before.
+fn is_changing(draft: &Draft<'_>, name: &Arc<str>) -> bool {
+    draft.container(name).is_some_and(|balancer| balancer.provisioning == Provisioning::Busy)
+}
+
 fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Family) {
     let registered = draft.registered(name).is_some_and(|entry| !entry.pools.is_empty());
     let address = draft.container_ip(name).and_then(|ip| ip.address);
     let balancer = draft.policy.balancer_id(name);
     let table = pod_names::services_table(draft.policy);
-    let busy = if draft.is_in_flight(&balancer) {
+    let told = &draft.cases[uid].service.ingress;
+    let is_told = |at: IpAddr| told.iter().any(|e| e.ip.as_deref() == Some(&*at.to_string()));
+    let new = !address.is_some_and(is_told);
+    let busy = if draft.is_in_flight(&balancer) || (new && is_changing(draft, name)) {
         Some(balancer)
     } else {
         // It may be on its way out, from when its owner wanted none.

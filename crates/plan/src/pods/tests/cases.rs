@@ -1,5 +1,5 @@
 use super::stage::{Stage, ip, node_ip, pod, pod_ip, port, service, uid};
-use model::azure::{PublicIp, Sku};
+use model::azure::{Provisioning, PublicIp, Sku};
 use model::gateway::UpdateAction;
 use model::kubernetes::{
     Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, Membership, POD_FINALIZER, PodPhase,
@@ -92,9 +92,35 @@ fn defaults_that_azure_fills_in_are_no_difference() {
         balancer.rules[0].distribution = Some(model::azure::Distribution::Default);
         balancer.rules[0].disable_outbound_snat = Some(false);
         balancer.rules[0].floating_ip = None;
-        balancer.provisioning = model::azure::Provisioning::Busy;
+        balancer.provisioning = Provisioning::Busy;
     }
     assert!(stage.plan().0.is_empty());
+}
+
+#[test]
+fn an_address_is_told_once_azure_has_ended_the_write_that_leads_there() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    let show = |stage: &mut Stage, state: Provisioning| {
+        let all = stage.world.azure.balancers.known_mut().expect("known");
+        all.values_mut().for_each(|balancer| Arc::make_mut(balancer).provisioning = state);
+    };
+    // A write of a process that is gone made it; nobody was told yet.
+    let mut untold = service(1);
+    untold.finalizers = stage.world.kubernetes.services[&uid(1)].finalizers.clone();
+    stage.put(untold);
+    show(&mut stage, Provisioning::Busy);
+    let (plan, report) = stage.plan();
+    assert!(plan.is_empty(), "{plan:#?}");
+    let waits = &report.services[&uid(1)].waits;
+    assert!(matches!(waits[..], [Wait::Writing(_)]), "{waits:?}");
+    show(&mut stage, Provisioning::Succeeded);
+    stage.settle();
+    assert_eq!(stage.world.kubernetes.services[&uid(1)].ingress.len(), 1);
+    // Whoever was told is not unsettled by a later write.
+    show(&mut stage, Provisioning::Busy);
+    assert!(stage.plan().1.services[&uid(1)].waits.is_empty());
 }
 
 #[test]
