@@ -35,6 +35,7 @@ mod selector;
 mod shares;
 mod site;
 mod spread;
+mod state;
 mod status;
 mod tags;
 
@@ -126,6 +127,7 @@ pub fn judge(scene: &Scene) -> Vec<Broken> {
         tags::judge(&case, &mut broken);
         region::judge(&case, &mut broken);
         links::judge(&case, &mut broken);
+        state::judge(&case, &mut broken);
     }
     status::judge(&case, &mut broken);
     nothing_else::judge(&case, &mut broken);

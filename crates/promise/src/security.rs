@@ -130,7 +130,8 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
     broken.extend(lines);
 }
 
-fn is_managed(rule: &Value) -> bool {
+/// Whether a rule is of the form of ours.
+pub(crate) fn is_managed(rule: &Value) -> bool {
     let named = text(&rule["name"]).to_lowercase().starts_with(SECURITY_RULE);
     let priority = rule["properties"]["priority"].as_u64();
     named && priority.is_some_and(|priority| PRIORITIES.contains(&priority))

@@ -14,6 +14,9 @@ const NODE_PORTS: u64 = 31_000;
 /// The same for Services whose node ports have moved.
 const MOVED_NODE_PORTS: u64 = 31_500;
 
+/// A `spec.loadBalancerIP` beside an annotation that says another address.
+const OUTDONE: &str = "10.224.9.250";
+
 impl Wish {
     fn ports(&self, owner: u64, internal: bool, scene: &Scene) -> Vec<Value> {
         let containers = scene.layout == Layout::Containers;
@@ -126,14 +129,18 @@ impl Wish {
         json!({"ipFamilies": [first, second], "ipFamilyPolicy": "PreferDualStack"})
     }
 
-    /// `spec.loadBalancerIP`, in a Service of the default subnet that pins nothing by annotation.
+    /// `spec.loadBalancerIP`: in a Service of the default subnet that pins nothing by annotation,
+    /// and beside an annotation, which counts.
     fn address(
         &self,
         owner: u64,
         scene: &Scene,
         set: &BTreeMap<&'static str, String>,
     ) -> Option<String> {
-        let rivals = [key::IPV4, key::SUBNET, key::PIP, key::GROUP, key::PLACED_ON, key::LABEL];
+        if self.fields.contains_key("address") && set.contains_key(key::IPV4) {
+            return Some(OUTDONE.to_owned());
+        }
+        let rivals = [key::SUBNET, key::PIP, key::GROUP, key::PLACED_ON, key::LABEL];
         if !self.fields.contains_key("address") || rivals.iter().any(|key| set.contains_key(key)) {
             return None;
         }

@@ -161,9 +161,10 @@ impl Company {
         }
     }
 
-    /// A node pool is added whose scale set no load balancer calls its own, where there are several.
+    /// A node pool is added: where there are several load balancers one whose scale set none calls
+    /// its own, and the first one with IPv6.
     pub(crate) fn scale_out(&mut self, stage: &mut Stage) {
-        if self.scene.layout == Layout::Several {
+        if self.scene.layout == Layout::Several || self.scene.is_ipv4_at_first() {
             let nodes = MACHINES..MACHINES + ADDED;
             self.nodes.extend(nodes.map(|index| (index, objects::node(ADDED_SET, index))));
             self.tend_nodes(stage);

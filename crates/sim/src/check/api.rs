@@ -41,6 +41,7 @@ impl Stage {
         if let Some(after) = after {
             self.check_class(sent, before, after);
         }
+        self.check_revision(request, before);
         self.check_finalizers(before, after);
         if released(before, after, SERVICE_FINALIZER) {
             let uid = before["metadata"]["uid"].as_str().unwrap_or("");
@@ -59,6 +60,21 @@ impl Stage {
             self.check_told(sent, before, after);
             self.check_status(sent, before, after);
             self.check_untold(sent, before, after);
+        }
+    }
+
+    /// S2: a patch has finalizers as a whole, others' among them: it names the version of the object
+    /// that it was made on, so that one that has come since is not lost.
+    fn check_revision(&mut self, request: &KubernetesCall, before: &Value) {
+        let meta = &request.body["metadata"];
+        if meta.get("finalizers").is_none() {
+            return;
+        }
+        count(&mut self.tally.checks, "S2");
+        if !meta["resourceVersion"].is_string() {
+            let name = before["metadata"]["name"].as_str().unwrap_or("");
+            let text = format!("finalizers of {name} were written whatever its version");
+            self.fail("S2", text);
         }
     }
 

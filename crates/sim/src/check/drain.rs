@@ -53,7 +53,9 @@ impl Stage {
     }
 
     /// L1: a write by a sender who knows that a node is going, or gone, leaves its address in no
-    /// pool with new connections: Azure sends them wherever the admin state does not forbid it.
+    /// pool with new connections: Azure sends them wherever the admin state does not forbid it, and
+    /// to whoever is in a pool that rules without a probe lead to. Nor does it bring the address
+    /// into one.
     fn check_turned_away(&mut self, before: &Value, after: &Value, known: u64) {
         let was = pools(before);
         for (pool, is) in &pools(after) {
@@ -64,7 +66,24 @@ impl Stage {
                 self.truth.members.contains_key(address)
                     || leaving.is_some_and(|leaving| leaving.stay == Stay::There)
             };
-            if !is_probed(before, pool) || !is_probed(after, pool) || !is.iter().any(stands) {
+            if !is_led_to(before, pool) || !is_led_to(after, pool) || !is.iter().any(stands) {
+                continue;
+            }
+            if !is_probed(before, pool) && !is_probed(after, pool) {
+                let gone = |address: &&String| {
+                    let leaving = self.truth.leaving.get(*address);
+                    leaving.is_some_and(|l| l.stay == Stay::Gone && l.since <= known)
+                        && !self.truth.members.contains_key(*address)
+                };
+                count(&mut self.tally.checks, "L1");
+                if let Some(address) = is.iter().find(gone) {
+                    let text = format!("{address} is gone and stays in pool {pool}, unprobed");
+                    self.fail("L1", text);
+                    return;
+                }
+                continue;
+            }
+            if !is_probed(before, pool) || !is_probed(after, pool) {
                 continue;
             }
             let open = open_members(after, pool);
@@ -78,6 +97,10 @@ impl Stage {
             if let Some(address) = open {
                 let text = format!("{address} of pool {pool} goes and takes new connections");
                 self.fail("L1", text);
+                return;
+            }
+            if let Some(address) = is.iter().filter(|at| !was.contains(*at)).find(goes) {
+                self.fail("L1", format!("{address} goes and has joined pool {pool}"));
                 return;
             }
         }
@@ -134,12 +157,19 @@ fn open_members(balancer: &Value, pool: &str) -> BTreeSet<String> {
 /// Whether rules lead to a pool, and every one of them has a probe: Azure heeds the admin state for
 /// no other.
 fn is_probed(balancer: &Value, pool: &str) -> bool {
+    let rules = rules_to(balancer, pool);
+    !rules.is_empty() && rules.iter().all(|rule| rule["properties"]["probe"]["id"].is_string())
+}
+
+fn is_led_to(balancer: &Value, pool: &str) -> bool {
+    !rules_to(balancer, pool).is_empty()
+}
+
+fn rules_to<'b>(balancer: &'b Value, pool: &str) -> Vec<&'b Value> {
     let end = format!("/backendaddresspools/{}", pool.to_lowercase());
     let leads = |rule: &&Value| {
         let to = rule["properties"]["backendAddressPool"]["id"].as_str().unwrap_or("");
         to.to_lowercase().ends_with(&end)
     };
-    let rules = parts(balancer, "loadBalancingRules");
-    let mut rules = rules.into_values().filter(leads).peekable();
-    rules.peek().is_some() && rules.all(|rule| rule["properties"]["probe"]["id"].is_string())
+    parts(balancer, "loadBalancingRules").into_values().filter(leads).collect()
 }

@@ -287,6 +287,12 @@ impl Scene {
         self.layout == Layout::Several && self.with.contains(&Fault::Selectors)
     }
 
+    /// Whether nodes have IPv6 addresses only once a node pool is added.
+    #[must_use]
+    pub fn is_ipv4_at_first(&self) -> bool {
+        self.layout == Layout::Containers && self.uids.is_multiple_of(3)
+    }
+
     /// The cluster with its nodes.
     #[must_use]
     pub fn cluster(&self, now_ms: u64) -> Store {
@@ -310,6 +316,11 @@ impl Scene {
         let two = self.layout == Layout::Several || self.has_two_sets();
         let second = two && index % 2 == 1;
         let mut node = objects::node(if second { "vmss2" } else { "vmss" }, index);
+        if self.is_ipv4_at_first() {
+            let addresses = node["status"]["addresses"].as_array_mut();
+            let ipv4 = |entry: &Value| !entry["address"].as_str().unwrap_or("").contains(':');
+            addresses.into_iter().for_each(|all| all.retain(ipv4));
+        }
         if self.is_alone(index) {
             node["spec"]["providerID"] = json!(format!("azure://{}", machines::machine(index)));
         }

@@ -26,6 +26,15 @@ impl Scene {
             // As many as Pods name: the last one gets its gateway, too.
             site.insert("maximumEgressGateways".to_owned(), json!(EGRESS));
         }
+        if self.layout == Layout::Several && !self.has_selectors() && self.uids.is_multiple_of(2) {
+            // The last one takes no Services.
+            site.insert(
+                "multipleStandardLoadBalancerConfigurations".to_owned(),
+                json!([{"name": "kubernetes", "primaryVMSet": "vmss"},
+                    {"name": "lb2", "primaryVMSet": "vmss2"},
+                    {"name": "lb4", "primaryVMSet": "vmss3", "allowServicePlacement": false}]),
+            );
+        }
         if !self.with.contains(&Fault::CloudConfig) {
             return Value::Object(site);
         }
@@ -54,16 +63,6 @@ impl Scene {
         say(one_balancer && own, "loadBalancerName", &[json!("kubernetes-outer")]);
         say(nodes && own, "loadBalancerResourceGroup", &[json!("pip-rg")]);
         say(nodes, "privateLinkServiceResourceGroup", &[json!("RG")]);
-        let closed = random.permille(500);
-        if closed && self.layout == Layout::Several && !self.has_selectors() {
-            // It takes no Services.
-            site.insert(
-                "multipleStandardLoadBalancerConfigurations".to_owned(),
-                json!([{"name": "kubernetes", "primaryVMSet": "vmss"},
-                    {"name": "lb2", "primaryVMSet": "vmss2"},
-                    {"name": "lb4", "primaryVMSet": "vmss3", "allowServicePlacement": false}]),
-            );
-        }
         let edge = random.permille(300);
         if edge && one_balancer {
             site.insert("extendedLocationName".to_owned(), json!("losangeles"));
