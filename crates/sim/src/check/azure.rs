@@ -77,6 +77,7 @@ impl Stage {
         self.check_foreign(&write);
         self.check_members(&write);
         self.check_apart(&write);
+        self.check_order(&write);
         self.note_fresh(&write);
         self.check_users(&write);
         self.check_closed(&write);

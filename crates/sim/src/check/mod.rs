@@ -13,6 +13,7 @@ pub mod hands;
 mod joining;
 mod moves;
 mod openings;
+mod order;
 pub mod promised;
 pub mod remains;
 pub mod stripped;

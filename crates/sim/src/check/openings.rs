@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// How the names of rules of our form begin.
-const OURS: &str = "k8s-azure-lb";
+pub(super) const OURS: &str = "k8s-azure-lb";
 
 /// What a Service lost for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
