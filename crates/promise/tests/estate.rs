@@ -232,6 +232,14 @@ fn frontends_and_public_ips() {
 }
 
 #[test]
+fn nothing_is_left_failed() {
+    for at in 0..4 {
+        let place = "/properties/provisioningState";
+        spoil(2, at, place, &json!("Failed"), "state", "the last write of");
+    }
+}
+
+#[test]
 fn members_of_pools() {
     let members = "/properties/backendAddressPools/0/properties/loadBalancerBackendAddresses";
     spoil(2, 0, &format!("{members}/1"), &Value::Null, "pool", "node n2 is not in pool");

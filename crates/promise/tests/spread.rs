@@ -39,7 +39,7 @@ fn balancer(name: &str, services: &[(u8, usize)]) -> Value {
 fn two() -> Value {
     json!({"subscriptionId": "s", "resourceGroup": "rg", "location": "here",
         "loadBalancerSku": "standard", "vnetName": "vnet", "subnetName": "nodes",
-        "securityGroupName": "nsg",
+        "securityGroupName": "nsg", "loadBalancerBackendPoolConfigurationType": "nodeIP",
         "multipleStandardLoadBalancerConfigurations":
             [{"name": "kubernetes", "primaryVMSet": "one"},
                 {"name": "lb2", "primaryVMSet": "two"}]})
