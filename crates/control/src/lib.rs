@@ -8,8 +8,6 @@ pub mod backoff;
 pub mod budget;
 pub mod effect;
 pub mod event;
-#[cfg(test)]
-mod fixture;
 mod kubernetes;
 mod lanes;
 mod observers;

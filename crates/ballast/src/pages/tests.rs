@@ -1,20 +1,11 @@
 use super::*;
 use control::Options;
 use edge::runner::Step;
+use fixture::policy;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-
-fn policy() -> model::Policy {
-    let text = r#"{"tenantId": "t", "subscriptionId": "s", "resourceGroup": "rg",
-        "location": "eastus", "vnetName": "v", "subnetName": "n", "securityGroupName": "g",
-        "useManagedIdentityExtension": true}"#;
-    let environment = Default::default();
-    let sources =
-        observe::config::Sources { text, cluster: "kubernetes", environment: &environment };
-    observe::config::read(&sources).expect("a whole config").policy
-}
 
 async fn get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.expect("it listens");

@@ -325,7 +325,7 @@ fn get(path: String) -> KubernetesCall {
 mod tests {
     use super::*;
     use crate::event::Leadership;
-    use crate::fixture::policy;
+    use fixture::policy;
     use model::ledger::Destinations;
 
     /// A Service that was held back asks again while the ledger is on its way without it: what it

@@ -328,7 +328,7 @@ fn ingress(entry: &Ingress) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::policy;
+    use fixture::policy;
     use model::ServiceName;
     use model::ServiceUid;
     use model::kubernetes::{Gate, GateReason};

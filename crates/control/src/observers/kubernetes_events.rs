@@ -391,7 +391,7 @@ pub(crate) fn timestamp(at_ms: u64) -> String {
 mod tests {
     use crate::controller::{Controller, Options};
     use crate::effect::Effect;
-    use crate::fixture::policy;
+    use fixture::policy;
     use model::report::{Finding, Report, ServiceReport, Severity, State};
     use model::{ServiceName, ServiceUid};
     use std::sync::Arc;

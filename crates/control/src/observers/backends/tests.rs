@@ -1,8 +1,8 @@
 //! What reads are made, and what is found.
 
 use super::*;
-use crate::fixture::policy;
 use arm::probe_status::Point;
+use fixture::policy;
 use model::ServiceName;
 use model::report::{ServiceReport, State};
 use model::world::Fact;
