@@ -100,6 +100,17 @@ fn several<'c>(
     if chosen.is_empty() { fits } else { chosen }
 }
 
+/// Whether a load balancer is that of a configuration which takes no new Services.
+pub(crate) fn is_closed(case: &Case<'_>, balancer: &str) -> bool {
+    let Layout::Several(elements) = &case.site.layout else { return false };
+    elements.iter().filter(|element| !element.allows_placement).any(|element| {
+        [false, true].iter().any(|internal| {
+            let id = names::balancer_id(&case.site, &names::balancer(&element.name, *internal));
+            same(&id, balancer)
+        })
+    })
+}
+
 /// Whether anything of a Service is on a configuration's public or internal load balancer.
 fn stands_on(case: &Case<'_>, service: &Service<'_>, name: &str) -> bool {
     [false, true].iter().any(|internal| {

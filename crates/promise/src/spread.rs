@@ -1,5 +1,6 @@
 //! Services that come together are spread over the load balancers that they may stand on: each
-//! goes where the fewest rules are. One that stands stays, so this is a promise about coming.
+//! goes where the fewest rules are, and none to one that is closed to new Services. One that stands
+//! stays, so this is a promise about coming.
 
 use crate::Broken;
 use crate::asks::Asks;
@@ -30,6 +31,10 @@ pub(crate) fn judge(case: &Case<'_>, earlier: &Estate<'_>, broken: &mut Vec<Brok
             continue;
         }
         for (id, balancer) in case.estate.balancers().filter(|(_, b)| has_frontend(b, service)) {
+            if placement::is_closed(case, id) {
+                let text = format!("it has come to {id}, which takes no new Services");
+                broken.push(service.broken("spread", text));
+            }
             by_balancer.entry(id).or_default().push(Newcomer {
                 service,
                 eligible: placement::eligible(case, service, asks),

@@ -42,7 +42,8 @@ fn two() -> Value {
         "securityGroupName": "nsg", "loadBalancerBackendPoolConfigurationType": "nodeIP",
         "multipleStandardLoadBalancerConfigurations":
             [{"name": "kubernetes", "primaryVMSet": "one"},
-                {"name": "lb2", "primaryVMSet": "two"}]})
+                {"name": "lb2", "primaryVMSet": "two"},
+                {"name": "lb3", "primaryVMSet": "four", "allowServicePlacement": false}]})
 }
 
 /// Service 1 stood on `kubernetes` with four rules; what of the others is wrong.
@@ -72,6 +73,13 @@ fn a_new_service_goes_where_the_fewest_rules_are() {
     // Service 3 came when there were five on the other.
     let full = [balancer("kubernetes", &[(1, 4), (3, 2)]), balancer("lb2", &[(2, 5)])];
     assert_eq!(found(&services, full), Vec::<String>::new());
+}
+
+#[test]
+fn a_new_service_goes_to_none_that_is_closed() {
+    let services = [(1, json!({})), (2, json!({}))];
+    let closed = [balancer("kubernetes", &[(1, 4)]), balancer("lb3", &[(2, 1)])];
+    assert_eq!(found(&services, closed), ["default/web-2 spread"]);
 }
 
 #[test]
