@@ -37,19 +37,18 @@ impl Mutant {
                 return;
             }
             (Canary::DropsFinalizerEarly, None) if status && !ingress.is_null() => {
-                let body = json!({"metadata": {"finalizers": null}});
                 let path = request.path.trim_end_matches("/status").to_owned();
                 let content_type = request.content_type;
+                let body = without_finalizers(stage, &path);
                 let early = KubernetesCall { method: "PATCH", path, content_type, body };
-                out.push(Effect::Kubernetes { call, request });
                 out.push(Effect::Kubernetes { call: self.fresh(), request: early });
+                out.push(Effect::Kubernetes { call, request });
                 return;
             }
             (Canary::ReleasesPodsEarly, Some(Value::Array(_)))
                 if request.path.contains("/pods/") =>
             {
-                let body = json!({"metadata": {"finalizers": null}});
-                self.marked = Some(KubernetesCall { body, ..request.clone() });
+                self.marked = Some(request.clone());
             }
             (Canary::KeepsStatus, None) if status && ingress.is_array() => {
                 let told = stage.object_at(&request.path);
@@ -96,4 +95,10 @@ impl Mutant {
 fn written(call: CallId, body: Option<Value>) -> Event {
     let answer = KubernetesAnswer::Reply { status: 200, retry_after_ms: None, body };
     Event::KubernetesWritten { call, answer }
+}
+
+/// A patch that takes all finalizers off an object as it is now.
+pub(super) fn without_finalizers(stage: &Stage, path: &str) -> Value {
+    let version = stage.object_at(path).map(|object| object["metadata"]["resourceVersion"].clone());
+    json!({"metadata": {"finalizers": null, "resourceVersion": version}})
 }

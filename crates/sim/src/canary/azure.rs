@@ -7,7 +7,7 @@ use crate::scene;
 use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
 use crate::stage::Stage;
 use arm::{Answer, Method, Reply, Request, Target};
-use control::{CallId, Effect, Event};
+use control::{CallId, Effect, Event, KubernetesCall};
 use model::Etag;
 use serde_json::{Value, json};
 
@@ -95,7 +95,9 @@ impl Mutant {
                 out.push(self.extra(Method::Delete, &scene::network("publicIPAddresses/byo-pip")));
             }
             Canary::ReleasesPodsEarly if !delete && path.contains("/natGateways/") => {
-                if let Some(request) = self.marked.take() {
+                if let Some(marked) = self.marked.take() {
+                    let body = super::api::without_finalizers(stage, &marked.path);
+                    let request = KubernetesCall { body, ..marked };
                     out.push(Effect::Kubernetes { call: self.fresh(), request });
                 }
             }
