@@ -1,8 +1,8 @@
 //! What Azure says of the last write of a resource.
 //!
-//! What is promised: of the load balancers and public IPs that Services stand on, and of the security
-//! group that is opened for them, none is left failed: what it shows is what was asked for, and not
-//! what came of it.
+//! What is promised: of the load balancers and public IPs that Services stand on, and of the
+//! security group that is opened for them, none is left failed: it shows what was asked for, and
+//! not what came of that.
 
 use crate::Broken;
 use crate::case::Case;

@@ -6,8 +6,8 @@
 //! - The condition `ballast.dev/Programmed`, where there is one, is True once everything stands; it
 //!   is False, with a reason, where the Service is refused; the message names the value that is
 //!   wrong as it is now.
-//! - The condition `ballast.dev/Migrated` is there only while something of the Service's former load
-//!   balancer stands.
+//! - The condition `ballast.dev/Migrated` is there only while something of the Service's former
+//!   load balancer stands.
 //! - A Service with a load balancer has the finalizer, and that of container load balancers only
 //!   there. One that wants none has neither finalizer nor addresses nor the condition.
 

@@ -52,9 +52,9 @@ fn leads(draft: &Draft<'_>, name: &Arc<str>) -> bool {
     })
 }
 
-/// Whether Azure is still changing a load balancer, on account of a write of which nobody awaits the
-/// end any more: it shows what was asked for, and an operation that is canceled puts back what was
-/// there before.
+/// Whether Azure is still changing a load balancer, on account of a write whose end is no longer
+/// awaited: it shows what was asked for, and an operation that is canceled puts back what was there
+/// before.
 fn is_changing(draft: &Draft<'_>, name: &Arc<str>) -> bool {
     draft.container(name).is_some_and(|balancer| balancer.provisioning == Provisioning::Busy)
 }

@@ -63,8 +63,8 @@ impl Stage {
         }
     }
 
-    /// S2: a patch has finalizers as a whole, others' among them: it names the version of the object
-    /// that it was made on, so that one that has come since is not lost.
+    /// S2: a patch has finalizers as a whole, others' among them: it names the version of the
+    /// object that it was made on, so that one that has come since is not lost.
     fn check_revision(&mut self, request: &KubernetesCall, before: &Value) {
         let meta = &request.body["metadata"];
         if meta.get("finalizers").is_none() {
