@@ -152,10 +152,7 @@ impl Company {
         let mut all = balancers.clone();
         all.extend(ours("publicIPAddresses"));
         if let Some(id) = random.choose(&all) {
-            let code = "InternalServerError".to_owned();
-            stage.azure.add_fault(AzureFault::new(FaultKind::OperationFails { code }));
-            neighbour::edit(stage, id, |_| {});
-            stage.azure.clear_faults();
+            fail(stage, id);
         }
         if let Some(id) = random.choose(&balancers) {
             neighbour::edit(stage, id, |balancer| {
@@ -165,6 +162,15 @@ impl Company {
                     rule["properties"][UNKNOWN] = json!(true);
                 }
             });
+        }
+    }
+
+    /// Another client's write of the security group fails.
+    pub(crate) fn fail_group(random: &mut Random, stage: &mut Stage) {
+        let group = crate::scene::security_group();
+        let nodes = stage.scene.layout != Layout::Containers;
+        if random.permille(300) && nodes && stage.azure.shown_by_id(&group).is_some() {
+            fail(stage, &group);
         }
     }
 
@@ -375,4 +381,12 @@ impl Company {
         }
         stage.follow();
     }
+}
+
+/// Another client writes a resource as it is, and that fails.
+fn fail(stage: &mut Stage, id: &str) {
+    let code = "InternalServerError".to_owned();
+    stage.azure.add_fault(AzureFault::new(FaultKind::OperationFails { code }));
+    neighbour::edit(stage, id, |_| {});
+    stage.azure.clear_faults();
 }

@@ -159,7 +159,7 @@ impl Stage {
         }
     }
 
-    /// What is open for a Service that is being let go and for no other: of an address that others
+    /// What is open for a Service whose finalizer goes, and for no other: of an address that others
     /// were recorded for, too, its own ports.
     pub(super) fn open_for(&self, service: &Value) -> Option<String> {
         let uid = service["metadata"]["uid"].as_str().unwrap_or("");

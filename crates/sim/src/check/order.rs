@@ -10,6 +10,7 @@
 use super::azure::{Write, memberships};
 use super::form::{is_in, parts};
 use super::openings::OURS;
+use crate::config::without_cluster;
 use crate::stage::Stage;
 use crate::tally::count;
 use crate::weather::Weather;
@@ -19,11 +20,12 @@ use plan::ask::annotation::full;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What names an address that is there.
-const NAMED: [&str; 5] = [
+/// What names an address that is there, or gives the public IPs of the two families other names.
+const NAMED: [&str; 6] = [
     "azure-pip-name",
     "azure-load-balancer-ipv4",
     "azure-pip-prefix-id",
+    "azure-pip-prefix-id-ipv6",
     "azure-load-balancer-resource-group",
     "azure-load-balancer-internal",
 ];
@@ -45,7 +47,7 @@ impl Stage {
             return None;
         }
         let first = name.strip_suffix("-IPv6")?;
-        let uid = self.truth.owner_of(first)?.to_owned();
+        let uid = self.truth.owner_of(without_cluster(first))?.to_owned();
         let service = self.truth.services.get(&uid).filter(|s| s.edited_at <= write.sent.services);
         let (namespace, name) = service?.name.split_once('/')?;
         let service = self.kubernetes.get(ObjectRef::new("services", namespace, name)).ok()?;
@@ -73,9 +75,9 @@ impl Stage {
         let was = write.before.map(memberships).unwrap_or_default();
         let named = self.azure.shown_by_id(set).map(|model| memberships(&model))?;
         count(&mut self.tally.checks, "S4");
-        // A model that is on somebody else's load balancer is left as it is.
+        // A model that names another's load balancer is left as it is.
         let others: BTreeSet<String> = named.difference(&was).cloned().collect();
-        let joined = write.after.map(memberships)?;
+        let joined = write.body.map(memberships)?;
         let pool = joined.difference(&was).find(|pool| !named.contains(*pool))?;
         let foreign = others.iter().any(|other| !joined.contains(other));
         (!foreign).then(|| format!("{path} joins {pool}, and its model does not name it"))

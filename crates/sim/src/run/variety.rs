@@ -28,6 +28,7 @@ impl Play {
         let mut shrinking = self.late.fork("shrinking");
         let mut spoiling = self.late.fork("spoiling");
         let mut sharing = self.late.fork("sharing");
+        let mut failing = self.late.fork("failing");
         for round in 0..CHANGES + 2 {
             if self.stage.breach.is_some() {
                 return;
@@ -65,6 +66,7 @@ impl Play {
             if round == 0 {
                 self.judge_newcomers(&earlier);
                 Company::meddle(&mut random, &mut self.stage);
+                Company::fail_group(&mut failing, &mut self.stage);
                 Company::age(&mut aging, &mut self.stage);
                 self.come_right();
                 self.be_spoiled(&mut spoiling);
