@@ -2,23 +2,20 @@
 //!
 //! - The address of a second family is asked for after that of the first one: where that one is
 //!   refused no second one is left behind.
-//! - An instance of a scale set joins a pool after the model of the set names it: an instance that
-//!   Azure makes anew meanwhile is in the pool.
 //! - A security rule does not take the priority that the same write frees: flow logs and whoever
 //!   reads them know a rule by its number, too.
 
-use super::azure::{Write, memberships};
+use super::azure::Write;
 use super::form::{is_in, parts};
 use super::openings::OURS;
 use crate::config::without_cluster;
 use crate::stage::Stage;
 use crate::tally::count;
-use crate::weather::Weather;
 use arm::Method;
 use kube_emulator::ObjectRef;
 use plan::ask::annotation::full;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What names an address that is there, or gives the public IPs of the two families other names.
 const NAMED: [&str; 6] = [
@@ -33,8 +30,7 @@ const NAMED: [&str; 6] = [
 impl Stage {
     /// Looks at a write of Azure.
     pub(super) fn check_order(&mut self, write: &Write<'_>) {
-        let found = self.alone(write).or_else(|| self.before_model(write));
-        if let Some(text) = found.or_else(|| renumbered(write)) {
+        if let Some(text) = self.alone(write).or_else(|| renumbered(write)) {
             self.fail("S4", text);
         }
     }
@@ -62,25 +58,6 @@ impl Stage {
         let path = write.path.strip_suffix("-IPv6")?;
         let lacks = self.azure.shown_by_id(path).is_none();
         lacks.then(|| format!("{first}-IPv6 is asked for before {first}"))
-    }
-
-    /// An instance that joins a pool which the model of its scale set does not name.
-    fn before_model(&mut self, write: &Write<'_>) -> Option<String> {
-        let path = write.path.to_lowercase();
-        let (set, _) = path.split_once("/virtualmachines/")?;
-        let fair = matches!(self.weather, Weather::Fair) && !self.may_be_unseen();
-        if !fair || !set.contains("/virtualmachinescalesets/") {
-            return None;
-        }
-        let was = write.before.map(memberships).unwrap_or_default();
-        let named = self.azure.shown_by_id(set).map(|model| memberships(&model))?;
-        count(&mut self.tally.checks, "S4");
-        // A model that names another's load balancer is left as it is.
-        let others: BTreeSet<String> = named.difference(&was).cloned().collect();
-        let joined = write.body.map(memberships)?;
-        let pool = joined.difference(&was).find(|pool| !named.contains(*pool))?;
-        let foreign = others.iter().any(|other| !joined.contains(other));
-        (!foreign).then(|| format!("{path} joins {pool}, and its model does not name it"))
     }
 }
 
