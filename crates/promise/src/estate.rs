@@ -105,3 +105,8 @@ impl<'a> Estate<'a> {
         self.by_id.iter().filter(move |(id, _)| is_machine(id)).map(|(id, value)| (&**id, *value))
     }
 }
+
+/// Whether the last write of a resource failed.
+pub(crate) fn has_failed(resource: &Value) -> bool {
+    ["Failed", "Canceled"].contains(&text(&resource["properties"]["provisioningState"]))
+}

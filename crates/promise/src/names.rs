@@ -111,6 +111,11 @@ pub(crate) fn balancer(name: &str, internal: bool) -> String {
     if internal { format!("{name}-internal") } else { name.to_owned() }
 }
 
+/// The ids of the public and the internal load balancer of a name, lower case.
+pub(crate) fn balancer_ids(site: &Site, name: &str) -> [String; 2] {
+    [false, true].map(|internal| balancer_id(site, &balancer(name, internal)))
+}
+
 /// What a load balancer is called after, public or internal, by its id.
 pub(crate) fn public_name(id: &str) -> &str {
     let name = last(id);

@@ -103,20 +103,17 @@ fn several<'c>(
 /// Whether a load balancer is that of a configuration which takes no new Services.
 pub(crate) fn is_closed(case: &Case<'_>, balancer: &str) -> bool {
     let Layout::Several(elements) = &case.site.layout else { return false };
-    elements.iter().filter(|element| !element.allows_placement).any(|element| {
-        [false, true].iter().any(|internal| {
-            let id = names::balancer_id(&case.site, &names::balancer(&element.name, *internal));
-            same(&id, balancer)
-        })
+    let mut closed = elements.iter().filter(|element| !element.allows_placement);
+    closed.any(|element| {
+        names::balancer_ids(&case.site, &element.name).iter().any(|id| id == balancer)
     })
 }
 
 /// Whether anything of a Service is on a configuration's public or internal load balancer.
 fn stands_on(case: &Case<'_>, service: &Service<'_>, name: &str) -> bool {
-    [false, true].iter().any(|internal| {
-        let id = names::balancer_id(&case.site, &names::balancer(name, *internal));
-        case.estate.get(&id).is_some_and(|balancer| has_frontend(balancer, service))
-    })
+    let ids = names::balancer_ids(&case.site, name);
+    let mut standing = ids.iter().filter_map(|id| case.estate.get(id));
+    standing.any(|balancer| has_frontend(balancer, service))
 }
 
 pub(crate) fn has_frontend(balancer: &Value, service: &Service<'_>) -> bool {

@@ -20,7 +20,7 @@
 use crate::Broken;
 use crate::asks::Family;
 use crate::case::Case;
-use crate::estate::{id, items, last, part, parts, text};
+use crate::estate::{has_failed, id, items, last, part, parts, text};
 use crate::members;
 use crate::nodes::Node;
 use crate::site::PoolKind;
@@ -294,10 +294,6 @@ fn has_failed_nic(case: &Case<'_>, machine: &Value) -> bool {
         let standing = case.estate.get(text(&nic["id"]));
         primary && standing.is_some_and(|nic| has_failed(nic) && !is_in_a_pool(nic))
     })
-}
-
-fn has_failed(nic: &Value) -> bool {
-    ["Failed", "Canceled"].contains(&text(&nic["properties"]["provisioningState"]))
 }
 
 fn is_in_a_pool(nic: &Value) -> bool {

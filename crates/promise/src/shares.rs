@@ -139,8 +139,8 @@ fn members<'a>(case: &'a Case<'_>, element: &Configuration) -> BTreeSet<&'a str>
 
 /// The load balancers of a configuration that exist.
 fn balancers<'a>(case: &Case<'a>, element: &Configuration) -> Vec<&'a Value> {
-    let names = [false, true].map(|internal| names::balancer(&element.name, internal));
-    names.iter().filter_map(|name| case.estate.get(&names::balancer_id(&case.site, name))).collect()
+    let ids = names::balancer_ids(&case.site, &element.name);
+    ids.iter().filter_map(|id| case.estate.get(id)).collect()
 }
 
 /// Whether a configuration's load balancers have a pool of all of its nodes.

@@ -6,9 +6,8 @@
 
 use crate::Broken;
 use crate::case::Case;
-use crate::estate::{last, parts, text};
+use crate::estate::{has_failed, last, parts, text};
 use crate::security;
-use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Judges them.
@@ -26,8 +25,4 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
         Broken { service: None, promise: "state", text }
     });
     broken.extend(failed);
-}
-
-fn has_failed(resource: &Value) -> bool {
-    ["Failed", "Canceled"].contains(&text(&resource["properties"]["provisioningState"]))
 }

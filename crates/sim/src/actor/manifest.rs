@@ -137,11 +137,14 @@ impl Wish {
         scene: &Scene,
         set: &BTreeMap<&'static str, String>,
     ) -> Option<String> {
-        if self.fields.contains_key("address") && set.contains_key(key::IPV4) {
+        if !self.fields.contains_key("address") {
+            return None;
+        }
+        if set.contains_key(key::IPV4) {
             return Some(OUTDONE.to_owned());
         }
         let rivals = [key::SUBNET, key::PIP, key::GROUP, key::PLACED_ON, key::LABEL];
-        if !self.fields.contains_key("address") || rivals.iter().any(|key| set.contains_key(key)) {
+        if rivals.iter().any(|key| set.contains_key(key)) {
             return None;
         }
         let public = "20.50.0.14".to_owned();

@@ -66,10 +66,16 @@ impl Stage {
                 self.truth.members.contains_key(address)
                     || leaving.is_some_and(|leaving| leaving.stay == Stay::There)
             };
-            if !is_led_to(before, pool) || !is_led_to(after, pool) || !is.iter().any(stands) {
+            if !is.iter().any(stands) {
                 continue;
             }
-            if !is_probed(before, pool) && !is_probed(after, pool) {
+            let led = [before, after].map(|balancer| rules_to(balancer, pool));
+            if led.iter().any(Vec::is_empty) {
+                // Azure sends no connections to a pool that no rule leads to.
+                continue;
+            }
+            let probed = led.map(|rules| have_probes(&rules));
+            if probed == [false, false] {
                 let gone = |address: &&String| {
                     let leaving = self.truth.leaving.get(*address);
                     leaving.is_some_and(|l| l.stay == Stay::Gone && l.since <= known)
@@ -83,7 +89,9 @@ impl Stage {
                 }
                 continue;
             }
-            if !is_probed(before, pool) || !is_probed(after, pool) {
+            if probed != [true, true] {
+                // This write gives the rules their probes, or takes them: until it, or from it on,
+                // Azure does not heed the admin state.
                 continue;
             }
             let open = open_members(after, pool);
@@ -158,11 +166,11 @@ fn open_members(balancer: &Value, pool: &str) -> BTreeSet<String> {
 /// no other.
 fn is_probed(balancer: &Value, pool: &str) -> bool {
     let rules = rules_to(balancer, pool);
-    !rules.is_empty() && rules.iter().all(|rule| rule["properties"]["probe"]["id"].is_string())
+    !rules.is_empty() && have_probes(&rules)
 }
 
-fn is_led_to(balancer: &Value, pool: &str) -> bool {
-    !rules_to(balancer, pool).is_empty()
+fn have_probes(rules: &[&Value]) -> bool {
+    rules.iter().all(|rule| rule["properties"]["probe"]["id"].is_string())
 }
 
 fn rules_to<'b>(balancer: &'b Value, pool: &str) -> Vec<&'b Value> {

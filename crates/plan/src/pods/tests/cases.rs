@@ -106,7 +106,7 @@ fn an_address_is_told_once_azure_has_ended_the_write_that_leads_there() {
         let all = stage.world.azure.balancers.known_mut().expect("known");
         all.values_mut().for_each(|balancer| Arc::make_mut(balancer).provisioning = state);
     };
-    // A write of a process that is gone made it; nobody was told yet.
+    // A write of a process that is gone made it; its address is in no status yet.
     let mut untold = service(1);
     untold.finalizers = stage.world.kubernetes.services[&uid(1)].finalizers.clone();
     stage.put(untold);
