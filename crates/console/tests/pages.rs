@@ -68,7 +68,7 @@ fn a_service(n: usize, name: &str) -> Service {
         condition: None,
         moving: None,
         custody: model::kubernetes::Custody::Own,
-        editor: None,
+        editors: None,
     }
 }
 

@@ -100,7 +100,8 @@ pub struct CauseEntry {
     /// The fields of the Service that were edited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldEntry>,
-    /// The field manager that edited the Service last, from `metadata.managedFields`.
+    /// The field manager that edited the Service last, from `metadata.managedFields`; several with
+    /// "or" between them where the API server does not note which of them was the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manager: Option<String>,
     /// When, as the API server wrote it.
@@ -171,7 +172,7 @@ impl From<&Cause> for CauseEntry {
             Cause::Edit(edit) => {
                 let fields: Vec<FieldEntry> = edit.fields.iter().map(FieldEntry::from).collect();
                 let lines: Vec<String> = fields.iter().map(FieldEntry::line).collect();
-                let manager = edit.editor.as_ref().map(|editor| editor.manager.to_string());
+                let manager = edit.editors.as_ref().map(ToString::to_string);
                 let whom = manager.as_ref().map(|m| format!(" by {m}")).unwrap_or_default();
                 let created = edit.fields.iter().any(|f| f.path.ends_with("creationTimestamp"));
                 let text = match created {
@@ -183,21 +184,21 @@ impl From<&Cause> for CauseEntry {
                     service: Some(edit.service.to_string()),
                     fields,
                     manager,
-                    manager_time: edit.editor.as_ref().map(|editor| editor.time.to_string()),
+                    manager_time: edit.editors.as_ref().map(|editors| editors.time.to_string()),
                     seen_ms: Some(edit.seen_ms),
                     text,
                 }
             }
-            Cause::Standing { service, editor } => {
-                let last = match editor {
-                    Some(e) => format!("; last edited by {} at {}", e.manager, e.time),
+            Cause::Standing { service, editors } => {
+                let last = match editors {
+                    Some(e) => format!("; last edited by {e} at {}", e.time),
                     None => String::new(),
                 };
                 Self {
                     kind: "standing".to_owned(),
                     service: Some(service.to_string()),
-                    manager: editor.as_ref().map(|editor| editor.manager.to_string()),
-                    manager_time: editor.as_ref().map(|editor| editor.time.to_string()),
+                    manager: editors.as_ref().map(ToString::to_string),
+                    manager_time: editors.as_ref().map(|editors| editors.time.to_string()),
                     text: format!("{service} asks for it, as it was read{last}"),
                     ..Self::default()
                 }

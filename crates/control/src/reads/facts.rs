@@ -148,7 +148,7 @@ fn asks(service: &Service) -> Service {
         condition: None,
         moving: None,
         custody: Custody::Own,
-        editor: None,
+        editors: None,
         ..service.clone()
     }
 }

@@ -254,7 +254,7 @@ fn fields(service: &Service) -> Vec<Input> {
         condition: _,
         moving: _,
         custody: _,
-        editor: _,
+        editors: _,
         // Only says which addresses others may not name.
         cluster_ips: _,
     } = service;

@@ -7,7 +7,7 @@ use super::{ObjectError, addresses, deletion, filled, full_name, parse};
 use crate::fact::Labels;
 use crate::intern::Interner;
 use model::kubernetes::{
-    Affinity, Backends, Condition, Custody, Deletion, Editor, FIELD_MANAGER, Ingress,
+    Affinity, Backends, Condition, Custody, Deletion, Editors, FIELD_MANAGER, Ingress,
     LoadBalancerType, MIGRATION_CONDITION, Move, MoveStage, SERVICE_CONDITION, Service,
     ServicePort, TargetPort, TrafficPolicy, Truth, Wish,
 };
@@ -75,17 +75,18 @@ pub fn service(
         condition: condition(&raw.status.conditions, interner),
         moving: moving(&raw.status.conditions),
         custody: Custody::Own,
-        editor: editor(&metadata.editors, interner),
+        editors: editors(&metadata.editors, interner),
     })
 }
 
-/// The last one that edited it: not its status, and not Ballast itself. Of two within one second
-/// the later in the list counts.
-fn editor(all: &[ManagedFields], interner: &mut Interner) -> Option<Arc<Editor>> {
+/// Those that edited it last: not its status, and not Ballast itself.
+fn editors(all: &[ManagedFields], interner: &mut Interner) -> Option<Arc<Editors>> {
     let edits = all.iter().filter(|m| m.subresource.is_empty() && m.manager != FIELD_MANAGER);
-    let last = edits.max_by(|a, b| a.time.cmp(&b.time))?;
-    let (manager, time) = (interner.text(&last.manager), interner.text(&last.time));
-    Some(Arc::new(Editor { manager, time }))
+    let time = edits.clone().map(|edit| &edit.time).max()?;
+    let names: BTreeSet<&str> =
+        edits.filter(|edit| edit.time == *time).map(|edit| edit.manager.as_str()).collect();
+    let managers = names.into_iter().map(|name| interner.text(name)).collect();
+    Some(Arc::new(Editors { managers, time: interner.text(time) }))
 }
 
 /// The same from parsed JSON.

@@ -47,8 +47,8 @@ fn a_service_is_read_from_bytes() {
     let raw: RawService = serde_json::from_slice(bytes).unwrap();
     let found = service(&raw, &BTreeSet::new(), &mut Interner::default()).unwrap();
     assert_eq!(found.name.to_string(), "default/web");
-    let editor = found.editor.as_deref().unwrap();
-    assert_eq!((&*editor.manager, &*editor.time), ("kubectl-edit", "2026-01-03T03:04:05Z"));
+    let editors = found.editors.as_deref().unwrap();
+    assert_eq!((&*editors.to_string(), &*editors.time), ("kubectl-edit", "2026-01-03T03:04:05Z"));
     assert_eq!(found.annotation("azure-pip-name"), Some("p"));
     assert_eq!(found.annotations.len(), 1);
     assert_eq!((found.wish, found.deletion), (Wish::LoadBalancer, Deletion::None));
@@ -72,6 +72,24 @@ fn a_service_is_read_from_bytes() {
             (Protocol::Tcp, 82, None, TargetPort::Number(0)),
         ]
     );
+}
+
+/// The API server notes whole seconds, and sorts those of one second by name.
+#[test]
+fn of_two_editors_within_a_second_only_the_new_one_counts() {
+    let at = |edits: &[(&str, &str)]| {
+        let entry = |(manager, time): &(&str, &str)| json!({"manager": manager, "time": format!("2026-01-02T03:04:{time}Z")});
+        let fields: Vec<Value> = edits.iter().map(entry).collect();
+        let found = read(json!({"type": "LoadBalancer"}), json!({"managedFields": fields}));
+        found.editors.expect("it was edited")
+    };
+    let made = at(&[("unknown", "05")]);
+    let edited = at(&[("kubectl-edit", "05"), ("unknown", "05")]);
+    assert_eq!(edited.to_string(), "kubectl-edit or unknown");
+    assert_eq!(edited.since(&made).to_string(), "kubectl-edit");
+    assert_eq!(edited.since(&edited).to_string(), "kubectl-edit or unknown");
+    let later = at(&[("kubectl-edit", "05"), ("unknown", "06")]);
+    assert_eq!(later.since(&edited).to_string(), "unknown");
 }
 
 #[test]

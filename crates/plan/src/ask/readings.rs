@@ -101,7 +101,7 @@ fn asks_the_same(a: &Service, b: &Service) -> bool {
         ingress: _,
         condition: _,
         custody: _,
-        editor: _,
+        editors: _,
         moving: _,
     } = a;
     (uid, name, wish, load_balancer_type) == (&b.uid, &b.name, &b.wish, &b.load_balancer_type)

@@ -58,7 +58,7 @@ fn service(annotations: &[(&str, &str)]) -> Service {
         condition: None,
         moving: None,
         custody: model::kubernetes::Custody::Own,
-        editor: None,
+        editors: None,
     }
 }
 

@@ -7,7 +7,7 @@ use super::Few;
 use super::fields::FieldChange;
 use crate::controller::Controller;
 use model::kubernetes::{
-    Deletion, Editor, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy,
+    Deletion, Editors, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy,
 };
 use model::plan::{Action, Change, Resource};
 use model::report::State;
@@ -37,7 +37,7 @@ pub enum Cause {
         /// The Service.
         service: ServiceName,
         /// Who edited it last.
-        editor: Option<Arc<Editor>>,
+        editors: Option<Arc<Editors>>,
     },
     /// Nodes came or went.
     Nodes {
@@ -60,7 +60,7 @@ pub struct Edit {
     /// The fields that changed.
     pub fields: Vec<FieldChange>,
     /// Who made it. The API server does not record who deletes.
-    pub editor: Option<Arc<Editor>>,
+    pub editors: Option<Arc<Editors>>,
 }
 
 /// What the next writes may be caused by.
@@ -78,8 +78,12 @@ impl Controller {
             None => vec![field("metadata.creationTimestamp", None, Some(json!("created")))],
         };
         let deleted = new.deletion == Deletion::Requested;
-        let editor = new.editor.clone().filter(|_| !deleted);
-        let edit = Edit { service: new.name.clone(), seen_ms: now_ms, fields, editor };
+        let before = old.and_then(|old| old.editors.as_ref());
+        let editors = new.editors.as_ref().filter(|_| !deleted).map(|now| match before {
+            Some(before) => Arc::new(now.since(before)),
+            None => Arc::clone(now),
+        });
+        let edit = Edit { service: new.name.clone(), seen_ms: now_ms, fields, editors };
         let open = self.observers.history.causes.edits.entry(new.uid.clone()).or_default();
         open.push(Arc::new(edit));
         if open.len() > EDITS {
@@ -140,7 +144,7 @@ impl Controller {
             let services = services.filter_map(|uid| self.world.kubernetes.services.get(uid));
             causes.extend(services.map(|service| Cause::Standing {
                 service: service.name.clone(),
-                editor: service.editor.clone(),
+                editors: service.editors.clone(),
             }));
         }
         let more = causes.len().saturating_sub(CAUSES);

@@ -63,7 +63,7 @@ pub(crate) fn service(ingress: Option<&str>) -> Service {
         condition: None,
         moving: None,
         custody: Custody::Own,
-        editor: None,
+        editors: None,
     }
 }
 

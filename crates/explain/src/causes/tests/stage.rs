@@ -68,7 +68,7 @@ pub(super) fn service() -> Service {
         condition: None,
         moving: None,
         custody: model::kubernetes::Custody::Own,
-        editor: None,
+        editors: None,
     }
 }
 

@@ -86,7 +86,7 @@ fn service(n: u8) -> Service {
         condition: None,
         moving: None,
         custody: model::kubernetes::Custody::Own,
-        editor: None,
+        editors: None,
     }
 }
 

@@ -65,7 +65,7 @@ fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
         condition: None,
         moving: None,
         custody: model::kubernetes::Custody::Own,
-        editor: None,
+        editors: None,
     }
 }
 

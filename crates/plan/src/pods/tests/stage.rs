@@ -70,7 +70,7 @@ pub(super) fn service(n: u8) -> Service {
         condition: None,
         moving: None,
         custody: Custody::Own,
-        editor: None,
+        editors: None,
     }
 }
 

@@ -63,7 +63,7 @@ fn service() -> Service {
         condition: None,
         moving: None,
         custody: model::kubernetes::Custody::Own,
-        editor: None,
+        editors: None,
     }
 }
 
