@@ -54,10 +54,10 @@ enum Source {
 /// Reads the rules with their probes.
 pub(super) fn rules(r: &mut Reader<'_>, setting: &Setting<'_>) -> Vec<RuleIntent> {
     let service = r.service;
-    let source = source(r, setting);
     let high_availability = r.is_set("azure-load-balancer-enable-high-availability-ports")
         && setting.exposure == Exposure::Internal
         && r.policy.sku == BalancerSku::Standard;
+    let source = source(r, setting, high_availability);
     if high_availability {
         return all_ports(r, &source).into_iter().collect();
     }
@@ -75,14 +75,14 @@ pub(super) fn rules(r: &mut Reader<'_>, setting: &Setting<'_>) -> Vec<RuleIntent
     rules
 }
 
-fn source(r: &mut Reader<'_>, setting: &Setting<'_>) -> Source {
+fn source(r: &mut Reader<'_>, setting: &Setting<'_>, high_availability: bool) -> Source {
     let agent = r.policy.health_check.agent_port().is_some();
     if r.service.traffic_policy == TrafficPolicy::Local {
         return match r.service.health_check_node_port {
             // Behind the PROXY protocol the proxy's health check server understands nothing; the
             // agent reads probes with it and without.
             Some(port) if agent || setting.proxy != ProxyProtocol::Enabled => {
-                note_ignored(r);
+                note_ignored(r, high_availability);
                 Source::HealthCheck(health_check(r, port))
             }
             Some(_) | None => Source::Own,
@@ -119,14 +119,16 @@ fn health_check(r: &mut Reader<'_>, port: u16) -> ProbeIntent {
     ProbeIntent { name, protocol, port, path: Some(path), interval_s, threshold }
 }
 
-/// Settings of a port count for its own probe alone. The Go controller reads interval and count of
-/// the common one under the health check node port.
-fn note_ignored(r: &mut Reader<'_>) {
+/// Settings of a port count for its own probe alone, which a port of HA ports does not have. The Go
+/// controller reads interval and count of the common one under the health check node port.
+fn note_ignored(r: &mut Reader<'_>, high_availability: bool) {
     for port in &r.service.ports {
-        if r.text(&format!("port_{}_health-probe_port", port.port)).is_some() {
+        let own = r.text(&format!("port_{}_health-probe_port", port.port)).is_some();
+        if own && !high_availability {
             continue;
         }
         for (setting, all) in [
+            ("port", None),
             ("interval", Some(INTERVAL)),
             ("num-of-probe", Some(COUNT)),
             ("protocol", None),

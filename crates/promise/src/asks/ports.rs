@@ -49,10 +49,10 @@ fn port(
         }
     }
     // The one rule of HA ports has the first probe that a port could have, whatever the port's own
-    // rule would have.
+    // rule would have; where one probe is common to all rules, that one.
     let read_probe = (has_rule && !no_probe || setting.ha_ports)
         && protocol == Protocol::Tcp
-        && (own_probes || (local && own_probe_port));
+        && (own_probes || (local && own_probe_port && !setting.ha_ports));
     let probe = if read_probe { Some(probe(words, entry, number, node_port)?) } else { None };
     let target = &entry["targetPort"];
     let target = match target {

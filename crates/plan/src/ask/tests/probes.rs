@@ -42,6 +42,10 @@ fn settings_of_a_port_that_is_not_probed_alone_are_noted() {
     // Its own probe takes them.
     assert_eq!(notes(&[("port_443_health-probe_port", "443"), interval, path]), []);
     assert_eq!(notes(&[("port_31000_health-probe_interval", "9")]), []);
+    // The one rule of HA ports has the common probe, whatever a port asks for.
+    let all = ("azure-load-balancer-enable-high-availability-ports", "true");
+    let port = ("port_443_health-probe_port", "nothing");
+    assert_eq!(notes(&[INTERNAL, all, port, interval]), [ignored(port.0), ignored(interval.0)]);
 }
 
 #[test]
