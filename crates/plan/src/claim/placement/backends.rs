@@ -193,7 +193,8 @@ pub(super) fn guard(draft: &Draft<'_>, placement: &mut Placement) {
 }
 
 /// Keeps a node out of a pool until the load balancer that it comes from has let it go: Azure
-/// takes a node on one public and one internal load balancer only.
+/// takes a node on one public and one internal load balancer only. While lists may lack one that
+/// another process made, nodes stay where they are seen.
 pub(super) fn keep_apart(draft: &Draft<'_>, placement: &mut Placement) {
     let held: BTreeMap<ResourceId, (Exposure, BTreeSet<IpAddr>)> = placement
         .balancers
@@ -201,6 +202,7 @@ pub(super) fn keep_apart(draft: &Draft<'_>, placement: &mut Placement) {
         .map(|(id, seats)| (id.clone(), (seats.exposure, addresses(draft, id))))
         .filter(|(_, (_, held))| !held.is_empty())
         .collect();
+    let all_listed = draft.world.unseen.is_empty();
     for (id, seats) in &mut placement.balancers {
         let Backends::Nodes(nodes) = &seats.backends else { continue };
         let own = held.get(id).map(|(_, held)| held);
@@ -215,9 +217,15 @@ pub(super) fn keep_apart(draft: &Draft<'_>, placement: &mut Placement) {
             others.find(|(_, share)| holds(share)).map(|(other, _)| other.clone())
         };
         let holder = |node: &Arc<Node>| node.addresses.iter().find_map(elsewhere);
-        let Some(first) = nodes.iter().find_map(holder) else { continue };
-        let free: Vec<Arc<Node>> = nodes.iter().filter(|n| holder(n).is_none()).cloned().collect();
-        seats.awaited = free.is_empty().then_some(first);
+        let is_here = |node: &Arc<Node>| {
+            own.is_some_and(|own| node.addresses.iter().any(|a| own.contains(a)))
+        };
+        let may_join = |n: &Arc<Node>| holder(n).is_none() && (all_listed || is_here(n));
+        if nodes.iter().all(may_join) {
+            continue;
+        }
+        let free: Vec<Arc<Node>> = nodes.iter().filter(|n| may_join(n)).cloned().collect();
+        seats.awaited = nodes.iter().find_map(holder).filter(|_| free.is_empty());
         seats.backends = Backends::Nodes(free.into());
     }
 }

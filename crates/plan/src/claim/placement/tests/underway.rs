@@ -1,6 +1,7 @@
-//! What a write that is under way brings a load balancer counts as there.
+//! What a write that is under way brings a load balancer counts as there, and so does what lists do
+//! not show yet.
 
-use super::{carry_out, change, policy, service, settle, two, world};
+use super::{balancer, carry_out, change, policy, pool, service, settle, two, uid, world};
 use model::kubernetes::{SERVICE_FINALIZER, Service};
 use model::plan::{Action, Change, Resource};
 use model::policy::Layout;
@@ -19,7 +20,7 @@ fn a_node_that_is_about_to_join_one_load_balancer_joins_no_other() {
     let (id, addresses) = (only.id.clone(), crate::pooled(&policy, only));
     assert_eq!(addresses.len(), 4);
     only.pools[0].addresses.retain(|a| a.name.starts_with("vmss1"));
-    let causes = BTreeSet::from([super::uid(1)]);
+    let causes = BTreeSet::from([uid(1)]);
     let flight = InFlight { attempt: 1, causes, addresses: Arc::new(addresses) };
     world.in_flight.insert(id, flight);
     let finalizers = vec![SERVICE_FINALIZER.into()];
@@ -34,4 +35,21 @@ fn a_node_that_is_about_to_join_one_load_balancer_joins_no_other() {
         _ => None,
     });
     assert!(second.is_none_or(|b| b.pools.iter().all(|p| p.addresses.is_empty())), "{second:#?}");
+}
+
+/// The process before this one made a load balancer that no list shows yet: its nodes look free.
+#[test]
+fn nodes_join_none_while_a_load_balancer_may_be_unlisted() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![service(1), service(2)]);
+    settle(&mut world, &policy);
+    let id = balancer(&world, "lb2").expect("it was made").id.clone();
+    let second = world.azure.balancers.known_mut().expect("read").remove(&id).expect("it is there");
+    world.unseen.insert(uid(2));
+    let (plan, _) = crate::plan(&world, &policy);
+    assert!(plan.changes.is_empty(), "{:#?}", plan.changes);
+    world.azure.balancers.known_mut().expect("read").insert(id, second);
+    world.unseen.clear();
+    settle(&mut world, &policy);
+    assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
 }
