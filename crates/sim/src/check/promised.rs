@@ -22,10 +22,12 @@ impl Stage {
         unkept
     }
 
-    /// Promises to Services that have come since, where nothing else has changed.
+    /// Promises to Services that have come since, where nothing else has changed. What stripped
+    /// Services have left behind takes up room as everything else does.
     #[must_use]
     pub(crate) fn unkept_to_newcomers(&self, earlier: &[Arc<Value>]) -> Vec<Broken> {
-        promise::judge_newcomers(&self.promised(), earlier)
+        let resources = self.azure.shown().collect();
+        promise::judge_newcomers(&Scene { resources, ..self.promised() }, earlier)
     }
 
     /// Services that cannot have what they ask for.
