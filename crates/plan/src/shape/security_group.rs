@@ -103,7 +103,7 @@ pub(crate) fn plan(
     let mut book = Book::open(draft, placement, ledger, &group);
     let wanted = wanted::all(draft, placement, standings);
     let mut kept = kept(draft, placement);
-    kept.keep_all(moving(draft, placement, chosen, standings));
+    keep_moving(&mut kept, draft, placement, chosen, standings);
     let mut after = SecurityGroup::clone(&group);
     let none = BTreeMap::new();
     if draft.cases.values().any(|c| c.intent().is_some()) {
@@ -183,28 +183,29 @@ fn closing(before: &SecurityGroup, after: &SecurityGroup) -> BTreeSet<IpAddr> {
     addresses(&before.rules).into_iter().filter(|a| !after.contains(a)).collect()
 }
 
-/// Destinations of Services that are between two load balancers, or two frontends of one: closing
-/// them would only make the gap longer. Additional addresses lead to what does not change at all.
-fn moving(
+/// Services that are between two load balancers, or two frontends of one, stay open at their
+/// destinations: closing them would only make the gap longer. Additional addresses lead to what
+/// does not change at all.
+fn keep_moving(
+    kept: &mut Kept,
     draft: &Draft<'_>,
     placement: &Placement,
     chosen: &Chosen,
     standings: &Standings<'_>,
-) -> BTreeSet<Arc<str>> {
-    let intents = draft.cases.values().filter_map(|case| case.intent());
-    let addresses = intents.filter_map(|intent| {
-        let standing = standings.get(&intent.uid)?;
+) {
+    for case in draft.cases.values() {
+        let Some(intent) = case.intent() else { continue };
+        let Some(standing) = standings.get(&intent.uid) else { continue };
         let mut all: Vec<IpAddr> =
             moving::addresses(draft, placement, chosen, intent, standing).into_values().collect();
         let written = intent.access.rules == SecurityRules::Written;
         if standing.is_empty() && written {
-            let told = draft.cases[&intent.uid].service.ingress.iter();
+            let told = case.service.ingress.iter();
             let told: BTreeSet<IpAddr> = told.filter_map(|i| i.ip.as_ref()?.parse().ok()).collect();
             all.extend(intent.additional.iter().filter(|a| told.contains(*a)));
         }
-        Some(all)
-    });
-    addresses.flatten().map(|a| Arc::from(a.to_string())).collect()
+        kept.keep_ports(case.service, all);
+    }
 }
 
 /// Takes destinations of ours that nobody wants out of our rules, and rules that have none left

@@ -8,7 +8,7 @@ use crate::claim::security_group::room::is_crowded;
 use crate::draft::{Case, Draft, Stance};
 use crate::tell::kubernetes::is_claimed;
 use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, SecurityGroup, SecurityRule};
-use model::kubernetes::{Node, NodeRole};
+use model::kubernetes::{Node, NodeRole, Service};
 use model::policy::PoolKind;
 use model::{Family, Holder, ServiceUid};
 use std::collections::BTreeSet;
@@ -78,6 +78,12 @@ impl Kept {
     /// All of these addresses stays open.
     pub fn keep_all(&mut self, destinations: impl IntoIterator<Item = Arc<str>>) {
         destinations.into_iter().for_each(|at| self.keep(at, Ports::All));
+    }
+
+    /// These addresses stay open at a Service's ports.
+    pub fn keep_ports(&mut self, service: &Service, destinations: Vec<IpAddr>) {
+        let ports = Ports::Some(own_ports(service));
+        destinations.into_iter().for_each(|at| self.keep(at.to_string().into(), ports.clone()));
     }
 
     fn keep(&mut self, destination: Arc<str>, ports: Ports) {
@@ -183,10 +189,15 @@ fn opened(case: &Case<'_>, led_to: &[u16]) -> Ports {
     if led_to.is_empty() || led_to.contains(&0) {
         return Ports::All;
     }
-    let own = case.service.ports.iter().flat_map(|port| [Some(port.port), port.node_port]);
-    Ports::Some(
-        own.flatten().chain(led_to.iter().copied()).map(|port| port.to_string().into()).collect(),
-    )
+    let mut ports = own_ports(case.service);
+    ports.extend(led_to.iter().map(|port| Arc::from(port.to_string())));
+    Ports::Some(ports)
+}
+
+/// What may be open for a Service as it is: its ports, and the node ports that lead to them.
+fn own_ports(service: &Service) -> BTreeSet<Arc<str>> {
+    let own = service.ports.iter().flat_map(|port| [Some(port.port), port.node_port]);
+    own.flatten().map(|port| Arc::from(port.to_string())).collect()
 }
 
 /// Whether a frontend refers to a public IP that is not known.

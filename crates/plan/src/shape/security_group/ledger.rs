@@ -12,7 +12,7 @@ use crate::claim::placement::Placement;
 use crate::draft::Draft;
 use crate::own::{self, Whose};
 use model::ServiceUid;
-use model::azure::{Provisioning, PublicIp, SecurityGroup};
+use model::azure::{Provisioning, PublicIp, SecurityGroup, SecurityRule};
 use model::ledger::{Destinations, Holder, Ledger, LedgerWrite};
 use model::report::{Finding, Severity, Wait};
 use model::world::Fact;
@@ -119,7 +119,7 @@ impl<'d> Book<'d> {
         let mut waiting = BTreeSet::new();
         let mut admitted = Vec::new();
         for mut rule in wanted {
-            let same = |r: &&model::azure::SecurityRule| r.name.eq_ignore_ascii_case(&rule.name);
+            let same = |r: &&SecurityRule| r.name.eq_ignore_ascii_case(&rule.name);
             let open = there.rules.iter().find(same).map(|r| &r.destinations);
             rule.causes.retain(|uid, _| draft.cases[uid].intent().is_some());
             for (uid, destinations) in &mut rule.causes {
@@ -239,8 +239,8 @@ fn cluster(draft: &Draft<'_>, placement: &Placement) -> Destinations {
     all
 }
 
-/// Whether a Service that goes has an address open that no other Service stands for: it stays until
-/// that is closed.
+/// Whether a Service that goes has an address open that no other Service stands for, or ports of an
+/// address that it shares: it stays until that is closed.
 pub(crate) fn has_open(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
     let Some(ledger) = draft.world.kubernetes.ledger.known() else { return false };
     let Some(Some(group)) = draft.world.azure.security_group.known() else { return false };
@@ -248,16 +248,49 @@ pub(crate) fn has_open(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
     let made = draft.ledger.as_ref().filter(|_| ledger.is_absent());
     let recorded = made.map_or(&ledger.destinations, |write| &write.destinations);
     let own = Holder::Service(uid.clone());
-    let alone = |holders: &BTreeSet<Holder>| {
-        let other = |holder: &Holder| match holder {
-            Holder::Service(other) => other != uid && draft.cases.contains_key(other),
-            Holder::Node => true,
-        };
-        holders.contains(&own) && !holders.iter().any(other)
+    let held: BTreeMap<IpAddr, Vec<&Holder>> = recorded
+        .iter()
+        .filter(|(_, holders)| holders.contains(&own))
+        .map(|(address, holders)| (*address, others(draft, uid, holders)))
+        .collect();
+    if held.is_empty() {
+        return false;
+    }
+    let ports: BTreeSet<Arc<str>> =
+        draft.cases[uid].service.ports.iter().map(|port| port.port.to_string().into()).collect();
+    let is_own = |rule: &SecurityRule, others: &[&Holder]| {
+        let mut own = rule.ports.intersection(&ports);
+        own.any(|port| !others.iter().any(|other| may_have(draft, other, port)))
     };
-    let held: BTreeMap<&IpAddr, _> =
-        recorded.iter().filter(|(_, holders)| alone(holders)).collect();
-    !held.is_empty() && destinations(group).iter().any(|address| held.contains_key(address))
+    let managed = group.rules.iter().filter(|rule| is_managed(rule));
+    managed.into_iter().any(|rule| {
+        let addresses = rule.destinations.iter().filter_map(|d| d.parse::<IpAddr>().ok());
+        let mut others = addresses.filter_map(|address| held.get(&address));
+        others.any(|others| others.is_empty() || is_own(rule, others))
+    })
+}
+
+/// Who else has an address open.
+fn others<'h>(
+    draft: &Draft<'_>,
+    uid: &ServiceUid,
+    holders: &'h BTreeSet<Holder>,
+) -> Vec<&'h Holder> {
+    let is_other = |holder: &&Holder| match holder {
+        Holder::Service(other) => other != uid && draft.cases.contains_key(other),
+        Holder::Node => true,
+    };
+    holders.iter().filter(is_other).collect()
+}
+
+/// Whether a port may be open on account of a holder: it is its Service's, or a rule leads there
+/// for it. What leads to nodes is open for all Services that lead there.
+fn may_have(draft: &Draft<'_>, holder: &Holder, port: &str) -> bool {
+    let Holder::Service(uid) = holder else { return true };
+    let case = &draft.cases[uid];
+    let mut led = draft.views().flat_map(|view| view.rules_of(&case.base));
+    case.service.ports.iter().any(|own| own.port.to_string() == port)
+        || led.any(|rule| rule.frontend_port.to_string() == port)
 }
 
 #[cfg(test)]

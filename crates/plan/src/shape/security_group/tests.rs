@@ -6,7 +6,7 @@ use crate::shape::stage::{uid, world};
 use explain::forecast::settle;
 use model::azure::{PublicIp, Rest, SecurityRule};
 use model::kubernetes::{Deletion, Service, Wish};
-use model::plan::{Action, Resource};
+use model::plan::{Action, Edit, Resource};
 use model::report::Severity;
 use model::world::{Fact, Hold, InFlight};
 use model::{Family, NodeName, World};
@@ -178,6 +178,30 @@ fn a_service_that_leaves_an_address_is_closed_there_beside_a_refused_one() {
     let world = settled(world);
     assert_eq!(open_at(&world, "10.224.9.9"), ["82"]);
     assert_eq!(open_at(&world, "10.224.9.10"), ["80"]);
+}
+
+/// Its rule and its status have gone already, and the write that closes its port has not been sent.
+#[test]
+fn a_service_that_shares_its_address_keeps_its_finalizer_until_its_own_ports_are_closed() {
+    let mut world = settled(world(vec![closed(1, 80, &[]), closed(2, 82, &[])]));
+    for balancer in world.azure.balancers.known_mut().expect("read").values_mut() {
+        let balancer = Arc::make_mut(balancer);
+        balancer.rules.retain(|rule| rule.frontend_port != 82);
+        balancer.probes.retain(|probe| !probe.name.ends_with("-82"));
+    }
+    let gone = Service { wish: Wish::Nothing, ..closed(2, 82, &[]) };
+    world.kubernetes.services.insert(uid(2), Arc::new(gone));
+    assert_eq!(open_at(&world, ADDRESS), ["80", "82"]);
+    let release = |world: &World| {
+        let (plan, _) = crate::plan(world, &policy());
+        let mut writes = plan.writes.iter().map(|write| &write.edit);
+        writes.any(|edit| matches!(edit, Edit::Finalizers { .. }))
+    };
+    assert!(!release(&world));
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        Arc::make_mut(group).rules.retain(|rule| !rule.ports.contains("82"));
+    }
+    assert!(release(&world), "nothing of its own is open");
 }
 
 /// Ports that are open at an address.
