@@ -4,6 +4,7 @@ use super::stage::{Stage, Stages, Way};
 use super::{MOVING, Sides};
 use crate::shape::unserved;
 use crate::tell::condition;
+use crate::tell::kubernetes::drops;
 use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
 use model::plan::{
     Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object,
@@ -214,6 +215,10 @@ fn status(
     if is_same && moving == MoveEdit::Keep {
         return None;
     }
+    if way.unlisted && drops(&list, &service.ingress) {
+        // An address may be one of either load balancer: the list that shows it is being read.
+        return None;
+    }
     let ingress = (!is_same).then_some(list);
     let edit = Edit::Status { ingress, condition: ConditionEdit::Keep, moving };
     Some(KubernetesWrite { object: crate::tell::kubernetes::object(service), edit })
@@ -329,4 +334,28 @@ fn duration(seconds: u32) -> String {
     let whole =
         units.into_iter().find(|(unit, _)| seconds >= *unit && seconds.is_multiple_of(*unit));
     whole.map_or_else(|| format!("{seconds}s"), |(unit, name)| format!("{}{name}", seconds / unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its public IP over nodes is in a group that has not been read: nothing says whose its
+    /// address is, and the container load balancer tells of its own alone.
+    #[test]
+    fn an_address_stays_in_the_status_until_the_list_that_shows_it_is_read() {
+        let entry = |ip: &str| Ingress { ip: Some(Arc::from(ip)), hostname: None };
+        let told = [entry("20.0.0.16"), entry("20.0.0.2")];
+        let service = Service { ingress: told.to_vec(), ..fixture::service(&[]) };
+        let (nodes, pods) = (Vec::new(), told.to_vec());
+        let way =
+            Way { home: Backends::Nodes, stage: Stage::Arriving, nodes, pods, unlisted: true };
+        let there = Written { ingress: Some(&told[1..]), ..Written::default() };
+        let write = |way| status(&service, way, &Written::default(), &there, Readiness::Ready);
+        assert!(write(&way).is_none());
+        assert!(
+            write(&Way { unlisted: false, ..way.clone() }).is_some(),
+            "the list does not have it"
+        );
+    }
 }

@@ -10,7 +10,7 @@ use crate::own::pod_names;
 use model::azure::{FrontendAddress, PublicIp, Sku};
 use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
 use model::world::Fact;
-use model::{Policy, ServiceUid, World};
+use model::{Group, Policy, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -55,6 +55,8 @@ pub(super) struct Way {
     pub nodes: Vec<Ingress>,
     /// Those that lead to its Pods.
     pub pods: Vec<Ingress>,
+    /// Whether a list that may show whose its addresses are has not been read yet.
+    pub unlisted: bool,
 }
 
 impl Way {
@@ -106,7 +108,9 @@ fn way(world: &World, sides: &Sides, over_nodes: &BTreeSet<IpAddr>, service: &Se
     };
     let (pods, nodes) = service.ingress.iter().partition::<Vec<&Ingress>, _>(leads_to_pods);
     let whole = |part: Vec<&Ingress>| part.into_iter().cloned().collect();
-    let way = Way { home, stage: Stage::Still, nodes: whole(nodes), pods: whole(pods) };
+    let (nodes, pods) = (whole(nodes), whole(pods));
+    let unlisted = is_unlisted(world, &sides.target, service);
+    let way = Way { home, stage: Stage::Still, nodes, pods, unlisted };
     Way { stage: stage(world, service, &way), ..way }
 }
 
@@ -151,6 +155,15 @@ fn has_container(world: &World, policy: &Policy, uid: &ServiceUid) -> bool {
     let registered = world.azure.gateway_services.known();
     registered.is_none_or(|all| all.contains_key(&name))
         || balancers.is_none_or(|all| all.contains_key(&policy.balancer_id(&name)))
+}
+
+/// Whether a list of public IPs among which a Service's may be is still to be read.
+fn is_unlisted(world: &World, policy: &Policy, service: &Service) -> bool {
+    let azure = &world.azure;
+    let annotated = service.annotation("azure-load-balancer-resource-group").map(Group::new);
+    let groups = [Some(policy.group.clone()), annotated];
+    let mut there = groups.iter().flatten().filter(|group| !azure.absent_groups.contains(group));
+    there.any(|group| matches!(azure.public_ips.get(group), None | Some(Fact::Unknown)))
 }
 
 /// The addresses of load balancers over nodes.
