@@ -3,7 +3,7 @@
 //!
 //! # Guarantees
 //! - The pass looks at what is in trouble and at resources with a lane, and at all Services only
-//!   while a read fails.
+//!   while a call to Azure fails.
 //! - A Service gets one Event for each kind and code, and one write of its condition for each
 //!   cause, however often it is attempted.
 
@@ -154,8 +154,12 @@ pub(crate) struct Strike {
 /// Kinds and codes that a Service was told of.
 pub(crate) type Complaints = BTreeMap<ServiceUid, BTreeSet<(ObstacleKind, Arc<str>)>>;
 
-/// Services that wait for reads.
-type Readers<'r> = BTreeMap<&'r Need, BTreeSet<ServiceUid>>;
+/// Services by what they wait for: a read, or a resource that is written or is to be.
+#[derive(Default)]
+struct Waiting<'w> {
+    reads: BTreeMap<&'w Need, BTreeSet<ServiceUid>>,
+    writes: BTreeMap<&'w ResourceId, BTreeSet<ServiceUid>>,
+}
 
 impl Controller {
     /// What stands in the way as of the last plan, and what it holds up.
@@ -253,11 +257,11 @@ impl Controller {
 
     /// Everything that stands in the way now, in a stable order.
     fn find_obstacles(&self, now_ms: u64) -> Vec<Obstacle> {
-        let readers = self.readers();
+        let waiting = self.waiters();
         let mut all = Vec::new();
         self.find_limits(&mut all, now_ms);
         for (need, read) in &self.reads.store {
-            let services = readers.get(need).cloned().unwrap_or_default();
+            let services = waiting.reads.get(need).cloned().unwrap_or_default();
             if let Some(trouble) = read.trouble.as_ref() {
                 // A group that only a Service names is not needed once the Service is gone.
                 if !services.is_empty() || self.is_needed(need) {
@@ -267,7 +271,11 @@ impl Controller {
             }
         }
         for (id, lane) in &self.lanes.all {
-            all.extend(self.lane_obstacle(id, lane));
+            let mut found = self.lane_obstacle(id, lane);
+            if let Some(obstacle) = &mut found {
+                obstacle.services.extend(waiting.writes.get(id).into_iter().flatten().cloned());
+            }
+            all.extend(found);
         }
         for (object, lane) in &self.kubernetes.objects {
             let trouble = lane.trouble.as_ref();
@@ -291,25 +299,31 @@ impl Controller {
                 all.push(strike.trouble.obstacle(about, services, next_ms));
             }
         }
-        self.find_silent(&readers, &mut all, now_ms);
+        self.find_silent(&waiting, &mut all, now_ms);
         all
     }
 
-    /// Services by what they wait to be read; looked for only while reads fail or are late.
-    fn readers(&self) -> Readers<'_> {
-        let mut readers = Readers::new();
-        let failing = self.reads.store.values().any(|read| read.trouble.as_ref().is_some());
+    /// Services by what they wait for; looked for only while calls fail or are late.
+    fn waiters(&self) -> Waiting<'_> {
+        let mut waiting = Waiting::default();
+        let failing = self.reads.store.values().any(|read| read.trouble.is_some())
+            || self.lanes.all.values().any(|lane| lane.trouble.is_some());
         if !failing && self.silent_calls(self.calls.now_ms).next().is_none() {
-            return readers;
+            return waiting;
         }
         for (uid, service) in &self.planning.report.services {
             for wait in &service.waits {
-                if let Wait::Reading(need) = wait {
-                    readers.entry(need).or_default().insert(uid.clone());
-                }
+                let waiters = match wait {
+                    Wait::Reading(need) => waiting.reads.entry(need).or_default(),
+                    Wait::Writing(id) | Wait::Resource { id, .. } => {
+                        waiting.writes.entry(id).or_default()
+                    }
+                    _ => continue,
+                };
+                waiters.insert(uid.clone());
             }
         }
-        readers
+        waiting
     }
 
     fn is_needed(&self, need: &Need) -> bool {
@@ -396,12 +410,12 @@ impl Controller {
     }
 
     /// Calls that are not answered, unless what they are about is in trouble already.
-    fn find_silent(&self, readers: &Readers<'_>, all: &mut Vec<Obstacle>, now_ms: u64) {
+    fn find_silent(&self, waiting: &Waiting<'_>, all: &mut Vec<Obstacle>, now_ms: u64) {
         for (caller, sent_ms) in self.silent_calls(now_ms) {
             let (about, operation, services) = match caller {
                 Caller::Event => continue,
                 Caller::Read(need) => {
-                    let services = readers.get(need).cloned().unwrap_or_default();
+                    let services = waiting.reads.get(need).cloned().unwrap_or_default();
                     (Subject::Read(need.clone()), need.operation(), services)
                 }
                 Caller::Lane(id) => {

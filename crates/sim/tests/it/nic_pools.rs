@@ -1,7 +1,7 @@
 //! Pools that nodes join through their machines.
 
 use crate::support::*;
-use azure_emulator::Request;
+use azure_emulator::{Fault, FaultKind, Request};
 use kube_emulator::ObjectRef;
 use serde_json::json;
 
@@ -71,6 +71,45 @@ fn take_machine(lab: &mut sim::Laboratory) {
 fn take_node(lab: &mut sim::Laboratory) {
     let (now, node) = (lab.now_ms, ObjectRef::new("nodes", "", "vmss000002"));
     lab.kubernetes.delete(node, now).expect("the node is deleted");
+}
+
+/// The write of a machine is on no Service's account: who waits for it is told all the same.
+#[test]
+fn a_service_behind_which_no_machine_may_come_tells_no_address_and_says_why() {
+    let mut lab = laboratory(&json!({
+        "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"
+    }));
+    lab.azure.seed(scale_set("vmss", 3));
+    let locked = FaultKind::Status {
+        status: 409,
+        code: "ScopeLocked".to_owned(),
+        message: "on order".to_owned(),
+        retry_after_s: None,
+        headers: Vec::new(),
+    };
+    let on_machines = Fault::new(locked).on_method("PUT").on_path("/virtualMachines/");
+    lab.azure.add_fault(on_machines.expect("the path is a regular expression").always());
+    create(&mut lab, service(0));
+    lab.pass(1_800_000);
+    let told = |lab: &sim::Laboratory| {
+        let services = lab.kubernetes.list("services", None);
+        let own = services.iter().find(|service| service["metadata"]["name"] == "web-0000");
+        let status = &own.expect("it is there")["status"];
+        let ingress = status["loadBalancer"]["ingress"].as_array().map_or(0, Vec::len);
+        (ingress, status["conditions"][0].clone())
+    };
+    let (addresses, condition) = told(&lab);
+    assert_eq!(addresses, 0, "nobody answers there");
+    assert_eq!(
+        (&condition["status"], &condition["reason"]),
+        (&json!("False"), &json!("AzureRejected"))
+    );
+    let message = condition["message"].as_str().unwrap_or_default();
+    assert!(message.contains("virtualMachines/") && message.contains("ScopeLocked"), "{message}");
+    lab.azure.clear_faults();
+    lab.pass(LIMIT_MS);
+    let (addresses, condition) = told(&lab);
+    assert_eq!((addresses, &condition["status"]), (1, &json!("True")));
 }
 
 /// A scale set takes a machine away, and its node object stays for a while.

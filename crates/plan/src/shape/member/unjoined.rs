@@ -2,7 +2,7 @@
 //! joined: until then nobody answers there.
 
 use super::{Aim, Sources, Target, cards, is_in};
-use crate::draft::{Draft, PATIENCE};
+use crate::draft::Draft;
 use model::ResourceId;
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
@@ -10,8 +10,8 @@ use model::world::Need;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Load balancers that lead to no node until one of these changes has been made, or until the list
-/// of machines has been read. A change that fails again and again does not count: other machines
-/// may join, and a finding names the failure.
+/// of machines has been read. One of them that fails is what the Services wait for all the same: a
+/// Service tells no address at which nobody answers, but what Azure says.
 pub(super) fn find(
     draft: &Draft<'_>,
     targets: &[Target],
@@ -19,8 +19,6 @@ pub(super) fn find(
     changes: &[Change],
     needs: &BTreeSet<Need>,
 ) -> BTreeMap<ResourceId, Wait> {
-    let fails =
-        |id: &ResourceId| draft.world.in_flight.get(id).is_some_and(|f| f.attempt >= PATIENCE);
     let cards = cards(draft, sources);
     let mut unjoined = BTreeMap::new();
     for target in targets.iter().filter(|t| t.aim == Aim::Join && t.nics.is_empty()) {
@@ -30,7 +28,7 @@ pub(super) fn find(
         let joins = |change: &&Change| match &change.action {
             Action::Put { after: Resource::PoolMember(after), .. } => {
                 let is_card = cards.iter().any(|card| card.member.id == after.id);
-                is_card && is_in(after, &target.pool) && !fails(&change.target)
+                is_card && is_in(after, &target.pool)
             }
             _ => false,
         };
