@@ -107,15 +107,53 @@ fn is_taken_along(
     !others.any(|other| holder::wants(draft, place.chosen, intent, family, other))
 }
 
+/// Services that keep what they have stay on their address where the one that their frontend is
+/// named after takes the name to another: their rules lead to what stands on the address by then,
+/// else to a frontend of the first of them.
+pub(crate) fn leave_behind(draft: &Draft<'_>, before: View<'_>, after: &mut Body) {
+    for then in &before.frontends {
+        let moves = |now: &&Frontend| !is_same(now, then);
+        if after.view().frontend(&then.name).filter(moves).is_none() {
+            continue;
+        }
+        let rules = before.rules_to(&then.name).into_iter();
+        let mut staying: Vec<Rule> = rules.filter(|r| stays(draft, &r.name)).cloned().collect();
+        staying.sort_by(|one, other| one.name.cmp(&other.name));
+        let own = staying.first().and_then(|rule| name::frontend_of(&rule.name));
+        let view = after.view();
+        let there = view.frontends.iter().find(|f| is_same(f, then)).map(|f| Arc::clone(&f.name));
+        let taken = |name: &String| after.view().frontend(name).is_some();
+        let name = match (there, own) {
+            (Some(there), Some(_)) => there,
+            (None, Some(own)) if !taken(&own) => Arc::from(own),
+            // Whose name it is waits for them.
+            (_, None) | (None, Some(_)) => continue,
+        };
+        if !taken(&name.to_string()) {
+            after.put_frontend(Frontend { name: Arc::clone(&name), ..then.clone() });
+        }
+        let id = before.id.child("frontendIPConfigurations", &name);
+        for rule in staying {
+            after.put_rule(Rule { frontend: Some(id.clone()), ..rule });
+        }
+    }
+}
+
+/// Whether a part is that of a Service that keeps what it has.
+fn stays(draft: &Draft<'_>, part: &str) -> bool {
+    let uid = draft.owner_of(part);
+    uid.is_some_and(|uid| matches!(draft.cases[uid].stance, Stance::Frozen(_)))
+}
+
 /// Gives back what two Services have at once in the edited body: who had it keeps it, and the
 /// other's parts are as they were, with what they stood on.
 pub(crate) fn settle(draft: &mut Draft<'_>, before: View<'_>, after: &mut Body) {
     let mut undone: BTreeSet<String> = BTreeSet::new();
-    let next = |after: &Body, undone: &BTreeSet<String>| {
-        let mut all = intruders(before, after.view(), undone).into_iter();
+    let next = |draft: &Draft<'_>, after: &Body, undone: &BTreeSet<String>| {
+        let mut all = intruders(draft, before, after.view(), undone).into_iter();
         all.find(|base| !undone.contains(base))
     };
-    while let Some(base) = next(after, &undone) {
+    while let Some(base) = next(draft, after, &undone) {
         after.edit(|after| {
             give_back(&base, &before.rules, &mut after.rules, |r| &r.name);
             give_back(&base, &before.probes, &mut after.probes, |p| &p.name);
@@ -141,9 +179,15 @@ fn give_back<T: Clone>(base: &str, before: &[T], after: &mut Vec<T>, name: fn(&T
 }
 
 /// Services whose new frontend has what another frontend has, whose rule has lost the frontend
-/// that it leads to, or whose frontend is no longer what rules that were given back lead to. Each
-/// is followed by the Service at the other end, should the first have been given back already.
-fn intruders(before: View<'_>, after: View<'_>, undone: &BTreeSet<String>) -> Vec<String> {
+/// that it leads to, or whose frontend is no longer what rules that were given back, or are those
+/// of Services that keep what they have, lead to. Each is followed by the Service at the other end,
+/// should the first have been given back already.
+fn intruders(
+    draft: &Draft<'_>,
+    before: View<'_>,
+    after: View<'_>,
+    undone: &BTreeSet<String>,
+) -> Vec<String> {
     let base = |part: &str| name::base_of(part).map(str::to_lowercase);
     let had = |f: &Frontend| before.frontend(&f.name).is_some_and(|then| is_same(then, f));
     let mut found = Vec::new();
@@ -160,7 +204,9 @@ fn intruders(before: View<'_>, after: View<'_>, undone: &BTreeSet<String>) -> Ve
             (None, _) => found.extend([base(&rule.name), base(id.name())].into_iter().flatten()),
             (Some(now), Some(then)) if !is_same(now, then) => {
                 let given_back = base(&rule.name).is_some_and(|base| undone.contains(&base));
-                found.extend(base(id.name()).filter(|_| given_back));
+                let led = before.rule(&rule.name).and_then(|then| then.frontend.as_ref());
+                let stands = given_back || (led == Some(id) && stays(draft, &rule.name));
+                found.extend(base(id.name()).filter(|_| stands));
             }
             (Some(_), _) => {}
         }

@@ -130,6 +130,15 @@ fn rule_of(intent: &Intent, protocol: Protocol, port: u16, family: Family) -> St
     head + &tail + suffix(intent, family)
 }
 
+/// The frontend that a rule of this name leads to where its Service has one to itself.
+#[must_use]
+pub fn frontend_of(rule: &str) -> Option<String> {
+    let (rule, suffix) = rule.strip_suffix(IPV6).map_or((rule, ""), |rule| (rule, IPV6));
+    let (rest, _port) = rule.rsplit_once('-')?;
+    let (frontend, _protocol) = rest.rsplit_once('-')?;
+    base_of(frontend).map(|_| format!("{frontend}{suffix}"))
+}
+
 /// A load-balancing rule.
 #[must_use]
 pub fn rule(intent: &Intent, kind: &RuleKind, family: Family) -> String {
@@ -249,6 +258,17 @@ mod tests {
         {
             assert!(!is_pool("kubernetes", other), "{other}");
         }
+    }
+
+    #[test]
+    fn the_frontend_of_a_rule_is_told_by_the_rules_name() {
+        let base = "a0000001c75404d308ae251124c65d1d";
+        for frontend in [base.to_owned(), format!("{base}-my-apps")] {
+            assert_eq!(frontend_of(&format!("{frontend}-TCP-80")), Some(frontend.clone()));
+            let both = frontend_of(&format!("{frontend}-UDP-53-IPv6"));
+            assert_eq!(both, Some(format!("{frontend}-IPv6")));
+        }
+        assert_eq!(frontend_of("theirs-TCP-80"), None);
     }
 
     #[test]

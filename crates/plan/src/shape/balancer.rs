@@ -128,6 +128,7 @@ pub(crate) fn plan(
         }
     }
     if let Some(before) = before {
+        contest::leave_behind(draft, before, &mut build.after);
         contest::settle(draft, before, &mut build.after);
         contest::drop_inherited(draft, seats, open, before, &mut build.after);
     }

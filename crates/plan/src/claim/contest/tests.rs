@@ -133,6 +133,53 @@ fn who_cannot_take_an_address_keeps_the_frontend_of_another_that_it_stands_on() 
     }
 }
 
+/// The one that the frontend is named after takes it along: two that are refused stay where they
+/// are, on a frontend of their own.
+#[test]
+fn refused_services_stay_on_their_address_when_the_one_they_share_it_with_moves() {
+    let all = (1..=3).map(|n| pinned(n, ADDRESS)).collect();
+    let mut world = settled(world(all));
+    let wrong = ("azure-load-balancer-tcp-idle-timeout", "soon");
+    for n in [2, 3] {
+        change(&mut world, internal(n, 80 + n, &[(PINNED, ADDRESS), wrong]));
+    }
+    change(&mut world, pinned(1, ANOTHER));
+    let mut world = settled(world);
+    let apart =
+        ["1 10.224.9.10", "1-TCP-81 -> 1", "2 10.224.9.9", "2-TCP-82 -> 2", "3-TCP-83 -> 2"];
+    assert_eq!(parts(&world), apart);
+    for n in [2, 3] {
+        change(&mut world, pinned(n, ADDRESS));
+    }
+    assert_eq!(parts(&settled(world)), apart);
+}
+
+/// A third takes the address that its owner leaves: the refused one is on the third's frontend,
+/// whichever of them is looked at first.
+#[test]
+fn a_refused_service_stays_on_its_address_with_who_takes_it() {
+    for (owner, taker) in [(1, 3), (3, 1)] {
+        let first = vec![pinned(owner, ADDRESS), pinned(taker, ANOTHER)];
+        let mut world = settled(world(first));
+        change(&mut world, pinned(2, ADDRESS));
+        let mut world = settled(world);
+        let wrong = ("azure-load-balancer-tcp-idle-timeout", "soon");
+        change(&mut world, internal(2, 82, &[(PINNED, ADDRESS), wrong]));
+        change(&mut world, pinned(owner, THIRD));
+        change(&mut world, pinned(taker, ADDRESS));
+        let mut expected = vec![
+            format!("{owner} {THIRD}"),
+            format!("{owner}-TCP-8{owner} -> {owner}"),
+            format!("{taker} {ADDRESS}"),
+            format!("{taker}-TCP-8{taker} -> {taker}"),
+            format!("2-TCP-82 -> {taker}"),
+        ];
+        expected.sort_unstable();
+        let found = parts(&settled(world));
+        assert_eq!(found, expected);
+    }
+}
+
 /// The one that the frontend is named after has moved to that of a refused Service, which keeps it.
 #[test]
 fn who_stays_on_a_frontend_whose_maker_joined_a_refused_service_goes_on() {
