@@ -12,6 +12,7 @@ pub mod azure;
 pub mod backends;
 pub mod drain;
 pub mod drift;
+pub mod editors;
 pub mod family;
 pub mod gateway;
 pub mod id;

@@ -78,7 +78,10 @@ fn a_service_is_read_from_bytes() {
 #[test]
 fn of_two_editors_within_a_second_only_the_new_one_counts() {
     let at = |edits: &[(&str, &str)]| {
-        let entry = |(manager, time): &(&str, &str)| json!({"manager": manager, "time": format!("2026-01-02T03:04:{time}Z")});
+        let entry = |edit: &(&str, &str)| {
+            let time = format!("2026-01-02T03:04:{}Z", edit.1);
+            json!({"manager": edit.0, "time": time})
+        };
         let fields: Vec<Value> = edits.iter().map(entry).collect();
         let found = read(json!({"type": "LoadBalancer"}), json!({"managedFields": fields}));
         found.editors.expect("it was edited")
