@@ -58,11 +58,16 @@ fn of<'w>(
         let Some(balancer) = draft.view(id) else { continue };
         for &family in &intent.families {
             let own = name::frontend(intent, family);
-            let rule = intent.rules.first().map(|r| name::rule(intent, &r.kind, family));
-            // A shared frontend has another's name; the Service's own rules lead to it.
-            let shared = rule
-                .and_then(|name| Some(balancer.rule(&name)?.frontend.as_ref()?.name().to_owned()));
-            let named = balancer.frontend(&shared.unwrap_or(own));
+            // A shared frontend has another's name; the Service's rules lead to it: those that it
+            // asks for, else those that it has had until now.
+            let wanted = intent.rules.iter().find_map(|r| {
+                let rule = balancer.rule(&name::rule(intent, &r.kind, family))?;
+                rule.frontend.as_ref()
+            });
+            let named = match wanted {
+                Some(id) => balancer.frontend(id.name()),
+                None => former(draft, balancer, intent, family).or_else(|| balancer.frontend(&own)),
+            };
             // Without rules nothing but the address says which one it shares.
             let frontend = named.or_else(|| {
                 let ruleless = intent.rules.is_empty();
@@ -89,4 +94,15 @@ fn of<'w>(
         }
     }
     found
+}
+
+/// The frontend of a family that a Service's rules lead to, whatever they are.
+fn former<'w>(
+    draft: &Draft<'w>,
+    balancer: View<'w>,
+    intent: &Intent,
+    family: Family,
+) -> Option<&'w Frontend> {
+    let is_of = |f: &&Frontend| frontend::address_of(draft, f).map(Family::of) == Some(family);
+    balancer.led_by(&intent.base).into_iter().find(is_of)
 }
