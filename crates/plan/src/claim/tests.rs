@@ -73,6 +73,8 @@ fn what_others_have_is_no_additional_address() {
     add(&mut world, Service { ingress, ..own });
     add(&mut world, public(2, "default", &[(MORE, "20.9.9.9,20.200.1.1")]));
     assert_eq!((refusals(&world, &listed, 1), refusals(&world, &listed, 2)), (vec![], vec![]));
+    let (_, report) = crate::plan(&world, &listed);
+    assert_eq!(report.services[&uid(1)].addresses, [Arc::from(frontend)], "its own, once");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use model::report::Wait;
 use model::world::Fact;
 use model::{Family, Group, Policy, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The finalizers a Service of ours carries.
@@ -144,8 +145,11 @@ fn address(
     let moving = moving::addresses(draft, placement, chosen, intent, standing);
     let moving: BTreeSet<String> = moving.values().map(ToString::to_string).collect();
     let own = intent.families.iter().filter_map(|f| standing.get(f)).map(|at| at.address);
-    let all: Vec<Arc<str>> =
-        own.chain(intent.additional.iter().copied()).map(|a| Arc::from(a.to_string())).collect();
+    // An additional address may be its own.
+    let own: Vec<IpAddr> = own.collect();
+    let more = intent.additional.iter().filter(|address| !own.contains(address));
+    let all = own.iter().chain(more);
+    let all: Vec<Arc<str>> = all.map(|a| Arc::from(a.to_string())).collect();
     let complete = standing.len() == intent.families.len();
     // What is known of a resource that is being written for it is about to be otherwise, also
     // where nothing is left to change because its owner went back to an earlier wish.
