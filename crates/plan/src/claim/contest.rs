@@ -59,7 +59,9 @@ pub(crate) fn tenancy(
         Stance::Wanted(_) if !place.seats.services.contains(uid) => ending,
         Stance::Wanted(intent) if is_wanted_by(draft, place, intent, other) => Tenancy::Shared,
         // It stays for the sake of those who are on it, unless its owner takes its name along.
-        Stance::Wanted(intent) if is_on && !is_taken_along(draft, place, intent, other) => {
+        Stance::Wanted(intent)
+            if (is_on || is_kept) && !is_taken_along(draft, place, intent, other) =>
+        {
             Tenancy::Shared
         }
         Stance::Wanted(_) => Tenancy::ReleasedBySameWrite,

@@ -5,7 +5,7 @@ use crate::shape::stage::{ADDRESS, PINNED, SUBNET, change, internal, parts, poli
 use crate::shape::stage::{settled, uid, world};
 use model::azure::LoadBalancer;
 use model::kubernetes::{Service, Wish};
-use model::plan::{Action, Resource};
+use model::plan::{Action, KubernetesWrite, Object, Resource};
 use model::report::{Until, Wait};
 use model::{Family, World};
 use std::sync::Arc;
@@ -133,6 +133,21 @@ fn who_cannot_take_an_address_keeps_the_frontend_of_another_that_it_stands_on() 
     }
 }
 
+/// A frontend of its name stands elsewhere for another's sake: until the new rule stands, the old
+/// one says where the Service is.
+#[test]
+fn another_port_takes_no_address_from_a_service_on_anothers_frontend() {
+    let all = vec![pinned(1, ADDRESS), pinned(2, ANOTHER), pinned(3, ANOTHER)];
+    let mut world = settled(world(all));
+    change(&mut world, pinned(2, ADDRESS));
+    let mut world = settled(world);
+    assert!(parts(&world).contains(&"2 10.224.9.10".to_owned()), "{:?}", parts(&world));
+    change(&mut world, internal(2, 8082, &[(PINNED, ADDRESS)]));
+    let (plan, _) = crate::plan(&world, &policy());
+    let object = |write: &&KubernetesWrite| matches!(&write.object, Object::Service { uid: of, .. } if *of == uid(2));
+    assert_eq!(plan.writes.iter().find(object), None, "its status stays");
+}
+
 /// The one that the frontend is named after takes it along: two that are refused stay where they
 /// are, on a frontend of their own.
 #[test]
@@ -177,6 +192,33 @@ fn a_refused_service_stays_on_its_address_with_who_takes_it() {
         expected.sort_unstable();
         let found = parts(&settled(world));
         assert_eq!(found, expected);
+    }
+}
+
+/// The one that the frontend is named after has joined another's: a third comes to who is left on it.
+#[test]
+fn who_comes_to_a_frontend_whose_maker_joined_anothers_shares_it() {
+    let first = vec![pinned(1, ADDRESS), pinned(2, ADDRESS), pinned(3, ANOTHER), pinned(4, THIRD)];
+    for order in [&[1, 4][..], &[4, 1], &[14]] {
+        let mut world = settled(world(first.clone()));
+        for step in order {
+            if [1, 14].contains(step) {
+                change(&mut world, pinned(1, ANOTHER));
+            }
+            if [4, 14].contains(step) {
+                change(&mut world, pinned(4, ADDRESS));
+            }
+            world = settled(world);
+        }
+        let expected = [
+            "1 10.224.9.9",
+            "1-TCP-81 -> 3",
+            "2-TCP-82 -> 1",
+            "3 10.224.9.10",
+            "3-TCP-83 -> 3",
+            "4-TCP-84 -> 1",
+        ];
+        assert_eq!(parts(&world), expected, "{order:?}");
     }
 }
 
