@@ -66,15 +66,16 @@ impl Azure {
 
     fn check_pool_removal(&self, id: &str, pool: &str) -> Checked {
         let pool_id = format!("{id}/backendAddressPools/{pool}");
-        let user = self
-            .store
-            .users(&pool_id)
-            .find(|user| self.store.get(&user.owner).is_some_and(|owner| owner.kind == kind::VMSS));
-        if let Some(user) = user {
+        // The model of a scale set, or an instance that is still as an earlier model was.
+        let set_of = |owner: &str| match self.store.get(owner)?.kind.as_str() {
+            kind::VMSS => Some(owner.to_owned()),
+            kind::VMSS_VM => Some(owner.rsplitn(3, '/').last()?.to_owned()),
+            _ => None,
+        };
+        if let Some(set) = self.store.users(&pool_id).find_map(|user| set_of(&user.owner)) {
             let message = format!(
                 "Cannot delete load balancer {id} since its child resources {pool} are in use by \
-                 virtual machine scale set {}.",
-                user.owner
+                 virtual machine scale set {set}."
             );
             return refuse("LoadBalancerInUseByVirtualMachineScaleSet", message);
         }

@@ -133,6 +133,20 @@ fn a_scale_set_model_keeps_its_balancer_from_being_deleted() {
     let lb = cloud.get(&lb_id());
     let members = &lb["properties"]["backendAddressPools"][0]["properties"];
     assert_eq!(members["backendIPConfigurations"].as_array().unwrap().len(), 2);
+    // The model has left, and instances are as it was.
+    let mut set = cloud.get(&vmss);
+    let profile = &mut set["properties"]["virtualMachineProfile"]["networkProfile"];
+    let nics = &mut profile["networkInterfaceConfigurations"];
+    nics[0]["properties"]["ipConfigurations"][0]["properties"]["loadBalancerBackendAddressPools"] =
+        json!([]);
+    cloud.put(&vmss, set);
+    let refused = cloud.delete(&lb_id());
+    assert_eq!(refused.code(), Some("LoadBalancerInUseByVirtualMachineScaleSet"));
+    let message = refused.body.as_ref().unwrap()["error"]["message"].to_string();
+    assert!(message.to_lowercase().contains("virtualmachinescalesets/vmss."), "{message}");
+    let all = json!({"instanceIds": ["*"]});
+    assert_eq!(cloud.post(&format!("{vmss}/manualupgrade"), all).status, 200);
+    assert!(cloud.delete(&lb_id()).status < 300);
 }
 
 #[test]
