@@ -175,7 +175,7 @@ impl Stage {
                 self.fail("L4", text);
                 return;
             }
-            if let Some(part) = self.part_under_way(ip).filter(|_| !listed) {
+            if let Some(part) = self.part_under_way(ip, uid).filter(|_| !listed) {
                 let name = service["metadata"]["name"].as_str().unwrap_or("").to_owned();
                 self.fail("L4", format!("status of {name} says {ip}, and {part} is being written"));
                 return;

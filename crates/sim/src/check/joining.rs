@@ -15,6 +15,7 @@ use crate::scene::Layout;
 use crate::stage::Stage;
 use crate::tally::count;
 use arm::Method;
+use model::ServiceUid;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -82,8 +83,10 @@ impl Stage {
         self.ledger.fresh.insert(id, (after["etag"].clone(), fresh));
     }
 
-    /// The part of an address that a write is still making.
-    pub(super) fn part_under_way(&self, ip: &str) -> Option<String> {
+    /// The part of a Service at an address that a write is still making. Rules of others on its
+    /// frontend change nothing for it.
+    pub(super) fn part_under_way(&self, ip: &str, uid: &str) -> Option<String> {
+        let base = ServiceUid::new(uid).base_name().to_lowercase();
         let all = self.azure.resources_of(BALANCERS);
         let mut busy = all.iter().filter(|balancer| is_updating(balancer));
         busy.find_map(|balancer| {
@@ -92,7 +95,13 @@ impl Stage {
             let (_, fresh) =
                 self.ledger.fresh.get(&id).filter(|(etag, _)| *etag == balancer["etag"])?;
             let own = self.ways_in(balancer).into_iter().filter(|way| way.address == ip);
-            let mut parts = own.flat_map(|way| way.rules.into_iter().chain([way.frontend]));
+            // All of a container load balancer is its Service's.
+            let whole = id.ends_with(&uid.to_lowercase());
+            let is_own = |rule: &String| whole || rule.to_lowercase().starts_with(&base);
+            let mut parts = own.flat_map(|way| {
+                let rules = way.rules.into_iter().filter(is_own);
+                rules.chain([way.frontend]).collect::<Vec<_>>()
+            });
             parts.find(|part| fresh.contains(part))
         })
     }

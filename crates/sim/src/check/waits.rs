@@ -5,6 +5,7 @@ use super::api::{OURS, has_finalizer};
 use super::budget::{Call, End, Heard, Key, Purpose};
 use crate::stage::Stage;
 use crate::tally::count;
+use arm::Method;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,6 +50,8 @@ struct Wait {
     /// Since when.
     since_ms: u64,
     failures: u32,
+    /// Whether a deletion failed.
+    deletes: bool,
     seen: Seen,
 }
 
@@ -155,7 +158,8 @@ impl Stage {
         // what Azure has said since the call was sent may have made it needless by now.
         let news = if azure { waits.news.get(&life).copied().unwrap_or(0) } else { call.seen.news };
         let seen = Seen { news, ..call.seen.clone() };
-        let wait = Wait { purpose, until_ms, since_ms: now_ms, failures, seen };
+        let deletes = call.method == Method::Delete;
+        let wait = Wait { purpose, until_ms, since_ms: now_ms, failures, deletes, seen };
         waits.open.insert(key, wait);
         waits.next_ms = Some(waits.next_ms.map_or(until_ms, |next| next.min(until_ms)));
     }
@@ -282,7 +286,11 @@ impl Stage {
         let was = &wait.seen;
         match wait.purpose {
             Purpose::Follow => false,
-            Purpose::Write => seen.inputs != was.inputs,
+            // A deletion that was taken before may have ended since.
+            Purpose::Write => {
+                let gone = || self.azure.shown_by_id(target).is_none();
+                seen.inputs != was.inputs || (wait.deletes && gone())
+            }
             Purpose::Read => (seen.inputs, seen.writes) != (was.inputs, was.writes),
             Purpose::Finalizers => {
                 let waived = target.contains("/pods/") && wait.failures >= CLAIM_TRIES;
