@@ -42,7 +42,8 @@ pub fn reference() -> String {
     push(
         &mut text,
         "A Service that is refused, or held by its owner, gets nothing new and keeps what it has \
-         until it changes.\n",
+         until it changes. It stays on an address that it shares where the other Service moves \
+         away.\n",
     );
     push(&mut text, "| finding | effect | example | text |\n| --- | --- | --- | --- |");
     for rule in RULES {
