@@ -413,6 +413,10 @@ impl Play {
             let text = format!("{left} is left over");
             self.stage.fail("L2", text);
         }
+        if let Some(address) = self.stage.only_recorded() {
+            let text = format!("{address} is in the ledger, and open nowhere");
+            self.stage.fail("L2", text);
+        }
     }
 
     /// L5: what one move costs, where nothing goes wrong.

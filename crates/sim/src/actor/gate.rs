@@ -8,7 +8,7 @@ use crate::scene::objects;
 use crate::stage::Stage;
 use crate::tally::count;
 use kube_emulator::{ObjectRef, Part, Patch};
-use model::kubernetes::READINESS_GATE;
+use model::kubernetes::{Backends, READINESS_GATE};
 use serde_json::{Value, json};
 use std::collections::btree_map::Entry;
 
@@ -80,15 +80,25 @@ impl Company {
 }
 
 impl Stage {
-    /// Pods with our gate that are held back although their containers run.
+    /// Pods with our gate that are held back although their containers run, or let through although
+    /// they do not: such a Pod would be ready again before the gateway leads to it again. Where
+    /// load balancers lead to nodes there is nothing to wait for: the gate stays open.
     #[must_use]
     pub fn held_back(&self) -> Vec<String> {
         let pods = self.kubernetes.list("pods", None);
         let lives = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_null();
+        let waits = self.config.backends() == Backends::Pods && self.config.migration.is_none();
+        let wrong = |pod: &Value| {
+            let name = &pod["metadata"]["name"];
+            match (holds(pod, "ContainersReady"), holds(pod, READINESS_GATE)) {
+                (true, false) => Some(format!("Pod {name} waits at our readiness gate")),
+                (false, true) if waits => Some(format!("our readiness gate of Pod {name} is open")),
+                (true, true) | (false, _) => None,
+            }
+        };
         pods.iter()
             .filter(|pod| !pod["spec"]["readinessGates"].is_null() && lives(pod))
-            .filter(|pod| holds(pod, "ContainersReady") && !holds(pod, READINESS_GATE))
-            .map(|pod| format!("Pod {} waits at our readiness gate", pod["metadata"]["name"]))
+            .filter_map(|pod| wrong(pod))
             .collect()
     }
 }

@@ -6,11 +6,14 @@ use crate::scene::{CLASS, SECRET};
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use control::KubernetesCall;
+use model::ServiceUid;
 use model::kubernetes::{GATEWAY_FINALIZER, POD_FINALIZER, SERVICE_FINALIZER};
 use plan::ask::annotation::PROTECT;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// What is said of a Service that has what it asks for.
+pub(super) const PROGRAMMED: &str = "ballast.dev/Programmed";
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 
 /// Finalizers that we set and take off: of Services, of container load balancers, of Pods.
@@ -57,6 +60,7 @@ impl Stage {
             && before["status"]["loadBalancer"] != after["status"]["loadBalancer"]
         {
             self.check_moving(before, after);
+            self.check_first_told(before, after);
             self.check_told(sent, before, after);
             self.check_status(sent, before, after);
             self.check_untold(sent, before, after);
@@ -186,6 +190,42 @@ impl Stage {
                 return;
             }
         }
+    }
+
+    /// L4: who is told its first address is told by the condition, in the same write, that all is
+    /// done: whoever waits for the condition finds the address. On a move each has its own pace,
+    /// and all is done once the former load balancer has gone.
+    fn check_first_told(&mut self, before: &Value, after: &Value) {
+        let conditions = || after["status"]["conditions"].as_array().into_iter().flatten();
+        let moves = self.config.migration.is_some()
+            || self.is_on_both(after["metadata"]["uid"].as_str().unwrap_or(""));
+        if told(before).next().is_some() || told(after).next().is_none() || moves {
+            return;
+        }
+        count(&mut self.tally.checks, "L4");
+        let done =
+            |condition: &Value| condition["type"] == PROGRAMMED && condition["status"] == "True";
+        if !conditions().any(done) {
+            let name = after["metadata"]["name"].as_str().unwrap_or("");
+            let text =
+                format!("status of {name} tells its first address, and {PROGRAMMED} is not True");
+            self.fail("L4", text);
+        }
+    }
+
+    /// Whether a Service has parts on load balancers over nodes and over Pods.
+    fn is_on_both(&self, uid: &str) -> bool {
+        let base = ServiceUid::new(uid).base_name().to_lowercase();
+        let all = self.azure.resources_of(BALANCERS);
+        let named = |balancer: &Value| {
+            balancer["name"].as_str().is_some_and(|name| name.eq_ignore_ascii_case(uid))
+        };
+        let leads = |balancer: &Value| {
+            let frontends = parts(balancer, "frontendIPConfigurations").into_keys();
+            let mut names = frontends.chain(parts(balancer, "loadBalancingRules").into_keys());
+            names.any(|name| name.to_lowercase().starts_with(&base))
+        };
+        all.iter().any(|b| named(b)) && all.iter().any(|b| leads(b))
     }
 
     /// L4: a Service of two families that had no address gets both at once. Who reads the first

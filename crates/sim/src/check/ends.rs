@@ -1,5 +1,6 @@
 //! What must hold once faults and inputs have stopped: L1, L2, L4 and the differential.
 
+use super::api::PROGRAMMED;
 use super::azure::memberships;
 use super::form::{is_in, parts, told};
 use super::stripped::close;
@@ -458,7 +459,7 @@ impl Stage {
                 wrong.push(format!("{name} still says {ip}"));
             }
             let own = service["status"]["conditions"].as_array().into_iter().flatten();
-            let own = own.filter(|c| c["type"] == "ballast.dev/Programmed").count();
+            let own = own.filter(|c| c["type"] == PROGRAMMED).count();
             if service["spec"]["type"] != "LoadBalancer" && own > 0 {
                 wrong.push(format!("{name} still has our condition"));
             }

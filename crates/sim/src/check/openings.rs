@@ -109,25 +109,39 @@ impl Stage {
             return;
         }
         count(&mut self.tally.checks, "S4");
-        let ledgers = self.kubernetes.list("configmaps", None);
-        let lines = ledgers.iter().filter_map(|map| map["data"]["destinations"].as_str());
-        let mut recorded: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for line in lines.flat_map(str::lines) {
-            let mut words = line.split_whitespace();
-            let Some(holder) = words.next() else { continue };
-            words.for_each(|address| recorded.entry(address).or_default().push(holder));
-        }
+        let recorded = self.recorded();
         for part in opened {
             let Some(holders) = recorded.get(part.address.as_str()) else {
                 let text = format!("{} was opened, and it is not in the ledger", part.address);
                 self.fail("S4", text);
                 return;
             };
-            for uid in holders.iter().filter(|uid| self.truth.services.contains_key(**uid)) {
+            for uid in holders.iter().filter(|uid| self.truth.services.contains_key(*uid)) {
                 let opened = self.ledger.opened.entry((*uid).to_owned()).or_default();
                 opened.insert(part.address.clone());
             }
         }
+    }
+
+    /// Who has which address open, by the ledger.
+    fn recorded(&self) -> BTreeMap<String, Vec<String>> {
+        let ledgers = self.kubernetes.list("configmaps", None);
+        let lines = ledgers.iter().filter_map(|map| map["data"]["destinations"].as_str());
+        let mut recorded: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for line in lines.flat_map(str::lines) {
+            let mut words = line.split_whitespace().map(str::to_owned);
+            let Some(holder) = words.next() else { continue };
+            words.for_each(|address| recorded.entry(address).or_default().push(holder.clone()));
+        }
+        recorded
+    }
+
+    /// L2: an address that the ledger has, and that is open nowhere.
+    pub(crate) fn only_recorded(&self) -> Option<String> {
+        let group = self.azure.shown_by_id(&scene::security_group());
+        let open = open(group.as_deref());
+        let is_open = |address: &str| open.iter().any(|part| part.address == address);
+        self.recorded().into_keys().find(|address| !is_open(address))
     }
 
     /// L4: an address that a Service goes on having stays in its status.
