@@ -17,7 +17,7 @@ pub struct Editors {
 
 impl Editors {
     /// Those of them who edited the object since it was as `old`: whoever had edited it in the same
-    /// second before is left out, unless nobody else is left.
+    /// second before is left out, unless all of them had.
     #[must_use]
     pub fn since(&self, old: &Self) -> Self {
         let is_new = |manager: &&Arc<str>| self.time != old.time || !old.managers.contains(manager);

@@ -109,9 +109,9 @@ fn is_taken_along(
     !others.any(|other| holder::wants(draft, place.chosen, intent, family, other))
 }
 
-/// Services that keep what they have stay on their address where the one that their frontend is
-/// named after takes the name to another: their rules lead to what stands on the address by then,
-/// else to a frontend of the first of them.
+/// Services that keep what they have stay on their address where the owner of their frontend moves
+/// it to another: their rules lead to what stands on the address by then, else to a frontend of the
+/// first of them.
 pub(crate) fn leave_behind(draft: &Draft<'_>, before: View<'_>, after: &mut Body) {
     for then in &before.frontends {
         let moves = |now: &&Frontend| !is_same(now, then);
@@ -119,24 +119,24 @@ pub(crate) fn leave_behind(draft: &Draft<'_>, before: View<'_>, after: &mut Body
             continue;
         }
         let rules = before.rules_to(&then.name).into_iter();
-        let mut staying: Vec<Rule> = rules.filter(|r| stays(draft, &r.name)).cloned().collect();
-        staying.sort_by(|one, other| one.name.cmp(&other.name));
-        let own = staying.first().and_then(|rule| name::frontend_of(&rule.name));
+        let staying: Vec<&Rule> = rules.filter(|r| stays(draft, &r.name)).collect();
+        let first = staying.iter().map(|rule| &rule.name).min();
+        let Some(own) = first.and_then(|rule| name::frontend_of(rule)) else { continue };
         let view = after.view();
         let there = view.frontends.iter().find(|f| is_same(f, then)).map(|f| Arc::clone(&f.name));
-        let taken = |name: &String| after.view().frontend(name).is_some();
-        let name = match (there, own) {
-            (Some(there), Some(_)) => there,
-            (None, Some(own)) if !taken(&own) => Arc::from(own),
-            // Whose name it is waits for them.
-            (_, None) | (None, Some(_)) => continue,
+        let name: Arc<str> = match there {
+            Some(there) => there,
+            // The owner waits for them: `settle` gives it back what it had.
+            None if view.frontend(&own).is_some() => continue,
+            None => {
+                let name = Arc::from(own);
+                after.put_frontend(Frontend { name: Arc::clone(&name), ..then.clone() });
+                name
+            }
         };
-        if !taken(&name.to_string()) {
-            after.put_frontend(Frontend { name: Arc::clone(&name), ..then.clone() });
-        }
         let id = before.id.child("frontendIPConfigurations", &name);
         for rule in staying {
-            after.put_rule(Rule { frontend: Some(id.clone()), ..rule });
+            after.put_rule(Rule { frontend: Some(id.clone()), ..rule.clone() });
         }
     }
 }

@@ -7,10 +7,11 @@
 use super::Sides;
 use crate::ask::{additional, hold};
 use crate::own::pod_names;
+use crate::tell::kubernetes::ip_lists;
 use model::azure::{FrontendAddress, PublicIp, Sku};
 use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
 use model::world::Fact;
-use model::{Group, Policy, ServiceUid, World};
+use model::{Policy, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -159,11 +160,8 @@ fn has_container(world: &World, policy: &Policy, uid: &ServiceUid) -> bool {
 
 /// Whether a list of public IPs among which a Service's may be is still to be read.
 fn is_unlisted(world: &World, policy: &Policy, service: &Service) -> bool {
-    let azure = &world.azure;
-    let annotated = service.annotation("azure-load-balancer-resource-group").map(Group::new);
-    let groups = [Some(policy.group.clone()), annotated];
-    let mut there = groups.iter().flatten().filter(|group| !azure.absent_groups.contains(group));
-    there.any(|group| matches!(azure.public_ips.get(group), None | Some(Fact::Unknown)))
+    let lists = ip_lists(world, policy, service);
+    lists.into_iter().any(|list| matches!(list, None | Some(Fact::Unknown)))
 }
 
 /// The addresses of load balancers over nodes.

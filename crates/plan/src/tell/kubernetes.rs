@@ -8,15 +8,15 @@ use crate::shape::public_ip::Chosen;
 use crate::shape::security_group::Standings;
 use crate::shape::security_group::standing::Standing;
 use crate::shape::{frontend, security_group};
-use model::azure::Provisioning;
+use model::azure::{Provisioning, PublicIp};
 use model::kubernetes::{
     Custody, Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
 };
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object};
 use model::policy::Layout;
 use model::report::Wait;
-use model::world::Fact;
-use model::{Family, Group, Policy, ServiceUid};
+use model::world::{ById, Fact};
+use model::{Family, Group, Policy, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -266,14 +266,24 @@ fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
 
 /// Whether something that may hold a part of the Service cannot be read.
 fn is_hidden(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
-    let azure = &draft.world.azure;
-    let own = draft.cases[uid].service.annotation("azure-load-balancer-resource-group");
-    let groups = [Some(draft.policy.group.clone()), own.map(Group::new)];
-    let there = groups.iter().flatten().filter(|group| !azure.absent_groups.contains(group));
-    let ips = there.filter_map(|group| azure.public_ips.get(group));
-    matches!(azure.security_group, Fact::Unreadable(_))
+    let lists = ip_lists(draft.world, draft.policy, draft.cases[uid].service);
+    matches!(draft.world.azure.security_group, Fact::Unreadable(_))
         || matches!(draft.world.kubernetes.ledger, Fact::Unreadable(_))
-        || ips.into_iter().any(|fact| matches!(fact, Fact::Unreadable(_)))
+        || lists.into_iter().flatten().any(|list| matches!(list, Fact::Unreadable(_)))
+}
+
+/// The lists of public IPs among which a Service's may be, of resource groups that exist; `None`
+/// where one has not been asked for.
+pub(crate) fn ip_lists<'w>(
+    world: &'w World,
+    policy: &Policy,
+    service: &Service,
+) -> Vec<Option<&'w Fact<ById<PublicIp>>>> {
+    let azure = &world.azure;
+    let annotated = service.annotation("azure-load-balancer-resource-group").map(Group::new);
+    let groups = [Some(policy.group.clone()), annotated];
+    let there = groups.iter().flatten().filter(|group| !azure.absent_groups.contains(group));
+    there.map(|group| azure.public_ips.get(group)).collect()
 }
 
 /// The next write to a Service of which nothing is left in Azure: its address and our condition

@@ -192,9 +192,9 @@ impl Stage {
         }
     }
 
-    /// L4: who is told its first address is told by the condition, in the same write, that all is
-    /// done: whoever waits for the condition finds the address. On a move each has its own pace,
-    /// and all is done once the former load balancer has gone.
+    /// L4: the write of a Service's first address sets the condition to True as well: `kubectl
+    /// wait` for the condition finds the address. On a move the address comes first, and the
+    /// condition once the former load balancer has gone.
     fn check_first_told(&mut self, before: &Value, after: &Value) {
         let conditions = || after["status"]["conditions"].as_array().into_iter().flatten();
         let moves = self.config.migration.is_some()

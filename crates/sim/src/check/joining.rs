@@ -83,8 +83,8 @@ impl Stage {
         self.ledger.fresh.insert(id, (after["etag"].clone(), fresh));
     }
 
-    /// The part of a Service at an address that a write is still making. Rules of others on its
-    /// frontend change nothing for it.
+    /// The part of a Service at an address that a write is still making. Azure goes on serving its
+    /// rules while others' rules on the frontend are written.
     pub(super) fn part_under_way(&self, ip: &str, uid: &str) -> Option<String> {
         let base = ServiceUid::new(uid).base_name().to_lowercase();
         let all = self.azure.resources_of(BALANCERS);

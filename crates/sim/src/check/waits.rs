@@ -286,7 +286,7 @@ impl Stage {
         let was = &wait.seen;
         match wait.purpose {
             Purpose::Follow => false,
-            // A deletion that was taken before may have ended since.
+            // Azure answers 409 to a deletion while an earlier one runs, which ends by itself.
             Purpose::Write => {
                 let gone = || self.azure.shown_by_id(target).is_none();
                 seen.inputs != was.inputs || (wait.deletes && gone())

@@ -1,7 +1,8 @@
 //! Pools that nodes join through their machines.
 
+use crate::support::container::{fault, refusal};
 use crate::support::*;
-use azure_emulator::{Fault, FaultKind, Request};
+use azure_emulator::Request;
 use kube_emulator::ObjectRef;
 use serde_json::json;
 
@@ -73,22 +74,16 @@ fn take_node(lab: &mut sim::Laboratory) {
     lab.kubernetes.delete(node, now).expect("the node is deleted");
 }
 
-/// The write of a machine is on no Service's account: who waits for it is told all the same.
+/// The write of a machine has no Service as its cause: the Service that waits for it names the
+/// error in its condition all the same.
 #[test]
 fn a_service_behind_which_no_machine_may_come_tells_no_address_and_says_why() {
     let mut lab = laboratory(&json!({
         "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"
     }));
     lab.azure.seed(scale_set("vmss", 3));
-    let locked = FaultKind::Status {
-        status: 409,
-        code: "ScopeLocked".to_owned(),
-        message: "on order".to_owned(),
-        retry_after_s: None,
-        headers: Vec::new(),
-    };
-    let on_machines = Fault::new(locked).on_method("PUT").on_path("/virtualMachines/");
-    lab.azure.add_fault(on_machines.expect("the path is a regular expression").always());
+    let locked = refusal(409, "ScopeLocked", None);
+    lab.azure.add_fault(fault(locked, "PUT", "/virtualMachines/").always());
     create(&mut lab, service(0));
     lab.pass(1_800_000);
     let told = |lab: &sim::Laboratory| {
@@ -99,7 +94,7 @@ fn a_service_behind_which_no_machine_may_come_tells_no_address_and_says_why() {
         (ingress, status["conditions"][0].clone())
     };
     let (addresses, condition) = told(&lab);
-    assert_eq!(addresses, 0, "nobody answers there");
+    assert_eq!(addresses, 0, "no backend is behind it");
     assert_eq!(
         (&condition["status"], &condition["reason"]),
         (&json!("False"), &json!("AzureRejected"))

@@ -151,7 +151,7 @@ fn another_port_takes_no_address_from_a_service_on_anothers_frontend() {
     assert_eq!(plan.writes.iter().find(own), None, "its status stays");
 }
 
-/// The one that the frontend is named after takes it along: two that are refused stay where they
+/// The owner of the frontend moves it to another address: two that are refused stay where they
 /// are, on a frontend of their own.
 #[test]
 fn refused_services_stay_on_their_address_when_the_one_they_share_it_with_moves() {
@@ -198,8 +198,7 @@ fn a_refused_service_stays_on_its_address_with_who_takes_it() {
     }
 }
 
-/// The one that the frontend is named after has joined another's: a third comes to who is left on
-/// it.
+/// The owner of the frontend has joined another frontend: a third Service wants the address too.
 #[test]
 fn who_comes_to_a_frontend_whose_maker_joined_anothers_shares_it() {
     let first = vec![pinned(1, ADDRESS), pinned(2, ADDRESS), pinned(3, ANOTHER), pinned(4, THIRD)];

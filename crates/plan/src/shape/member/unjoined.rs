@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Load balancers that lead to no node until one of these changes has been made, or until the list
 /// of machines has been read. One of them that fails is what the Services wait for all the same: a
-/// Service tells no address at which nobody answers, but what Azure says.
+/// Service's status has no address without a backend, and its condition has Azure's error.
 pub(super) fn find(
     draft: &Draft<'_>,
     targets: &[Target],

@@ -262,8 +262,8 @@ pub(crate) fn has_open(draft: &Draft<'_>, uid: &ServiceUid) -> bool {
         let mut own = rule.ports.intersection(&ports);
         own.any(|port| !others.iter().any(|other| may_have(draft, other, port)))
     };
-    let managed = group.rules.iter().filter(|rule| is_managed(rule));
-    managed.into_iter().any(|rule| {
+    let mut managed = group.rules.iter().filter(|rule| is_managed(rule));
+    managed.any(|rule| {
         let addresses = rule.destinations.iter().filter_map(|d| d.parse::<IpAddr>().ok());
         let mut others = addresses.filter_map(|address| held.get(&address));
         others.any(|others| others.is_empty() || is_own(rule, others))
