@@ -71,7 +71,8 @@ fn deny(case: &mut Case<'_>, reasons: Vec<Option<String>>) {
     }
 }
 
-/// The frontend of a Service's own name; else one that has the address which the Service names.
+/// The frontend of a Service's own name; else one that has the address which the Service names. A
+/// Service joins another's frontend by its address alone, whatever subnet it names.
 fn stands<'a>(
     case: &Case<'a>,
     service: &Service<'_>,
@@ -89,7 +90,8 @@ fn stands<'a>(
             true => {
                 let has = text(&inside["privateIPAddress"]).parse::<IpAddr>().ok();
                 let within = id(&inside["subnet"]["id"]) == subnet;
-                pinned.is_some() && has.as_ref() == pinned && within
+                let own = names::is_of(text(&frontend["name"]), &service.base);
+                pinned.is_some() && has.as_ref() == pinned && (within || !own)
             }
             false => address.id().is_some_and(|ip| id(&inside["publicIPAddress"]["id"]) == ip),
         }

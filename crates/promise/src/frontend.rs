@@ -5,7 +5,8 @@
 //! - It is called after the Service (and the subnet that an annotation names), unless the Service
 //!   shares the frontend of another one that has the same address.
 //! - A public one has the Service's public IP. An internal one has an address of the subnet that
-//!   the annotation names, else of the config's; the pinned one, where one is pinned.
+//!   the annotation names, else of the config's; the pinned one, where one is pinned. On another's
+//!   frontend, which it shares for the address, the subnet is the other's.
 //! - An internal one that is made on a Standard load balancer is in all zones of the region, not so
 //!   in an edge zone.
 //! - The load balancer has the SKU of the cloud config.
@@ -74,7 +75,9 @@ fn judge_one(
     if asks.internal {
         let subnet = asks.subnet.as_deref().unwrap_or(&case.site.subnet);
         let subnet = names::subnet_id(&case.site, subnet);
-        must("subnet", &id(&inside["subnet"]["id"]), &subnet);
+        if names::is_of(name, &service.base) {
+            must("subnet", &id(&inside["subnet"]["id"]), &subnet);
+        }
         let version = inside["privateIPAddressVersion"].as_str().unwrap_or("IPv4");
         must("version", version, family.name());
         must("public IP", text(&inside["publicIPAddress"]["id"]), "");

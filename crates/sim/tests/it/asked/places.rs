@@ -121,6 +121,29 @@ fn an_internal_frontend_moves() {
     is(&s.lines(&["status"]), "status in 10.225.0.4");
 }
 
+/// [frontends] Who names the address of another's frontend shares it, whatever subnet it names; an
+/// address that its subnet lacks is refused where there is no such frontend.
+#[test]
+fn an_address_of_another_subnet_is_shared() {
+    let mut s = stage(&json!({}));
+    let pin = ("azure-load-balancer-ipv4", "10.224.0.77");
+    let apps = ("azure-load-balancer-internal-subnet", "apps");
+    s.ask(web("guest").internal().ports(&["TCP 81 30081"]).with(&[pin, apps]));
+    assert_ne!(s.refusal("guest"), "");
+    s.ask(web("host").internal().with(&[pin]));
+    assert_eq!(s.refusal("guest"), "");
+    is(
+        &s.lines(&["frontend", "rule", "status"]),
+        "frontend <host> nodes IPv4 Static 10.224.0.77 zones 1,2,3
+        rule <host>-TCP-80 Tcp 80->80 from <host> to kubernetes probe <host>-TCP-80 idle 4 \
+            Default float reset no-snat
+        rule <guest>-apps-TCP-81 Tcp 81->81 from <host> to kubernetes probe <guest>-apps-TCP-81 \
+            idle 4 Default float reset no-snat
+        status guest 10.224.0.77
+        status host 10.224.0.77",
+    );
+}
+
 /// [frontends] A Service whose address is in its status gets it again, where the subnet has it.
 #[test]
 fn the_address_of_the_status_is_asked_for_again() {
