@@ -31,12 +31,21 @@ pub(crate) struct LedgerLane {
     call: Option<CallId>,
     /// When it was last read, or written with success; `None`: it has to be read.
     read_ms: Option<u64>,
-    /// Failures in a row.
-    failures: u32,
+    /// Reads that failed.
+    reads: Failed,
+    /// Writes that failed.
+    writes: Failed,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
-    /// Why the last calls failed.
-    pub trouble: Option<Trouble>,
+}
+
+/// Calls of one kind that failed in a row. A read that succeeds between two writes that fail is no
+/// success of theirs, and reads that failed before say nothing of a write.
+#[derive(Debug, Default)]
+struct Failed {
+    times: u32,
+    /// Why the last one did.
+    trouble: Option<Trouble>,
 }
 
 /// What is done to the ledger.
@@ -54,13 +63,12 @@ impl LedgerLane {
         self.call.is_none() && self.read_ms.is_some()
     }
 
-    /// A call succeeded. How often writes have failed is kept while one is due: a read between two
-    /// of them is no success.
+    /// A call succeeded. How often writes have failed is kept while one is due.
     fn rest(&mut self, due: bool, now_ms: u64) {
-        let before = std::mem::take(self);
+        let writes = std::mem::take(self).writes;
         self.read_ms = Some(now_ms);
         if due {
-            (self.failures, self.trouble) = (before.failures, before.trouble);
+            self.writes = writes;
         }
     }
 
@@ -108,10 +116,8 @@ impl Controller {
     /// opened or closed by what it said then. It is read as soon as the failures before allow: they
     /// were this process's own, and who holds the lease does not change what made them.
     pub(crate) fn doubt_ledger(&mut self) {
-        let LedgerLane { failures, wait_until_ms, trouble, .. } =
-            std::mem::take(&mut self.kubernetes.ledger);
-        self.kubernetes.ledger =
-            LedgerLane { failures, wait_until_ms, trouble, ..LedgerLane::default() };
+        let lane = std::mem::take(&mut self.kubernetes.ledger);
+        self.kubernetes.ledger = LedgerLane { call: None, read_ms: None, ..lane };
         self.world.kubernetes.ledger = Fact::Unknown;
     }
 
@@ -284,14 +290,19 @@ impl Controller {
         let lane = &mut self.kubernetes.ledger;
         // Whether it was carried out nobody knows.
         lane.read_ms = lane.read_ms.filter(|_| *call == LedgerCall::Read);
-        lane.failures += 1;
-        let wait_ms = match lane.failures {
+        let failed = match call {
+            LedgerCall::Read => &mut lane.reads,
+            LedgerCall::Write(_) => &mut lane.writes,
+        };
+        failed.times += 1;
+        let wait_ms = match failed.times {
             1 => asked_ms.unwrap_or(0).max(FIRST_MS),
             more => backoff::after(more - 1, asked_ms),
         };
         lane.wait_until_ms = Some(now_ms + wait_ms);
         let failure = Failure { kind, operation, code, message };
-        lane.trouble = Some(Trouble::after(lane.trouble.take(), failure, &BTreeSet::new(), now_ms));
+        let before = failed.trouble.take();
+        failed.trouble = Some(Trouble::after(before, failure, &BTreeSet::new(), now_ms));
         let text = format!("{text}; next try in {wait_ms} ms");
         self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
     }
@@ -304,7 +315,8 @@ impl Controller {
     /// Why calls about the ledger fail, while one is due.
     pub(crate) fn ledger_trouble(&self) -> Option<&Trouble> {
         let due = !self.kubernetes.ledger.is_idle() || self.planning.plan.ledger.is_some();
-        self.kubernetes.ledger.trouble.as_ref().filter(|_| due)
+        let lane = &self.kubernetes.ledger;
+        lane.reads.trouble.as_ref().or(lane.writes.trouble.as_ref()).filter(|_| due)
     }
 
     /// The Services that wait for the ledger.
@@ -351,5 +363,37 @@ mod tests {
         controller.go_on_with_ledger(1);
         let known = controller.world.kubernetes.ledger.known().expect("it was read");
         assert_eq!((&known.destinations, known.revision.as_deref()), (&kept, Some("7")));
+    }
+
+    /// The API server was away, and is back: the first write that fails is tried again at once, as
+    /// any first one, and a row of them is not shortened by the reads between.
+    #[test]
+    fn reads_that_failed_put_off_no_write() {
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        let write = LedgerWrite {
+            revision: None,
+            planned_on: None,
+            destinations: Destinations::new(),
+            adopted: [].into(),
+        };
+        controller.planning.plan.ledger = Some(Arc::new(write.clone()));
+        let write = LedgerCall::Write(Arc::new(write));
+        let mut waits = |call: &LedgerCall, fails: bool| {
+            let id = controller.calls.begin(Caller::Ledger(call.clone()));
+            controller.kubernetes.ledger.call = Some(id);
+            let answer = match fails {
+                true => KubernetesAnswer::Fault("refused".to_owned()),
+                false => KubernetesAnswer::Reply { status: 404, retry_after_ms: None, body: None },
+            };
+            controller.heard_of_ledger(id, call, answer, 0);
+            controller.kubernetes.ledger.wait_until_ms
+        };
+        let read = LedgerCall::Read;
+        let reads: Vec<_> = (0..8).map(|_| waits(&read, true)).collect();
+        assert_eq!((reads[0], reads[7]), (Some(FIRST_MS), Some(60_000)));
+        assert_eq!(waits(&read, false), None);
+        assert_eq!(waits(&write, true), Some(FIRST_MS));
+        assert_eq!(waits(&read, false), None);
+        assert_eq!(waits(&write, true), Some(1_000));
     }
 }

@@ -61,7 +61,8 @@ pub fn note_obstacles<'o>(
 ) {
     let mut told: BTreeMap<&ServiceUid, &Obstacle> = BTreeMap::new();
     for obstacle in obstacles {
-        let held_up = obstacle.services.iter().filter(|uid| is_held_up(report, uid));
+        let held_up = obstacle.services.iter();
+        let held_up = held_up.filter(|uid| is_held_up(report, uid) && !is_done(report, uid));
         for uid in held_up.chain(unchecked(obstacle, report, world, policy)) {
             let first = told.entry(uid).or_insert(obstacle);
             if (obstacle.since_ms, &obstacle.about) < (first.since_ms, &first.about) {
@@ -113,6 +114,12 @@ pub fn note_obstacles<'o>(
 pub fn is_held_up(report: &Report, uid: &ServiceUid) -> bool {
     let state = report.services.get(uid).map(|service| service.state);
     matches!(state, Some(State::Waiting | State::Rejected | State::Removing))
+}
+
+/// Whether all is done but to say so. What fails then is the very write of the status: it says what
+/// is true once it is there.
+fn is_done(report: &Report, uid: &ServiceUid) -> bool {
+    report.services.get(uid).is_some_and(|own| own.waits == [Wait::Status])
 }
 
 /// Services that were programmed when Azure was last read, and that cannot be checked while this

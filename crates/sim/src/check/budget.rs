@@ -216,7 +216,8 @@ impl Stage {
 
     /// A call to the API server is about to be sent. Events are posted once, whatever comes of it.
     pub(crate) fn check_calling(&mut self, sent: &Sent, id: CallId, request: &KubernetesCall) {
-        // The ledger is read and written by turns: they are calls on one object.
+        // The ledger is read and written by turns: they are calls on one object. A read that the
+        // API server takes is no success of the write that it refuses again and again.
         let ledger = request.path.find("/configmaps").map(|at| &request.path[..at]);
         if request.method == "POST" && ledger.is_none() {
             return;
@@ -232,7 +233,8 @@ impl Stage {
         let (method, sent_ms) = (Method::Patch, self.now_ms);
         // Who has the name of one that is gone is another object, and its call another call.
         let uid = request.body["metadata"]["uid"].as_str().unwrap_or("");
-        let target = format!("{target} {uid}").trim_end().to_owned();
+        let what = if request.method == "GET" { "read" } else { uid };
+        let target = format!("{target} {what}").trim_end().to_owned();
         let call = Call { target, path, correlation, purpose, method, about, seen, sent_ms };
         self.note_call(sent, id, call);
     }

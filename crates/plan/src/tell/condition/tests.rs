@@ -148,6 +148,17 @@ fn a_programmed_service_is_not_held_up() {
     assert_eq!(obstructed(&world(), "Full", "no room", 1), []);
 }
 
+/// The write of the status failed before: by the time the condition is read it has not.
+#[test]
+fn a_write_of_the_status_says_nothing_of_its_own_failures() {
+    let well = condition(Truth::True, "Programmed", WELL, Some("then"));
+    let untold = with(|s| {
+        s.ingress.clear();
+        s.condition = Some(well.clone());
+    });
+    assert_eq!(obstructed(&untold, "429", "too many requests", 3), [ConditionEdit::Keep]);
+}
+
 #[test]
 fn while_something_is_on_its_way_it_stays() {
     let told = condition(Truth::False, "InvalidIdleTimeout", TYPO, Some("then"));
