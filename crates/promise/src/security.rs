@@ -229,14 +229,16 @@ fn wanted(case: &Case<'_>) -> Doors {
     doors
 }
 
-/// Whether an address is a frontend of the Service and of no other.
+/// Whether an address is a frontend of the Service and of no other. A Service that asks for an
+/// address and is refused has no rule of a load balancer there, so what is denied at the address
+/// stays denied.
 fn is_alone(case: &Case<'_>, service: &Service<'_>, asks: &Asks, address: IpAddr) -> bool {
     if leads_to_nodes(asks) || asks.additional.contains(&address) {
         return false;
     }
     let has = |other: &Service<'_>| {
         let mut told = told(other.object).filter_map(|ip| ip.parse::<IpAddr>().ok());
-        let asked = other.asks().is_some_and(|asks| asks.additional.contains(&address));
+        let asked = other.served().is_some_and(|asks| asks.additional.contains(&address));
         asked || told.any(|told| told == address)
     };
     !case.services.iter().any(|other| other.key != service.key && other.wants() && has(other))

@@ -2,12 +2,12 @@
 
 use super::api::PROGRAMMED;
 use super::azure::memberships;
-use super::form::{is_in, parts, told};
+use super::form::{drop_field, drop_tags_of_ours, is_in, parts, told};
 use super::stripped::close;
 use crate::actor::doubts::is_doubtful;
 use crate::scene::machines::is_nic;
 use crate::scene::objects::{OTHER_CLUSTERS, is_brought, is_theirs};
-use crate::scene::{self, Outbound};
+use crate::scene::{self, Layout, Outbound};
 use crate::stage::Stage;
 use crate::truth::{additional, wants};
 use plan::ask::annotation::PROTECT;
@@ -120,12 +120,6 @@ fn is_ipv6_node(value: &Value) -> bool {
     number.is_some_and(|number| !number.contains([':', '/']))
 }
 
-fn drop_field(resource: &mut Value, place: &str, key: &str) {
-    if let Some(fields) = resource.pointer_mut(place).and_then(Value::as_object_mut) {
-        fields.shift_remove(key);
-    }
-}
-
 /// A frontend on a BYO public IP is called after the first of the Services that share it, which
 /// depends on when they came: here it is called after the public IP.
 fn on_brought(balancer: &str, frontend: &str, value: &Value) -> Option<(String, String)> {
@@ -210,6 +204,9 @@ impl Stage {
                 continue;
             }
             if let Some(mut tidied) = renamed(resource) {
+                if is_in(id, "networkSecurityGroups") && self.scene.layout == Layout::Containers {
+                    drop_tags_of_ours(&mut tidied);
+                }
                 if is_in(id, "publicIPAddresses") {
                     self.drop_unasked(resource, &mut tidied);
                 }

@@ -138,6 +138,26 @@ pub fn foreign(resource: &Value) -> BTreeMap<String, Value> {
     found
 }
 
+/// Takes a field out of what stands at a place.
+pub(super) fn drop_field(resource: &mut Value, place: &str, key: &str) {
+    if let Some(fields) = resource.pointer_mut(place).and_then(Value::as_object_mut) {
+        fields.shift_remove(key);
+    }
+}
+
+/// Takes the tags that are not others' off a security group that container load balancers do
+/// without: it is written only while Services move over nodes. Whether it comes to that before they
+/// turn back hangs on when Azure answers. Tags that were written then stay: Azure takes none off by
+/// itself, and once the Services are back nothing writes the group.
+pub(super) fn drop_tags_of_ours(group: &mut Value) {
+    if let Some(tags) = group.pointer_mut("/tags").and_then(Value::as_object_mut) {
+        tags.retain(|key, _| is_theirs(key));
+    }
+    if group["tags"].as_object().is_some_and(serde_json::Map::is_empty) {
+        drop_field(group, "", "tags");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,5 +175,20 @@ mod tests {
             found["outboundRules/theirs-a"],
             json!({"name": "theirs-a", "properties": {"p": 1}})
         );
+    }
+
+    #[test]
+    fn a_security_group_without_our_tags_keeps_those_of_others() {
+        let tagged = |tags: Value| {
+            let mut group = json!({"type": "g", "tags": tags});
+            drop_tags_of_ours(&mut group);
+            group
+        };
+        assert_eq!(tagged(json!({"cost": "7"})), json!({"type": "g"}));
+        let theirs = json!({"type": "g", "tags": {"theirs": "x"}});
+        assert_eq!(tagged(json!({"cost": "7", "theirs": "x"})), theirs);
+        let mut bare = json!({"type": "g"});
+        drop_tags_of_ours(&mut bare);
+        assert_eq!(bare, json!({"type": "g"}));
     }
 }

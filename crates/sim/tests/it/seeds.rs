@@ -163,6 +163,11 @@ const FAILED_LAST: &[(u64, Profile, &str)] = &[
         "a scale set whose model alone was in a pool kept addresses out of it",
     ),
     (1_100_328, Profile::All, "the maker of a frontend counted on it after it had moved away"),
+    (
+        2_026_112_900_080,
+        Profile::All,
+        "compared tags of a security group that was written on a way over nodes alone",
+    ),
 ];
 
 /// The same with faults that came later, and with which of them.

@@ -69,6 +69,26 @@ fn addresses_of_others_are_refused() {
     is(&s.lines(&["pip"]).lines().count().to_string(), "1");
 }
 
+/// [security rules] A Service that asks for another's address and is refused has no rule there: what
+/// the other denies stays denied, whether the refused one is new or has been served before.
+#[test]
+fn a_refused_service_takes_nothing_off_what_another_denies() {
+    let mut s = stage(&json!({}));
+    let ranges = json!(["10.9.0.0/16"]);
+    s.ask(web("web").field("loadBalancerSourceRanges", ranges).with(&[(DENY, "true")]));
+    s.ask(web("twin").ports(&["TCP 81 30181"]));
+    let before = s.lines(&["open", "status"]);
+    assert!(before.contains("deny-all_IPv4 Deny Inbound * * -> 20.0.0.1 *"), "{before}");
+    s.annotate("twin", &[(MORE, Some("20.0.0.1"))]);
+    s.ask(web("thief").of("evil").ports(&["TCP 82 30182"]).with(&[(MORE, "20.0.0.1")]));
+    for name in ["twin", "thief"] {
+        assert!(s.refusal(name).contains(MORE), "{name}: {}", s.refusal(name));
+    }
+    let text = s.lines(&["open", "status"]);
+    let text: Vec<&str> = text.lines().filter(|line| !line.contains("thief")).collect();
+    is(&text.join("\n"), &before);
+}
+
 /// [status, security rules] An address that was free when a Service named it becomes another's
 /// frontend: it is the other's from then on.
 #[test]
