@@ -20,7 +20,7 @@ pub struct CloudConfigArgs {
     /// The cloud config: the file that the Go cloud provider reads, JSON or YAML
     #[arg(long, value_name = "FILE")]
     pub cloud_config: Option<PathBuf>,
-    /// A Secret with a cloud config under the key `cloud-config`
+    /// A Secret of the cluster with a cloud config under the key `cloud-config`
     #[arg(long, value_name = "NAME")]
     pub cloud_config_secret_name: Option<String>,
     /// The Secret's namespace
@@ -38,6 +38,19 @@ pub struct CloudConfigArgs {
 }
 
 impl CloudConfigArgs {
+    /// A file, or nothing.
+    #[must_use]
+    pub fn of_file(cloud_config: Option<PathBuf>, cluster_name: &str) -> Self {
+        Self {
+            cloud_config,
+            cloud_config_secret_name: None,
+            cloud_config_secret_namespace: String::new(),
+            cluster_name: cluster_name.to_owned(),
+            overrides: Map::new(),
+            completed: Arc::default(),
+        }
+    }
+
     /// Whether the cluster is asked for a Secret.
     #[must_use]
     pub fn is_in_cluster(&self) -> bool {
@@ -69,6 +82,11 @@ impl CloudConfigArgs {
                 let (secret, place) = self.secret(client, name).await?;
                 self.parse(&secret, &place)
             }
+            (None, None) if self.is_in_cluster() => Err(Failure::new(
+                Exit::Usage,
+                "--cloud-config-secret-name names a Secret of a cluster, and manifests are read in \
+                 place of one. Give --cloud-config FILE",
+            )),
             (None, None) => Err(Failure::new(
                 Exit::Usage,
                 "there is no cloud config. Give --cloud-config FILE, the file that the Go cloud \

@@ -39,9 +39,13 @@ pub struct Args {
     /// Manifests (YAML or JSON; files, folders, or - for standard input)
     #[arg(short = 'f', long = "filename", value_name = "PATH", required_unless_present = "policy")]
     pub files: Vec<PathBuf>,
-    /// The cloud config of the cluster [default: one Standard load balancer for all]
-    #[command(flatten)]
-    pub config: CloudConfigArgs,
+    /// The cloud config of the cluster: the file that the Go cloud provider reads, JSON or YAML
+    /// [default: one Standard load balancer for all]
+    #[arg(long, value_name = "FILE")]
+    pub cloud_config: Option<PathBuf>,
+    /// The cluster's name, which is its load balancer's
+    #[arg(long, value_name = "NAME", default_value = "kubernetes")]
+    pub cluster_name: String,
     /// How to print
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: LintFormat,
@@ -63,7 +67,7 @@ pub struct Args {
 /// A file or the cloud config cannot be used.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
-    let policy = policy(&args.config).await?;
+    let policy = policy(&args).await?;
     if args.policy {
         return print_policies(&policy, &classes);
     }
@@ -78,13 +82,14 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     Ok(if wrong > 0 { Exit::Failed } else { Exit::Done })
 }
 
-async fn policy(config: &CloudConfigArgs) -> Result<Policy, Failure> {
-    if config.is_in_cluster() || config.cloud_config.is_some() {
+async fn policy(args: &Args) -> Result<Policy, Failure> {
+    if args.cloud_config.is_some() {
+        let config = CloudConfigArgs::of_file(args.cloud_config.clone(), &args.cluster_name);
         return Ok(config.load(None).await?.policy);
     }
     let sources = config::Sources {
         text: ASSUMED,
-        cluster: &config.cluster_name,
+        cluster: &args.cluster_name,
         environment: &BTreeMap::new(),
     };
     let read = config::read(&sources);

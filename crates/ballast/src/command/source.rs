@@ -28,19 +28,19 @@ pub struct SourceArgs {
     /// Which Azure.
     #[command(flatten)]
     pub config: CloudConfigArgs,
-    /// Plan for manifests (YAML or JSON; files, folders, or - for standard input) instead of a
-    /// cluster
+    /// Manifests to read instead of a cluster (YAML or JSON; files, folders, or - for standard
+    /// input)
     #[arg(short = 'f', long = "filename", value_name = "PATH", conflicts_with = "kubeconfig")]
     pub files: Vec<PathBuf>,
     /// With -f: what there is in Azure, a JSON list of resources; without it there is nothing but
     /// what the cloud config names
     #[arg(long, value_name = "FILE", requires = "files")]
     pub azure: Option<PathBuf>,
-    /// Plan as if these manifests of Services had been applied to the cluster (files, folders, or -
-    /// for standard input)
+    /// Manifests of Services that count as applied to the cluster (files, folders, or - for standard
+    /// input)
     #[arg(long, value_name = "PATH", conflicts_with = "files")]
     pub as_if: Vec<PathBuf>,
-    /// Plan as if this Service had been deleted from the cluster (repeatable)
+    /// A Service that counts as deleted from the cluster (repeatable)
     #[arg(long, value_name = "[NAMESPACE/]NAME", conflicts_with = "files")]
     pub as_if_deleted: Vec<String>,
     /// Also manage Services of this loadBalancerClass (repeatable)

@@ -53,6 +53,17 @@ fn with_a_log_of_json_the_last_error_is_json_too() {
     assert!(last["message"].as_str().unwrap().contains("/nowhere"), "{last}");
 }
 
+/// There is no cluster to read the Secret from.
+#[test]
+fn a_secret_with_the_cloud_config_needs_a_cluster() {
+    let named = ["plan", "-f", "/dev/null", "--cloud-config-secret-name=azure"];
+    told(&named, 64, &["--cloud-config-secret-name", "Secret of a cluster", "--cloud-config FILE"]);
+    // `lint` reads none: it has no such option.
+    let (code, _, err) = run(&["lint", "-f", "/dev/null", "--cloud-config-secret-name=azure"]);
+    assert_eq!(code, 64, "{err}");
+    assert!(err.contains("unexpected argument '--cloud-config-secret-name'"), "{err}");
+}
+
 #[test]
 fn a_cloud_config_that_is_absent_broken_or_wrong_is_64() {
     told(&["run", "--port=0"], 64, &["there is no cloud config", "--cloud-config"]);

@@ -17,7 +17,7 @@ use edge::clock::Clock;
 use edge::random;
 use live::Live;
 use model::Policy;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
@@ -77,14 +77,7 @@ impl Args {
     }
 
     fn config(&self) -> CloudConfigArgs {
-        CloudConfigArgs {
-            cloud_config: self.cloud_config.clone(),
-            cloud_config_secret_name: None,
-            cloud_config_secret_namespace: String::new(),
-            cluster_name: "kubernetes".to_owned(),
-            overrides: Map::new(),
-            completed: Default::default(),
-        }
+        CloudConfigArgs::of_file(self.cloud_config.clone(), "kubernetes")
     }
 
     fn site(&self, policy: &Policy) -> Site {

@@ -45,10 +45,10 @@ pub struct Args {
     /// the addresses of both, as in 10m or 1h, or untilTold
     #[arg(long, value_name = "TIME")]
     pub keep_both: Option<String>,
-    /// Between those: only this Service moves, NAMESPACE/NAME (repeatable)
-    #[arg(long, value_name = "SERVICE")]
+    /// To or from container load balancers: only this Service moves (repeatable)
+    #[arg(long, value_name = "NAMESPACE/NAME")]
     pub service: Vec<String>,
-    /// Between those: only Services of this namespace move (repeatable)
+    /// To or from container load balancers: only Services of this namespace move (repeatable)
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Vec<String>,
     /// Show each step, what is interrupted and what is kept; write nothing
