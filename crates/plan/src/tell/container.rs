@@ -73,9 +73,13 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         // It may be on its way out, from when its owner wanted none.
         draft.is_written_for(&table, uid).then_some(table)
     };
-    let stands = registered && busy.is_none() && leads(draft, name);
+    let leads = registered && leads(draft, name);
     let unsure = address.is_none() && draft.world.inherited.contains(uid);
     let Some(case) = draft.cases.get_mut(uid) else { return };
+    // It is told when that write has ended, whatever comes of it. One write tells an address and
+    // that all is done: while anything is still to be written, no address is new.
+    case.waits.extend(busy.map(Wait::Writing));
+    let stands = leads && case.waits.is_empty();
     // Host names and addresses of the other family are somebody else's. Until all is done only
     // an address that no longer is ours goes.
     let mut list: Vec<Ingress> = case
@@ -94,9 +98,6 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         if !list.iter().any(|entry| entry.ip.as_deref() == Some(text.as_str())) {
             list.push(Ingress { ip: Some(Arc::from(text)), hostname: None });
         }
-    } else if let Some(busy) = busy {
-        // It is told when that write has ended, whatever comes of it.
-        case.waits.insert(Wait::Writing(busy));
     }
     if unsure && kubernetes::drops(&list, &case.service.ingress) {
         case.waits.insert(Wait::Listing);

@@ -5,11 +5,15 @@ use crate::support::container::{
 };
 use crate::support::*;
 use azure_emulator::{Fault, FaultKind, Request};
-use kube_emulator::ObjectRef;
+use kube_emulator::{ObjectRef, Part, Patch};
 use model::Group;
 use model::report::State;
 use serde_json::json;
 use sim::Laboratory;
+use sim::scene::{Layout, Scene, objects};
+use sim::stage::Stage;
+use sim::swarm::Pace;
+use sim::weather::Weather;
 
 const DAY_MS: u64 = 86_400_000;
 const INTERVAL_MS: u64 = 120_000;
@@ -499,4 +503,38 @@ fn a_balancer_goes_although_a_service_was_about_to_join_it_that_is_refused() {
     lab.is_refused("default/web-0001", "its subnet is not there");
     assert!(lab.settle(DAY_MS));
     assert!(lab.azure.resource(&balancer).is_none(), "{:#?}", lab.azure.resource(&balancer));
+}
+
+/// Edits the only Service of a stage.
+fn edit_web(stage: &mut Stage, part: Part, body: serde_json::Value) {
+    let now = stage.now_ms;
+    let web = ObjectRef::new("services", "default", "web-0");
+    stage.kubernetes.patch(web, part, &Patch::Merge(body), now).expect("it is patched");
+    stage.follow();
+}
+
+#[test]
+fn an_additional_address_that_a_refused_service_keeps_is_no_untruth() {
+    let more = "service.beta.kubernetes.io/azure-additional-public-ips";
+    let pinned = "service.beta.kubernetes.io/azure-load-balancer-ipv4";
+    let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 50 };
+    let mut stage = Stage::new(Scene::plain(Layout::Single, 3, 7), pace, Weather::Fair, 1);
+    let mut web = objects::service("default", 0);
+    web["metadata"]["annotations"] = json!({more: "20.9.9.1"});
+    let now = stage.now_ms;
+    stage.kubernetes.create(web, now).expect("a new Service");
+    stage.follow();
+    assert!(stage.settle(DAY_MS));
+    // Its owner lists another one, and asks for what no Service can have.
+    let asks = json!({more: "20.9.9.2", pinned: "x"});
+    edit_web(&mut stage, Part::Main, json!({"metadata": {"annotations": asks}}));
+    assert!(stage.settle(DAY_MS));
+    let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
+    let told = web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone();
+    assert_eq!(told[1]["ip"], "20.9.9.1", "{told}");
+    assert_eq!(stage.untrue(), Vec::<String>::new());
+    // What it has never listed is not its own.
+    let status = json!({"loadBalancer": {"ingress": [told[0], told[1], {"ip": "20.9.9.3"}]}});
+    edit_web(&mut stage, Part::Status, json!({"status": status}));
+    assert_eq!(stage.untrue(), ["default/web-0 says 20.9.9.3, and no rule leads there"]);
 }

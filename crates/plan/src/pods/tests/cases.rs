@@ -3,7 +3,7 @@ use model::azure::{Provisioning, PublicIp, Sku};
 use model::gateway::UpdateAction;
 use model::kubernetes::{
     Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, Membership, POD_FINALIZER, PodPhase,
-    Readiness, SERVICE_FINALIZER, Wish,
+    Readiness, SERVICE_FINALIZER, Truth, Wish,
 };
 use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
 use model::report::{State, Wait};
@@ -121,6 +121,37 @@ fn an_address_is_told_once_azure_has_ended_the_write_that_leads_there() {
     // Whoever was told is not unsettled by a later write.
     show(&mut stage, Provisioning::Busy);
     assert!(stage.plan().1.services[&uid(1)].waits.is_empty());
+}
+
+#[test]
+fn an_address_is_told_once_nothing_more_is_to_be_written() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    // Its load balancer stands, no status tells that yet, and its owner asks for another port.
+    let mut untold = service(1);
+    untold.finalizers = stage.world.kubernetes.services[&uid(1)].finalizers.clone();
+    untold.ports = vec![port(443, 8443)];
+    stage.put(untold);
+    let (plan, report) = stage.plan();
+    assert_eq!((plan.changes.len(), plan.writes.len()), (1, 0), "{plan:#?}");
+    let waits = &report.services[&uid(1)].waits;
+    assert!(matches!(waits[..], [Wait::Writing(_)]), "{waits:?}");
+    // Azure refuses that.
+    let hold = Hold {
+        target: plan.changes[0].target.clone(),
+        reason: "refused".into(),
+        code: "BadRequest".into(),
+        until_ms: Some(1),
+        attempt: 1,
+    };
+    stage.world.holds.insert(uid(1), hold);
+    assert!(stage.plan().0.is_empty());
+    stage.world.holds.clear();
+    stage.settle();
+    let service = &stage.world.kubernetes.services[&uid(1)];
+    let condition = service.condition.as_ref().expect("it comes with the address");
+    assert_eq!((service.ingress.len(), condition.truth), (1, Truth::True));
 }
 
 #[test]
