@@ -237,8 +237,9 @@ pub struct World {
     /// egress gateways that were registered then: another process may have written for them a
     /// moment ago, which a list need not show yet. They are not let go.
     pub inherited: BTreeSet<ServiceUid>,
-    /// Those of them whose status tells an address, and of which the first list of load balancers
-    /// showed no rule: what they have may not be listed yet. They are left as they are.
+    /// Services among them of which the first list of load balancers showed no rule: what they have
+    /// may not be listed yet, their load balancer included. Nodes that it may have join no other,
+    /// and whoever is told an address is left as it is.
     pub unseen: BTreeSet<ServiceUid>,
     /// Frontend names (base names) that were seen without a Service in two complete lists in a
     /// row: their Service is gone without having been waited for.

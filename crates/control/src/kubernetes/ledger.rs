@@ -63,11 +63,11 @@ impl LedgerLane {
         self.call.is_none() && self.read_ms.is_some()
     }
 
-    /// A call succeeded. How often writes have failed is kept while one is due.
-    fn rest(&mut self, due: bool, now_ms: u64) {
+    /// A call succeeded. How often writes have failed is kept until one succeeds, or none is due.
+    fn rest(&mut self, call: &LedgerCall, now_ms: u64) {
         let writes = std::mem::take(self).writes;
         self.read_ms = Some(now_ms);
-        if due {
+        if *call == LedgerCall::Read {
             self.writes = writes;
         }
     }
@@ -137,7 +137,10 @@ impl Controller {
                 LedgerCall::Read
             }
             Some(write) => LedgerCall::Write(write),
-            None => return,
+            None => {
+                self.kubernetes.ledger.writes = Failed::default();
+                return;
+            }
         };
         if let LedgerCall::Write(write) = &call {
             self.doubt_forgotten(write);
@@ -210,13 +213,12 @@ impl Controller {
         self.planning.dirty = true;
         match (answer, call) {
             (KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. }, _) => {
-                let due = *call == LedgerCall::Read && self.planning.plan.ledger.is_some();
-                self.kubernetes.ledger.rest(due, now_ms);
+                self.kubernetes.ledger.rest(call, now_ms);
                 self.take_ledger(&body, now_ms);
                 self.tell_adoption(call, now_ms);
             }
             (KubernetesAnswer::Reply { status: 404, .. }, LedgerCall::Read) => {
-                self.kubernetes.ledger.rest(self.planning.plan.ledger.is_some(), now_ms);
+                self.kubernetes.ledger.rest(call, now_ms);
                 self.note_absence(now_ms);
             }
             (KubernetesAnswer::Reply { status: 200..300, .. }, _) => {
@@ -370,14 +372,12 @@ mod tests {
     #[test]
     fn reads_that_failed_put_off_no_write() {
         let mut controller = Controller::new(policy(), crate::Options::default());
-        let write = LedgerWrite {
+        let write = LedgerCall::Write(Arc::new(LedgerWrite {
             revision: None,
             planned_on: None,
             destinations: Destinations::new(),
             adopted: [].into(),
-        };
-        controller.planning.plan.ledger = Some(Arc::new(write.clone()));
-        let write = LedgerCall::Write(Arc::new(write));
+        }));
         let mut waits = |call: &LedgerCall, fails: bool| {
             let id = controller.calls.begin(Caller::Ledger(call.clone()));
             controller.kubernetes.ledger.call = Some(id);

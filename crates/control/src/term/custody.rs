@@ -55,8 +55,9 @@ impl Controller {
             .for_each(|pod| Arc::make_mut(pod).custody = Custody::Inherited);
     }
 
-    /// Which Services of another process's are told an address that no listed rule stands for. Only
-    /// the first lists can make one unseen: a rule that goes later was taken away by ourselves.
+    /// Which Services of another process's no listed rule stands for, told an address or not: a
+    /// load balancer is there before its address is told. Only the first lists can make one unseen:
+    /// a rule that goes later was taken away by ourselves.
     pub(crate) fn look_for_inherited(&mut self) {
         if self.term.barrier == TakeoverBarrier::Done || self.policy.over(Backends::Nodes).is_none()
         {
@@ -74,9 +75,8 @@ impl Controller {
         let uids = containers.map(|balancer| ServiceUid::new(balancer.id.name()));
         ruled.extend(uids.map(|uid| uid.base_name().to_lowercase()));
         let held = &self.world.kubernetes.services;
-        let is_told = |uid: &ServiceUid| held.get(uid).is_some_and(|s| !s.ingress.is_empty());
         let unlooked = std::mem::take(&mut self.term.unlooked);
-        self.world.unseen.extend(unlooked.into_iter().filter(is_told));
+        self.world.unseen.extend(unlooked.into_iter().filter(|uid| held.contains_key(uid)));
         self.world.unseen.retain(|uid| !ruled.contains(&uid.base_name().to_lowercase()));
     }
 

@@ -12,7 +12,8 @@ impl Path {
     pub(super) fn wait(&mut self) -> bool {
         // What waits for lists that are certain goes on once they are.
         let inherited = std::mem::take(&mut self.world.inherited);
-        self.elapse() || !inherited.is_empty()
+        let unseen = std::mem::take(&mut self.world.unseen);
+        self.elapse() || !inherited.is_empty() || !unseen.is_empty()
     }
 
     /// Services that move have been at their stages for long enough. Whether there are any.

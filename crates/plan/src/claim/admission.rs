@@ -66,7 +66,7 @@ pub(crate) fn admit(
 fn is_unseen(world: &World, service: &Service, stance: &Stance) -> bool {
     match stance {
         Stance::Leaving => world.inherited.contains(&service.uid),
-        Stance::Wanted(_) => world.unseen.contains(&service.uid),
+        Stance::Wanted(_) => !service.ingress.is_empty() && world.unseen.contains(&service.uid),
         Stance::Frozen(_) | Stance::Container(_) => false,
     }
 }

@@ -335,10 +335,9 @@ fn seat_wait(draft: &Draft<'_>, build: &Build<'_>) -> Option<Wait> {
         // A NIC takes no load balancers of two SKUs.
         return Some(Wait::Resource { id: basic.clone(), until: Until::Gone });
     }
-    // Its nodes are still behind another one: rules to an empty pool would serve nobody.
+    // Its nodes are, or may be, behind another one: rules to an empty pool would serve nobody.
     let empty = !build.view().pools.iter().any(|p| !p.addresses.is_empty() || !p.nics.is_empty());
-    let id = build.seats.awaited.clone().filter(|_| empty)?;
-    Some(Wait::Resource { id, until: Until::Released })
+    build.seats.awaited.clone().filter(|_| empty)
 }
 
 /// Puts a Service's parts into the body.

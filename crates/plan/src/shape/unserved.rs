@@ -17,7 +17,7 @@ pub const RULE: &str = "NoBackends";
 /// no node, or none of the set that is behind it, or only such as are leaving.
 ///
 /// Not where somebody else fills the pools, or where nodes are about to come from another load
-/// balancer.
+/// balancer, or once lists are certain to show who has them.
 pub(crate) fn note(
     draft: &mut Draft<'_>,
     balancer: &LoadBalancer,

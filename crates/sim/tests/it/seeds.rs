@@ -168,6 +168,11 @@ const FAILED_LAST: &[(u64, Profile, &str)] = &[
         Profile::All,
         "compared tags of a security group that was written on a way over nodes alone",
     ),
+    (
+        2_026_112_900_113,
+        Profile::All,
+        "nodes joined a load balancer while a list lacked that of a Service without an address",
+    ),
 ];
 
 /// The same with faults that came later, and with which of them.

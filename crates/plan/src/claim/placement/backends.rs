@@ -8,6 +8,7 @@ use crate::shape::pool;
 use model::azure::{LoadBalancer, Pool};
 use model::kubernetes::{Node, Target};
 use model::policy::{LoadBalancerConfig, Preconfigured};
+use model::report::{Until, Wait};
 use model::{Exposure, NodeName, Policy, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -225,7 +226,9 @@ pub(super) fn keep_apart(draft: &Draft<'_>, placement: &mut Placement) {
             continue;
         }
         let free: Vec<Arc<Node>> = nodes.iter().filter(|n| may_join(n)).cloned().collect();
-        seats.awaited = nodes.iter().find_map(holder).filter(|_| free.is_empty());
+        let released = |id| Wait::Resource { id, until: Until::Released };
+        let first = || nodes.iter().find_map(holder).map_or(Wait::Listing, released);
+        seats.awaited = free.is_empty().then(first);
         seats.backends = Backends::Nodes(free.into());
     }
 }

@@ -16,6 +16,7 @@ use crate::shape::pool;
 use crate::shape::public_ip::Chosen;
 use model::kubernetes::Node;
 use model::policy::{Layout, PoolKind};
+use model::report::Wait;
 use model::world::{Fact, Kind, Need};
 use model::{Exposure, Policy, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,8 +43,9 @@ pub(crate) struct Assignment {
     pub backends: Backends,
     /// Nodes of the Services that have a pool to themselves.
     pub local: BTreeMap<ServiceUid, Arc<[Arc<Node>]>>,
-    /// The load balancer that has to let its nodes go before any can be behind this one.
-    pub awaited: Option<ResourceId>,
+    /// What has to happen before any node can be behind it: another load balancer lets its nodes
+    /// go, or lists are certain to show the one that may have them.
+    pub awaited: Option<Wait>,
 }
 
 /// What the cluster's pools of a load balancer hold.

@@ -2,9 +2,10 @@
 //! not show yet.
 
 use super::{balancer, carry_out, change, policy, pool, service, settle, two, uid, world};
-use model::kubernetes::{SERVICE_FINALIZER, Service};
+use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service};
 use model::plan::{Action, Change, Resource};
 use model::policy::Layout;
+use model::report::Wait;
 use model::world::InFlight;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,17 +38,28 @@ fn a_node_that_is_about_to_join_one_load_balancer_joins_no_other() {
     assert!(second.is_none_or(|b| b.pools.iter().all(|p| p.addresses.is_empty())), "{second:#?}");
 }
 
-/// The process before this one made a load balancer that no list shows yet: its nodes look free.
+/// The process before this one made a load balancer that no list shows yet: its nodes look free,
+/// whether that process had told its Service's address or not.
 #[test]
 fn nodes_join_none_while_a_load_balancer_may_be_unlisted() {
+    let told = Ingress { ip: Some("20.0.0.2".into()), hostname: None };
+    for ingress in [vec![told], Vec::new()] {
+        join_none_while_unlisted(ingress);
+    }
+}
+
+fn join_none_while_unlisted(ingress: Vec<Ingress>) {
     let policy = policy(Layout::Several(two()));
     let mut world = world(vec![service(1), service(2)]);
     settle(&mut world, &policy);
+    let second = world.kubernetes.services.get_mut(&uid(2)).expect("it stays");
+    Arc::make_mut(second).ingress = ingress;
     let id = balancer(&world, "lb2").expect("it was made").id.clone();
     let second = world.azure.balancers.known_mut().expect("read").remove(&id).expect("it is there");
     world.unseen.insert(uid(2));
-    let (plan, _) = crate::plan(&world, &policy);
+    let (plan, report) = crate::plan(&world, &policy);
     assert!(plan.changes.is_empty(), "{:#?}", plan.changes);
+    assert_eq!(report.services[&uid(2)].waits, [Wait::Listing]);
     world.azure.balancers.known_mut().expect("read").insert(id, second);
     world.unseen.clear();
     settle(&mut world, &policy);
