@@ -36,8 +36,8 @@ pub struct SourceArgs {
     /// what the cloud config names
     #[arg(long, value_name = "FILE", requires = "files")]
     pub azure: Option<PathBuf>,
-    /// Manifests of Services that count as applied to the cluster (files, folders, or - for standard
-    /// input)
+    /// Manifests of Services that count as applied to the cluster (files, folders, or - for
+    /// standard input)
     #[arg(long, value_name = "PATH", conflicts_with = "files")]
     pub as_if: Vec<PathBuf>,
     /// A Service that counts as deleted from the cluster (repeatable)

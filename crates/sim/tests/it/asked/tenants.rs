@@ -69,8 +69,8 @@ fn addresses_of_others_are_refused() {
     is(&s.lines(&["pip"]).lines().count().to_string(), "1");
 }
 
-/// [security rules] A Service that asks for another's address and is refused has no rule there: what
-/// the other denies stays denied, whether the refused one is new or has been served before.
+/// [security rules] A Service that asks for another's address and is refused has no rule there:
+/// what the other denies stays denied, whether the refused one is new or has been served before.
 #[test]
 fn a_refused_service_takes_nothing_off_what_another_denies() {
     let mut s = stage(&json!({}));
