@@ -161,6 +161,14 @@ struct Waiting<'w> {
     writes: BTreeMap<&'w ResourceId, BTreeSet<ServiceUid>>,
 }
 
+impl Waiting<'_> {
+    /// The Services that a write holds up: those that it is for, and those that wait for it.
+    fn on_write(&self, id: &ResourceId, mut causes: BTreeSet<ServiceUid>) -> BTreeSet<ServiceUid> {
+        causes.extend(self.writes.get(id).into_iter().flatten().cloned());
+        causes
+    }
+}
+
 impl Controller {
     /// What stands in the way as of the last plan, and what it holds up.
     #[must_use]
@@ -270,13 +278,8 @@ impl Controller {
                 }
             }
         }
-        for (id, lane) in &self.lanes.all {
-            let mut found = self.lane_obstacle(id, lane);
-            if let Some(obstacle) = &mut found {
-                obstacle.services.extend(waiting.writes.get(id).into_iter().flatten().cloned());
-            }
-            all.extend(found);
-        }
+        let lanes = self.lanes.all.iter();
+        all.extend(lanes.filter_map(|(id, lane)| self.lane_obstacle(id, lane, &waiting)));
         for (object, lane) in &self.kubernetes.objects {
             let trouble = lane.trouble.as_ref();
             let Some(trouble) = trouble.filter(|t| t.attempt >= KUBERNETES_ATTEMPTS) else {
@@ -353,24 +356,28 @@ impl Controller {
     }
 
     /// What stands in the way of a resource's writes, where something is still to be written.
-    fn lane_obstacle(&self, id: &ResourceId, lane: &Lane) -> Option<Obstacle> {
+    fn lane_obstacle(
+        &self,
+        id: &ResourceId,
+        lane: &Lane,
+        waiting: &Waiting<'_>,
+    ) -> Option<Obstacle> {
         let trouble = lane.trouble.as_ref()?;
         let changes = &self.planning.plan.changes;
         let planned = changes.binary_search_by(|change| change.target.cmp(id)).ok();
-        let services: BTreeSet<ServiceUid> = match (planned, &lane.work) {
+        let causes: BTreeSet<ServiceUid> = match (planned, &lane.work) {
             (Some(at), _) => changes[at].causes.clone(),
             (None, Some(work)) => work.change.causes.clone(),
+            // Planning may leave out what is tried later.
             (None, None) => {
-                // Planning may leave out what is tried later.
-                let causes = trouble.causes.iter().filter(|uid| self.is_unfinished(uid));
-                let causes: BTreeSet<ServiceUid> = causes.cloned().collect();
                 lane.wait_until_ms?;
-                if causes.is_empty() {
-                    return None;
-                }
-                causes
+                trouble.causes.iter().filter(|uid| self.is_unfinished(uid)).cloned().collect()
             }
         };
+        let services = waiting.on_write(id, causes);
+        if services.is_empty() && planned.is_none() && lane.work.is_none() {
+            return None;
+        }
         let next_ms = lane.wait_until_ms.filter(|_| lane.work.is_none());
         Some(trouble.obstacle(Subject::Write(id.clone()), services, next_ms))
     }
@@ -422,7 +429,8 @@ impl Controller {
                     let work = self.lanes.all.get(id).and_then(|lane| lane.work.as_ref());
                     let Some(work) = work else { continue };
                     let operation = format!("{} {}", awaited(work), short(id));
-                    (Subject::Write(id.clone()), operation, work.change.causes.clone())
+                    let services = waiting.on_write(id, work.change.causes.clone());
+                    (Subject::Write(id.clone()), operation, services)
                 }
                 Caller::Ledger(call) => {
                     (Subject::Ledger, self.ledger_operation(call), self.wait_for_ledger())

@@ -2,9 +2,10 @@
 
 use crate::support::container::{fault, refusal};
 use crate::support::*;
-use azure_emulator::Request;
+use azure_emulator::{FaultKind, Request};
 use kube_emulator::ObjectRef;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 const LIMIT_MS: u64 = 100_000;
 
@@ -105,6 +106,27 @@ fn a_service_behind_which_no_machine_may_come_tells_no_address_and_says_why() {
     lab.pass(LIMIT_MS);
     let (addresses, condition) = told(&lab);
     assert_eq!((addresses, &condition["status"]), (1, &json!("True")));
+}
+
+/// The same where the write of a machine is not answered: what is awaited is told before it ends.
+#[test]
+fn a_service_that_waits_for_an_unanswered_write_of_a_machine_says_so() {
+    let mut lab = laboratory(&json!({
+        "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"
+    }));
+    lab.azure.seed(scale_set("vmss", 3));
+    let slow = FaultKind::Latency { ms: 40_000 };
+    lab.azure.add_fault(fault(slow, "PUT", "/virtualMachines/").always());
+    create(&mut lab, service(0));
+    let mut told = BTreeSet::new();
+    for _ in 0..60 {
+        lab.pass(1_000);
+        let service = lab.kubernetes.get(ObjectRef::new("services", "default", "web-0000"));
+        let status = service.expect("it is there")["status"].clone();
+        told.insert(status["conditions"][0]["message"].as_str().unwrap_or("").to_owned());
+    }
+    let awaited = |text: &String| text.contains("virtualMachines/") && text.contains("no answer");
+    assert!(told.iter().any(awaited), "{told:#?}");
 }
 
 /// A scale set takes a machine away, and its node object stays for a while.
