@@ -35,9 +35,9 @@ pub(crate) fn plan(draft: &mut Draft<'_>, links: &Links) {
 
 /// Private endpoint connections go first: Azure keeps a Private Link Service that has any.
 fn delete(draft: &mut Draft<'_>, link: &Arc<PrivateLinkService>, causes: &BTreeSet<ServiceUid>) {
-    let mut waits = Vec::new();
+    let mut waits = leaving(draft, &link.id);
     for connection in &link.connections {
-        waits.push(Wait::Resource { id: connection.id.clone(), until: Until::Gone });
+        waits.insert(Wait::Resource { id: connection.id.clone(), until: Until::Gone });
         draft.change(Change {
             target: connection.id.clone(),
             action: Action::DeleteChild,
@@ -52,8 +52,17 @@ fn delete(draft: &mut Draft<'_>, link: &Arc<PrivateLinkService>, causes: &BTreeS
         action: Action::Delete { before },
         guard: None,
         causes: causes.clone(),
-        waits,
+        waits: waits.into_iter().collect(),
     });
+}
+
+/// Connections of a Private Link Service that are being deleted: while Azure is at it, it shows
+/// them no longer, and takes no other write of the Private Link Service.
+fn leaving(draft: &Draft<'_>, link: &ResourceId) -> BTreeSet<Wait> {
+    // A write without a cause waits for another try: Azure is not at it.
+    let sent = draft.world.in_flight.iter().filter(|(_, write)| !write.causes.is_empty());
+    let parts = sent.filter(|(id, _)| id.parent().is_some_and(|parent| parent == *link));
+    parts.map(|(id, _)| Wait::Resource { id: id.clone(), until: Until::Gone }).collect()
 }
 
 /// Drafts the body of one.
@@ -65,6 +74,7 @@ fn write(draft: &mut Draft<'_>, held: &Held) {
     }
     let there = held.there.as_deref();
     let mut after = there.cloned().unwrap_or_else(|| body::fresh(draft, held));
+    waits.extend(leaving(draft, &after.id));
     body::fill(draft, &mut after, held);
     if there.is_none_or(|t| *t != after || t.provisioning == Provisioning::Failed) {
         draft.own.sign(&after.id, &draft.policy.private_link_group, &mut after.tags);
