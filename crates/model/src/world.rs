@@ -238,8 +238,8 @@ pub struct World {
     /// moment ago, which a list need not show yet. They are not let go.
     pub inherited: BTreeSet<ServiceUid>,
     /// Services among them of which the first list of load balancers showed no rule: what they have
-    /// may not be listed yet, their load balancer included. Nodes that it may have join no other,
-    /// and whoever is told an address is left as it is.
+    /// may not be listed yet, their load balancer included. Nodes that it may have join no other
+    /// load balancer, and a Service with an address in its status is left as it is.
     pub unseen: BTreeSet<ServiceUid>,
     /// Frontend names (base names) that were seen without a Service in two complete lists in a
     /// row: their Service is gone without having been waited for.

@@ -55,9 +55,9 @@ impl Controller {
             .for_each(|pod| Arc::make_mut(pod).custody = Custody::Inherited);
     }
 
-    /// Which Services of another process's no listed rule stands for, told an address or not: a
-    /// load balancer is there before its address is told. Only the first lists can make one unseen:
-    /// a rule that goes later was taken away by ourselves.
+    /// Services of another process of which no rule is listed, with an address in their status or
+    /// without: a load balancer is there before the address. Only the first lists can make one
+    /// unseen: a rule that goes later was taken away by ourselves.
     pub(crate) fn look_for_inherited(&mut self) {
         if self.term.barrier == TakeoverBarrier::Done || self.policy.over(Backends::Nodes).is_none()
         {

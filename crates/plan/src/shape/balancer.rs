@@ -335,7 +335,7 @@ fn seat_wait(draft: &Draft<'_>, build: &Build<'_>) -> Option<Wait> {
         // A NIC takes no load balancers of two SKUs.
         return Some(Wait::Resource { id: basic.clone(), until: Until::Gone });
     }
-    // Its nodes are, or may be, behind another one: rules to an empty pool would serve nobody.
+    // Its nodes are, or may be, behind another one: rules to an empty pool would lead nowhere.
     let empty = !build.view().pools.iter().any(|p| !p.addresses.is_empty() || !p.nics.is_empty());
     build.seats.awaited.clone().filter(|_| empty)
 }

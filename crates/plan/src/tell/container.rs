@@ -76,8 +76,9 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
     let leads = registered && leads(draft, name);
     let unsure = address.is_none() && draft.world.inherited.contains(uid);
     let Some(case) = draft.cases.get_mut(uid) else { return };
-    // It is told when that write has ended, whatever comes of it. One write tells an address and
-    // that all is done: while anything is still to be written, no address is new.
+    // A write of the load balancer has to end first, whatever comes of it. The status gets a new
+    // address together with the condition that all is done: while anything is still to be written,
+    // it gets none.
     case.waits.extend(busy.map(Wait::Writing));
     let stands = leads && case.waits.is_empty();
     // Host names and addresses of the other family are somebody else's. Until all is done only

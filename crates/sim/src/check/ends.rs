@@ -445,9 +445,9 @@ impl Stage {
             }
             let known = self.truth.services.get(text(&meta["uid"]));
             for ip in &told {
-                // One that is refused keeps what it was told once. Nothing of ours in Azure shows
-                // an additional address, to which others lead: kube-proxy on the nodes takes what
-                // comes there for as long as the status tells it.
+                // A Service that is refused keeps what its status had. Azure shows nothing of an
+                // additional address: kube-proxy on the nodes takes what comes there for as long
+                // as the status has it.
                 let once = known.is_some_and(|known| known.additional.contains(*ip));
                 let kept = (once || is_doubtful(&name)) && refused.contains(&name);
                 let listed = additional(&service).contains(*ip) || kept || waits(&name);

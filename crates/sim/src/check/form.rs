@@ -147,8 +147,8 @@ pub(super) fn drop_field(resource: &mut Value, place: &str, key: &str) {
 
 /// Takes the tags that are not others' off a security group that container load balancers do
 /// without: it is written only while Services move over nodes. Whether it comes to that before they
-/// turn back hangs on when Azure answers. Tags that were written then stay: Azure takes none off by
-/// itself, and once the Services are back nothing writes the group.
+/// turn back depends on when Azure answers. Tags that were written then stay: Azure takes none off
+/// by itself, and once the Services are back nothing writes the group.
 pub(super) fn drop_tags_of_ours(group: &mut Value) {
     if let Some(tags) = group.pointer_mut("/tags").and_then(Value::as_object_mut) {
         tags.retain(|key, _| is_theirs(key));

@@ -76,7 +76,7 @@ fn take_node(lab: &mut sim::Laboratory) {
 }
 
 /// The write of a machine has no Service as its cause: the Service that waits for it names the
-/// error in its condition all the same.
+/// error in its condition.
 #[test]
 fn a_service_behind_which_no_machine_may_come_tells_no_address_and_says_why() {
     let mut lab = laboratory(&json!({
@@ -108,7 +108,7 @@ fn a_service_behind_which_no_machine_may_come_tells_no_address_and_says_why() {
     assert_eq!((addresses, &condition["status"]), (1, &json!("True")));
 }
 
-/// The same where the write of a machine is not answered: what is awaited is told before it ends.
+/// The same where the write of a machine is not answered: the condition says what is awaited.
 #[test]
 fn a_service_that_waits_for_an_unanswered_write_of_a_machine_says_so() {
     let mut lab = laboratory(&json!({

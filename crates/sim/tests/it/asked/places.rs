@@ -121,8 +121,8 @@ fn an_internal_frontend_moves() {
     is(&s.lines(&["status"]), "status in 10.225.0.4");
 }
 
-/// [frontends] Who names the address of another's frontend shares it, whatever subnet it names; an
-/// address that its subnet lacks is refused where there is no such frontend.
+/// [frontends] A Service that names the address of another's frontend shares it, whatever subnet it
+/// names; an address that its subnet lacks is refused where there is no such frontend.
 #[test]
 fn an_address_of_another_subnet_is_shared() {
     let mut s = stage(&json!({}));
