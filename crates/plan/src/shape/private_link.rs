@@ -74,9 +74,9 @@ fn write(draft: &mut Draft<'_>, held: &Held) {
     }
     let there = held.there.as_deref();
     let mut after = there.cloned().unwrap_or_else(|| body::fresh(draft, held));
-    waits.extend(leaving(draft, &after.id));
     body::fill(draft, &mut after, held);
     if there.is_none_or(|t| *t != after || t.provisioning == Provisioning::Failed) {
+        waits.extend(leaving(draft, &after.id));
         draft.own.sign(&after.id, &draft.policy.private_link_group, &mut after.tags);
         draft.change(Change {
             target: after.id.clone(),

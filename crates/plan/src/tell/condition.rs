@@ -61,8 +61,10 @@ pub fn note_obstacles<'o>(
 ) {
     let mut told: BTreeMap<&ServiceUid, &Obstacle> = BTreeMap::new();
     for obstacle in obstacles {
+        let last_step =
+            |uid: &ServiceUid| report.services.get(uid).is_some_and(|s| is_last_step(s));
         let held_up = obstacle.services.iter();
-        let held_up = held_up.filter(|uid| is_held_up(report, uid) && !is_done(report, uid));
+        let held_up = held_up.filter(|uid| is_held_up(report, uid) && !last_step(uid));
         for uid in held_up.chain(unchecked(obstacle, report, world, policy)) {
             let first = told.entry(uid).or_insert(obstacle);
             if (obstacle.since_ms, &obstacle.about) < (first.since_ms, &first.about) {
@@ -116,10 +118,10 @@ pub fn is_held_up(report: &Report, uid: &ServiceUid) -> bool {
     matches!(state, Some(State::Waiting | State::Rejected | State::Removing))
 }
 
-/// Whether all is done but to say so. What fails then is the very write of the status: it says what
-/// is true once it is there.
-fn is_done(report: &Report, uid: &ServiceUid) -> bool {
-    report.services.get(uid).is_some_and(|own| own.waits == [Wait::Status])
+/// Whether nothing is left but the write of the status: what that says is true once it is there,
+/// and then it has not failed.
+fn is_last_step(own: &ServiceReport) -> bool {
+    own.waits == [Wait::Status]
 }
 
 /// Services that were programmed when Azure was last read, and that cannot be checked while this
@@ -224,8 +226,7 @@ fn say(report: &ServiceReport) -> Option<(Truth, &str, String)> {
     if let ([Wait::Pods], Some(note)) = (report.waits.as_slice(), report.findings.first()) {
         return Some((Truth::False, note.rule, texts(&|_| true)));
     }
-    // The write of the status is the last step: what it says is true once it is there.
-    if report.state != State::Programmed && report.waits != [Wait::Status] {
+    if report.state != State::Programmed && !is_last_step(report) {
         return None;
     }
     match report.findings.first() {

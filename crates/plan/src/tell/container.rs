@@ -76,7 +76,7 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
     let leads = registered && leads(draft, name);
     let unsure = address.is_none() && draft.world.inherited.contains(uid);
     let Some(case) = draft.cases.get_mut(uid) else { return };
-    // A write of the load balancer has to end first, whatever comes of it. The status gets a new
+    // The write that leads there has to end first, whatever comes of it. The status gets a new
     // address together with the condition that all is done: while anything is still to be written,
     // it gets none.
     case.waits.extend(busy.map(Wait::Writing));

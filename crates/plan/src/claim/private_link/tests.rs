@@ -264,17 +264,23 @@ fn a_deleted_service_loses_connections_then_it_then_the_frontend_then_the_finali
 /// Azure shows a connection no longer while it is at deleting it, and takes no other write of the
 /// Private Link Service meanwhile.
 #[test]
-fn it_goes_once_the_deletion_of_its_connection_has_ended() {
+fn it_is_written_once_the_deletion_of_its_connection_has_ended() {
     let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);
     let connection = links(&world)[0].id.child("privateEndpointConnections", "c");
     let causes = BTreeSet::from([uid(1)]);
     let sent = InFlight { attempt: 1, causes, addresses: Arc::default() };
     world.in_flight.insert(connection.clone(), sent);
-    edit(&mut world, 1, |s| s.wish = Wish::Nothing);
-    let (plan, _) = crate::plan(&world, &policy());
-    let deletion = plan.changes.iter().find(|change| change.target == links(&world)[0].id);
     let wait = Wait::Resource { id: connection, until: Until::Gone };
-    assert_eq!(deletion.expect("it goes").waits, [wait]);
+    let waits = |world: &World| {
+        let (plan, _) = crate::plan(world, &policy());
+        let change = plan.changes.iter().find(|change| change.target == links(world)[0].id);
+        change.expect("it is written").waits.clone()
+    };
+    let mut altered = world.clone();
+    link(&mut altered).addresses.pop();
+    assert_eq!(waits(&altered), std::slice::from_ref(&wait));
+    edit(&mut world, 1, |s| s.wish = Wish::Nothing);
+    assert_eq!(waits(&world), [wait]);
 }
 
 #[test]
