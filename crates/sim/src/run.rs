@@ -7,7 +7,7 @@ use crate::actor::{Actor, Company, Planned};
 use crate::canary::{Canary, Mutant};
 use crate::check::Breach;
 use crate::check::cost::{differences, snapshot};
-use crate::check::ends::{Form, difference};
+use crate::check::differential::{Form, difference};
 use crate::check::fair::Round;
 use crate::fault::Fault;
 use crate::poison::Poison;

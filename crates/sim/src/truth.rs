@@ -278,6 +278,18 @@ impl Truth {
         self.leaving.insert(address, Leaving { since, began_ms, stay, joined });
     }
 
+    /// Names of nodes that are there and going.
+    pub(crate) fn going_nodes(&self) -> BTreeSet<&str> {
+        let going = self.hosts.iter().filter(|(_, (address, _))| self.going.contains(address));
+        going.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// Whether a machine, or the NIC of one, is such a node's, by its id.
+    pub(crate) fn is_machine_going(&self, id: &str) -> bool {
+        let address = self.machines.get(&id.to_lowercase());
+        address.is_some_and(|address| self.going.contains(address))
+    }
+
     fn note_node(&mut self, object: &Value, gone: bool, revision: u64) {
         let name = object["metadata"]["name"].as_str().unwrap_or("").to_owned();
         let address = internal_address(object);

@@ -1,6 +1,6 @@
 //! S1 to S5 at each write that Azure was asked for.
 
-use super::ends::apart;
+use super::differential::apart;
 use super::form::{foreign, is_in, parts, plain, told};
 use crate::carry::bare_path;
 use crate::config::without_cluster;

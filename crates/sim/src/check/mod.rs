@@ -4,6 +4,7 @@ pub mod api;
 pub mod azure;
 pub mod budget;
 pub mod cost;
+pub mod differential;
 pub mod drain;
 pub mod ends;
 pub mod fair;

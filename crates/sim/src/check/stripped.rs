@@ -102,11 +102,33 @@ impl Stage {
         all.cloned().collect()
     }
 
-    /// Those of them that no other Service has had.
+    /// Those of them that no other Service has had, and those that such a Service has now: Azure
+    /// may have taken these from another before.
     fn own_addresses(&self) -> BTreeSet<String> {
         let others = self.ledger.opened.iter().filter(|(uid, _)| !self.is_stripped(uid));
         let others: BTreeSet<&String> = others.flat_map(|(_, all)| all).collect();
-        self.stripped_addresses().into_iter().filter(|ip| !others.contains(ip)).collect()
+        let held = self.addresses_held();
+        let own = |ip: &String| held.contains(ip) || !others.contains(ip);
+        self.stripped_addresses().into_iter().filter(own).collect()
+    }
+
+    /// Addresses of what stands for such Services alone.
+    fn addresses_held(&self) -> BTreeSet<String> {
+        let mut held = BTreeSet::new();
+        for resource in self.azure.shown() {
+            let kept = self.without_stripped_parts(&resource);
+            if let (None, Some(ip)) = (&kept, resource["properties"]["ipAddress"].as_str()) {
+                held.insert(ip.to_owned());
+            }
+            let left =
+                kept.map(|kept| parts(&kept, "frontendIPConfigurations").into_keys().collect());
+            let left: BTreeSet<String> = left.unwrap_or_default();
+            for (name, frontend) in parts(&resource, "frontendIPConfigurations") {
+                let ip = frontend["properties"]["privateIPAddress"].as_str();
+                held.extend(ip.filter(|_| !left.contains(&name)).map(str::to_owned));
+            }
+        }
+        held
     }
 
     /// Node ports that only such Services had: with floating IP disabled a security rule leads to

@@ -17,7 +17,7 @@ pub use point::{KINDS, Kind};
 pub use scenario::{CONDITIONS, Conditions, SCENARIOS, Scenario, plays, suits};
 
 use crate::check::Breach;
-use crate::check::ends::{Form, difference};
+use crate::check::differential::{Form, difference};
 use crate::run::Tracing;
 use crate::scene::{LAYOUTS, Layout};
 use crate::weather::Script;

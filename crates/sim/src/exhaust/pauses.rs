@@ -7,7 +7,7 @@ use super::scenario::{Conditions, Scenario};
 use super::{LIMIT_MS, Place};
 use crate::canary::{Canary, Mutant};
 use crate::check::Breach;
-use crate::check::ends::difference;
+use crate::check::differential::difference;
 use crate::scene::Layout;
 use crate::weather::Script;
 

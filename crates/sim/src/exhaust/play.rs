@@ -4,7 +4,7 @@ use super::act::{act, set};
 use super::edits::delete_all;
 use super::{LIMIT_MS, Place};
 use crate::check::Breach;
-use crate::check::ends::Form;
+use crate::check::differential::Form;
 use crate::fault::Fault;
 use crate::run::Tracing;
 use crate::stage::Stage;

@@ -173,6 +173,17 @@ const FAILED_LAST: &[(u64, Profile, &str)] = &[
         Profile::All,
         "nodes joined a load balancer while a list lacked that of a Service without an address",
     ),
+    (2_026_113_000_308, Profile::All, "compared the pools of a node that was about to be deleted"),
+    (
+        2_026_113_000_051,
+        Profile::All,
+        "compared the network of a pool that had no address any more",
+    ),
+    (
+        2_026_113_000_471,
+        Profile::All,
+        "compared a rule of a Service that had the name of a stripped one by an earlier owner's",
+    ),
 ];
 
 /// The same with faults that came later, and with which of them.

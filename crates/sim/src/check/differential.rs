@@ -1,0 +1,356 @@
+//! The differential: an end with faults against the end of the same inputs without, in a form in
+//! which two runs that come to the same are the same.
+
+use super::form::{drop_field, drop_tags_of_ours, is_in, parts};
+use super::stripped::close;
+use crate::scene::machines::is_nic;
+use crate::scene::objects::{is_brought, is_theirs};
+use crate::scene::{self, Layout};
+use crate::stage::Stage;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What differs between two runs that come to the same: what Azure hands out, orders, marks.
+const BY_CHANCE: [&str; 17] = [
+    "etag",
+    "provisioningstate",
+    "resourceguid",
+    "priority",
+    "futureproperty",
+    "backendipconfigurations",
+    "ipconfiguration",
+    "ipconfigurations",
+    "loadbalancerfrontendipconfigurations",
+    "defaultsecurityrules",
+    "privateipallocationmethod",
+    "fqdn",
+    // Somebody connects to what stands at that moment.
+    "privateendpointconnections",
+    // A subnet keeps what was once done to it for a Private Link Service.
+    "privatelinkservicenetworkpolicies",
+    // Tags are never taken off again, so those of an earlier wish may or may not be there.
+    "team",
+    "owner",
+    "\u{1b}[2j",
+];
+
+/// Everything as it is, in a form that is the same for two runs that come to the same.
+pub type Form = BTreeMap<String, String>;
+
+fn tidy(value: &Value) -> Option<Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Object(fields) => {
+            // What has an id is called by it.
+            let called = fields.contains_key("id");
+            let mut kept: Vec<(String, Value)> = fields
+                .iter()
+                .filter(|(key, _)| *key != "name" || !called)
+                .filter(|(key, _)| !BY_CHANCE.contains(&key.as_str()))
+                .filter(|(key, value)| *key != "destinationaddressprefix" || !is_node(value))
+                .filter(|(key, value)| *key != "enableproxyprotocol" || **value == true)
+                .filter_map(|(key, value)| Some(single(key, tidy(value)?)))
+                .collect();
+            kept.sort_by(|a, b| a.0.cmp(&b.0));
+            if kept.is_empty() {
+                return None;
+            }
+            Value::Object(kept.into_iter().collect())
+        }
+        Value::Array(items) => {
+            let mut kept: Vec<Value> = items.iter().filter_map(tidy).collect();
+            if kept.is_empty() {
+                return None;
+            }
+            // A node that drains stays in a pool it was in, and does not join one it was not in.
+            kept.retain(|item| item["properties"]["adminstate"] != "down");
+            // Nor does a rule that leads to nodes forget one of them.
+            kept.retain(|item| !is_node(item));
+            if kept.is_empty() {
+                return None;
+            }
+            kept.sort_by_key(ToString::to_string);
+            Value::Array(kept)
+        }
+        other => other.clone(),
+    })
+}
+
+/// A list of one means the same as the one: a rule that had more for a while is written as a list.
+fn single(key: &str, value: Value) -> (String, Value) {
+    let one = match key {
+        "destinationaddressprefixes" => "destinationaddressprefix",
+        "sourceaddressprefixes" => "sourceaddressprefix",
+        "destinationportranges" => "destinationportrange",
+        "sourceportranges" => "sourceportrange",
+        _ => return (key.to_owned(), value),
+    };
+    match value {
+        Value::Array(mut items) if items.len() == 1 => (one.to_owned(), items.remove(0)),
+        other => (key.to_owned(), other),
+    }
+}
+
+/// Takes out rules that lead to nothing but nodes: to which nodes, if any, depends on the load
+/// balancer that a Service was placed on.
+fn drop_rules_to_nodes(group: &mut Value) {
+    let rules = group.pointer_mut("/properties/securityrules").and_then(Value::as_array_mut);
+    if let Some(rules) = rules {
+        rules.retain_mut(|rule| {
+            let Some(inside) = rule["properties"].as_object_mut() else { return false };
+            let list = inside.shift_remove("destinationaddressprefixes");
+            let one = inside.shift_remove("destinationaddressprefix");
+            let all = list.as_ref().and_then(Value::as_array).into_iter().flatten().chain(&one);
+            let led: Vec<Value> = all.filter(|to| !is_ipv6_node(to)).cloned().collect();
+            let leads = !led.is_empty();
+            inside.insert("destinationaddressprefixes".to_owned(), Value::Array(led));
+            leads
+        });
+    }
+}
+
+/// What is left of IPv6 addresses in the nodes' form, once those of frontends have been renamed.
+fn is_ipv6_node(value: &Value) -> bool {
+    let number = value.as_str().and_then(|address| address.strip_prefix("fd00::"));
+    number.is_some_and(|number| !number.contains([':', '/']))
+}
+
+/// A frontend on a BYO public IP is called after the first of the Services that share it, which
+/// depends on when they came: here it is called after the public IP.
+fn on_brought(balancer: &str, frontend: &str, value: &Value) -> Option<(String, String)> {
+    let id = text(&value["properties"]["publicIPAddress"]["id"]).to_lowercase();
+    let ip = id.rsplit('/').next().filter(|ip| is_brought(ip))?;
+    let form = |name: &str| format!("loadbalancers/{balancer}/frontendipconfigurations/{name}\"");
+    Some((form(&frontend.to_lowercase()), form(&format!("<on {ip}>"))))
+}
+
+fn is_node(value: &Value) -> bool {
+    value.as_str().is_some_and(|address| address.starts_with("10.224."))
+}
+
+/// Pools of ours, lower case, that no rule leads to: they are as they were when the last Service
+/// went, or the last one of their family.
+fn idle(resources: &[Arc<Value>]) -> BTreeSet<String> {
+    let balancers = resources.iter().filter(|r| is_in(text(&r["id"]), "loadBalancers"));
+    let idle = balancers.flat_map(|balancer| {
+        let id = text(&balancer["id"]).to_lowercase();
+        let rules = parts(balancer, "loadBalancingRules").into_values();
+        let rules = rules.map(|rule| rule.to_string().to_lowercase());
+        let led_to = rules.collect::<String>();
+        let pools = parts(balancer, "backendAddressPools").into_keys();
+        let ours = pools.filter(|name| !is_theirs(name));
+        let ids = ours.map(move |name| format!("{id}/backendaddresspools/{}", name.to_lowercase()));
+        ids.filter(move |pool| !led_to.contains(&format!("\"{pool}\"")))
+    });
+    idle.collect()
+}
+
+/// Takes out the pools of a load balancer that no rule leads to: whether one was ever made there
+/// depends on when.
+fn drop_pools(balancer: &mut Value, idle: &BTreeSet<String>) {
+    let pools = balancer.pointer_mut("/properties/backendaddresspools");
+    if let Some(pools) = pools.and_then(Value::as_array_mut) {
+        pools.retain(|pool| !idle.contains(text(&pool["id"])));
+    }
+}
+
+/// Takes nodes that are about to be deleted out of the pools of a load balancer: one stays in a pool
+/// that it was in, and joins none (see [`crate::truth`]), so it depends on when it was in which.
+/// The network of a pool without addresses says nothing: Azure keeps it when the last one goes.
+fn drop_members(balancer: &mut Value, going: &BTreeSet<&str>) {
+    let pools = balancer.pointer_mut("/properties/backendaddresspools");
+    for pool in pools.and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(inside) = pool["properties"].as_object_mut() else { continue };
+        let members = inside.get_mut("loadbalancerbackendaddresses").and_then(Value::as_array_mut);
+        let left = members.is_some_and(|all| {
+            all.retain(|member| !going.contains(text(&member["name"])));
+            !all.is_empty()
+        });
+        if !left {
+            inside.shift_remove("loadbalancerbackendaddresses");
+            inside.shift_remove("virtualnetwork");
+        }
+    }
+}
+
+/// A machine by the pools it is in: the rest is not ours.
+fn pools_of(machine: &Value, idle: &BTreeSet<String>) -> Value {
+    let text = machine.to_string();
+    let ids = text.split('"').filter(|part| part.contains("/backendaddresspools/"));
+    let ids: BTreeSet<&str> = ids.filter(|id| !idle.contains(*id)).collect();
+    serde_json::json!({ "pools": ids })
+}
+
+impl Stage {
+    /// The end of a run, to be compared with another's.
+    #[must_use]
+    pub fn form(&self) -> Form {
+        let forgotten = self.forgotten();
+        let resources = self.azure.shown().map(|r| close(&r, &forgotten));
+        let resources: Vec<_> = resources.filter_map(|r| self.without_stripped(&r)).collect();
+        let mut words = self.names_by_chance(&resources);
+        words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
+        let rename = |text: String| {
+            let mut text = text.to_lowercase();
+            for (word, name) in &words {
+                text = text.replace(word, name);
+            }
+            text
+        };
+        let renamed = |value: &Value| -> Option<Value> {
+            let text = rename(value.to_string());
+            tidy(&serde_json::from_str(&text).unwrap_or(Value::String(text)))
+        };
+        let mut form = Form::new();
+        let (idle, going) = (idle(&resources), self.truth.going_nodes());
+        for resource in &resources {
+            let id = resource["id"].as_str().unwrap_or("");
+            // Where a Service is placed depends on what was there when it came.
+            let placed = self.scene.has_choice()
+                && ["loadBalancers", "virtualMachines"].iter().any(|kind| is_in(id, kind));
+            let nic = is_in(id, "virtualMachines") && is_in(id, "networkInterfaces");
+            if placed || nic || self.truth.is_machine_going(id) {
+                continue;
+            }
+            if let Some(mut tidied) = renamed(resource) {
+                if is_in(id, "networkSecurityGroups") && self.scene.layout == Layout::Containers {
+                    drop_tags_of_ours(&mut tidied);
+                }
+                if is_in(id, "publicIPAddresses") {
+                    self.drop_unasked(resource, &mut tidied);
+                }
+                if is_in(id, "virtualMachines") || is_nic(id) {
+                    tidied = pools_of(&tidied, &idle);
+                }
+                if is_in(id, "loadBalancers") {
+                    drop_pools(&mut tidied, &idle);
+                    drop_members(&mut tidied, &going);
+                }
+                if self.scene.has_choice() {
+                    drop_rules_to_nodes(&mut tidied);
+                }
+                form.insert(rename(id.to_owned()), tidied.to_string());
+            }
+        }
+        if let Some(tables) = self.azure.gateway(&scene::gateway()).as_ref().and_then(renamed) {
+            form.insert("service gateway".to_owned(), tables.to_string());
+        }
+        for service in self.kubernetes.list("services", None) {
+            let meta = &service["metadata"];
+            let mut finalizers = meta["finalizers"].clone();
+            if let Some(list) = finalizers.as_array_mut() {
+                list.sort_by_key(ToString::to_string);
+            }
+            let key = format!("service {}/{}", text(&meta["namespace"]), text(&meta["name"]));
+            let ingress = &service["status"]["loadBalancer"]["ingress"];
+            // A Service that another controller has is not written, whether or not we had let it
+            // go before it changed hands.
+            if service["spec"]["loadBalancerClass"] == scene::OTHER_CLASS {
+                finalizers = Value::Null;
+            }
+            if self.is_name_stripped(key.trim_start_matches("service ")) {
+                continue;
+            }
+            form.insert(key, rename(format!("{finalizers} {ingress}")));
+        }
+        form
+    }
+
+    /// What a public IP keeps of an annotation that is gone depends on when it was made: a label
+    /// stays, and IP tags are given when it is made only.
+    fn drop_unasked(&self, resource: &Value, ip: &mut Value) {
+        if !self.has_asked_for(resource, "azure-dns-label-name") {
+            drop_field(ip, "/properties", "dnssettings");
+            drop_field(ip, "/tags", "k8s-azure-dns-label-service");
+        }
+        if !self.has_asked_for(resource, "azure-pip-ip-tags") {
+            drop_field(ip, "/properties", "iptags");
+        }
+    }
+
+    /// Whether a Service that has a public IP has the annotation.
+    fn has_asked_for(&self, ip: &Value, key: &str) -> bool {
+        let users = text(&ip["tags"]["k8s-azure-service"]);
+        let key = format!("service.beta.kubernetes.io/{key}");
+        self.kubernetes.list("services", None).iter().any(|service| {
+            let meta = &service["metadata"];
+            let name = format!("{}/{}", text(&meta["namespace"]), text(&meta["name"]));
+            let asks = meta["annotations"][&key].is_string();
+            asks && users.split(',').any(|user| user == name)
+        })
+    }
+
+    /// UIDs and addresses with the names that stand for them.
+    fn names_by_chance(&self, resources: &[Arc<Value>]) -> Vec<(String, String)> {
+        let mut words = Vec::new();
+        for (uid, service) in &self.truth.services {
+            let name = service.name.replace('/', ".");
+            words.push((service.base.clone(), format!("<{name}>")));
+            words.push((uid.to_lowercase(), format!("<{name}>")));
+        }
+        for service in self.kubernetes.list("services", None) {
+            let (meta, spec) = (&service["metadata"], &service["spec"]);
+            let name = format!("{}.{}", text(&meta["namespace"]), text(&meta["name"]));
+            for port in spec["ports"].as_array().into_iter().flatten() {
+                let word = format!(":{}", port["nodePort"]);
+                words.push((word, format!(":\"<port {} of {name}>\"", port["port"])));
+            }
+            let word = format!(":{}", spec["healthCheckNodePort"]);
+            words.push((word, format!(":\"<health port of {name}>\"")));
+        }
+        words.retain(|(word, _)| word != ":null");
+        for resource in resources {
+            let id = text(&resource["id"]);
+            let last = id.rsplit('/').next().unwrap_or("").to_lowercase();
+            if let Some(address) = resource["properties"]["ipAddress"].as_str() {
+                words.push((format!("\"{address}\""), format!("\"<address of {last}>\"")));
+            }
+            for (name, frontend) in parts(resource, "frontendIPConfigurations") {
+                words.extend(on_brought(&last, &name, frontend));
+                if let Some(address) = frontend["properties"]["privateIPAddress"].as_str() {
+                    let name = format!("\"<address of frontend {}>\"", name.to_lowercase());
+                    words.push((format!("\"{address}\""), name));
+                }
+            }
+        }
+        // An address is called after a part, which is called after a Service.
+        let services: Vec<(String, String)> =
+            words.iter().filter(|(word, _)| !word.starts_with('"')).cloned().collect();
+        for (_, name) in words.iter_mut().filter(|(word, _)| word.starts_with('"')) {
+            for (word, service) in &services {
+                *name = name.replace(word, service);
+            }
+        }
+        words
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+/// Two texts from where they differ, shortened.
+pub(crate) fn apart(one: &str, two: &str) -> (String, String) {
+    let same = one.chars().zip(two.chars()).take_while(|(a, b)| a == b).count();
+    let from = same.saturating_sub(60);
+    let cut = |text: &str| text.chars().skip(from).take(240).collect();
+    (cut(one), cut(two))
+}
+
+/// The lines in which two ends differ.
+#[must_use]
+pub fn difference(with: &Form, without: &Form) -> Vec<String> {
+    let keys: BTreeSet<&String> = with.keys().chain(without.keys()).collect();
+    let mut lines = Vec::new();
+    for key in keys {
+        let (one, two) = (with.get(key), without.get(key));
+        if one != two {
+            let show = |side: Option<&String>| side.map_or("nothing", String::as_str).to_owned();
+            let (one, two) = apart(&show(one), &show(two));
+            let name = key.rsplit('/').next().unwrap_or(key);
+            lines.push(format!("{name}\n  with faults:    …{one}\n  without faults: …{two}"));
+        }
+    }
+    lines
+}
