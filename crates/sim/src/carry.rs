@@ -152,6 +152,7 @@ impl Stage {
         Sent {
             process: number,
             epoch: process.epoch,
+            call: self.numbers.1,
             at_ms: self.now_ms,
             leaves_ms: self.now_ms,
             nodes: view(Kind::Nodes),
@@ -163,11 +164,11 @@ impl Stage {
     }
 
     fn send(&mut self, number: usize, effect: Effect) {
+        self.numbers.1 += 1;
+        let id = self.numbers.1;
         let mut sent = self.sent(number);
         let allowed = self.processes[number].may_write(self.now_ms)
             || self.mutant.as_ref().is_some_and(|m| m.ignores_lease());
-        self.numbers.1 += 1;
-        let id = self.numbers.1;
         self.processes[number].outstanding += 1;
         self.pairs.extend(self.under_way.keys().map(|other| (*other, id)));
         self.under_way.insert(id, ());

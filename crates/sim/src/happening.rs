@@ -12,6 +12,8 @@ pub struct Sent {
     pub process: usize,
     /// Which life of it.
     pub epoch: u64,
+    /// Which call: all are numbered in the order of their sending.
+    pub call: u64,
     /// When.
     pub at_ms: u64,
     /// When it leaves the process, which may stand still before.

@@ -3,6 +3,8 @@
 use crate::config::Config;
 use crate::process::{Hold, Process};
 use crate::stage::{Happening, Stage};
+use model::kubernetes::Backends;
+use serde_json::Value;
 
 /// The lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,10 +82,18 @@ impl Stage {
 
     /// Every process ends in order and starts again with this cloud config.
     pub fn reconfigure(&mut self, config: Config) {
+        if course(&config) != course(&self.config) {
+            self.begin_moves();
+        }
         self.config = config;
         for number in 0..self.processes.len() {
             self.resign(number);
             self.kill(number, "restarted with another cloud config");
         }
     }
+}
+
+/// Which load balancers a cloud config has Services on in the end, and how they get there.
+fn course(config: &Config) -> (Backends, &Value) {
+    (config.backends(), &config.written["layoutMigration"])
 }

@@ -198,7 +198,8 @@ impl Controller {
         }
     }
 
-    /// The answer to a call about the ledger. That to a call before another one is no news.
+    /// The answer to a call about the ledger. That to a call before another one is no news of the
+    /// ledger; how long the API server wants to be left alone counts, whoever's answer says it.
     pub(crate) fn heard_of_ledger(
         &mut self,
         id: CallId,
@@ -206,10 +207,16 @@ impl Controller {
         answer: KubernetesAnswer,
         now_ms: u64,
     ) {
-        if self.kubernetes.ledger.call != Some(id) {
+        let asked_ms = match &answer {
+            KubernetesAnswer::Reply { retry_after_ms, .. } => *retry_after_ms,
+            KubernetesAnswer::Fault(_) => None,
+        };
+        let lane = &mut self.kubernetes.ledger;
+        lane.wait_until_ms = lane.wait_until_ms.max(asked_ms.map(|ms| now_ms + ms));
+        if lane.call != Some(id) {
             return;
         }
-        self.kubernetes.ledger.call = None;
+        lane.call = None;
         self.planning.dirty = true;
         match (answer, call) {
             (KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. }, _) => {
@@ -224,11 +231,11 @@ impl Controller {
             (KubernetesAnswer::Reply { status: 200..300, .. }, _) => {
                 self.kubernetes.ledger.read_ms = None
             }
-            (KubernetesAnswer::Reply { status, retry_after_ms, body }, _) => {
+            (KubernetesAnswer::Reply { status, body, .. }, _) => {
                 let message = body.as_ref().and_then(|b| b.get("message")).and_then(Value::as_str);
                 let code = status.to_string();
                 let message = message.unwrap_or("no message");
-                self.delay_ledger(call, (&code, message), retry_after_ms, now_ms);
+                self.delay_ledger(call, (&code, message), asked_ms, now_ms);
             }
             (KubernetesAnswer::Fault(why), _) => {
                 self.delay_ledger(call, ("NoAnswer", &why), None, now_ms);
@@ -301,7 +308,7 @@ impl Controller {
             1 => asked_ms.unwrap_or(0).max(FIRST_MS),
             more => backoff::after(more - 1, asked_ms),
         };
-        lane.wait_until_ms = Some(now_ms + wait_ms);
+        lane.wait_until_ms = lane.wait_until_ms.max(Some(now_ms + wait_ms));
         let failure = Failure { kind, operation, code, message };
         let before = failed.trouble.take();
         failed.trouble = Some(Trouble::after(before, failure, &BTreeSet::new(), now_ms));
@@ -395,5 +402,20 @@ mod tests {
         assert_eq!(waits(&write, true), Some(FIRST_MS));
         assert_eq!(waits(&read, false), None);
         assert_eq!(waits(&write, true), Some(1_000));
+    }
+
+    /// The lease was won while a read was under way: what that read finds is of no use, but that
+    /// the API server asks for two seconds is.
+    #[test]
+    fn a_read_of_another_term_says_how_long_to_wait_all_the_same() {
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        let read = LedgerCall::Read;
+        let former = controller.calls.begin(Caller::Ledger(read.clone()));
+        let id = controller.calls.begin(Caller::Ledger(read.clone()));
+        controller.kubernetes.ledger.call = Some(id);
+        let busy = KubernetesAnswer::Reply { status: 429, retry_after_ms: Some(2_000), body: None };
+        controller.heard_of_ledger(former, &read, busy, 0);
+        controller.heard_of_ledger(id, &read, KubernetesAnswer::Fault("refused".to_owned()), 10);
+        assert_eq!(controller.kubernetes.ledger.wait_until_ms, Some(2_000));
     }
 }

@@ -93,7 +93,6 @@ impl Company {
         let changes = match (layout, random.below(4), layout.other_pools()) {
             (Layout::Containers, 1..=3, _) => {
                 self.moved = true;
-                stage.begin_moves();
                 let mut changes = scene::over_nodes();
                 let course = &mut changes["layoutMigration"];
                 let keep_both = random.choose(&["10s", "3m", "untilTold"]);
@@ -123,7 +122,6 @@ impl Company {
     /// Services move back to the load balancers of the scene.
     pub(super) fn come_home(&mut self, stage: &mut Stage) {
         if self.moved {
-            stage.begin_moves();
             self.changes = scene::migration();
             stage.reconfigure(self.scene.config(&self.changes));
         }

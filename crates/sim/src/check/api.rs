@@ -53,7 +53,7 @@ impl Stage {
             self.check_release(before);
         }
         if released(before, after, POD_FINALIZER) {
-            self.check_pod_release(before);
+            self.check_pod_release(sent, before);
         }
         if request.path.ends_with("/status")
             && let Some(after) = after
@@ -179,7 +179,7 @@ impl Stage {
                 self.fail("L4", text);
                 return;
             }
-            if let Some(part) = self.part_under_way(ip, uid).filter(|_| !listed) {
+            if let Some(part) = self.part_under_way(sent, ip, uid, sleep).filter(|_| !listed) {
                 let name = service["metadata"]["name"].as_str().unwrap_or("").to_owned();
                 self.fail("L4", format!("status of {name} says {ip}, and {part} is being written"));
                 return;

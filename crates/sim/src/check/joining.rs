@@ -9,6 +9,7 @@
 
 use super::azure::{Write, memberships, pools};
 use super::form::{is_in, parts, same};
+use super::hands::Sleep;
 use super::tenants::{BALANCERS, MACHINES};
 use crate::happening::Sent;
 use crate::scene::Layout;
@@ -17,9 +18,18 @@ use crate::tally::count;
 use arm::Method;
 use model::ServiceUid;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const INTERNAL: &str = "-internal";
+
+/// A frontend or rule that a write makes or changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fresh {
+    /// Which call the write is.
+    call: u64,
+    /// Whether it stood before.
+    stood: bool,
+}
 
 impl Stage {
     /// S4: a NAT gateway is deleted once it names no Service Gateway. Whether Azure deletes an
@@ -70,22 +80,39 @@ impl Stage {
             return;
         };
         let id = write.path.to_lowercase();
-        let mut fresh = match write.before.is_some_and(is_updating) {
-            true => self.ledger.fresh.remove(&id).unwrap_or_default().1,
-            false => BTreeSet::new(),
-        };
+        let (etag, earlier) = self.ledger.fresh.remove(&id).unwrap_or_default();
+        // Under another ETag it is another client's write that goes on.
+        let goes_on = |before: &Value| is_updating(before) && before["etag"] == etag;
+        let mut fresh = if write.before.is_some_and(goes_on) { earlier } else { BTreeMap::new() };
         for collection in ["frontendIPConfigurations", "loadBalancingRules"] {
             let was = write.before.map(|before| parts(before, collection)).unwrap_or_default();
             let is = parts(after, collection).into_iter();
             let news = is.filter(|(name, part)| !was.get(name).is_some_and(|was| same(was, part)));
-            fresh.extend(news.map(|(name, _)| name));
+            for (name, _) in news {
+                let part = Fresh { call: write.sent.call, stood: was.contains_key(&name) };
+                // What an earlier write makes is being made until that has ended.
+                fresh.entry(name).or_insert(part);
+            }
         }
         self.ledger.fresh.insert(id, (after["etag"].clone(), fresh));
     }
 
-    /// The part of a Service at an address that a write is still making. Azure goes on serving its
-    /// rules while others' rules on the frontend are written.
-    pub(super) fn part_under_way(&self, ip: &str, uid: &str) -> Option<String> {
+    /// The part of a Service at an address that a write is still making, of which the sender of a
+    /// status had to await the end. Azure goes on serving its rules while others' rules on the
+    /// frontend are written.
+    ///
+    /// Nothing orders calls of the API server and of Azure: a write may get there before a status
+    /// that was sent before it. That status is true if the part stood when it was sent, or if
+    /// people had taken the part away and nobody had read that yet.
+    pub(super) fn part_under_way(
+        &self,
+        sent: &Sent,
+        ip: &str,
+        uid: &str,
+        sleep: Sleep,
+    ) -> Option<String> {
+        let early =
+            |part: &Fresh| part.call < sent.call || !part.stood && !self.was_taken_away(ip, sleep);
         let base = ServiceUid::new(uid).base_name().to_lowercase();
         let all = self.azure.resources_of(BALANCERS);
         let mut busy = all.iter().filter(|balancer| is_updating(balancer));
@@ -102,7 +129,7 @@ impl Stage {
                 let rules = way.rules.into_iter().filter(is_own);
                 rules.chain([way.frontend]).collect::<Vec<_>>()
             });
-            parts.find(|part| fresh.contains(part))
+            parts.find(|part| fresh.get(part).is_some_and(early))
         })
     }
 
@@ -140,4 +167,81 @@ fn shared(balancer: &Value) -> BTreeSet<String> {
     let all = pools(balancer).into_iter();
     let common = all.filter(|(name, _)| name.to_lowercase().starts_with("kubernetes"));
     common.flat_map(|(_, held)| held).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::form::told;
+    use super::*;
+    use crate::happening::Rightful;
+    use crate::scene::{self, Scene, objects};
+    use crate::swarm::Pace;
+    use crate::weather::Weather;
+    use azure_emulator::Request;
+    use kube_emulator::ObjectRef;
+    use serde_json::json;
+
+    fn path() -> String {
+        scene::network("loadBalancers/kubernetes")
+    }
+
+    fn sent(call: u64) -> Sent {
+        let (nodes, services, slices, rightful) = (0, 0, 0, Rightful::Yes);
+        let (process, epoch, at_ms, leaves_ms, term) = (0, 0, 0, 0, 0);
+        Sent { process, epoch, call, at_ms, leaves_ms, nodes, services, slices, term, rightful }
+    }
+
+    /// Anybody writes the load balancer, a minute later.
+    fn put(stage: &mut Stage, body: &Value) {
+        stage.now_ms += 60_000;
+        let request = Request::new("PUT", &path()).with_body(body.clone());
+        let answer = stage.azure.handle(request, stage.now_ms);
+        assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    }
+
+    /// This call of ours writes it.
+    fn write(stage: &mut Stage, call: u64, body: &Value) {
+        let before = stage.azure.shown_by_id(&path());
+        put(stage, body);
+        let after = stage.azure.shown_by_id(&path());
+        let (sent, path, method) = (sent(call), path(), Method::Put);
+        let (before, after) = (before.as_deref(), after.as_deref());
+        let write = Write { sent: &sent, method, path: &path, before, after, body: None };
+        stage.note_fresh(&write);
+    }
+
+    #[test]
+    fn a_status_awaits_the_writes_that_were_sent_before_it() {
+        let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 20_000 };
+        let mut stage = Stage::new(Scene::plain(Layout::Single, 3, 7), pace, Weather::Fair, 1);
+        let now_ms = stage.now_ms;
+        stage.kubernetes.create(objects::service("default", 0), now_ms).expect("a new Service");
+        stage.follow();
+        assert!(stage.settle(86_400_000));
+        let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
+        let web = web.expect("it is there");
+        let uid = web["metadata"]["uid"].as_str().expect("it has one");
+        let ip = told(&web).next().expect("it is served");
+        let early = |stage: &Stage, call: u64| {
+            stage.part_under_way(&sent(call), ip, uid, Sleep::None).is_some()
+        };
+        let whole = stage.azure.resource(&path()).expect("it is there");
+        let (mut other, mut bare) = (whole.clone(), whole.clone());
+        other["properties"]["loadBalancingRules"][0]["properties"]["idleTimeoutInMinutes"] =
+            json!(9);
+        bare["properties"]["loadBalancingRules"] = json!([]);
+        write(&mut stage, 107, &other);
+        assert!(!early(&stage, 106), "the rule stood when the status was sent");
+        assert!(early(&stage, 108), "the end of the write was to be awaited");
+        put(&mut stage, &bare);
+        write(&mut stage, 117, &whole);
+        assert!(early(&stage, 116), "no rule stood when the status was sent");
+        put(&mut stage, &whole);
+        let before = stage.before_hands();
+        put(&mut stage, &bare);
+        stage.after_hands(&before);
+        write(&mut stage, 127, &whole);
+        assert!(!early(&stage, 126), "people took the rule away, which nobody had read");
+        assert!(early(&stage, 128), "the end of the write was to be awaited");
+    }
 }

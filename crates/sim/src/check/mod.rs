@@ -66,7 +66,7 @@ pub struct Ledger {
     pub(crate) made_late: BTreeSet<String>,
     /// Frontends and rules that the last writes of a load balancer, lower case, make or change, and
     /// the ETag that it has by then.
-    pub(crate) fresh: BTreeMap<String, (Value, BTreeSet<String>)>,
+    pub(crate) fresh: BTreeMap<String, (Value, BTreeMap<String, joining::Fresh>)>,
     /// Writes of who led before that an ETag kept off.
     pub fenced: u64,
     /// Frontends to their address, and when their Service had last asked for another place.

@@ -3,10 +3,11 @@
 use super::api::has_finalizer;
 use super::azure::Write;
 use super::form::{destinations, is_in, parts};
+use super::tables::entries;
 use crate::config::without_cluster;
 use crate::scene::objects::{OTHER_ADDRESS, OTHER_CLUSTERS, is_theirs};
 use crate::scene::{self, Layout};
-use crate::stage::Stage;
+use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use arm::Method;
 use model::kubernetes::{EGRESS_MARKS, POD_FINALIZER};
@@ -200,9 +201,36 @@ impl Stage {
             .collect()
     }
 
+    /// S4: a Pod keeps its finalizer while the table has one of its addresses for an egress gateway:
+    /// what comes to that address next would leave the cluster through it. Judged by who wrote the
+    /// table last, and not of an address that another such Pod has by now.
+    fn check_pod_drained(&mut self, sent: &Sent, pod: &Value) {
+        let Some(tables) = self.azure.gateway(&scene::gateway()) else { return };
+        if self.ledger.tables_by != Some((sent.process, sent.epoch)) {
+            return;
+        }
+        count(&mut self.tally.checks, "S4");
+        let meta = &pod["metadata"];
+        let pods = self.kubernetes.list("pods", None);
+        let others = pods.iter().filter(|other| other["metadata"]["uid"] != meta["uid"]);
+        let others = others.filter(|other| has_finalizer(other, POD_FINALIZER));
+        let held: BTreeSet<&str> = others.flat_map(|other| addresses(other)).collect();
+        let own: BTreeSet<&str> = addresses(pod).filter(|ip| !held.contains(ip)).collect();
+        let listed = entries(&tables).into_iter().find(|row| {
+            let egress = self.truth.owner_of(&row.2).is_none() && !is_theirs(&row.2);
+            egress && own.contains(&*row.1) && !self.is_row_touched(row)
+        });
+        if let Some((_, address, gateway)) = listed {
+            let name = meta["name"].as_str().unwrap_or("");
+            let text = format!("the finalizer of Pod {name} went, and {gateway} has {address}");
+            self.fail("S4", text);
+        }
+    }
+
     /// S4: until an egress gateway stands, and tells so itself, the marks of its Pods are all that
     /// says whose its public IP is.
-    pub(super) fn check_pod_release(&mut self, pod: &Value) {
+    pub(super) fn check_pod_release(&mut self, sent: &Sent, pod: &Value) {
+        self.check_pod_drained(sent, pod);
         let marks = |pod: &Value| -> BTreeSet<String> {
             let text = pod["metadata"]["annotations"][EGRESS_MARKS].as_str().unwrap_or("");
             text.split(',').filter(|mark| !mark.is_empty()).map(str::to_owned).collect()
@@ -226,4 +254,10 @@ impl Stage {
             }
         }
     }
+}
+
+/// The addresses of a Pod.
+fn addresses(pod: &Value) -> impl Iterator<Item = &str> {
+    let listed = pod["status"]["podIPs"].as_array().into_iter().flatten();
+    listed.filter_map(|entry| entry["ip"].as_str())
 }

@@ -163,7 +163,6 @@ fn configure(stage: &mut Stage) {
 /// To load balancers over nodes, and back once all Services are there.
 fn migrate(stage: &mut Stage) {
     for changes in [scene::over_nodes(), scene::migration()] {
-        stage.begin_moves();
         let config = stage.scene.config(&changes);
         stage.reconfigure(config);
         stage.settle(LIMIT_MS);

@@ -10,7 +10,7 @@ use model::Group;
 use model::report::State;
 use serde_json::json;
 use sim::Laboratory;
-use sim::scene::{Layout, Scene, objects};
+use sim::scene::{Layout, Scene, objects, over_nodes};
 use sim::stage::Stage;
 use sim::swarm::Pace;
 use sim::weather::Weather;
@@ -537,4 +537,30 @@ fn an_additional_address_that_a_refused_service_keeps_is_no_untruth() {
     let status = json!({"loadBalancer": {"ingress": [told[0], told[1], {"ip": "20.9.9.3"}]}});
     edit_web(&mut stage, Part::Status, json!({"status": status}));
     assert_eq!(stage.untrue(), ["default/web-0 says 20.9.9.3, and no rule leads there"]);
+}
+
+/// The config is set back while the former load balancer drains.
+#[test]
+fn an_address_that_services_are_turned_back_to_was_not_lost_unasked() {
+    let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 50 };
+    let scene = Scene::plain(Layout::Containers, 3, 7);
+    let mut stage = Stage::new(scene.clone(), pace, Weather::Fair, 1);
+    let now = stage.now_ms;
+    stage.kubernetes.create(objects::service("default", 0), now).expect("a new Service");
+    stage.follow();
+    assert!(stage.settle(DAY_MS));
+    let told = |stage: &Stage| {
+        let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
+        web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone()
+    };
+    let former = told(&stage);
+    stage.reconfigure(scene.config(&over_nodes()));
+    // It has both addresses for three minutes; the former one is served for one more.
+    stage.advance(stage.now_ms + 210_000);
+    let moved = told(&stage);
+    assert!(moved != former && moved[1].is_null(), "{former} {moved}");
+    stage.reconfigure(scene.config(&json!({"tags": "owner=ops"})));
+    stage.advance(stage.now_ms + 30_000);
+    assert_eq!(stage.breach, None);
+    assert_eq!(told(&stage), json!([former[0], moved[0]]));
 }

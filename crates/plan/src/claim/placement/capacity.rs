@@ -26,7 +26,11 @@ impl Capacity {
         }
         for (id, write) in &draft.world.in_flight {
             for uid in &write.causes {
-                capacity.add_home(uid, id);
+                if capacity.add_home(uid, id)
+                    && let Some(intent) = draft.cases.get(uid).and_then(|case| case.intent())
+                {
+                    capacity.count(id, intent);
+                }
             }
         }
         capacity
@@ -44,11 +48,18 @@ impl Capacity {
         }
     }
 
-    fn add_home(&mut self, uid: &ServiceUid, id: &ResourceId) {
+    /// Whether it was not known to be there yet.
+    fn add_home(&mut self, uid: &ServiceUid, id: &ResourceId) -> bool {
         let homes = self.homes.entry(uid.clone()).or_default();
-        if !homes.contains(id) {
+        let new = !homes.contains(id);
+        if new {
             homes.push(id.clone());
         }
+        new
+    }
+
+    fn count(&mut self, id: &ResourceId, intent: &Intent) {
+        *self.rules.entry(id.clone()).or_default() += intent.rules.len() * intent.families.len();
     }
 
     /// The load balancers that a Service is on, or is being written to.
@@ -63,10 +74,10 @@ impl Capacity {
 
     /// Counts a Service that was placed.
     pub(super) fn seat(&mut self, id: &ResourceId, intent: &Intent) {
-        let there = self.homes(&intent.uid).contains(id);
-        let rules = self.rules.entry(id.clone()).or_default();
-        if !there {
-            *rules += intent.rules.len() * intent.families.len();
+        if self.homes(&intent.uid).contains(id) {
+            self.rules.entry(id.clone()).or_default();
+        } else {
+            self.count(id, intent);
         }
     }
 }

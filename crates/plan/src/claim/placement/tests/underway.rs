@@ -2,6 +2,7 @@
 //! not show yet.
 
 use super::{balancer, carry_out, change, policy, pool, service, settle, two, uid, world};
+use model::World;
 use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service};
 use model::plan::{Action, Change, Resource};
 use model::policy::Layout;
@@ -64,4 +65,23 @@ fn join_none_while_unlisted(ingress: Vec<Ingress>) {
     world.unseen.clear();
     settle(&mut world, &policy);
     assert_eq!(pool(&world, "kubernetes", "kubernetes"), ["vmss1-1", "vmss1-2"]);
+}
+
+/// Where there are the fewest rules is asked with those that a write is bringing.
+#[test]
+fn rules_that_are_being_written_count() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![service(1), service(2), service(3)]);
+    settle(&mut world, &policy);
+    let rules = |world: &World, name| balancer(world, name).map_or(0, |b| b.rules.len());
+    assert_eq!((rules(&world, "kubernetes"), rules(&world, "lb2")), (2, 1));
+    let finalizers = || vec![SERVICE_FINALIZER.into()];
+    (4..=6).for_each(|n| change(&mut world, Service { finalizers: finalizers(), ..service(n) }));
+    let id = balancer(&world, "lb2").expect("it was made").id.clone();
+    let causes = BTreeSet::from([uid(4), uid(5)]);
+    let flight = InFlight { attempt: 1, causes, addresses: Arc::default() };
+    world.in_flight.insert(id, flight);
+    let (_, report) = crate::plan(&world, &policy);
+    let on = |n| report.services[&uid(n)].balancer.as_deref();
+    assert_eq!([4, 5, 6].map(on), [Some("lb2"), Some("lb2"), Some("kubernetes")]);
 }
