@@ -144,6 +144,8 @@ impl Stage {
     fn sent(&self, number: usize) -> Sent {
         let process = &self.processes[number];
         let view = |kind: Kind| process.streams.get(&kind).map_or(0, |stream| stream.revision);
+        // An older list takes back nothing that is known of slices.
+        let known = |kind: Kind| process.streams.get(&kind).map_or(0, |stream| stream.known);
         let rightful = match process.hold {
             Hold::Always => Rightful::Yes,
             _ if self.lease.holder == Some((number, process.epoch)) => Rightful::Yes,
@@ -157,7 +159,7 @@ impl Stage {
             leaves_ms: self.now_ms,
             nodes: view(Kind::Nodes),
             services: view(Kind::Services),
-            slices: view(Kind::EndpointSlices),
+            slices: known(Kind::EndpointSlices),
             term: self.lease.term,
             rightful,
         }

@@ -22,8 +22,10 @@ pub const RETRY_MS: u64 = 2_000;
 /// How far one watch is.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
-    /// Up to which revision it was told.
+    /// Up to which revision it was told last.
     pub revision: u64,
+    /// Up to which it was ever told: a list may be older, and takes back nothing that is newer.
+    pub known: u64,
     /// Whether its list is complete.
     pub listed: Listed,
     /// Whether a delivery is on its way.
@@ -195,6 +197,7 @@ impl Process {
         if let Some(stream) = self.streams.get_mut(&kind) {
             stream.listed = Listed::Yes;
             stream.revision = revision;
+            stream.known = stream.known.max(revision);
         }
         stale
     }
@@ -204,6 +207,7 @@ impl Process {
         self.tell(kind, &event.object, event.event == EventType::Deleted);
         if let Some(stream) = self.streams.get_mut(&kind) {
             stream.revision = stream.revision.max(event.revision);
+            stream.known = stream.known.max(stream.revision);
             if event.event != EventType::Deleted
                 && (stream.old.is_none() || event.revision.is_multiple_of(5))
             {

@@ -354,6 +354,7 @@ impl Stage {
                     due.push((number, process.epoch, *kind));
                 } else {
                     stream.revision = revision;
+                    stream.known = stream.known.max(revision);
                 }
             }
         }

@@ -162,7 +162,7 @@ impl Truth {
         }
         let mut ready = BTreeMap::new();
         for endpoint in object["endpoints"].as_array().into_iter().flatten() {
-            if endpoint["conditions"]["ready"] == false {
+            if endpoint["conditions"]["ready"] == false || is_foreign(object, endpoint) {
                 continue;
             }
             let node = text(&endpoint["nodeName"]);
@@ -349,6 +349,13 @@ impl Truth {
         let whole = || part.get(..36).and_then(|uid| self.bases.get(uid));
         short.or_else(whole).map(String::as_str)
     }
+}
+
+/// Whether an endpoint of a slice names a Pod of another namespace: it gets no traffic from a
+/// container load balancer (docs/container-load-balancer.md).
+pub(crate) fn is_foreign(slice: &Value, endpoint: &Value) -> bool {
+    let namespace = &endpoint["targetRef"]["namespace"];
+    !namespace.is_null() && *namespace != slice["metadata"]["namespace"]
 }
 
 /// The first internal IPv4 address of a node.

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(crate) use switching::{doubts, has_joined, is_held};
+pub(crate) use unjoined::is_filled;
 
 use sources::{Sources, say_unreadable, sources, unread};
 use switching::{has_nics, may_leave, migrate};

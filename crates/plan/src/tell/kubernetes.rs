@@ -7,7 +7,7 @@ use crate::order::moving;
 use crate::shape::public_ip::Chosen;
 use crate::shape::security_group::Standings;
 use crate::shape::security_group::standing::Standing;
-use crate::shape::{frontend, security_group};
+use crate::shape::{frontend, member, security_group};
 use model::azure::{Provisioning, PublicIp};
 use model::kubernetes::{
     Custody, Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
@@ -16,7 +16,7 @@ use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEd
 use model::policy::Layout;
 use model::report::Wait;
 use model::world::{ById, Fact};
-use model::{Family, Group, Policy, ServiceUid, World};
+use model::{Family, Group, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -207,15 +207,16 @@ fn unsure(
         return Vec::new();
     }
     let seats = placement.balancers.iter().filter(|(_, seats)| seats.has(&intent.uid));
-    let balancers = seats.filter_map(|(id, _)| draft.balancers()?.get(id));
+    let seats: Vec<&ResourceId> = seats.map(|(id, _)| id).collect();
+    let balancers = seats.iter().filter_map(|id| draft.balancers()?.get(*id));
     let states = balancers.map(|balancer| (&balancer.id, balancer.provisioning));
     let group = draft.world.azure.security_group.known().and_then(Option::as_ref);
     let states = states.chain(group.map(|group| (&group.id, group.provisioning)));
     let busy = states.filter(|(_, state)| *state == Provisioning::Busy).map(|(id, _)| id);
     // Nor does it lead anywhere before the first node has joined.
-    let joining = placement.balancers.iter().filter(|(_, seats)| seats.has(&intent.uid));
-    let joining = joining.filter_map(|(id, _)| draft.unjoined.get(id));
-    busy.map(|id| Wait::Writing(id.clone())).chain(joining.cloned()).collect()
+    let filled = seats.iter().copied().filter(|id| member::is_filled(draft, id, &intent.base));
+    let joining = seats.iter().filter_map(|id| draft.unjoined.get(*id));
+    busy.chain(filled).map(|id| Wait::Writing(id.clone())).chain(joining.cloned()).collect()
 }
 
 /// A Service that keeps what it has shows the load balancer and the addresses that it has, and none

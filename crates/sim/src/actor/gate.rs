@@ -87,7 +87,7 @@ impl Stage {
     pub fn held_back(&self) -> Vec<String> {
         let pods = self.kubernetes.list("pods", None);
         let lives = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_null();
-        let waits = self.config.backends() == Backends::Pods && self.config.migration.is_none();
+        let waits = self.config.backends() == Backends::Pods;
         let wrong = |pod: &Value| {
             let name = &pod["metadata"]["name"];
             match (holds(pod, "ContainersReady"), holds(pod, READINESS_GATE)) {

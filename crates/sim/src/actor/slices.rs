@@ -25,8 +25,10 @@ const NODES: u64 = 4;
 
 /// The port on the Pods.
 const USUAL: u16 = 8080;
-/// The Service whose target port is a name, on container load balancers.
+/// The Service of which one target port is a name, on container load balancers.
 const NAMED: u64 = 1;
+/// Its other one.
+const PLAIN: u16 = 8_081;
 
 /// A Service's number and a slice's.
 type Place = (u64, u64);
@@ -87,7 +89,11 @@ fn service(number: u64, layout: Layout) -> Value {
         "healthCheckNodePort": if local { json!(32_100 + number) } else { Value::Null }});
     merge(&mut service["spec"], &spec);
     if layout == Layout::Containers && number == NAMED {
-        service["spec"]["ports"][0]["targetPort"] = json!("http");
+        let ports = &mut service["spec"]["ports"];
+        ports[0]["targetPort"] = json!("http");
+        let plain = json!({"name": "plain", "port": 1_000 + number, "targetPort": PLAIN,
+            "protocol": "TCP", "nodePort": 31_900 + number});
+        ports.as_array_mut().into_iter().for_each(|ports| ports.push(plain.clone()));
     }
     service
 }
@@ -103,11 +109,14 @@ fn conditions(address: u64, random: &mut Random) -> Value {
     }
 }
 
-/// An address is one Pod's: slices that tell of it agree on its node.
+/// An address is one Pod's: slices that tell of it agree on its node. The last one is that of a Pod
+/// of another namespace.
 fn endpoint(address: u64, scene: &Scene, random: &mut Random) -> Value {
     let node = u32::try_from(address % NODES).unwrap_or(0);
+    let namespace = if address == ADDRESSES - 1 { TENANT } else { "default" };
     json!({"addresses": [format!("10.244.1.{}", 10 + address)],
         "nodeName": scene.node(node)["metadata"]["name"],
+        "targetRef": {"kind": "Pod", "namespace": namespace, "name": format!("part-{address}")},
         "conditions": conditions(address, random)})
 }
 
@@ -129,7 +138,8 @@ fn slice(place: Place, owner: &Value, endpoints: &[Value], number: u16) -> Value
         "metadata": {"name": slice_name(place), "namespace": "default", "labels": labels,
             "ownerReferences": owners},
         "addressType": "IPv4", "endpoints": endpoints,
-        "ports": [{"name": "http", "port": number, "protocol": "TCP"}]})
+        "ports": [{"name": "http", "port": number, "protocol": "TCP"},
+            {"name": "plain", "port": PLAIN, "protocol": "TCP"}]})
 }
 
 impl Company {
@@ -332,6 +342,9 @@ impl Stage {
             let key = (uid, name.clone());
             for endpoint in slice["endpoints"].as_array().into_iter().flatten() {
                 let conditions = &endpoint["conditions"];
+                if truth::is_foreign(&slice, endpoint) {
+                    continue;
+                }
                 let lingers = conditions["serving"] == true && conditions["terminating"] == true;
                 let Some(going) = nodes.get(&text(&endpoint["nodeName"])) else { continue };
                 let rank = match (conditions["ready"] != json!(false), lingers) {

@@ -86,6 +86,7 @@ impl Stage {
         if is_in(path, "loadBalancers") {
             self.check_pools(&write);
             self.check_tenants(&write);
+            self.check_numbers(&write);
             self.check_drains(&write);
             self.check_addresses(&write);
         }

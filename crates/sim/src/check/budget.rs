@@ -337,7 +337,7 @@ impl Stage {
         if let Some(name) = &heard.quota {
             let (since_ms, until_ms) =
                 budget.quota.entry((number, epoch, name.clone())).or_insert((now_ms, 0));
-            if *until_ms < now_ms {
+            if *until_ms <= now_ms {
                 *since_ms = now_ms;
             }
             *until_ms = (*until_ms).max(now_ms + heard.wait_ms);

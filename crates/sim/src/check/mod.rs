@@ -13,6 +13,7 @@ pub mod grounds;
 pub mod hands;
 mod joining;
 mod moves;
+mod numbers;
 mod openings;
 mod order;
 pub mod promised;

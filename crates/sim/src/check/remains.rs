@@ -201,9 +201,9 @@ impl Stage {
             .collect()
     }
 
-    /// S4: a Pod keeps its finalizer while the table has one of its addresses for an egress gateway:
-    /// what comes to that address next would leave the cluster through it. Judged by who wrote the
-    /// table last, and not of an address that another such Pod has by now.
+    /// S4: a Pod keeps its finalizer while the table has one of its addresses for an egress
+    /// gateway: what comes to that address next would leave the cluster through it. Judged by who
+    /// wrote the table last, and not of an address that another such Pod has by now.
     fn check_pod_drained(&mut self, sent: &Sent, pod: &Value) {
         let Some(tables) = self.azure.gateway(&scene::gateway()) else { return };
         if self.ledger.tables_by != Some((sent.process, sent.epoch)) {

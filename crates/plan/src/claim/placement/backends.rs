@@ -6,7 +6,7 @@ use crate::draft::{Draft, Stance};
 use crate::own::name;
 use crate::shape::pool;
 use model::azure::{LoadBalancer, Pool};
-use model::kubernetes::{Node, Target};
+use model::kubernetes::Node;
 use model::policy::{LoadBalancerConfig, Preconfigured};
 use model::report::{Until, Wait};
 use model::{Exposure, NodeName, Policy, ResourceId, ServiceName, ServiceUid};
@@ -250,8 +250,8 @@ pub(super) fn localize(draft: &Draft<'_>, placement: &mut Placement) {
         // A slice of another namespace says nothing about where a Service has its Pods.
         let uid = uid.filter(|uid| slice.is_of(draft.cases[uid].service));
         let Some(uid) = uid else { continue };
-        let own = slice.endpoints.iter().filter(|e| e.target == Target::Own);
-        let nodes = own.filter_map(|e| e.node.clone());
+        // kube-proxy leads to an endpoint whatever Pod it names.
+        let nodes = slice.endpoints.iter().filter_map(|e| e.node.clone());
         hosts.entry(uid).or_default().extend(nodes);
     }
     let nodes: Arc<[Arc<Node>]> = eligible(draft).into();

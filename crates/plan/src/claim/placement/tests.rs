@@ -225,7 +225,8 @@ fn slice(world: &mut World, n: u8, node: &str) {
         address: "10.244.0.1".parse().expect("an address"),
         node: Some(NodeName::new(node)),
         readiness: Readiness::NotReady,
-        target: model::kubernetes::Target::Own,
+        // kube-proxy leads there, whatever Pod it names.
+        target: model::kubernetes::Target::Foreign,
     };
     let slice = EndpointSlice {
         name: name.clone(),

@@ -715,3 +715,18 @@ fn an_address_is_told_once_a_node_has_joined() {
     }
     assert_eq!(told(&world), (0, vec![Wait::Writing(vm(0))]), "Azure refuses them all");
 }
+
+/// The load balancer was made while NICs were to join it, and the cloud config has addresses now.
+#[test]
+fn an_address_is_told_once_its_pool_has_been_filled() {
+    let mut world = world();
+    settle(&mut world, &policy(PoolKind::NodeNic));
+    model(&mut world).configurations[0].pools.clear();
+    for n in [0, 1] {
+        instance(&mut world, n).configurations[0].pools.clear();
+    }
+    let (plan, report) = crate::plan(&world, &policy(PoolKind::NodeIp));
+    let told = plan.writes.iter().any(|write| matches!(write.edit, Edit::Status { .. }));
+    let waits = report.services[&uid()].waits.clone();
+    assert_eq!((told, waits), (false, vec![Wait::Writing(balancer())]));
+}

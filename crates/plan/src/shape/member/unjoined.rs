@@ -4,6 +4,7 @@
 use super::{Aim, Sources, Target, cards, is_in};
 use crate::draft::Draft;
 use model::ResourceId;
+use model::azure::LoadBalancer;
 use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use model::world::Need;
@@ -39,4 +40,21 @@ pub(super) fn find(
         }
     }
     unjoined
+}
+
+/// Whether the plan brings the first addresses to a pool that a Service's rules lead to: they came
+/// while NICs were to join it, and the cloud config says otherwise by now.
+pub(crate) fn is_filled(draft: &Draft<'_>, balancer: &ResourceId, base: &str) -> bool {
+    let Some(view) = draft.view(balancer) else { return false };
+    let put = draft.changes.get(balancer).map(|change| &change.action);
+    let Some(Action::Put { after: Resource::LoadBalancer(after), .. }) = put else { return false };
+    let rules = view.rules_of(base).into_iter();
+    let mut names = rules.filter_map(|rule| rule.pool.as_ref()).map(ResourceId::name);
+    names.any(|name| {
+        let holds = |balancer: &LoadBalancer| {
+            let mut own = balancer.pools.iter().filter(|p| p.name.eq_ignore_ascii_case(name));
+            own.any(|pool| !pool.addresses.is_empty() || !pool.nics.is_empty())
+        };
+        !holds(view.whole()) && holds(after)
+    })
 }
