@@ -156,8 +156,9 @@ fn drop_pools(balancer: &mut Value, idle: &BTreeSet<String>) {
 }
 
 /// Takes nodes that are about to be deleted out of the pools of a load balancer: one stays in a
-/// pool that it was in, and joins none (see [`crate::truth`]), so it depends on when it was in which.
-/// The network of a pool without addresses says nothing: Azure keeps it when the last one goes.
+/// pool that it was in, and joins none (see [`crate::truth`]), so it depends on when it was in
+/// which. The network of a pool without addresses says nothing: Azure keeps it when the last one
+/// goes.
 fn drop_members(balancer: &mut Value, going: &BTreeSet<&str>) {
     let pools = balancer.pointer_mut("/properties/backendaddresspools");
     for pool in pools.and_then(Value::as_array_mut).into_iter().flatten() {
