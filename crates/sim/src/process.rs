@@ -34,6 +34,14 @@ pub struct Stream {
     pub old: Option<Arc<Value>>,
 }
 
+impl Stream {
+    /// It was told up to this revision.
+    pub fn reach(&mut self, revision: u64) {
+        self.revision = revision;
+        self.known = self.known.max(revision);
+    }
+}
+
 /// Whether a watch has its list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listed {
@@ -196,8 +204,7 @@ impl Process {
         )));
         if let Some(stream) = self.streams.get_mut(&kind) {
             stream.listed = Listed::Yes;
-            stream.revision = revision;
-            stream.known = stream.known.max(revision);
+            stream.reach(revision);
         }
         stale
     }
@@ -206,8 +213,7 @@ impl Process {
     pub fn hear(&mut self, kind: Kind, event: &WatchEvent) {
         self.tell(kind, &event.object, event.event == EventType::Deleted);
         if let Some(stream) = self.streams.get_mut(&kind) {
-            stream.revision = stream.revision.max(event.revision);
-            stream.known = stream.known.max(stream.revision);
+            stream.reach(stream.revision.max(event.revision));
             if event.event != EventType::Deleted
                 && (stream.old.is_none() || event.revision.is_multiple_of(5))
             {

@@ -353,8 +353,7 @@ impl Stage {
                     stream.queued = true;
                     due.push((number, process.epoch, *kind));
                 } else {
-                    stream.revision = revision;
-                    stream.known = stream.known.max(revision);
+                    stream.reach(revision);
                 }
             }
         }

@@ -308,11 +308,12 @@ impl Controller {
             1 => asked_ms.unwrap_or(0).max(FIRST_MS),
             more => backoff::after(more - 1, asked_ms),
         };
-        lane.wait_until_ms = lane.wait_until_ms.max(Some(now_ms + wait_ms));
+        let until_ms = lane.wait_until_ms.unwrap_or(0).max(now_ms + wait_ms);
+        lane.wait_until_ms = Some(until_ms);
         let failure = Failure { kind, operation, code, message };
         let before = failed.trouble.take();
         failed.trouble = Some(Trouble::after(before, failure, &BTreeSet::new(), now_ms));
-        let text = format!("{text}; next try in {wait_ms} ms");
+        let text = format!("{text}; next try in {} ms", until_ms - now_ms);
         self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
     }
 

@@ -25,7 +25,7 @@ const BY_CHANCE: [&str; 17] = [
     "defaultsecurityrules",
     "privateipallocationmethod",
     "fqdn",
-    // Somebody connects to what stands at that moment.
+    // Clients connect to what stands at that moment.
     "privateendpointconnections",
     // A subnet keeps what was once done to it for a Private Link Service.
     "privatelinkservicenetworkpolicies",
@@ -211,6 +211,7 @@ impl Stage {
             let placed = self.scene.has_choice()
                 && ["loadBalancers", "virtualMachines"].iter().any(|kind| is_in(id, kind));
             let nic = is_in(id, "virtualMachines") && is_in(id, "networkInterfaces");
+            // A node that is about to be deleted stays in pools that it was in, and joins none.
             if placed || nic || self.truth.is_machine_going(id) {
                 continue;
             }

@@ -103,7 +103,7 @@ impl Stage {
     ///
     /// Nothing orders calls of the API server and of Azure: a write may get there before a status
     /// that was sent before it. That status is true if the part stood when it was sent, or if
-    /// people had taken the part away and nobody had read that yet.
+    /// people had taken the part away and the sender could not have read that yet.
     pub(super) fn part_under_way(
         &self,
         sent: &Sent,
@@ -191,7 +191,7 @@ mod tests {
         Sent { process, epoch, call, at_ms, leaves_ms, nodes, services, slices, term, rightful }
     }
 
-    /// Anybody writes the load balancer, a minute later.
+    /// Another client writes the load balancer, a minute later.
     fn put(stage: &mut Stage, body: &Value) {
         stage.now_ms += 60_000;
         let request = Request::new("PUT", &path()).with_body(body.clone());
@@ -241,7 +241,7 @@ mod tests {
         put(&mut stage, &bare);
         stage.after_hands(&before);
         write(&mut stage, 127, &whole);
-        assert!(!early(&stage, 126), "people took the rule away, which nobody had read");
+        assert!(!early(&stage, 126), "people took the rule away, and that was not read yet");
         assert!(early(&stage, 128), "the end of the write was to be awaited");
     }
 }

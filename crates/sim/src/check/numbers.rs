@@ -2,7 +2,7 @@
 //! that changes it, the port's rule stays: the Pods of the old number go on serving.
 
 use super::azure::Write;
-use super::form::{parts, same};
+use super::form::parts;
 use crate::stage::Stage;
 use crate::tally::count;
 use kube_emulator::ObjectRef;
@@ -10,7 +10,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 impl Stage {
-    /// A write that takes a rule off a container load balancer.
+    /// A write that takes a rule off a container load balancer. Judged where its sender leads and
+    /// knows what the Service and its Pods say: nothing but an ETag fences off a late write, and a
+    /// watch lags.
     pub(super) fn check_numbers(&mut self, write: &Write<'_>) {
         let (Some(before), Some(after)) = (write.before, write.after) else { return };
         let uid = write.path.rsplit('/').next().unwrap_or("").to_lowercase();
@@ -64,9 +66,6 @@ fn port_of<'a>(service: &'a Value, rule: &Value) -> Option<&'a Value> {
 }
 
 fn leads_alike(one: &Value, other: &Value) -> bool {
-    let ends = |rule: &Value| {
-        let inside = &rule["properties"];
-        serde_json::json!([inside["protocol"], inside["backendPort"]])
-    };
-    same(&ends(one), &ends(other))
+    let same = |field: &str| one["properties"][field] == other["properties"][field];
+    same("protocol") && same("backendPort")
 }

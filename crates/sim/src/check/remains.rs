@@ -13,6 +13,7 @@ use arm::Method;
 use model::kubernetes::{EGRESS_MARKS, POD_FINALIZER};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
 
@@ -202,26 +203,23 @@ impl Stage {
     }
 
     /// S4: a Pod keeps its finalizer while the table has one of its addresses for an egress
-    /// gateway: what comes to that address next would leave the cluster through it. Judged by who
-    /// wrote the table last, and not of an address that another such Pod has by now.
-    fn check_pod_drained(&mut self, sent: &Sent, pod: &Value) {
+    /// gateway: what comes to that address next would leave the cluster through it. Azure's tables
+    /// have no ETag, so that another process's write may come late: judged by who wrote the table
+    /// last. An address that another such Pod has by now is that one's.
+    fn check_pod_drained(&mut self, sent: &Sent, pod: &Value, others: &[Arc<Value>]) {
         let Some(tables) = self.azure.gateway(&scene::gateway()) else { return };
         if self.ledger.tables_by != Some((sent.process, sent.epoch)) {
             return;
         }
         count(&mut self.tally.checks, "S4");
-        let meta = &pod["metadata"];
-        let pods = self.kubernetes.list("pods", None);
-        let others = pods.iter().filter(|other| other["metadata"]["uid"] != meta["uid"]);
-        let others = others.filter(|other| has_finalizer(other, POD_FINALIZER));
-        let held: BTreeSet<&str> = others.flat_map(|other| addresses(other)).collect();
+        let held: BTreeSet<&str> = others.iter().flat_map(|other| addresses(other)).collect();
         let own: BTreeSet<&str> = addresses(pod).filter(|ip| !held.contains(ip)).collect();
         let listed = entries(&tables).into_iter().find(|row| {
             let egress = self.truth.owner_of(&row.2).is_none() && !is_theirs(&row.2);
             egress && own.contains(&*row.1) && !self.is_row_touched(row)
         });
         if let Some((_, address, gateway)) = listed {
-            let name = meta["name"].as_str().unwrap_or("");
+            let name = pod["metadata"]["name"].as_str().unwrap_or("");
             let text = format!("the finalizer of Pod {name} went, and {gateway} has {address}");
             self.fail("S4", text);
         }
@@ -230,15 +228,17 @@ impl Stage {
     /// S4: until an egress gateway stands, and tells so itself, the marks of its Pods are all that
     /// says whose its public IP is.
     pub(super) fn check_pod_release(&mut self, sent: &Sent, pod: &Value) {
-        self.check_pod_drained(sent, pod);
+        let mut others = self.kubernetes.list("pods", None);
+        others.retain(|other| {
+            let another = other["metadata"]["uid"] != pod["metadata"]["uid"];
+            another && has_finalizer(other, POD_FINALIZER)
+        });
+        self.check_pod_drained(sent, pod, &others);
         let marks = |pod: &Value| -> BTreeSet<String> {
             let text = pod["metadata"]["annotations"][EGRESS_MARKS].as_str().unwrap_or("");
             text.split(',').filter(|mark| !mark.is_empty()).map(str::to_owned).collect()
         };
-        let pods = self.kubernetes.list("pods", None);
-        let others = pods.iter().filter(|other| other["metadata"]["uid"] != pod["metadata"]["uid"]);
-        let others = others.filter(|other| has_finalizer(other, POD_FINALIZER));
-        let held: BTreeSet<String> = others.flat_map(|other| marks(other)).collect();
+        let held: BTreeSet<String> = others.iter().flat_map(|other| marks(other)).collect();
         let name = pod["metadata"]["name"].as_str().unwrap_or("");
         for mark in marks(pod).difference(&held) {
             count(&mut self.tally.checks, "S4");

@@ -105,11 +105,15 @@ impl Stage {
     /// Those of them that no other Service has had, and those that such a Service has now: Azure
     /// may have taken these from another before.
     fn own_addresses(&self) -> BTreeSet<String> {
+        let all = self.stripped_addresses();
+        if all.is_empty() {
+            return all;
+        }
         let others = self.ledger.opened.iter().filter(|(uid, _)| !self.is_stripped(uid));
         let others: BTreeSet<&String> = others.flat_map(|(_, all)| all).collect();
         let held = self.addresses_held();
         let own = |ip: &String| held.contains(ip) || !others.contains(ip);
-        self.stripped_addresses().into_iter().filter(own).collect()
+        all.into_iter().filter(own).collect()
     }
 
     /// Addresses of what stands for such Services alone.

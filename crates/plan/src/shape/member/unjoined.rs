@@ -42,8 +42,8 @@ pub(super) fn find(
     unjoined
 }
 
-/// Whether the plan brings the first addresses to a pool that a Service's rules lead to: they came
-/// while NICs were to join it, and the cloud config says otherwise by now.
+/// Whether the plan brings the first addresses to a pool that a Service's rules lead to. The rules
+/// were made while NICs were to join the pool, and the cloud config says otherwise by now.
 pub(crate) fn is_filled(draft: &Draft<'_>, balancer: &ResourceId, base: &str) -> bool {
     let Some(view) = draft.view(balancer) else { return false };
     let put = draft.changes.get(balancer).map(|change| &change.action);
