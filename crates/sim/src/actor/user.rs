@@ -241,8 +241,6 @@ impl Company {
             let link = "azure-pls-create";
             let wants_link = !self.services[&place]["metadata"]["annotations"][key(link)].is_null();
             if self.scene.other_pools && wants_link {
-                // Pools behind it are turned, and with them what all Services on it have.
-                stage.begin_moves();
                 self.apply(stage, &place, &annotation(link, Value::Null));
             }
             let internal = "azure-load-balancer-internal";

@@ -173,6 +173,7 @@ impl Stage {
             let known = self.truth.services.get(uid);
             let listed = known.is_some_and(|service| service.additional.contains(ip));
             let stands = listed || standing.iter().any(|address| address == ip);
+            let stands = stands || self.was_left_since(sent, ip);
             if !stands && !self.was_taken_away(ip, sleep) {
                 let name = service["metadata"]["name"].as_str().unwrap_or("").to_owned();
                 let text = format!("status of {name} says {ip}, and no rule leads there");

@@ -79,6 +79,7 @@ impl Stage {
         self.check_apart(&write);
         self.check_order(&write);
         self.note_fresh(&write);
+        self.note_taken(&write);
         self.check_users(&write);
         self.check_closed(&write);
         self.check_openings(&write);

@@ -97,6 +97,27 @@ impl Stage {
         self.ledger.fresh.insert(id, (after["etag"].clone(), fresh));
     }
 
+    /// Notes the addresses that a load balancer's write takes the rules of away. Azure goes on
+    /// showing one that it is deleting.
+    pub(super) fn note_taken(&mut self, write: &Write<'_>) {
+        let Some(before) = write.before.filter(|_| is_in(write.path, "loadBalancers")) else {
+            return;
+        };
+        let after = write.after.filter(|_| write.method != Method::Delete);
+        let stay = after.map(|after| self.standing_on(after)).unwrap_or_default();
+        let gone = self.standing_on(before).into_iter().filter(|ip| !stay.contains(ip));
+        self.ledger.taken.extend(gone.map(|ip| (ip, write.sent.call)));
+    }
+
+    /// Whether the rules of an address were taken away by a write that was sent after a status.
+    ///
+    /// Nothing orders calls of the API server and of Azure: such a write may get there first. The
+    /// status was true when it was sent, and leaves what it would have left had it come first: a
+    /// Service that is being deleted keeps its status until it is gone.
+    pub(super) fn was_left_since(&self, sent: &Sent, ip: &str) -> bool {
+        self.ledger.taken.get(ip).is_some_and(|call| sent.call < *call)
+    }
+
     /// The part of a Service at an address that a write is still making, of which the sender of a
     /// status had to await the end. Azure goes on serving its rules while others' rules on the
     /// frontend are written.

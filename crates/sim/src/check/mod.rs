@@ -68,6 +68,8 @@ pub struct Ledger {
     /// Frontends and rules that the last writes of a load balancer, lower case, make or change, and
     /// the ETag that it has by then.
     pub(crate) fresh: BTreeMap<String, (Value, BTreeMap<String, joining::Fresh>)>,
+    /// Addresses that rules lead to no longer, and which call took the rules away.
+    pub(crate) taken: BTreeMap<String, u64>,
     /// Writes of who led before that an ETag kept off.
     pub fenced: u64,
     /// Frontends to their address, and when their Service had last asked for another place.

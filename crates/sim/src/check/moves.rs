@@ -40,10 +40,10 @@ struct Together {
 }
 
 impl Stage {
-    /// Services move, or their pools are turned, because the operator has said so: what one had
-    /// where it was, it need not have on the way. A config that is set back turns them around, to
-    /// the address that they had (docs/migrations.md): container load balancers take public IPs of
-    /// a SKU of their own, so that no address can stay on the way there or back.
+    /// Services move because the operator has said so: what one had where it was, it need not have
+    /// on the way. A config that is set back turns them around, to the address that they had
+    /// (docs/migrations.md): container load balancers take public IPs of a SKU of their own, so
+    /// that no address can stay on the way there or back.
     pub(crate) fn begin_moves(&mut self) {
         self.ledger.settled.clear();
         self.ledger.given_up.clear();

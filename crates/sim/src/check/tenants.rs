@@ -9,10 +9,12 @@ use crate::stage::{Sent, Stage};
 use crate::tally::count;
 use kube_emulator::ObjectRef;
 use model::kubernetes::SERVICE_CONDITION;
+use model::policy::PoolKind;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const BALANCERS: &str = "Microsoft.Network/loadBalancers";
+const LINKS: &str = "Microsoft.Network/privateLinkServices";
 /// What is in pools of NICs.
 pub(super) const MACHINES: [&str; 2] = [
     "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
@@ -71,7 +73,11 @@ impl Stage {
         let mut settled: BTreeMap<String, Settled> = BTreeMap::new();
         for balancer in self.azure.resources_of(BALANCERS) {
             let id = balancer["id"].as_str().unwrap_or("").to_lowercase();
+            let turns = self.awaits_addresses(&balancer);
             for collection in COLLECTIONS {
+                if turns && collection == "loadBalancingRules" {
+                    continue;
+                }
                 for (name, part) in parts(&balancer, collection) {
                     let Some(uid) = self.owner_of_part(&id, &name) else { continue };
                     // Azure takes no load balancer whose rules lead to a frontend that it lacks: a
@@ -116,6 +122,22 @@ impl Stage {
             known.tagged = self.tagged(uid, told);
         }
         self.ledger.settled = settled;
+    }
+
+    /// Whether the operator has asked for pools of addresses, and a load balancer keeps its pools of
+    /// NICs for as long as a Private Link Service stands before it: Azure takes no address there
+    /// (PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer). Whoever takes that one away, the
+    /// operator's wish is carried out then, and all rules lead over another pool meanwhile.
+    fn awaits_addresses(&self, balancer: &Value) -> bool {
+        let below = format!("{}/", balancer["id"].as_str().unwrap_or("").to_lowercase());
+        let before = |link: &Value| {
+            let all = link["properties"]["loadBalancerFrontendIpConfigurations"].as_array();
+            let mut ids = all.into_iter().flatten().filter_map(|frontend| frontend["id"].as_str());
+            ids.any(|id| id.to_lowercase().starts_with(&below))
+        };
+        self.config.pools == PoolKind::NodeIp
+            && pools(balancer).values().all(Vec::is_empty)
+            && self.azure.resources_of(LINKS).iter().any(|link| before(link))
     }
 
     /// What a Service had when all was settled, where nobody has asked for anything else since and
@@ -409,4 +431,59 @@ fn says(service: &Value, status: &str) -> bool {
     let conditions = service["status"]["conditions"].as_array().into_iter().flatten();
     let mut own = conditions.filter(|condition| condition["type"] == SERVICE_CONDITION);
     own.any(|condition| condition["status"] == status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{Layout, Scene, objects};
+    use crate::swarm::Pace;
+    use crate::weather::Weather;
+    use kube_emulator::{Part, Patch};
+    use serde_json::json;
+
+    const DAY_MS: u64 = 86_400_000;
+    const CREATE: &str = "service.beta.kubernetes.io/azure-pls-create";
+
+    /// What stands on the internal load balancer.
+    fn inside(stage: &Stage) -> Value {
+        let id = scene::network("loadBalancers/kubernetes-internal");
+        stage.azure.resource(&id).expect("it is there")
+    }
+
+    #[test]
+    fn pools_that_were_kept_by_a_private_link_service_are_turned_for_the_operator() {
+        let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 50 };
+        let scene = Scene::plain(Layout::Nics, 3, 7);
+        let mut stage = Stage::new(scene.clone(), pace, Weather::Fair, 1);
+        for index in 0..2 {
+            let mut web = objects::service("default", index);
+            let annotations = &mut web["metadata"]["annotations"];
+            annotations["service.beta.kubernetes.io/azure-load-balancer-internal"] = json!("true");
+            if index == 0 {
+                annotations[CREATE] = json!("true");
+            }
+            stage.kubernetes.create(web, stage.now_ms).expect("a new Service");
+        }
+        stage.follow();
+        assert!(stage.settle(DAY_MS), "{:?}", stage.breach);
+        let addresses = Layout::Nics.other_pools().expect("it has others");
+        stage.reconfigure(scene.config(&addresses));
+        assert!(stage.settle(DAY_MS), "{:?}", stage.breach);
+        assert!(pools(&inside(&stage)).values().all(Vec::is_empty), "no pool is turned");
+        stage.note_settled();
+        // Its neighbour goes on having its frontend and its probe.
+        let known = stage.ledger.settled.values().flat_map(|known| known.parts.values());
+        let kinds: Vec<&str> = known.flat_map(BTreeMap::keys).map(|(kind, _)| *kind).collect();
+        assert_eq!(kinds, ["frontendIPConfigurations", "probes"]);
+        let web = ObjectRef::new("services", "default", "web-0");
+        let body = json!({"metadata": {"annotations": {CREATE: null}}});
+        let now_ms = stage.now_ms;
+        let patch = Patch::Merge(body);
+        stage.kubernetes.patch(web, Part::Main, &patch, now_ms).expect("it is patched");
+        stage.follow();
+        assert!(stage.settle(DAY_MS), "{:?}", stage.breach);
+        let held: Vec<usize> = pools(&inside(&stage)).values().map(Vec::len).collect();
+        assert_eq!(held, [3], "{:?}", inside(&stage));
+    }
 }

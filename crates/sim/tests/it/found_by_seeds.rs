@@ -564,3 +564,35 @@ fn an_address_that_services_are_turned_back_to_was_not_lost_unasked() {
     assert_eq!(stage.breach, None);
     assert_eq!(told(&stage), json!([former[0], moved[0]]));
 }
+
+/// Its owner deletes it before its first status is sent, and Azure takes it all away before the API
+/// server gets that.
+#[test]
+fn a_status_that_was_true_when_it_was_sent_is_no_untruth() {
+    let pace = Pace { azure_ms: 0, api_ms: 10, watch_ms: 5, operation_ms: 0 };
+    let mut stage = Stage::new(Scene::plain(Layout::Containers, 2, 7), pace, Weather::Fair, 1);
+    assert!(stage.settle(DAY_MS));
+    let now = stage.now_ms;
+    let web = objects::service("default", 0);
+    let web = stage.kubernetes.create(web, now).expect("a new Service");
+    let uid = web["metadata"]["uid"].as_str().expect("it has one").to_owned();
+    stage.follow();
+    let stands = |stage: &Stage| {
+        let all = stage.azure.resources_of("Microsoft.Network/loadBalancers");
+        all.iter().any(|balancer| balancer["name"] == *uid)
+    };
+    let told = |stage: &Stage| {
+        let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
+        web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone()
+    };
+    // The status waits for the answer about the finalizer, and is sent two milliseconds from now.
+    stage.advance(now + 23);
+    assert!(stands(&stage) && told(&stage).is_null());
+    let web = ObjectRef::new("services", "default", "web-0");
+    stage.kubernetes.delete(web, now + 23).expect("it is deleted");
+    stage.follow();
+    stage.advance(now + 40);
+    assert_eq!(stage.breach, None);
+    assert!(!stands(&stage) && !told(&stage).is_null(), "the status came last");
+    assert!(stage.settle(DAY_MS), "{:?}", stage.breach);
+}
