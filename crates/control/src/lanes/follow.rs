@@ -3,7 +3,7 @@
 use crate::backoff;
 use crate::controller::Controller;
 use crate::effect::NoticeKind;
-use crate::lanes::lane::{Lane, Outcome, Pending, Stage, Work};
+use crate::lanes::lane::{Acknowledged, Lane, Outcome, Pending, Stage, Work};
 use crate::lanes::request;
 use crate::obstacles::Failure;
 use crate::reads::azure::UNFOLLOWED_MS;
@@ -121,11 +121,16 @@ impl Controller {
         lane.overruled = false;
         lane.hidden = false;
         lane.ended_ms = Some(now_ms);
-        if done.is_some() && lane.last != done {
+        let Some(action) = done else {
+            lane.last = None;
+            return;
+        };
+        // Whether Azure keeps what it did not keep before shows when it is planned on.
+        if !lane.last.as_ref().is_some_and(|last| last.lost && last.is(&action)) {
             lane.failures = 0;
             lane.trouble = None;
         }
-        lane.last = done;
+        lane.last = Some(Acknowledged { action, lost: false });
     }
 
     /// The resource was read after a write.

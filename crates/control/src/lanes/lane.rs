@@ -4,6 +4,7 @@ use crate::budget::Urgency;
 use crate::lanes::request;
 use crate::obstacles::{Failure, Trouble};
 use arm::Request;
+use arm::body;
 use arm::operation::Operation;
 use arm::path::Contract;
 use model::plan::{Action, Change};
@@ -32,12 +33,35 @@ pub(crate) struct Lane {
     /// A list showed the resource while it was being made: it may be another process's, and what
     /// is in it is not known before the write ends.
     pub hidden: bool,
-    /// The last write that succeeded, to notice one that Azure acknowledges and loses.
-    pub last: Option<Action>,
+    /// The last write that succeeded, for as long as it is not seen that Azure keeps it.
+    pub last: Option<Acknowledged>,
     /// How many writes of pool members the load balancer shows.
     pub members_shown: u64,
     /// How often it was read again before the write that is due.
     pub rereads: u32,
+}
+
+/// A write that Azure has acknowledged.
+#[derive(Debug)]
+pub(crate) struct Acknowledged {
+    /// What was carried out.
+    pub action: Action,
+    /// The same has to be written again: Azure did not keep it.
+    pub lost: bool,
+}
+
+impl Acknowledged {
+    /// Whether an action asks for what was acknowledged. What it was planned on is another each
+    /// time: a write gives its resource another ETag, kept or not.
+    pub fn is(&self, action: &Action) -> bool {
+        match (&self.action, action) {
+            (Action::Put { after, .. }, Action::Put { after: again, .. }) => {
+                after == again || body::write_resource(after) == body::write_resource(again)
+            }
+            (Action::Delete { .. }, Action::Delete { .. }) => true,
+            (last, action) => last == action,
+        }
+    }
 }
 
 /// A write under way.

@@ -74,6 +74,12 @@ impl Controller {
             change.waits.iter().all(|wait| matches!(wait, Wait::Gathering { .. }))
         };
         for (id, lane) in &mut self.lanes.all {
+            if lane.last.is_some() && lane.work.is_none() && planned(id).is_none() {
+                // It is as it was written: whatever comes later is another's doing.
+                lane.last = None;
+                lane.failures = 0;
+                lane.trouble = None;
+            }
             if lane.gathering_since_ms.is_some()
                 && planned(id).is_none_or(|change| lane.is_free(now_ms) && !gathers(change))
             {
@@ -108,15 +114,14 @@ impl Controller {
                 return false;
             }
         }
-        let again = lane.last.as_ref() == Some(&change.action);
         if self.rereads_first(change, now_ms) {
             return false;
         }
         let lane = self.lanes.all.entry(change.target.clone()).or_default();
-        if again {
-            // It was acknowledged before, and Azure still is as it was.
+        let last = lane.last.as_mut().filter(|last| !last.lost && last.is(&change.action));
+        if let Some(last) = last {
+            last.lost = true;
             lane.failures += 1;
-            lane.last = None;
             if lane.failures > FUTILE {
                 lane.wait_until_ms = Some(now_ms + backoff::after(lane.failures, None));
                 let failure = Failure {

@@ -27,18 +27,6 @@ fn two(policy: &str) -> Laboratory {
     lab
 }
 
-/// Somebody else's edit.
-fn edit(lab: &mut Laboratory, kind_and_name: &str, change: impl FnOnce(&mut Value)) {
-    let id = network(kind_and_name);
-    let mut body = lab.azure.resource(&id).expect("the resource is there");
-    change(&mut body);
-    let now = lab.now_ms;
-    let request = Request::new("PUT", &format!("{id}?api-version=2024-05-01"));
-    let answer = lab.azure.handle(Request { body: Some(body), ..request }, now);
-    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
-    lab.azure.clear_calls();
-}
-
 fn balancer(lab: &Laboratory) -> Value {
     lab.azure.resource(&network("loadBalancers/kubernetes")).expect("it is there")
 }

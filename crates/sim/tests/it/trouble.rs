@@ -119,6 +119,41 @@ fn one_public_ip() {
     trouble("a public IP", on_public_ip, "PUT publicIPAddresses/kubernetes-");
 }
 
+/// Azure says that a load balancer's write succeeded, and its pool is empty: again and again. It is
+/// written again at once, then less and less often, and the owner is told.
+#[test]
+fn a_write_that_azure_does_not_keep() {
+    let mut lab = laboratory(&json!({}));
+    let loses = Fault::new(FaultKind::SucceedsButLosesPool).always().on_method("PUT");
+    lab.azure.add_fault(loses.on_path("loadBalancers/kubernetes$").expect("it parses"));
+    create(&mut lab, service(1));
+    lab.pass(INTERVAL_MS);
+    let calls = lab.azure.calls().iter();
+    let puts = calls.filter(|c| c.method == "PUT" && c.path.contains("loadBalancers/")).count();
+    // Two that follow at once: to the first of them belongs what Azure has filled in by itself, so
+    // it is another than the one before. Then after 2, 4, 8, 16 and 32 seconds.
+    assert_eq!(puts, 3 + 5);
+    let texts = texts(lab.controller().report(), lab.now_ms);
+    assert!(texts.iter().any(|text| text.contains("NotKept")), "{texts:#?}");
+    let (_, condition) = told(&mut lab);
+    let message = condition.unwrap_or_default()["message"].to_string();
+    assert!(message.contains("did not keep it"), "{message}");
+    lab.azure.clear_faults();
+    lab.pass(INTERVAL_MS);
+    let report = lab.controller().report();
+    assert!(report.is_clear(), "{:#?}", report.obstacles);
+    // What comes later has nothing to do with it: it is repaired at once, however often.
+    for _ in 0..3 {
+        edit(&mut lab, "loadBalancers/kubernetes", |body| {
+            body["properties"]["backendAddressPools"] = json!([]);
+            body["properties"]["loadBalancingRules"] = json!([]);
+        });
+        lab.pass(2 * INTERVAL_MS);
+        let report = lab.controller().report();
+        assert!(report.is_clear(), "{:#?}", report.obstacles);
+    }
+}
+
 /// What a Service's condition was over a time: each change.
 fn conditions(lab: &mut sim::Laboratory, ms: u64) -> Vec<(String, String)> {
     let mut seen: Vec<(String, String)> = Vec::new();

@@ -5,7 +5,7 @@ pub mod container;
 pub mod replay;
 
 use azure_emulator::{
-    Azure, Options as AzureOptions, SampleGateway, SampleOptions, Switch, sample_estate,
+    Azure, Options as AzureOptions, Request, SampleGateway, SampleOptions, Switch, sample_estate,
 };
 use control::Options;
 use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
@@ -148,6 +148,18 @@ pub fn patch(lab: &mut Laboratory, plural: &str, namespace: &str, name: &str, bo
     let now = lab.now_ms;
     let object = ObjectRef::new(plural, namespace, name);
     lab.kubernetes.patch(object, Part::Main, &Patch::Merge(body), now).expect("it is patched");
+}
+
+/// An edit of another client of Azure.
+pub fn edit(lab: &mut Laboratory, kind_and_name: &str, change: impl FnOnce(&mut Value)) {
+    let id = network(kind_and_name);
+    let mut body = lab.azure.resource(&id).expect("the resource is there");
+    change(&mut body);
+    let now = lab.now_ms;
+    let request = Request::new("PUT", &format!("{id}?api-version=2024-05-01"));
+    let answer = lab.azure.handle(Request { body: Some(body), ..request }, now);
+    assert!(answer.status < 300, "{} {:?}", answer.status, answer.body);
+    lab.azure.clear_calls();
 }
 
 /// Services of type LoadBalancer with an address, and without.
