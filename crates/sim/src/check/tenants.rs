@@ -124,7 +124,7 @@ impl Stage {
         self.ledger.settled = settled;
     }
 
-    /// Whether the operator has asked for pools of addresses, and a load balancer keeps its pools of
+    /// Whether the operator has asked for pools of addresses, and a load balancer keeps those of
     /// NICs for as long as a Private Link Service stands before it: Azure takes no address there
     /// (PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer). Whoever takes that one away, the
     /// operator's wish is carried out then, and all rules lead over another pool meanwhile.
