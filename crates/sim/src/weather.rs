@@ -187,11 +187,28 @@ pub enum Weather {
     Scripted(Script),
 }
 
+/// How many writes in a row a spell of one fault befalls: few, or so many that who does not pause
+/// is seen.
+const SPELLS_LAST: [(u64, u64); 4] = [(2, 7), (2, 7), (2, 7), (20, 30)];
+/// How many faults of a thousand begin one.
+const SPELLS: u64 = 80;
+
+/// What is wrong with one resource, and goes on being wrong: a fault befalls each write of it.
+#[derive(Clone, Debug)]
+struct Spell {
+    method: Method,
+    target: Target,
+    fault: Fault,
+    left: u64,
+}
+
 /// Draws faults by strength.
 #[derive(Clone, Debug)]
 pub struct Drawn {
     strengths: BTreeMap<Fault, u64>,
     muted: BTreeMap<Fault, u64>,
+    spell: Option<Spell>,
+    spells: Random,
     azure: Random,
     api: Random,
     watch: Random,
@@ -208,6 +225,8 @@ impl Drawn {
         Self {
             strengths: swarm.strengths.clone(),
             muted: swarm.muted.clone(),
+            spell: None,
+            spells: random.fork("spells"),
             azure: random.fork("weather of Azure"),
             api: random.fork("weather of the API server"),
             watch: random.fork("weather of watches"),
@@ -231,6 +250,32 @@ impl Drawn {
             strength > 0 && random(self).permille(strength)
         });
         fault.filter(|fault| self.is_heard(*fault))
+    }
+
+    /// The fault that goes on befalling the writes of a resource.
+    fn goes_on(&mut self, request: &Request) -> Option<(Fault, u64)> {
+        let spell = self.spell.as_mut()?;
+        if spell.method != request.method || spell.target != request.target {
+            return None;
+        }
+        let fault = spell.fault;
+        spell.left -= 1;
+        if spell.left == 0 {
+            self.spell = None;
+        }
+        Some((fault, self.spells.draw())).filter(|_| self.is_heard(fault))
+    }
+
+    /// A fault befalls a write: the next ones of the same resource may have it, too. What Azure
+    /// refuses is some Service's part in a write, and goes with it.
+    fn begin_spell(&mut self, request: &Request, fault: Fault) {
+        let lasts = request.method.is_write() && fault != Fault::Refused;
+        if lasts && self.spell.is_none() && self.spells.permille(SPELLS) {
+            let (least, most) = *self.spells.pick(&SPELLS_LAST);
+            let left = self.spells.between(least, most);
+            let (method, target) = (request.method, request.target.clone());
+            self.spell = Some(Spell { method, target, fault, left });
+        }
     }
 
     /// What befalls a call on the Lease.
@@ -266,10 +311,14 @@ impl Weather {
             Self::Scripted(script) => return script.fault_at(call),
             Self::Drawn(drawn) => drawn,
         };
+        if let Some(again) = drawn.goes_on(request) {
+            return Some(again);
+        }
         for (fault, suits) in CALLS {
             let strength = drawn.strength(*fault);
             if strength > 0 && suits.fits(request) && drawn.azure.permille(strength) {
                 let number = drawn.azure.draw();
+                drawn.begin_spell(request, *fault);
                 return drawn.is_heard(*fault).then_some((*fault, number));
             }
         }

@@ -21,6 +21,10 @@ use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+/// Writes in a row that may find another ETag before there are pauses: one that never fits is not
+/// read and written without end.
+const STALE: u32 = 2;
+
 impl Controller {
     /// An answer to a lane's call.
     pub(crate) fn advance_lane(&mut self, id: &ResourceId, answer: &Answer, now_ms: u64) {
@@ -215,7 +219,6 @@ impl Controller {
         let correlation = work.correlation.clone();
         self.say(now_ms, NoticeKind::Failed, &work.change.causes, text, Some(correlation));
         match error.kind {
-            ErrorKind::Stale => {}
             ErrorKind::Refused => self.refused(id, &work, error, now_ms),
             ErrorKind::Throttled => {
                 // The budget is closed for as long; the write itself did nothing wrong.
@@ -227,7 +230,8 @@ impl Controller {
                 self.forget_lists(id);
                 self.back_off(id, &work, error, now_ms);
             }
-            ErrorKind::Unreachable
+            ErrorKind::Stale
+            | ErrorKind::Unreachable
             | ErrorKind::Busy
             | ErrorKind::Locked
             | ErrorKind::Forbidden
@@ -243,6 +247,10 @@ impl Controller {
         let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let least = if error.kind == ErrorKind::Locked { backoff::BEFORE_LOCK } else { 0 };
         lane.failures = lane.failures.max(least) + 1;
+        if error.kind == ErrorKind::Stale && lane.failures <= STALE {
+            // Another's write came first: it is read and planned on again at once.
+            return;
+        }
         let wait = backoff::after(lane.failures, error.retry_after_ms);
         lane.wait_until_ms = Some(now_ms + wait);
         lane.note(Failure::of_write(work, id, error), &work.change.causes, now_ms);

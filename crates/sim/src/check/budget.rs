@@ -9,6 +9,7 @@ use arm::{Answer, Method, Reply, Request};
 use control::{CallId, KubernetesAnswer, KubernetesCall};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Failed writes of one resource that one process may make in a minute. The back-off alone allows
 /// six; a search for the Service at fault adds two for each halving.
@@ -16,6 +17,11 @@ const FAILURES_A_MINUTE: usize = 16;
 /// Writes of one resource that one process may make in a minute, whatever becomes of them: a seed
 /// makes at most a hundred moves, and each asks for one or two.
 const WRITES_A_MINUTE: usize = 120;
+/// Writes of one resource in a row that ask for the same, and that Azure acknowledges, before there
+/// are pauses: one may have been lost, another overtaken by an edit.
+const ALIKE: u32 = 3;
+/// The shortest pause from then on.
+const SHORTEST_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60_000;
 /// The longest pause that a back-off comes to.
 const LONGEST_MS: u64 = 60_000;
@@ -75,6 +81,19 @@ pub struct Budget {
     writes: BTreeMap<Key, String>,
     /// Ids of writes that Azure has refused: nothing of theirs runs.
     refused: BTreeSet<Key>,
+    /// What resources were last written with, by whom.
+    asked: BTreeMap<Key, Asked>,
+}
+
+/// What a resource was last written with.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    /// A digest of the body.
+    body: u64,
+    /// How many writes in a row had it.
+    times: u32,
+    /// When it was last known what has become of it.
+    ended_ms: u64,
 }
 
 /// A call under way.
@@ -204,6 +223,7 @@ impl Stage {
         if request.method.is_write() {
             self.check_grounds(sent, &path);
             self.check_condition(sent, request, &path);
+            self.check_repeats(sent, request, &target);
         }
         let about = about(&target);
         let seen = self.seen_with((number, epoch), sent.services);
@@ -212,6 +232,27 @@ impl Stage {
         let call =
             Call { target, path, correlation, purpose, method, about, seen, sent_ms: now_ms };
         self.note_call(sent, id, call);
+    }
+
+    /// S6: what Azure acknowledges and does not keep is not written again without a pause.
+    fn check_repeats(&mut self, sent: &Sent, request: &Request, target: &str) {
+        let Some(body) = request.body.as_ref().filter(|_| request.method == Method::Put) else {
+            return;
+        };
+        let mut digest = DefaultHasher::new();
+        body.tree().hash(&mut digest);
+        let body = digest.finish();
+        let now_ms = self.now_ms;
+        let key = (sent.process, sent.epoch, target.to_owned());
+        let asked = self.ledger.budget.asked.entry(key).or_default();
+        if asked.body != body {
+            *asked = Asked { body, times: 0, ended_ms: now_ms };
+        }
+        asked.times += 1;
+        if asked.times > ALIKE && now_ms < asked.ended_ms + SHORTEST_MS {
+            let times = asked.times;
+            self.fail("S6", format!("{target} is written {times} times in a row with the same"));
+        }
     }
 
     /// A call to the API server is about to be sent. Events are posted once, whatever comes of it.
@@ -334,6 +375,11 @@ impl Stage {
         }
         let budget = &mut self.ledger.budget;
         let key = (number, epoch, call.target.clone());
+        if let Some(asked) = budget.asked.get_mut(&key) {
+            asked.ended_ms = now_ms;
+            // What Azure does not take has pauses of its own.
+            asked.times = if heard.end == End::Failed { 0 } else { asked.times };
+        }
         if let Some(name) = &heard.quota {
             let (since_ms, until_ms) =
                 budget.quota.entry((number, epoch, name.clone())).or_insert((now_ms, 0));

@@ -154,6 +154,37 @@ fn a_write_that_azure_does_not_keep() {
     }
 }
 
+/// Azure answers each write of a load balancer that it has changed meanwhile, though it has not:
+/// what is read has another ETag than what is compared with.
+#[test]
+fn a_write_whose_etag_never_fits() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, service(1));
+    assert!(lab.settle(INTERVAL_MS));
+    let stale = FaultKind::Status {
+        status: 412,
+        code: "PreconditionFailed".to_owned(),
+        message: "on order".to_owned(),
+        retry_after_s: None,
+        headers: Vec::new(),
+    };
+    let stale = Fault::new(stale).always().on_method("PUT");
+    lab.azure.add_fault(stale.on_path("loadBalancers/kubernetes$").expect("it parses"));
+    lab.azure.clear_calls();
+    create(&mut lab, service(2));
+    lab.pass(INTERVAL_MS);
+    let calls = lab.azure.calls().iter();
+    let puts = calls.filter(|c| c.method == "PUT" && c.path.contains("loadBalancers/")).count();
+    // The first, two at once, and those after 4, 8, 16, 32 and 60 seconds.
+    assert_eq!(puts, 3 + 5);
+    let texts = texts(lab.controller().report(), lab.now_ms);
+    assert!(texts.iter().any(|text| text.contains("PreconditionFailed")), "{texts:#?}");
+    lab.azure.clear_faults();
+    lab.pass(INTERVAL_MS);
+    let report = lab.controller().report();
+    assert!(report.is_clear(), "{:#?}", report.obstacles);
+}
+
 /// What a Service's condition was over a time: each change.
 fn conditions(lab: &mut sim::Laboratory, ms: u64) -> Vec<(String, String)> {
     let mut seen: Vec<(String, String)> = Vec::new();
