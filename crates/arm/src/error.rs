@@ -13,7 +13,8 @@ pub enum ErrorKind {
     Throttled,
     /// Something else is being done to the resource: wait and repeat.
     Busy,
-    /// Somebody put a lock on the resource: nothing helps but taking it off.
+    /// Somebody put a lock on the resource, or all of its subscription is read-only: nothing helps
+    /// but people who change that.
     Locked,
     /// It does not exist.
     Missing,
@@ -98,9 +99,15 @@ const PASSING: [&str; 8] = [
 /// 4671). Beside a code that says more, that one decides.
 const CONFLICT: &str = "conflict";
 
+/// The code of a 404 that says nothing of what is in a subscription: our identity does not see
+/// the subscription, or Azure for the moment does not (Azure/azure-cli, issue 33657).
+const UNSEEN_SUBSCRIPTION: &str = "subscriptionnotfound";
+
 /// Codes with a meaning of their own, whatever the status: lower case.
-const BY_CODE: [(&str, ErrorKind); 19] = [
+const BY_CODE: [(&str, ErrorKind); 20] = [
     ("scopelocked", ErrorKind::Locked),
+    // A subscription that is disabled takes no write, whoever it is for.
+    ("readonlydisabledsubscription", ErrorKind::Locked),
     ("subscriptionrequeststhrottled", ErrorKind::Throttled),
     ("toomanyrequests", ErrorKind::Throttled),
     ("preconditionfailed", ErrorKind::Stale),
@@ -237,6 +244,7 @@ fn kind_of_status(status: u16, codes: &[String]) -> ErrorKind {
         500.. => ErrorKind::Transient,
         429 if by_code == Some(ErrorKind::Busy) => ErrorKind::Busy,
         429 => ErrorKind::Throttled,
+        404 if codes.iter().any(|code| code == UNSEEN_SUBSCRIPTION) => ErrorKind::Forbidden,
         404 | 410 => ErrorKind::Missing,
         401 => ErrorKind::Forbidden,
         403 => by_code.unwrap_or(ErrorKind::Forbidden),
@@ -351,14 +359,16 @@ pub(crate) fn says_error(reply: &Reply) -> bool {
 
 /// The network provider tells the wait of some throttled calls only in a message, its own or that
 /// of a detail: "can be retried in 17 seconds", "try again after 17 seconds" (cloud-provider-azure,
-/// issue 792; gardener's Azure extension, issue 384). Nothing else is read from prose.
+/// issue 792; gardener's Azure extension, issue 384). Resource Manager quotes the number, as in
+/// "after '17' seconds" (azqr, issue 34; azure-docs, issue 105248). Nothing else is read from
+/// prose.
 fn hinted_wait_ms(message: &str) -> Option<u64> {
     let message = message.to_lowercase();
     ["retried in ", "after "].iter().find_map(|before| {
         message.match_indices(before).find_map(|(at, _)| {
-            let rest = &message[at + before.len()..];
+            let rest = message[at + before.len()..].trim_start_matches('\'');
             let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-            let unit = rest[digits.len()..].trim_start();
+            let unit = rest[digits.len()..].trim_start_matches('\'').trim_start();
             let seconds: u64 = digits.parse().ok()?;
             unit.starts_with("second").then(|| seconds.saturating_mul(1000))
         })

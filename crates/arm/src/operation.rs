@@ -135,7 +135,7 @@ impl Operation {
 
     fn answered(&mut self, reply: &Reply) -> Step {
         let method = self.request.method;
-        if method == Method::Delete && reply.status == 404 {
+        if method == Method::Delete && is_gone(reply) {
             return Step::Done { body: None };
         }
         if !(200..300).contains(&reply.status) {
@@ -203,7 +203,9 @@ impl Operation {
         match reply.status {
             202 => return self.again(reply),
             200..300 => {}
-            404 if self.request.method == Method::Delete => return Step::Done { body: None },
+            404 if self.request.method == Method::Delete && is_gone(reply) => {
+                return Step::Done { body: None };
+            }
             404 => return self.forgotten(reply),
             _ => return Step::Failed(ArmError::of_reply(reply)),
         }
@@ -233,7 +235,7 @@ impl Operation {
 
     fn absence_read(&mut self, reply: &Reply) -> Step {
         match reply.status {
-            404 => Step::Done { body: None },
+            404 if is_gone(reply) => Step::Done { body: None },
             200 => match reply.body.as_ref().and_then(read_provisioning) {
                 Some(Provisioning::Failed) => Step::Failed(failed_state(reply)),
                 _ => self.again(reply),
@@ -333,6 +335,11 @@ impl Operation {
             correlation,
         }
     }
+}
+
+/// Whether an answer says that a resource does not stand: a 404 about its subscription does not.
+fn is_gone(reply: &Reply) -> bool {
+    reply.status == 404 && ArmError::of_reply(reply).kind == ErrorKind::Missing
 }
 
 /// Statuses of a poll that say nothing about the operation.

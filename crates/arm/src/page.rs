@@ -1,7 +1,7 @@
 //! Lists that come in pages.
 
 use crate::error::{ArmError, ErrorKind};
-use crate::exchange::{Answer, Item, Method, Page, Request, Target};
+use crate::exchange::{Answer, Item, Method, Page, Reply, Request, Target};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Pages {
             }
         };
         if reply.status != 200 {
-            return PageStep::Failed(ArmError::of_reply(&reply));
+            return PageStep::Failed(self.failure(&reply));
         }
         let status = reply.status;
         let (items, next) = match (reply.page, reply.body) {
@@ -118,6 +118,18 @@ impl Pages {
                 };
                 PageStep::Next { items, request }
             }
+        }
+    }
+
+    /// A list of which a page has come is there: that a later one is not, is a fault of the link
+    /// to it (Azure/azure-cli, issue 33770), and never the end of all that the list had.
+    fn failure(&self, reply: &Reply) -> ArmError {
+        let error = ArmError::of_reply(reply);
+        match error.kind {
+            ErrorKind::Missing if self.pages > 0 => {
+                ArmError { kind: ErrorKind::Transient, ..error }
+            }
+            _ => error,
         }
     }
 }

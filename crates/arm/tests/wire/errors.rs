@@ -20,6 +20,8 @@ fn status_and_code_decide() {
         (409, "RetryableError", ErrorKind::Busy),
         (409, "Conflict", ErrorKind::Busy),
         (409, "ScopeLocked", ErrorKind::Locked),
+        (409, "ReadOnlyDisabledSubscription", ErrorKind::Locked),
+        (403, "ReadOnlyDisabledSubscription", ErrorKind::Locked),
         (409, "OperationPreempted", ErrorKind::Busy),
         (409, "PublicIPAddressInUse", ErrorKind::Refused),
         (409, "QuotaExceeded", ErrorKind::Refused),
@@ -36,6 +38,8 @@ fn status_and_code_decide() {
         (400, "SomethingNew", ErrorKind::Refused),
         (422, "Unprocessable", ErrorKind::Refused),
         (404, "ResourceNotFound", ErrorKind::Missing),
+        (404, "ResourceGroupNotFound", ErrorKind::Missing),
+        (404, "SubscriptionNotFound", ErrorKind::Forbidden),
         (401, "InvalidAuthenticationToken", ErrorKind::Forbidden),
         (403, "AuthorizationFailed", ErrorKind::Forbidden),
         (403, "RequestDisallowedByPolicy", ErrorKind::Refused),
@@ -112,6 +116,7 @@ fn a_wait_hidden_in_words_counts_only_without_a_header() {
     let wait = |status, body: Value| ArmError::of_reply(&reply(status, body)).retry_after_ms;
     assert_eq!(wait(429, said("It can be retried in 17 seconds.")), Some(17_000));
     assert_eq!(wait(429, said("Please try again after 3 seconds")), Some(3_000));
+    assert_eq!(wait(429, said("Please try again after '372' seconds.")), Some(372_000));
     assert_eq!(wait(429, said("try after a while, or after 5 moons")), None);
     assert_eq!(wait(400, said("retried in 17 seconds")), None);
     let detail = json!({"error": {"code": "TooManyRequests", "message": "Throttled.", "details": [

@@ -126,6 +126,25 @@ fn a_put_ends_with_its_resource() {
 }
 
 #[test]
+fn a_delete_does_not_end_with_a_subscription_that_is_not_seen() {
+    let unseen = || answer(404, json!({"error": {"code": "SubscriptionNotFound"}}));
+    let table = [
+        (vec![unseen()], "failed Forbidden SubscriptionNotFound"),
+        (
+            vec![with(202, json!(null), None, Some(RESULT)), unseen(), unseen()],
+            "poll location, poll resource, failed Forbidden SubscriptionNotFound",
+        ),
+        (
+            vec![answer(202, json!(null)), unseen()],
+            "poll resource, failed Forbidden SubscriptionNotFound",
+        ),
+    ];
+    for (answers, want) in table {
+        assert_eq!(run(Method::Delete, &answers), want, "{answers:?}");
+    }
+}
+
+#[test]
 fn a_delete_ends_with_nothing() {
     let table = [
         (vec![answer(200, json!(null))], "done"),

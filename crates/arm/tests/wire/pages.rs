@@ -49,6 +49,22 @@ fn a_page_that_fails_fails_the_list() {
 }
 
 #[test]
+fn a_later_page_that_is_missing_is_no_empty_list() {
+    let group = json!({"error": {"code": "ResourceGroupNotFound", "message": "m"}});
+    for missing in [json!(null), group] {
+        let mut pages = Pages::start(&request(Method::Get));
+        let step = pages.advance(answer(200, json!({"value": [1], "nextLink": "/more"})));
+        assert_eq!(next(step), Target::Path("/more".to_owned()));
+        match pages.advance(answer(404, missing.clone())) {
+            PageStep::Failed(error) => {
+                assert_eq!((error.kind, error.status), (ErrorKind::Transient, 404), "{missing}");
+            }
+            other => panic!("did not fail: {other:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_list_without_end_ends() {
     let mut pages = Pages::start(&request(Method::Get));
     let page = answer(200, json!({"value": [], "nextLink": "/again"}));

@@ -12,7 +12,7 @@ use crate::reads::keep;
 use crate::reads::tables;
 use arm::error::{ArmError, ErrorKind};
 use arm::operation::Step;
-use arm::{Answer, Method};
+use arm::{Answer, Method, Reply};
 use model::azure::{Provisioning, Sku};
 use model::kubernetes::{Deletion, POD_FINALIZER, Pod};
 use model::plan::{Action, Change, Resource};
@@ -144,7 +144,7 @@ impl Controller {
         let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let Some(work) = lane.work.take() else { return };
         let reply = match answer {
-            Answer::Reply(reply) if matches!(reply.status, 200 | 404) => reply,
+            Answer::Reply(reply) if is_told(reply) => reply,
             Answer::Reply(_) | Answer::Fault(_) => {
                 let error = match answer {
                     Answer::Reply(reply) => ArmError::of_reply(reply),
@@ -361,6 +361,16 @@ fn must_verify(change: &Change, body: Option<&Value>, read: Read) -> bool {
     }
 }
 
+/// Whether the answer to a read tells how the resource is, or that there is none. A 200 without a
+/// body does not, and neither does a 404 that is about the subscription.
+fn is_told(reply: &Reply) -> bool {
+    match reply.status {
+        200 => reply.body.is_some(),
+        404 => ArmError::of_reply(reply).kind == ErrorKind::Missing,
+        _ => false,
+    }
+}
+
 /// Whether a resource that was read after a write of unknown outcome is still being changed.
 fn is_undecided(work: &Work, body: &Value, now_ms: u64) -> bool {
     matches!(work.stage, Stage::Rereading(Outcome::Open))
@@ -397,5 +407,27 @@ impl Controller {
     pub(crate) fn batch(&self, causes: &BTreeSet<ServiceUid>) -> BTreeSet<ServiceUid> {
         let held = |uid: &&ServiceUid| !self.world.holds.contains_key(*uid);
         causes.iter().filter(held).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_an_answer_about_the_resource_tells_of_it() {
+        let reply = |status, body| Reply { status, body, ..Reply::default() };
+        let coded = |code: &str| Some(json!({"error": {"code": code, "message": "m"}}));
+        for (told, reply) in [
+            (true, reply(200, Some(json!({"id": "/r"})))),
+            (false, reply(200, None)),
+            (true, reply(404, None)),
+            (true, reply(404, coded("ResourceNotFound"))),
+            (false, reply(404, coded("SubscriptionNotFound"))),
+            (false, reply(500, None)),
+        ] {
+            assert_eq!(is_told(&reply), told, "{reply:?}");
+        }
     }
 }

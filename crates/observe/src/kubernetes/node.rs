@@ -72,7 +72,9 @@ fn membership(raw: &RawNode, group: &Group) -> Membership {
     // The label's presence counts, as its definition says; `false` is a value like any other.
     let excluded = label(EXCLUDE_LABEL).is_some();
     let unmanaged = label(MANAGED_LABEL).is_some_and(|v| v.eq_ignore_ascii_case("false"));
-    let elsewhere = label(GROUP_LABEL).is_some_and(|v| Group::new(v) != *group);
+    // A group without a name is none, as for the Go cloud provider.
+    let other = |v: &str| !v.is_empty() && Group::new(v) != *group;
+    let elsewhere = label(GROUP_LABEL).is_some_and(other);
     let going = deletion(&raw.metadata) == Deletion::Requested
         || label(DRAIN_LABEL).is_some()
         || raw.spec.taints.iter().any(|t| t.key == DELETION_TAINT);

@@ -162,6 +162,7 @@ fn a_node_takes_traffic_unless_something_says_no() {
         (label("kubernetes.azure.com/managed", "true"), json!({}), Membership::Member),
         (label(group, "RG"), json!({}), Membership::Member),
         (label(group, "other"), json!({}), Membership::Excluded),
+        (label(group, ""), json!({}), Membership::Member),
         (json!({}), taint("ToBeDeletedByClusterAutoscaler"), Membership::Draining),
         (json!({}), taint("node.kubernetes.io/not-ready"), Membership::Member),
         (json!({"deletionTimestamp": "t"}), json!({}), Membership::Draining),
