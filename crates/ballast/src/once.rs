@@ -6,6 +6,7 @@ use crate::exit::{Exit, Failure};
 use crate::pages::unlisted;
 use crate::progress;
 use control::{Controller, Effect, Event, Leadership};
+use edge::kubernetes::sources::{SourceSettings, sources};
 use edge::lease::Held;
 use edge::runner::{Step, channel};
 use explain::forecast::forecast;
@@ -113,6 +114,7 @@ pub async fn read(
     options.leadership = Leadership::Lost;
     options.ledger = ledger.clone();
     options.cluster_uid = cluster::uid(&engine.client).await?;
+    check_lists(engine, &policy, classes).await?;
     engine.watch(&policy, classes, &sender, &stop);
     let reader = Reader {
         kinds: kinds(&policy),
@@ -141,6 +143,25 @@ pub async fn read(
         return Ok(reader.controller);
     }
     Err(unread(&reader.controller, limit))
+}
+
+/// A watch asks until it is stopped, and tells only the log, which commands that look do not have.
+/// A user who may not list something learns it here, at once and by name.
+///
+/// # Errors
+/// The API server refuses a list, or cannot be reached.
+async fn check_lists(
+    engine: &Engine,
+    policy: &Policy,
+    classes: &BTreeSet<String>,
+) -> Result<(), Failure> {
+    let settings = SourceSettings { classes: classes.clone(), group: policy.group.clone() };
+    let sources = sources(&kinds(policy), &settings);
+    let paths: BTreeSet<String> = sources.into_iter().map(|source| source.path).collect();
+    for path in paths {
+        cluster::get(&engine.client, &format!("{path}?limit=1")).await?;
+    }
+    Ok(())
 }
 
 fn unread(controller: &Controller, limit: Duration) -> Failure {

@@ -90,9 +90,12 @@ fn ask_leader(command: &mut Command, called_as: &str) {
     }
     match command {
         Command::Status(args) => {
-            args.leader.leader |= args.server.is_none() && args.config.cloud_config.is_none();
+            let reads = args.config.cloud_config.is_some() || args.config.is_in_cluster();
+            args.leader.leader |= args.server.is_none() && !reads;
         }
-        Command::History(args) => args.leader.leader |= args.server.is_none(),
+        Command::History(args) => {
+            args.leader.leader |= args.server.is_none() && args.file.is_none();
+        }
         _ => {}
     }
 }

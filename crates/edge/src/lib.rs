@@ -18,6 +18,7 @@ pub mod notice;
 pub mod origin;
 #[cfg(feature = "otel")]
 pub mod otlp;
+mod proxy;
 pub mod random;
 pub mod retry_after;
 pub mod runner;

@@ -113,7 +113,7 @@ pub(crate) fn without_query(url: &str) -> String {
     url.split(['?', '#']).next().unwrap_or("").to_string()
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|a| a.is_loopback())
 }

@@ -1,6 +1,7 @@
 //! One HTTP client for ARM and for tokens: keep-alive connections, TLS by rustls and ring, roots
-//! from the machine's store.
+//! from the machine's store, through the proxy of the environment.
 
+use crate::proxy::{Proxies, Sockets};
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Request, StatusCode};
@@ -24,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(90);
 /// The client. Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Web {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client<HttpsConnector<Sockets>, Full<Bytes>>,
     cap: usize,
 }
 
@@ -68,7 +69,8 @@ impl Web {
         let builder = HttpsConnectorBuilder::new()
             .with_provider_and_platform_verifier(provider)
             .map_err(|e| TlsUnusable(e.to_string()))?;
-        Ok(Self::over(builder.https_or_http().enable_http1().wrap_connector(sockets())))
+        let sockets = sockets(Proxies::from_env());
+        Ok(Self::over(builder.https_or_http().enable_http1().wrap_connector(sockets)))
     }
 
     /// A client for loopback alone: it trusts no certificate authority and needs none installed.
@@ -76,6 +78,10 @@ impl Web {
     /// # Errors
     /// The TLS library refuses its own defaults.
     pub fn loopback() -> Result<Self, TlsUnusable> {
+        Self::trusting_nobody(Proxies::none())
+    }
+
+    fn trusting_nobody(proxies: Proxies) -> Result<Self, TlsUnusable> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -83,10 +89,11 @@ impl Web {
             .with_root_certificates(RootCertStore::empty())
             .with_no_client_auth();
         let builder = HttpsConnectorBuilder::new().with_tls_config(config);
-        Ok(Self::over(builder.https_or_http().enable_http1().wrap_connector(sockets())))
+        let sockets = sockets(proxies);
+        Ok(Self::over(builder.https_or_http().enable_http1().wrap_connector(sockets)))
     }
 
-    fn over(connector: HttpsConnector<HttpConnector>) -> Self {
+    fn over(connector: HttpsConnector<Sockets>) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
@@ -141,13 +148,13 @@ impl Web {
     }
 }
 
-fn sockets() -> HttpConnector {
+fn sockets(proxies: Proxies) -> Sockets {
     let mut http = HttpConnector::new();
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
     http.set_keepalive(Some(Duration::from_secs(30)));
-    http
+    Sockets::new(http, proxies)
 }
 
 /// An error with its causes, each said once.
@@ -163,4 +170,31 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         cause = next.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_server_behind_a_proxy_is_asked_through_a_tunnel() {
+        let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = format!("http://{}", socket.local_addr().unwrap());
+        let asked = tokio::spawn(async move {
+            let (mut stream, _) = socket.accept().await.unwrap();
+            let mut head = [0; 1_024];
+            let read = stream.read(&mut head).await.unwrap();
+            stream.write_all(b"HTTP/1.1 502 No\r\n\r\n").await.unwrap();
+            String::from_utf8_lossy(&head[..read]).into_owned()
+        });
+        let web = Web::trusting_nobody(Proxies::of(&proxy, "")).unwrap();
+        let request = Request::get("https://management.example/x").body(Full::default()).unwrap();
+        let fault = web.send(request, Duration::from_secs(10)).await.unwrap_err();
+        // Nothing of the request went out.
+        assert!(matches!(fault, WebFault::NotSent(_)), "{fault}");
+        let asked = asked.await.unwrap();
+        assert!(asked.starts_with("CONNECT management.example:443 HTTP/1.1"), "{asked}");
+    }
 }

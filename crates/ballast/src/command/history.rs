@@ -23,11 +23,12 @@ pub struct Args {
     /// Only what happened within this time: 30s, 15m, 1h, 2d
     #[arg(long, value_name = "SPAN", value_parser = span_ms)]
     pub since: Option<u64>,
-    /// A running controller [default: http://127.0.0.1:10270]
+    /// Ask the controller at this address [default: http://127.0.0.1:10270]. With --kubeconfig and
+    /// without --server the leading pod of that cluster is asked
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// Read a file that `ballast run --history-file` wrote instead of asking a controller
-    #[arg(long, value_name = "FILE", conflicts_with = "server")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "leader", "kubeconfig"])]
     pub file: Option<PathBuf>,
     /// The leading pod.
     #[command(flatten)]
@@ -41,6 +42,13 @@ pub struct Args {
     /// How to print
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
+}
+
+impl Args {
+    /// A flag that names a cluster means that cluster, and not whatever runs on this machine.
+    fn asks_leader(&self) -> bool {
+        self.server.is_none() && (self.leader.leader || self.cluster.kubeconfig.is_some())
+    }
 }
 
 /// A time span in words, in milliseconds.
@@ -65,7 +73,7 @@ fn span_ms(text: &str) -> Result<u64, String> {
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let mut document = match &args.file {
         Some(path) => of_file(path)?,
-        None if args.leader.leader && args.server.is_none() => {
+        None if args.asks_leader() => {
             let port = args.leader.leader_port;
             let leader = Leader::find(&args.cluster, &args.lease_name, port, 0).await?;
             leader.ask("/history", "history").await?

@@ -31,7 +31,7 @@ pub struct Args {
     #[command(flatten)]
     pub source: SourceArgs,
     /// Delete what is listed, after asking
-    #[arg(long, conflicts_with = "files")]
+    #[arg(long, conflicts_with_all = ["files", "as_if", "as_if_deleted"])]
     pub delete: bool,
     /// With --delete: do not ask
     #[arg(long, requires = "delete")]

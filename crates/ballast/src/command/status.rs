@@ -24,8 +24,9 @@ const SLOW_PACE: Duration = Duration::from_secs(15);
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Ask the controller at this address [default: http://127.0.0.1:10270]. With --kubeconfig or
-    /// --cloud-config and without --server the cluster and Azure are read instead
+    /// Ask the controller at this address [default: http://127.0.0.1:10270]. With
+    /// --kubeconfig, --cloud-config or --cloud-config-secret-name and without --server the cluster
+    /// and Azure are read instead
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// The leading pod.
@@ -106,23 +107,19 @@ async fn look(args: &Args, leader: &mut Option<Leader>) -> Result<StatusDocument
         return Ok(document);
     }
     // Flags that name a cluster mean that cluster, and not whatever runs on this machine.
-    let names_cluster = args.cluster.kubeconfig.is_some() || args.config.cloud_config.is_some();
-    if asked.is_some() || !names_cluster {
-        let answer = remote::ask(asked.unwrap_or(SERVER), "/status", "status").await;
-        match answer {
-            Ok(document) => return Ok(document),
-            Err(failure) if asked.is_some() => return Err(failure),
-            Err(failure) if !args.config.is_in_cluster() => {
-                return Err(Failure::new(
-                    failure.exit,
-                    format!(
-                        "{failure}; or give --kubeconfig and --cloud-config to read the cluster \
-                         and Azure directly"
-                    ),
-                ));
-            }
-            Err(_) => {}
-        }
+    if let Some(server) = asked {
+        return remote::ask(server, "/status", "status").await;
+    }
+    let names_config = args.config.cloud_config.is_some() || args.config.is_in_cluster();
+    if args.cluster.kubeconfig.is_none() && !names_config {
+        let answer = remote::ask(SERVER, "/status", "status").await;
+        return answer.map_err(|failure| {
+            let text = format!(
+                "{failure}; or give --kubeconfig and --cloud-config to read the cluster and Azure \
+                 directly"
+            );
+            Failure::new(failure.exit, text)
+        });
     }
     let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
     let limit = Duration::from_secs(args.timeout);

@@ -1,7 +1,7 @@
 //! The history file: one write a line, as JSON, so that the history outlives a restart.
 //!
 //! # Guarantees
-//! - A line that is damaged, as the last one may be after a crash, is skipped.
+//! - A line that is damaged, as the last one may be after a crash, is skipped, and no other one.
 //! - The file is rewritten, through a file beside it, once it is twice as long as what is kept.
 //! - Nothing that decides reads it. The log says once that the file cannot be written.
 
@@ -73,7 +73,7 @@ impl HistoryFile {
             Failure::new(Exit::Usage, text)
         };
         let earlier = read(path).map_err(failed)?;
-        let file = append(path).map_err(failed)?;
+        let file = append(path).and_then(|file| ended(file, path)).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
         let path = path.to_owned();
         Ok((Self { path, file, length, saved: BTreeSet::new(), trouble: false }, earlier))
@@ -154,6 +154,14 @@ impl HistoryFile {
     }
 }
 
+/// Ends a last line that a crash cut off: what is written next would be lost with it.
+fn ended(mut file: File, path: &Path) -> io::Result<File> {
+    if std::fs::read(path)?.last().is_some_and(|byte| *byte != b'\n') {
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
+}
+
 /// Only its owner may read it: it names resources and Services.
 fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
@@ -180,6 +188,10 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let times: Vec<u64> = read(&path).unwrap().iter().map(|entry| entry.sent_ms).collect();
         assert_eq!(times, [1, 2]);
+        let (mut file, _) = HistoryFile::open(&path).unwrap();
+        file.write(&[line(4, 1)]).unwrap();
+        let times: Vec<u64> = read(&path).unwrap().iter().map(|entry| entry.sent_ms).collect();
+        assert_eq!(times, [1, 2, 4], "what comes after a torn line is not lost with it");
     }
 
     #[test]

@@ -91,6 +91,10 @@ fn wrong_flags_are_64_and_help_is_0() {
     told(&["frob"], 64, &["frob"]);
     told(&["plan", "--output", "xml"], 64, &["xml", "text", "json"]);
     told(&["run", "--leader-elect-lease-duration", "soon"], 64, &["soon"]);
+    // Nothing is deleted on a supposition.
+    for supposed in ["--as-if=web.yaml", "--as-if-deleted=web"] {
+        told(&["orphans", "--delete", supposed], 64, &["'--delete' cannot be used with"]);
+    }
     let (code, out, _) = run(&["--help"]);
     assert!(code == 0 && out.contains("Exit codes:"), "{out}");
     let (code, out, _) = run(&["run", "--help"]);
@@ -257,4 +261,74 @@ fn as_a_kubectl_plugin_it_calls_itself_so() {
     let output = std::process::Command::new(&link).args(["plan", "--help"]).output().unwrap();
     let (code, out, _) = outcome(output);
     assert!(code == 0 && out.contains("Usage: kubectl ballast plan"), "{out}");
+}
+
+/// A proxy that nothing listens at: what is on this machine is reached without it.
+#[test]
+fn a_proxy_of_the_environment_does_not_lead_to_loopback() {
+    let emulators = Emulators::start();
+    let mut command = ballast();
+    command.args(emulators.words(&["plan"])).env("HTTPS_PROXY", "http://127.0.0.1:1");
+    let (code, out, err) = outcome(command.output().unwrap());
+    assert_eq!(code, 0, "{out}{err}");
+}
+
+/// A controller of another cluster may run on this machine.
+#[test]
+fn flags_that_name_a_cluster_do_not_ask_the_controller_of_this_machine() {
+    let emulators = Emulators::start();
+    let kubeconfig = emulators.path("kubeconfig").display().to_string();
+    let lease = "cannot find the leading pod: Lease kube-system/ballast does not exist";
+    told(&["history", "--kubeconfig", &kubeconfig], 69, &[lease]);
+    let mut status = ballast();
+    status.args(["status", "--cloud-config-secret-name=absent"]).env("KUBECONFIG", &kubeconfig);
+    let (code, out, err) = outcome(status.output().unwrap());
+    assert!(code == 64 && err.contains("kube-system/secrets/absent"), "{code} {out}{err}");
+    told(&["history", "--file=/nowhere", "--kubeconfig", &kubeconfig], 64, &["cannot be used"]);
+}
+
+/// An API server that leads to another one, and refuses to list Pods.
+fn refusing_pods(kube: String) -> String {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for mut stream in socket.incoming().flatten() {
+            let kube = kube.clone();
+            std::thread::spawn(move || {
+                let (mut head, mut byte) = (Vec::new(), [0]);
+                while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).is_ok() {
+                    head.extend(byte);
+                }
+                let head = String::from_utf8_lossy(&head).into_owned();
+                let path = head.split(' ').nth(1).unwrap_or("/");
+                let refusal = json!({"kind": "Status", "apiVersion": "v1", "metadata": {},
+                    "status": "Failure", "message": "pods is forbidden", "code": 403});
+                let (status, body) = match path.starts_with("/api/v1/pods") {
+                    true => (403, refusal.to_string()),
+                    false => http_text(&kube, "GET", path, None),
+                };
+                let length = body.len();
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 {status} A\r\ncontent-type: application/json\r\n\
+                     connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+                );
+            });
+        }
+    });
+    address
+}
+
+/// Who may not list a kind is told which, and does not wait until the time is over.
+#[test]
+fn a_list_that_is_refused_is_named_at_once() {
+    let emulators = Emulators::start();
+    let text = std::fs::read_to_string(emulators.path("kubeconfig")).unwrap();
+    let address = refusing_pods(emulators.kube.clone());
+    let front = emulators.path("front").display().to_string();
+    std::fs::write(&front, text.replace(&emulators.kube, &address)).unwrap();
+    let config = emulators.path("azure.json").display().to_string();
+    let words =
+        ["plan", "--timeout", "5", "--kubeconfig", &front, "--cloud-config", config.as_str()];
+    told(&words, 77, &["/api/v1/pods", "HTTP 403: pods is forbidden", "Grant it"]);
 }

@@ -1,9 +1,10 @@
 //! Finds the API server.
 
 use crate::origin::{Origin, Scheme};
+use crate::proxy::Proxies;
 use crate::web::chain;
-use http::HeaderValue;
 use http::header::USER_AGENT;
+use http::{HeaderValue, Uri};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use std::path::PathBuf;
@@ -93,6 +94,7 @@ pub async fn connect(from: &ConnectFrom, user_agent: &str) -> Result<Client, Con
         }
     };
     check_transport(&config)?;
+    config.proxy_url = proxy(&config);
     config.default_retry = false;
     if let Ok(value) = HeaderValue::from_str(user_agent) {
         config.headers.push((USER_AGENT, value));
@@ -111,6 +113,16 @@ async fn read(
     let options = KubeConfigOptions { context, ..Default::default() };
     let config = Config::from_custom_kubeconfig(file, &options).await;
     config.map_err(|e| unusable(chain(&e)))
+}
+
+/// The proxy that leads to the server. The library has `HTTPS_PROXY` lead to every server of a
+/// kubeconfig, also to those that `NO_PROXY` names and to loopback.
+fn proxy(config: &Config) -> Option<Uri> {
+    let named = config.proxy_url.clone()?;
+    let value = |name: &&str| std::env::var(name).ok();
+    let mut of_environment = ["HTTPS_PROXY", "https_proxy"].iter().filter_map(value);
+    let is_of_environment = of_environment.any(|url| url.parse::<Uri>().is_ok_and(|u| u == named));
+    (!is_of_environment || Proxies::from_env().lead_to(&config.cluster_url)).then_some(named)
 }
 
 /// A token, and all that is read with it, must not cross a network in the clear.

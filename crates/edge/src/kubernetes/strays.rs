@@ -104,15 +104,20 @@ impl Strays {
 
     async fn tell(&self, item: &str) -> Result<(), Failure> {
         let Ok(Item { metadata }) = serde_json::from_str(item) else { return Ok(()) };
-        let path = format!("/api/v1/namespaces/{}/pods/{}", metadata.namespace, metadata.name);
+        // A list of one Pod: the ClusterRole has `list` for Pods, and not `get`.
+        let name = format!("metadata.name={}", metadata.name);
+        let query = form(&[("fieldSelector", name.as_str())]);
+        let path = format!("/api/v1/namespaces/{}/pods?{query}", metadata.namespace);
         let Some(body) = self.get(&path, WHOLE).await? else { return Ok(()) };
-        let text = String::from_utf8_lossy(&body);
-        match (self.source.read)(Change::Present, &text) {
-            Ok(fact) => {
-                // Should nobody listen any more, the process is about to end.
-                let _ = self.events.send(Event::Kubernetes(fact)).await;
+        let page = read_page(&body).map_err(|why| Failure { why, wait_ms: 0 })?;
+        for pod in page.items {
+            match (self.source.read)(Change::Present, pod) {
+                Ok(fact) => {
+                    // Should nobody listen any more, the process is about to end.
+                    let _ = self.events.send(Event::Kubernetes(fact)).await;
+                }
+                Err(e) => tracing::warn!("a Pod cannot be read and is left out: {e}"),
             }
-            Err(e) => tracing::warn!("a Pod cannot be read and is left out: {e}"),
         }
         Ok(())
     }
@@ -133,3 +138,7 @@ impl Strays {
         Err(Failure { why: status_text(reply.status, &reply.body), wait_ms })
     }
 }
+
+#[cfg(test)]
+#[path = "strays_tests.rs"]
+mod tests;
