@@ -1,6 +1,6 @@
 //! Plans load balancers whose backends are nodes.
 
-use crate::ask::reader::is_group_name;
+use crate::ask::public_ip::named_group;
 use crate::ask::readings::Readings;
 use crate::claim;
 use crate::claim::placement;
@@ -200,8 +200,7 @@ fn is_read(draft: &mut Draft<'_>, left: &[Leftover]) -> bool {
 fn claimed_groups(draft: &Draft<'_>) -> BTreeSet<Group> {
     let services = draft.cases.values().map(|case| &case.service);
     let ours = services.filter(|service| service.has_finalizer(SERVICE_FINALIZER));
-    let named = ours.filter_map(|s| s.annotation("azure-load-balancer-resource-group"));
-    named.filter(|name| is_group_name(name)).map(Group::new).collect()
+    ours.filter_map(|service| named_group(service)).collect()
 }
 
 /// Resource groups of public IPs that our Services' frontends stand on.

@@ -64,7 +64,7 @@ impl<'a> Node<'a> {
             machine: machine.or_else(|| called(text(&meta["name"]), estate)),
             excluded: !labels[EXCLUDED].is_null()
                 || unmanaged
-                || group.as_str().is_some_and(|group| !same(group, &site.group)),
+                || group.as_str().is_some_and(|name| !name.is_empty() && !same(name, &site.group)),
             control_plane: CONTROL_PLANE.iter().any(|label| !labels[*label].is_null())
                 || labels["kubernetes.io/role"] == "master",
             planned: !labels[PLANNED].is_null(),

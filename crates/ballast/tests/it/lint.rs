@@ -146,7 +146,7 @@ const CASES: &[(&str, &str, &str)] = &[
          @azure-load-balancer-health-probe-request-path: ready",
     ),
     ("InvalidServiceTag", SINGLE, "@azure-allowed-service-tags: 10.0.0.0/8"),
-    ("EmptyServiceTags", SINGLE, "@azure-allowed-service-tags: ,"),
+    ("EmptyServiceTags", SINGLE, "@azure-allowed-service-tags: Storage,"),
     ("InvalidSourceRange", SINGLE, "@azure-allowed-ip-ranges: 203.0.113.0/99"),
     (
         "ConflictingSourceRanges",

@@ -80,6 +80,12 @@ pub fn list(key: &str) -> String {
     entries(key, ',')
 }
 
+/// The entries of an annotation that is there, separated by commas, empty ones among them.
+pub fn list_with_empty(key: &str) -> String {
+    let entries = format!("{}.split(',').map(e, e.trim())", text(key));
+    format!("({} ? {entries} : [])", present(key))
+}
+
 /// The entries of an annotation, separated by blanks.
 pub fn words(key: &str) -> String {
     entries(key, ' ')
@@ -162,8 +168,8 @@ fn of_nodes(policy: &Policy) -> Vec<(&'static str, String)> {
             "annotatedRanges",
             format!(
                 "{} + {}",
-                list("azure-allowed-ip-ranges"),
-                list("load-balancer-source-ranges")
+                list_with_empty("azure-allowed-ip-ranges"),
+                list_with_empty("load-balancer-source-ranges")
             ),
         ),
         (

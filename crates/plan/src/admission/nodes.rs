@@ -361,9 +361,10 @@ fn access() -> Vec<Validation> {
         Validation::new(
             &INVALID_SERVICE_TAG,
             format!(
-                "{}.all(e, {})",
-                list("azure-allowed-service-tags"),
-                matches("e", "^([*]|[A-Za-z0-9._-]+)$")
+                "(!{} || size({tags}) > 0) && {tags}.all(e, {})",
+                present("azure-allowed-service-tags"),
+                matches("e", "^([*]|[A-Za-z0-9._-]+)$"),
+                tags = list("azure-allowed-service-tags")
             ),
         ),
         Validation::new(

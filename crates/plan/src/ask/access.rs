@@ -80,12 +80,16 @@ fn service_tags(r: &mut Reader<'_>) -> Vec<Arc<str>> {
     let mut tags: Vec<Arc<str>> = Vec::new();
     let mut known = BTreeSet::new();
     let Some(value) = r.raw(TAGS) else { return tags };
-    if value.split(',').any(|entry| entry.trim().is_empty()) {
+    let named = r.list(TAGS);
+    if named.is_empty() {
+        // Who names nobody has not said everybody.
+        r.find(&INVALID_SERVICE_TAG, TAGS, value);
+    } else if value.split(',').any(|entry| entry.trim().is_empty()) {
         r.find(&EMPTY_SERVICE_TAGS, TAGS, value);
     }
-    for tag in r.list(TAGS) {
-        let named = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-        if tag != "*" && !tag.bytes().all(named) {
+    for tag in named {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        if tag != "*" && !tag.bytes().all(allowed) {
             r.find(&INVALID_SERVICE_TAG, TAGS, tag);
         } else if known.insert(tag) {
             tags.push(Arc::from(tag));
@@ -94,11 +98,15 @@ fn service_tags(r: &mut Reader<'_>) -> Vec<Arc<str>> {
     tags
 }
 
+/// An empty entry is no range either, as in the Go controller: a list of which nothing is left, by
+/// a template say, was to keep somebody out, and must not let in everybody.
 fn annotated_ranges(r: &mut Reader<'_>) -> Vec<IpNet> {
     let mut ranges = Vec::new();
     for key in [RANGES, CORE_RANGES] {
+        let Some(value) = r.raw(key) else { continue };
         let whole = format!("{PREFIX}{key}");
-        ranges.extend(r.list(key).into_iter().filter_map(|text| range(r, &whole, text)));
+        let entries = value.split(',').map(str::trim);
+        ranges.extend(entries.filter_map(|text| range(r, &whole, text)));
     }
     ranges
 }

@@ -17,7 +17,7 @@ mod pinned;
 mod placement;
 mod private_link;
 mod probe;
-mod public_ip;
+pub(crate) mod public_ip;
 mod read;
 pub(crate) mod reader;
 pub(crate) mod readings;

@@ -7,11 +7,14 @@ use super::rules::{
 };
 use super::{DnsLabel, PublicIpIntent, PublicIpOptions, tenancy};
 use crate::own::tags;
+use model::kubernetes::Service;
 use model::policy::BalancerSku;
 use model::{Exposure, Family, Group, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+
+const GROUP: &str = "azure-load-balancer-resource-group";
 
 /// Tags that Azure takes on a resource (Azure Resource Manager, "Use tags to organize your Azure
 /// resources"); their keys have no letter case.
@@ -95,16 +98,22 @@ fn is_prefix(id: &ResourceId) -> bool {
 
 /// Reads the resource group of the public IPs.
 pub(super) fn group(r: &mut Reader<'_>, exposure: Exposure) -> Group {
-    let key = "azure-load-balancer-resource-group";
-    let Some(name) = r.text(key).filter(|_| exposure == Exposure::Public) else {
+    let Some(name) = r.text(GROUP).filter(|_| exposure == Exposure::Public) else {
         return r.policy.group.clone();
     };
     if !is_group_name(name) {
-        r.find(&INVALID_RESOURCE_GROUP, key, name);
+        r.find(&INVALID_RESOURCE_GROUP, GROUP, name);
     } else {
-        tenancy::group(r, key, name, &r.policy.group);
+        tenancy::group(r, GROUP, name, &r.policy.group);
     }
     Group::new(name)
+}
+
+/// The resource group that a Service names, whether it asks for public IPs or not: it may have had
+/// some there. Blanks around the name do not count, nor does what is no name.
+pub(crate) fn named_group(service: &Service) -> Option<Group> {
+    let name = service.annotation(GROUP)?.trim();
+    is_group_name(name).then(|| Group::new(name))
 }
 
 /// Reads label and tags.

@@ -155,7 +155,7 @@ rules! {
         "azure-allowed-service-tags: 10.0.0.0/8"
         "must be service tags, separated by commas; ranges belong in azure-allowed-ip-ranges";
     EMPTY_SERVICE_TAGS Note "EmptyServiceTags"
-        "azure-allowed-service-tags: ,"
+        "azure-allowed-service-tags: Storage,"
         "empty entries are ignored; use service tags, separated by commas";
     INVALID_SOURCE_RANGE Refusal "InvalidSourceRange"
         "azure-allowed-ip-ranges: 203.0.113.0/99"

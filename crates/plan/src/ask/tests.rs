@@ -180,6 +180,25 @@ fn ranges_are_in_one_place_and_valid() {
     }
 }
 
+/// A value that a template left empty was to keep somebody out.
+#[test]
+fn an_empty_list_of_sources_lets_in_nobody() {
+    let cases = [
+        ("azure-allowed-ip-ranges", "InvalidSourceRange"),
+        ("load-balancer-source-ranges", "InvalidSourceRange"),
+        ("azure-allowed-service-tags", "InvalidServiceTag"),
+    ];
+    for (key, rule) in cases {
+        for value in ["", " ", ",", " , "] {
+            let reading = read(&service(&[(key, value)]), &policy());
+            assert_eq!(names(&reading.findings), [rule], "{key}: {value:?}");
+            assert_eq!(reading.intent, None, "{key}: {value:?}");
+        }
+    }
+    let reading = read(&service(&[("azure-allowed-ip-ranges", "10.0.0.0/8,")]), &policy());
+    assert_eq!(names(&reading.findings), ["InvalidSourceRange"]);
+}
+
 #[test]
 fn service_tags_close_the_internet_and_are_limited_by_source_ranges() {
     let mut web = service(&[("azure-allowed-service-tags", "AzureCloud, Storage,,AzureCloud")]);

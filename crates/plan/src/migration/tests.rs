@@ -2,11 +2,13 @@
 
 use super::Sides;
 use super::stage::{Stage, Stages};
+use super::view::Views;
+use crate::own::pod_names;
 use model::gateway::{DefaultService, Direction, GatewayService};
 use model::kubernetes::{Backends, Ingress, Move, MoveStage, Service, Wish};
 use model::policy::{BalancerSku, Chosen, KeepBoth, Layout, Migration, PoolKind};
-use model::world::Fact;
-use model::{Policy, World};
+use model::world::{Fact, Hold};
+use model::{Policy, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -51,7 +53,7 @@ fn stage_of(
     change(&mut service);
     let uid = service.uid.clone();
     let mut world = World::default();
-    let name = crate::own::pod_names::public_ip(&crate::own::pod_names::of_service(&uid));
+    let name = pod_names::public_ip(&pod_names::of_service(&uid));
     let id = sides.target.public_ip_id(&sides.target.group, &name);
     let ip = fixture::public_ip(&name, POD.parse().ok());
     let ips = Fact::Known(BTreeMap::from([(id, Arc::new(ip))]));
@@ -122,7 +124,7 @@ fn an_address_that_no_list_shows_is_not_one_over_nodes() {
     let group = sides.target.group.clone();
     world.azure.balancers = Fact::Known(BTreeMap::new());
     world.azure.public_ips.insert(group.clone(), Fact::Known(BTreeMap::new()));
-    let name = crate::own::pod_names::of_service(&uid);
+    let name = pod_names::of_service(&uid);
     let entry = GatewayService {
         name: Arc::clone(&name),
         direction: Direction::Inbound,
@@ -146,4 +148,37 @@ fn an_address_that_no_list_shows_is_not_one_over_nodes() {
     let shown = Fact::Known(BTreeMap::from([(node.id.clone(), node)]));
     world.azure.public_ips.insert(group, shown);
     assert_eq!(stage(&world), Stage::Gone, "it is that of a load balancer over nodes");
+}
+
+/// Who does not see that a write was refused sends it again at once.
+#[test]
+fn whoever_plans_a_write_sees_that_it_was_refused() {
+    let sides = sides();
+    let policy = &sides.target;
+    let ip = |name: &str| policy.public_ip_id(&policy.group, name);
+    let uid = "00000001-1111-4222-8333-0123456789ab";
+    let of_pods = [
+        (uid, ip(&pod_names::public_ip(uid))),
+        (uid, policy.balancer_id(uid)),
+        (uid, pod_names::services_table(policy)),
+        (uid, pod_names::locations_table(policy)),
+        ("team-a", ip("team-a-pip")),
+        ("Team-A", ip("team-a-pip-v6")),
+        ("team-a", policy.network_id(&policy.group, "natGateways", "team-a")),
+    ];
+    let of_nodes = [(uid, ip("kubernetes-a0000")), (uid, policy.balancer_id("kubernetes"))];
+    let is_seen = |(cause, target): (&str, model::ResourceId), backends| {
+        let (reason, code) = (Arc::from("refused"), Arc::from("PublicIPCountLimitReached"));
+        let hold = Hold { target, reason, code, until_ms: Some(1), attempt: 1 };
+        let mut world = World::default();
+        world.holds.insert(ServiceUid::new(cause), hold);
+        let stages = Stages::of(&world, &sides);
+        !Views::default().of(&world, &sides, &stages, backends).holds.is_empty()
+    };
+    for (all, own) in [(&of_pods[..], Backends::Pods), (&of_nodes[..], Backends::Nodes)] {
+        for refused in all {
+            assert!(is_seen(refused.clone(), own), "{refused:?}");
+            assert!(!is_seen(refused.clone(), own.other()), "{refused:?}");
+        }
+    }
 }

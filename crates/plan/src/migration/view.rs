@@ -39,8 +39,8 @@ impl Views {
         if let Fact::Known(all) = &mut own.azure.balancers {
             all.retain(|_, balancer| is_own(balancer.sku));
         }
-        own.holds.retain(|_, hold| {
-            is_of_pods(&sides.target, &hold.target) == (backends == Backends::Pods)
+        own.holds.retain(|uid, hold| {
+            is_of_pods(&sides.target, uid, &hold.target) == (backends == Backends::Pods)
         });
         let shown = match backends {
             Backends::Nodes => &mut self.nodes,
@@ -115,12 +115,13 @@ fn leave_out_containers(all: &mut ById<PublicIp>) {
     all.retain(|_, ip| ip.sku != Sku::StandardV2);
 }
 
-/// Whether a resource is one of container load balancers.
-fn is_of_pods(policy: &Policy, id: &ResourceId) -> bool {
+/// Whether what was refused on somebody's account is one of container load balancers. Their public
+/// IPs are named after whom they are for: a Service or an egress gateway.
+fn is_of_pods(policy: &Policy, cause: &ServiceUid, id: &ResourceId) -> bool {
     let name = id.name().to_lowercase();
-    let of_ip = pod_names::of_ip(id).is_some_and(|name| pod_names::is_uid(&name));
+    let of = pod_names::of_service(cause);
     pod_names::is_uid(&name)
-        || of_ip
+        || [pod_names::public_ip(&of), pod_names::public_ip_v6(&of)].contains(&name)
         || *id == pod_names::services_table(policy)
         || *id == pod_names::locations_table(policy)
         || id.folded().contains("/natgateways/")

@@ -69,11 +69,11 @@ pub(super) fn plan(
     let mut groups = Groups { full, ..Groups::default() };
     for name in candidates {
         let gateway = Gateway::find(draft, &name);
-        if gateway.is_taken(draft) {
+        let wish = members.get(&name);
+        if gateway.is_taken(draft, wish) {
             groups.taken.insert(name);
             continue;
         }
-        let wish = members.get(&name);
         let exists = gateway.nat.is_some() || gateway.entry.is_some();
         let wanted = wish.is_some_and(|m| m.addressed || (m.alive && exists))
             && !groups.full.contains(&name);
@@ -234,20 +234,22 @@ impl Gateway {
         }
     }
 
-    /// Whether something that is not ours has the name.
-    fn is_taken(&self, draft: &Draft<'_>) -> bool {
+    /// Whether something that is not ours has the name. Of a public IP that stands without a NAT
+    /// gateway only Pods say that it is: they are marked before it is made.
+    fn is_taken(&self, draft: &Draft<'_>, wish: Option<&Members>) -> bool {
         let foreign_nat = self.nat.as_ref().is_some_and(|nat| {
             nat.gateway.as_ref() != Some(&draft.policy.gateway_id()) && self.entry.is_none()
         });
+        let unmarked = !wish.is_some_and(|m| m.marked || m.alive);
         // A list from before the NAT gateway was deleted shows it as the user still.
         let used = |ip: &PublicIp| ip.user.as_ref().is_some_and(|user| *user != self.id);
-        let foreign_ip = self.nat.is_none()
-            && !self.is_in_flight(draft)
-            && self.ips.iter().any(|(id, family)| {
-                draft
-                    .public_ip(id)
-                    .is_some_and(|ip| ip.sku != Sku::StandardV2 || ip.family != *family || used(ip))
-            });
+        let foreign = |(id, family): &(ResourceId, Family)| {
+            draft.public_ip(id).is_some_and(|ip| {
+                unmarked || ip.sku != Sku::StandardV2 || ip.family != *family || used(ip)
+            })
+        };
+        let foreign_ip =
+            self.nat.is_none() && !self.is_in_flight(draft) && self.ips.iter().any(foreign);
         let nat_tags = self.nat.as_ref().and_then(|nat| nat.tags.as_ref());
         if draft.own.is_another_clusters(nat_tags) {
             return true;

@@ -12,7 +12,7 @@ use model::azure::{LoadBalancer, PublicIp};
 use model::gateway::GatewayServices;
 use model::kubernetes::Service;
 use model::plan::{KubernetesWrite, Object};
-use model::report::{Report, ServiceReport};
+use model::report::{Report, ServiceReport, Wait};
 use model::world::ById;
 use model::{Plan, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,6 +139,7 @@ impl Memory {
     /// Notes which of the Services that were looked at need not be looked at again.
     pub(super) fn close(&mut self, draft: &Draft<'_>, registrations: &Registrations) -> Closing {
         let mut closing = Closing::default();
+        let registering = Wait::Writing(pod_names::services_table(draft.policy));
         for name in std::mem::take(&mut self.open) {
             let Some(case) = self.uids.get(&name).and_then(|uid| draft.cases.get(uid)) else {
                 if self.is_orphan(draft, &name) {
@@ -163,10 +164,12 @@ impl Memory {
             let abandoned = draft.world.abandoned.contains(&name);
             let leaves = matches!(case.stance, Stance::Leaving);
             let standing = Standing { leaves, coming: registrations.coming.contains(uid) };
-            // Who has its turn at a table's write is decided among all of them, each time.
+            // Who has its turn at a table's write is decided among all of them, each time. That a
+            // write which changed nothing has ended is seen nowhere else.
             if registrations.ready.contains(uid)
                 || draft.hold(uid).is_some()
                 || abandoned
+                || case.waits.contains(&registering)
                 || (leaves
                     && Waiting::is_stirred(draft.world, draft.policy, &self.tracker, &name, uid))
             {

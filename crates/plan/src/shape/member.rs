@@ -18,7 +18,7 @@ use model::plan::{Action, Change, Resource};
 use model::policy::{BalancerSku, ControlPlane, Layout, PoolKind};
 use model::report::{Until, Wait};
 use model::world::{ById, Fact, Need};
-use model::{Family, ResourceId};
+use model::{Family, Policy, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -371,13 +371,17 @@ fn speaks(draft: &Draft<'_>, target: &Target, set: Option<&ResourceId>) -> bool 
     target.family == Family::V4 || model.is_none_or(|m| m.ipv6 == Ipv6Service::Served)
 }
 
-/// Whether a load balancer is for the nodes of a set.
+/// Whether a pool is for the nodes of a set.
 fn serves(draft: &Draft<'_>, target: &Target, set: Option<&ResourceId>) -> bool {
-    let policy = draft.policy;
+    is_for(draft.policy, &target.balancer, set.map(ResourceId::name))
+}
+
+/// Whether a load balancer is for the nodes of a set.
+pub(crate) fn is_for(policy: &Policy, balancer: &ResourceId, set: Option<&str>) -> bool {
     let Layout::PerNodeSet { without_own } = &policy.layout else { return true };
-    let own = base(&target.balancer);
+    let own = base(balancer);
     let shared = policy.balancer_name.as_ref().unwrap_or(&policy.cluster);
-    let Some(set) = set.map(ResourceId::name) else { return own.eq_ignore_ascii_case(shared) };
+    let Some(set) = set else { return own.eq_ignore_ascii_case(shared) };
     let primary = policy.primary_set.is_empty()
         || policy.primary_set.eq_ignore_ascii_case(set)
         || without_own.iter().any(|name| name.eq_ignore_ascii_case(set));

@@ -37,7 +37,11 @@ pub(crate) fn note(
             Backends::Nodes(nodes) => Some(nodes),
             Backends::AsTheyAre => None,
         };
-        if nodes.is_none_or(|nodes| nodes.iter().any(serves)) {
+        let control = || placement::control_plane(draft, &balancer.id);
+        let served = |nodes: &Arc<[Arc<Node>]>| {
+            nodes.iter().any(serves) || (!own && control().iter().any(serves))
+        };
+        if nodes.is_none_or(served) {
             continue;
         }
         let finding = finding(balancer.id.name(), own);
@@ -67,7 +71,8 @@ fn finding(balancer: &str, own: bool) -> Finding {
 #[cfg(test)]
 mod tests {
     use crate::shape::stage::{internal, policy, report, settled, uid, world};
-    use model::kubernetes::Membership;
+    use model::kubernetes::{Membership, NodeRole};
+    use model::policy::ControlPlane;
     use model::{Policy, World};
     use std::sync::Arc;
 
@@ -89,6 +94,19 @@ mod tests {
         }
         world.kubernetes.nodes.insert(node.0, node.1);
         assert_eq!(rules(&world), Vec::<&str>::new());
+    }
+
+    /// As in a cluster of one node.
+    #[test]
+    fn the_control_plane_counts_where_it_is_in_the_pools() {
+        let mut world = settled(world(vec![internal(1, 80, &[])]));
+        for node in world.kubernetes.nodes.values_mut() {
+            Arc::make_mut(node).role = NodeRole::ControlPlane;
+        }
+        assert_eq!(rules(&world), ["NoBackends"]);
+        let policy = Policy { exclude_control_plane: ControlPlane::Included, ..policy() };
+        let (_, report) = crate::plan(&world, &policy);
+        assert!(report.services[&uid(1)].findings.is_empty(), "{report:#?}");
     }
 
     #[test]

@@ -149,7 +149,8 @@ pub fn unchecked<'r>(
 /// Whether what a programmed Service has in Azure is among what is read.
 fn depends(service: &Service, need: &Need, policy: &Policy) -> bool {
     let names = |group: &Group| {
-        service.annotations.values().any(|value| value.eq_ignore_ascii_case(group.as_str()))
+        let mut values = service.annotations.values();
+        values.any(|value| value.trim().eq_ignore_ascii_case(group.as_str()))
     };
     let is_true = |key: &str| {
         let key = format!("{PREFIX}{key}");

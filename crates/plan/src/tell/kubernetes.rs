@@ -1,6 +1,7 @@
 //! What is written to Kubernetes: finalizers, addresses and conditions.
 
 use crate::ask::Intent;
+use crate::ask::public_ip::named_group;
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, Stance, Traces};
 use crate::order::moving;
@@ -16,7 +17,7 @@ use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEd
 use model::policy::Layout;
 use model::report::Wait;
 use model::world::{ById, Fact};
-use model::{Family, Group, Policy, ResourceId, ServiceUid, World};
+use model::{Family, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -281,8 +282,7 @@ pub(crate) fn ip_lists<'w>(
     service: &Service,
 ) -> Vec<Option<&'w Fact<ById<PublicIp>>>> {
     let azure = &world.azure;
-    let annotated = service.annotation("azure-load-balancer-resource-group").map(Group::new);
-    let groups = [Some(policy.group.clone()), annotated];
+    let groups = [Some(policy.group.clone()), named_group(service)];
     let there = groups.iter().flatten().filter(|group| !azure.absent_groups.contains(group));
     there.map(|group| azure.public_ips.get(group)).collect()
 }

@@ -8,7 +8,11 @@ use ipnet::IpNet;
 /// Tags and ranges of sources.
 pub(super) fn read(words: &Words<'_>) -> Result<Access, Invalid> {
     let mut tags: Vec<String> = Vec::new();
-    for tag in words.list("azure-allowed-service-tags") {
+    let named = words.list("azure-allowed-service-tags");
+    if named.is_empty() && words.whole("azure-allowed-service-tags").is_some() {
+        return Err(refuse("azure-allowed-service-tags", ""));
+    }
+    for tag in named {
         let sign = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         let is_address = tag.parse::<std::net::IpAddr>().is_ok();
         if is_address
@@ -24,8 +28,9 @@ pub(super) fn read(words: &Words<'_>) -> Result<Access, Invalid> {
     let mut ranges = Vec::new();
     let annotated = ["azure-allowed-ip-ranges", "load-balancer-source-ranges"];
     for key in annotated {
-        for value in words.list(key) {
-            ranges.push(range(key, value)?);
+        // An empty entry is no range either.
+        for value in words.whole(key).into_iter().flat_map(|list| list.split(',')) {
+            ranges.push(range(key, value.trim())?);
         }
     }
     let of_annotations = !ranges.is_empty();

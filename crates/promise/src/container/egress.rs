@@ -5,7 +5,8 @@
 //! - The gateway stands from the first such Pod to the last: a NAT gateway with the public IP
 //!   `<name>-pip`, on a cluster with IPv6 `<name>-pip-v6` as well, and an Outbound service in the
 //!   Service Gateway. Families are those of the time at which it was made.
-//! - Its Pods carry our finalizer, and no other Pod does.
+//! - Its Pods carry our finalizer, and no other Pod does. It is on one of them before anything is
+//!   made: a public IP of that name which stood before is another's, and the name is refused.
 
 use super::table::{Hosts, host_of, pod_addresses};
 use super::{EGRESS_LABEL, Registered, egress_of, id_of, judge_ip, rows, tenants};
@@ -39,8 +40,20 @@ pub(super) fn wanted(case: &Case<'_>, registered: &Registered) -> BTreeSet<Strin
     let uids: BTreeSet<String> = case.services.iter().map(|s| super::uid_of(s.object)).collect();
     let pods = case.scene.pods.iter().filter(|pod| is_addressed(pod));
     let names = pods.filter_map(|pod| registered.egress_of(pod));
-    let all: BTreeSet<String> = names.filter(|name| !uids.contains(name)).collect();
+    let names = names.filter(|name| !uids.contains(name) && !is_anothers(case, name));
+    let all: BTreeSet<String> = names.collect();
     all.iter().filter(|name| tenants::has_room(case, name, &all)).cloned().collect()
+}
+
+/// Whether another's public IP has the name: it stands, nothing else of a gateway does, and no Pod
+/// carries our finalizer for it, which would have come first.
+fn is_anothers(case: &Case<'_>, name: &str) -> bool {
+    let stands = |kind: &str, name: &str| case.estate.get(&id_of(case, kind, name)).is_some();
+    let mut ips = ["-pip", "-pip-v6"].iter().map(|suffix| format!("{name}{suffix}"));
+    ips.any(|ip| stands("publicIPAddresses", &ip))
+        && !stands("natGateways", name)
+        && !rows(case).contains_key(name)
+        && !held(case).contains(name)
 }
 
 /// Egress gateways of Pods with our finalizer, with or without an address: while a Pod changes its

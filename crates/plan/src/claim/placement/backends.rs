@@ -4,10 +4,10 @@ use super::several::id;
 use super::{Backends, Placement, has_own_pool};
 use crate::draft::{Draft, Stance};
 use crate::own::name;
-use crate::shape::pool;
+use crate::shape::{member, pool};
 use model::azure::{LoadBalancer, Pool};
-use model::kubernetes::Node;
-use model::policy::{LoadBalancerConfig, Preconfigured};
+use model::kubernetes::{Node, NodeRole};
+use model::policy::{ControlPlane, LoadBalancerConfig, PoolKind, Preconfigured};
 use model::report::{Until, Wait};
 use model::{Exposure, NodeName, Policy, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +52,20 @@ pub(super) fn eligible(draft: &Draft<'_>) -> Vec<Arc<Node>> {
     let mut nodes = pool::candidates(draft);
     nodes.retain(|n| !n.membership.is_left_out());
     nodes
+}
+
+/// Nodes of the control plane behind a load balancer: pools of NICs have them where the cloud
+/// config does not keep them out, pools of addresses never do.
+pub(crate) fn control_plane(draft: &Draft<'_>, balancer: &ResourceId) -> Vec<Arc<Node>> {
+    let kept_out = draft.policy.exclude_control_plane == ControlPlane::Excluded;
+    if kept_out || pool::kind(draft, balancer) != PoolKind::NodeNic {
+        return Vec::new();
+    }
+    let nodes = draft.world.kubernetes.nodes.values();
+    let of_it = nodes.filter(|node| node.role == NodeRole::ControlPlane);
+    let fits =
+        |node: &Arc<Node>| member::is_for(draft.policy, balancer, set_of(draft, node).as_deref());
+    of_it.filter(|node| fits(node)).cloned().collect()
 }
 
 /// Divides the nodes among configurations: the public and the internal load balancer of one have

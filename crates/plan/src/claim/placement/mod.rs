@@ -7,6 +7,7 @@ mod several;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use backends::control_plane;
 pub use backends::pooled;
 
 use crate::ask::{EndpointScope, Intent};

@@ -115,7 +115,25 @@ impl Sets<'_> {
         name::set_of(balancer.name(), exposure).map(|set| self.home(set))
     }
 
+    /// Where a Service is to be; it stays where it stands, however full that is.
     fn choose(
+        &self,
+        draft: &Draft<'_>,
+        intent: &Intent,
+        capacity: &Capacity,
+    ) -> Result<Home, Finding> {
+        let home = self.asked(draft, intent, capacity)?;
+        let id = self.id(&home, intent.exposure);
+        let stands = capacity.homes(&intent.uid).contains(&id);
+        if stands || capacity.rules(&id).unwrap_or(0) < self.limit() {
+            Ok(home)
+        } else {
+            Err(full_one(&id, self.limit()))
+        }
+    }
+
+    /// The load balancer that a Service asks for.
+    fn asked(
         &self,
         draft: &Draft<'_>,
         intent: &Intent,
@@ -157,12 +175,16 @@ impl Sets<'_> {
             return Ok(current);
         }
         let rules = |h: &&Home| capacity.rules(&self.id(h, exposure)).unwrap_or(0);
-        let limit = match (self.policy.sku, self.policy.maximum_rules) {
+        let open = self.homes.iter().filter(|h| rules(h) < self.limit());
+        open.min_by_key(rules).cloned().ok_or_else(|| full(self.limit()))
+    }
+
+    /// Rules from which on a load balancer takes no new Service: counted on Basic alone.
+    fn limit(&self) -> usize {
+        match (self.policy.sku, self.policy.maximum_rules) {
             (BalancerSku::Basic, limit @ 1..) => limit as usize,
             _ => usize::MAX,
-        };
-        let open = self.homes.iter().filter(|h| rules(h) < limit);
-        open.min_by_key(rules).cloned().ok_or_else(|| full(limit))
+        }
     }
 
     fn unknown(&self, set: &str) -> Finding {
@@ -188,6 +210,18 @@ fn full(limit: usize) -> Finding {
         &format!(
             "{{value}} finds no load balancer with fewer than {limit} rules; name a set or remove \
              rules"
+        ),
+    )
+}
+
+fn full_one(balancer: &ResourceId, limit: usize) -> Finding {
+    refusal(
+        "LoadBalancersFull",
+        "",
+        &format!(
+            "load balancer {} has {limit} rules or more, by maximumLoadBalancerRuleCount of the \
+             cloud config too many for another Service; name another set or remove rules",
+            balancer.name()
         ),
     )
 }

@@ -11,7 +11,9 @@ use model::kubernetes::{
     Readiness, SERVICE_FINALIZER, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
 };
 use model::plan::{Action, Resource};
-use model::policy::{Layout, LoadBalancerConfig, Placement as Admission, Selector};
+use model::policy::{
+    BalancerSku, Layout, LoadBalancerConfig, Placement as Admission, PoolKind, Selector,
+};
 use model::report::{State, Wait};
 use model::world::{Fact, Kind, Need, VirtualMachine};
 use model::{
@@ -444,6 +446,31 @@ fn auto_is_the_balancer_with_the_fewest_rules_unless_a_set_is_called_so() {
     add_node(&mut world, "auto", 1, &[]);
     settle(&mut world, &policy);
     assert_eq!(on(&world, "auto"), [2]);
+}
+
+/// As in the Go controller, rules are counted however the load balancer is chosen.
+#[test]
+fn a_full_basic_balancer_takes_no_new_service() {
+    let layout = Layout::PerNodeSet { without_own: Vec::new() };
+    let (sku, pools) = (BalancerSku::Basic, PoolKind::NodeNic);
+    let policy = Policy { sku, pools, maximum_rules: 1, ..policy(layout) };
+    let mode = "azure-load-balancer-mode";
+    let services = vec![
+        service(1),
+        service(2),
+        annotated(3, mode, "vmss2"),
+        annotated(4, mode, "vmss2"),
+        annotated(5, mode, "__auto__"),
+    ];
+    let (_, report) = crate::plan(&world(services), &policy);
+    let full = |n: &u8| {
+        let findings = &report.services[&uid(*n)].findings;
+        findings.iter().any(|finding| finding.rule == "LoadBalancersFull")
+    };
+    assert_eq!((1..=5).filter(full).collect::<Vec<u8>>(), [2, 4, 5]);
+    let raised = Policy { maximum_rules: 2, ..policy };
+    let (_, report) = crate::plan(&world(vec![service(1), service(2)]), &raised);
+    assert_eq!(report.services[&uid(2)].findings, []);
 }
 
 /// Until every node's set is known, one of them may yet be called so.

@@ -1,8 +1,10 @@
 //! Which Services have a Pod that is ready, and on a node that stays. Where none is, Pods on nodes
 //! that are going take the traffic; where none of those is ready, Pods that are going themselves
 //! and still answer, as they do behind kube-proxy (KEP-1669). Who goes stays until somebody who
-//! stays can be listed with the same call: an address that is still listed somewhere else cannot.
+//! stays can be listed with the same call: an address that is still listed somewhere else cannot,
+//! nor can a new one of a gateway service whose new addresses Azure has refused.
 
+use super::number::Number;
 use super::slices::waiting;
 use super::{DiffTracker, Standing, tenancy};
 use crate::ask::rules::NO_BACKENDS;
@@ -10,6 +12,7 @@ use model::kubernetes::{Endpoint, EndpointSlice, GatedPod, Readiness};
 use model::report::Finding;
 use model::{Family, ServiceName};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Who takes the traffic of a gateway service.
@@ -34,7 +37,7 @@ impl DiffTracker {
     ) -> Vec<ServiceName> {
         let mut again = Vec::new();
         for name in names {
-            let lists = self.lists_of(&name).map(|(_, slice)| self.backs(slice, gated));
+            let lists = self.lists_of(&name).map(|(_, slice)| self.backs(&name, slice, gated));
             let (backing, moving) = lists
                 .reduce(|(best, some), (backing, moving)| (best.max(backing), some | moving))
                 .unwrap_or_default();
@@ -82,10 +85,11 @@ impl DiffTracker {
         endpoint.node.as_ref().is_some_and(|node| self.homes.is_going(node))
     }
 
-    /// What a slice has for its Service: Pods that are ready, known to be somewhere, and listed
-    /// nowhere else. Whether there are any that are listed somewhere else.
+    /// What a slice has for its Service: Pods that are ready, known to be somewhere, and listed, or
+    /// to be listed by the next call. Whether there are any that only a later one can list.
     fn backs(
         &self,
+        name: &str,
         slice: &EndpointSlice,
         gated: &BTreeMap<ServiceName, Arc<GatedPod>>,
     ) -> (Backing, bool) {
@@ -98,14 +102,25 @@ impl DiffTracker {
             let node = e.node.as_ref();
             let home = node.and_then(|n| self.homes.of_node(n, Family::of(e.address)));
             let Some(home) = home else { continue };
-            let elsewhere = self.sides.seen(e.address).iter().any(|location| *location != home);
-            moving |= elsewhere;
-            if !elsewhere {
+            let later = self.is_later(name, e.address, home);
+            moving |= later;
+            if !later {
                 let going = self.is_on_going_node(e);
                 backing = backing.max(if going { Backing::Going } else { Backing::Lasting });
             }
         }
         (backing, moving)
+    }
+
+    /// Whether an address can be listed at its node for a gateway service by a later call only.
+    fn is_later(&self, name: &str, address: IpAddr, home: Number) -> bool {
+        let elsewhere = self.sides.seen(address).iter().any(|location| *location != home);
+        let at = self.homes.address(home);
+        let listed = |name| {
+            let mut spots = self.spots(address);
+            spots.any(|spot| spot.location == at && spot.services.contains(name))
+        };
+        elsewhere || (self.held.contains(name) && !listed(name))
     }
 
     /// What is said where traffic comes in and no Pod is ready.

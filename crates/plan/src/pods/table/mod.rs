@@ -60,8 +60,10 @@ pub(crate) struct DiffTracker {
     by_hand: Links<ServiceName>,
     /// Gateway services with a Pod that is ready, and how long that is going to last.
     backed: BTreeMap<Arc<str>, Backing>,
-    /// Those for which a Pod that is ready is still listed somewhere else.
+    /// Those for which a Pod that is ready can only be listed by a later call.
     moving: BTreeSet<Arc<str>>,
+    /// Gateway services whose new addresses Azure has refused.
+    held: BTreeSet<Arc<str>>,
     /// Slices by the Pods that they list as not ready.
     unready: Links<ServiceName>,
     pods: BTreeMap<ServiceName, Held<Pod>>,
@@ -168,14 +170,17 @@ impl DiffTracker {
     ) {
         let drain = policy.node_drain != NodeDrain::Off;
         let shift = self.homes.update(&world.kubernetes.nodes, drain);
+        let mut doubted = self.hold(world, policy);
         if shift.moved {
             self.withdraw_all();
+            doubted.extend(self.backed.keys().cloned());
         }
         let mut moved = self.publish(world, names, uids);
         if let Fact::Known(table) = &world.azure.gateway_locations {
             self.see(table);
         }
-        self.take_slices(world, &moved, gated, &shift.turned);
+        doubted.extend(moved.names.union(&self.moving).cloned());
+        self.take_slices(world, &moved, gated, &shift.turned, doubted);
         moved.names.extend(self.judge_egress(world, &policy.tenancy.egress));
         self.take_pods(world, &moved);
         for address in std::mem::take(&mut self.dirty) {
@@ -368,6 +373,15 @@ impl DiffTracker {
             moved.names.insert(Arc::clone(name));
         }
         moved
+    }
+
+    /// Learns whose new addresses Azure has refused; gives those and the ones before.
+    fn hold(&mut self, world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
+        let table = pod_names::locations_table(policy);
+        let holds = world.holds.iter().filter(|(_, hold)| hold.target == table);
+        let held = holds.map(|(uid, _)| pod_names::of_service(uid)).collect();
+        let before = std::mem::replace(&mut self.held, held);
+        before.union(&self.held).cloned().collect()
     }
 
     fn withdraw_all(&mut self) {

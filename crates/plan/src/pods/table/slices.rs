@@ -17,12 +17,14 @@ use std::sync::Arc;
 
 impl DiffTracker {
     /// Takes in slices that changed, or whose Services' registrations, Pods' gates or nodes did.
+    /// `owners` are gateway services of which it is asked anew who takes their traffic.
     pub(super) fn take_slices(
         &mut self,
         world: &World,
         moved: &Moved,
         gated: &[ServiceName],
         turned: &BTreeSet<NodeName>,
+        mut owners: BTreeSet<Arc<str>>,
     ) {
         let slices = &world.kubernetes.slices;
         let mut names: BTreeSet<ServiceName> =
@@ -42,7 +44,6 @@ impl DiffTracker {
             names.extend(of.map(|(name, _)| name.clone()));
         }
         let gated = &world.kubernetes.gated_pods;
-        let mut owners: BTreeSet<Arc<str>> = moved.names.union(&self.moving).cloned().collect();
         for name in names {
             let held = self.slices.remove(&name);
             owners.extend(held.iter().map(|held| Arc::clone(self.sources.owner(held.source))));

@@ -280,6 +280,49 @@ fn turn(stage: &mut Stage, node: u8, membership: Membership) {
     Arc::make_mut(node).membership = membership;
 }
 
+/// Azure refuses an address of the Service's: it gets no other either, and what goes stays.
+#[test]
+fn who_is_going_stays_while_azure_refuses_whoever_takes_over() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("web-a", 1, &[(10, 1)]);
+    stage.settle();
+    let hold = Hold {
+        target: crate::own::pod_names::locations_table(&stage.policy),
+        reason: "refused".into(),
+        code: "BadRequest".into(),
+        until_ms: Some(1),
+        attempt: 1,
+    };
+    stage.world.holds.insert(uid(1), hold);
+    stage.slice("web-b", 1, &[(11, 2)]);
+    turn(&mut stage, 1, Membership::Draining);
+    stage.settle();
+    let before = ["10.224.0.1 10.244.0.10 00000001"];
+    assert_eq!(stage.table(), before);
+    turn(&mut stage, 1, Membership::Member);
+    set(&mut stage, "web-a", Readiness::Terminating);
+    stage.settle();
+    assert_eq!(stage.table(), before);
+    stage.world.holds.clear();
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.2 10.244.0.11 00000001"]);
+}
+
+#[test]
+fn a_service_whose_last_slice_goes_as_a_node_changes_says_so() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.slice("web-a", 1, &[(10, 1)]);
+    stage.settle();
+    stage.world.kubernetes.slices.clear();
+    stage.node(2, vec![node_ip(12)]);
+    stage.settle();
+    let (_, report) = stage.plan();
+    let rules: Vec<&str> = report.services[&uid(1)].findings.iter().map(|f| f.rule).collect();
+    assert_eq!(rules, ["NoBackends"]);
+}
+
 #[test]
 fn pods_on_a_node_that_is_going_leave_while_others_take_the_traffic() {
     let mut stage = Stage::new();
@@ -723,6 +766,26 @@ fn what_is_being_registered_or_taken_away_keeps_its_addresses_as_they_are() {
     assert_eq!(stage.table(), wanted);
 }
 
+/// Azure has no time for the write that detaches it, and its owner wants it back meanwhile.
+#[test]
+fn who_comes_back_waits_no_longer_than_the_write_that_takes_it_away() {
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    stage.edit(1, |s| s.wish = Wish::Nothing);
+    stage.flying = stage.ready().0;
+    let [Change { action: Action::UpdateServices(_), .. }] = &stage.flying[..] else {
+        panic!("its pool is detached first: {:?}", stage.flying)
+    };
+    stage.plan();
+    stage.edit(1, |s| s.wish = Wish::LoadBalancer);
+    let waits = |stage: &mut Stage| stage.plan().1.services[&uid(1)].waits.clone();
+    assert!(matches!(waits(&mut stage)[..], [Wait::Writing(_)]), "{:?}", waits(&mut stage));
+    // It has changed nothing: no fact is another than before.
+    stage.flying.clear();
+    assert_eq!(waits(&mut stage), []);
+}
+
 #[test]
 fn a_pod_that_changes_its_gateway_is_marked_whatever_is_under_way() {
     let mut stage = Stage::new();
@@ -866,6 +929,28 @@ fn a_nat_gateway_that_is_not_ours_is_not_taken() {
     assert!(stage.calls.is_empty());
     let (_, report) = stage.plan();
     assert_eq!(report.pods.values().next().expect("said")[0].rule, "ServiceGatewayEgressNameTaken");
+}
+
+/// Whoever made it for later keeps it: no Pod was marked before it stood.
+#[test]
+fn a_public_ip_that_stands_before_any_pod_is_marked_is_neither_used_nor_deleted() {
+    let mut stage = Stage::new();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.settle();
+    let id = stage.policy.public_ip_id(&stage.policy.group, "later-pip");
+    let ours = stage.ips().values().next().expect("it was made");
+    let theirs = PublicIp { id: id.clone(), ..PublicIp::clone(ours) };
+    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
+    all.and_then(Fact::known_mut).expect("known").insert(id.clone(), Arc::new(theirs));
+    stage.calls.clear();
+    stage.put_pod(pod(2, "later", 1));
+    stage.settle();
+    let (_, report) = stage.plan();
+    assert_eq!(report.pods.values().next().expect("said")[0].rule, "ServiceGatewayEgressNameTaken");
+    stage.edit_pod(2, |p| p.deletion = Deletion::Requested);
+    stage.settle();
+    assert_eq!(stage.calls, Vec::<String>::new());
+    assert!(stage.ips().contains_key(&id));
 }
 
 #[test]

@@ -1,12 +1,13 @@
 use crate::check::check;
 use crate::own::tags;
 use crate::shape::stage::{policy, settled, uid, world};
+use crate::tell::kubernetes::ip_lists;
 use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Rest};
 use model::kubernetes::{Custody, Service, ServicePort, Wish};
 use model::plan::{Action, Change, Edit, FinalizerPurpose, Resource};
 use model::report::{State, Wait};
-use model::world::{Fact, Hold, InFlight};
-use model::{Family, ServiceName, World};
+use model::world::{Fact, Hold, InFlight, Need};
+use model::{Family, Group, ServiceName, World};
 use std::sync::Arc;
 
 /// Public Service number `n`.
@@ -222,6 +223,23 @@ fn a_service_leaves_a_tag_that_is_written_with_blanks() {
         _ => None,
     });
     assert_eq!(ips.collect::<Vec<_>>(), [["default/web-2"]]);
+}
+
+/// Who made the public IP is another process, and this one has not listed the group.
+#[test]
+fn the_group_that_a_leaving_service_names_is_read_with_blanks_around_it_too() {
+    let key = "azure-load-balancer-resource-group";
+    for (written, is_named) in [("ips", true), (" IPs ", true), ("", false), ("a/b", false)] {
+        let service = fixture::claimed(fixture::service(&[(key, written)]));
+        let world = world(vec![Service { uid: uid(1), wish: Wish::Nothing, ..service }]);
+        let (_, report) = crate::plan(&world, &policy());
+        let need = Need::PublicIps(Group::new("ips"));
+        assert_eq!(report.needs.contains(&need), is_named, "{written:?}");
+        // What is no name is no list to wait for.
+        let service = &world.kubernetes.services[&uid(1)];
+        let lists = ip_lists(&world, &policy(), service);
+        assert_eq!(lists.iter().any(Option::is_none), is_named, "{written:?}");
+    }
 }
 
 /// The prefix is part of a public IP's name: without it the Service gets another, and a label

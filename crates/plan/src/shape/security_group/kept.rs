@@ -3,7 +3,7 @@
 
 use super::super::{frontend, pool};
 use super::{Book, is_managed};
-use crate::claim::placement::{Assignment, Backends, Placement};
+use crate::claim::placement::{self, Assignment, Backends, Placement};
 use crate::claim::security_group::room::is_crowded;
 use crate::draft::{Case, Draft, Stance};
 use crate::tell::kubernetes::is_claimed;
@@ -235,9 +235,9 @@ fn behind(
             Backends::Nodes(nodes) => nodes.iter().collect(),
             Backends::AsTheyAre => all.collect(),
         };
-        let members = of_all
-            .into_iter()
-            .filter(|n| n.role == NodeRole::Worker && !n.membership.is_left_out());
+        let control = placement::control_plane(draft, &balancer.id);
+        let workers = of_all.into_iter().filter(|n| n.role == NodeRole::Worker);
+        let members = workers.chain(&control).filter(|n| !n.membership.is_left_out());
         let addresses = |n: &Arc<Node>| Family::ALL.map(|family| n.address(family));
         nodes.extend(members.flat_map(addresses).flatten());
     }

@@ -5,11 +5,12 @@ use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, policy, s
 use crate::shape::stage::{uid, world};
 use explain::forecast::settle;
 use model::azure::{PublicIp, Rest, SecurityRule};
-use model::kubernetes::{Deletion, Service, Wish};
+use model::kubernetes::{Deletion, Node, NodeRole, Service, Wish};
 use model::plan::{Action, Edit, Resource};
+use model::policy::{ControlPlane, PoolKind};
 use model::report::Severity;
 use model::world::{Fact, Hold, InFlight};
-use model::{Family, NodeName, World};
+use model::{Family, NodeName, Policy, World};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -66,6 +67,31 @@ fn a_deny_rule_denies_only_what_is_the_services() {
     assert_eq!(denied(&nodes), ["Tcp 10.224.0.4 [30001]"]);
     let more = closed(1, 80, &[DENY, ("azure-additional-public-ips", "20.9.9.9")]);
     assert_eq!(denied(&settled(world(vec![more]))), ["* 10.224.9.9 [*]", "Tcp 20.9.9.9 [80]"]);
+}
+
+/// Without floating IP traffic reaches every member of the pool at its own address.
+#[test]
+fn nodes_of_the_control_plane_are_open_where_pools_have_them() {
+    let mut world = world(vec![closed(1, 80, &[NO_FLOAT])]);
+    let worker = world.kubernetes.nodes.values().next().expect("there is one").clone();
+    let name = NodeName::new("control");
+    let addresses = vec!["10.224.0.5".parse().expect("an address")];
+    let role = NodeRole::ControlPlane;
+    let node = Node { name: name.clone(), addresses, role, ..Node::clone(&worker) };
+    world.kubernetes.nodes.insert(name, Arc::new(node));
+    let cases = [
+        (ControlPlane::Excluded, PoolKind::NodeNic, vec!["10.224.0.4"]),
+        (ControlPlane::Included, PoolKind::NodeNic, vec!["10.224.0.4", "10.224.0.5"]),
+        (ControlPlane::Included, PoolKind::NodeIp, vec!["10.224.0.4"]),
+    ];
+    for (exclude_control_plane, pools, wanted) in cases {
+        let policy = Policy { exclude_control_plane, pools, ..policy() };
+        let (world, _) = settle(world.clone(), &policy);
+        let group = world.azure.security_group.known().expect("read").as_ref().expect("there");
+        let open: BTreeSet<&str> =
+            group.rules.iter().flat_map(|rule| &rule.destinations).map(AsRef::as_ref).collect();
+        assert_eq!(open, wanted.into_iter().collect(), "{exclude_control_plane:?} {pools:?}");
+    }
 }
 
 fn bring(world: &mut World, name: &str, address: &str) {

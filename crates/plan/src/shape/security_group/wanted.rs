@@ -4,11 +4,10 @@ use super::super::pool;
 use super::standing::{Standing, Standings};
 use super::{Shape, WantedRule};
 use crate::ask::{DenyAll, FloatingIp, Intent, SecurityRules};
-use crate::claim::placement::{Backends, Placement};
+use crate::claim::placement::{self, Backends, Placement};
 use crate::draft::Draft;
 use crate::tell::kubernetes::is_claimed;
 use model::azure::Access;
-use model::kubernetes::NodeRole;
 use model::policy::PoolKind;
 use model::{Family, Protocol};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,13 +36,12 @@ fn node_addresses(
         if pool::kind(draft, id) == PoolKind::NodeIp {
             continue;
         }
-        let nodes = match (seats.local.get(&intent.uid), &seats.backends) {
-            (Some(local), _) => local,
-            (None, Backends::Nodes(nodes)) => nodes,
+        let (nodes, control) = match (seats.local.get(&intent.uid), &seats.backends) {
+            (Some(local), _) => (local, Vec::new()),
+            (None, Backends::Nodes(nodes)) => (nodes, placement::control_plane(draft, id)),
             (None, Backends::AsTheyAre) => continue,
         };
-        let nodes = nodes.iter().filter(|n| n.role == NodeRole::Worker);
-        let nodes = nodes.filter(|n| !n.membership.is_left_out());
+        let nodes = nodes.iter().chain(&control).filter(|n| !n.membership.is_left_out());
         found.extend(nodes.filter_map(|n| n.address(family)));
     }
     found

@@ -56,7 +56,7 @@ fn sources_of_a_service() {
     type Row = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str);
     const TAGS: &str = "azure-allowed-service-tags";
     const RANGES: &str = "azure-allowed-ip-ranges";
-    let rows: [Row; 12] = [
+    let rows: [Row; 11] = [
         (
             &["0.0.0.0/0"],
             &[],
@@ -103,12 +103,6 @@ fn sources_of_a_service() {
             "open 500 allow_IPv4_d39272f7 Allow Inbound Tcp Internet -> 20.0.0.1 [80]
             open 501 allow_IPv4_2e80b3cf Allow Inbound Tcp 10.0.0.0/8 -> 20.0.0.1 [80]",
         ),
-        // An empty list is none.
-        (
-            &[],
-            &[(RANGES, " ")],
-            "open 500 allow_IPv4_d39272f7 Allow Inbound Tcp Internet -> 20.0.0.1 [80]",
-        ),
         (&[], &[("azure-disable-load-balancer-nsg-rule", "TRUE")], ""),
         (&["10.0.0.0/8"], &[("azure-disable-load-balancer-nsg-rule", "true"), (DENY, "true")], ""),
     ];
@@ -124,12 +118,15 @@ fn sources_of_a_service() {
 #[test]
 fn ranges_that_cannot_be() {
     type Row = (&'static [&'static str], &'static [(&'static str, &'static str)]);
-    let rows: [Row; 5] = [
+    let rows: [Row; 7] = [
         (&["10.0.0.0/8"], &[("azure-allowed-ip-ranges", "10.0.0.0/8")]),
         (&["10.0.0.0/8"], &[("load-balancer-source-ranges", "10.0.0.0/8")]),
         (&[], &[("azure-allowed-ip-ranges", "10.0.0.1/8,10.0.0.0/8")]),
         (&[], &[("azure-allowed-ip-ranges", "10.0.0.1")]),
         (&[], &[("load-balancer-source-ranges", "fd01::1/64")]),
+        // An empty list lets in nobody, as with the Go cloud provider: it does not open to all.
+        (&[], &[("azure-allowed-ip-ranges", " ")]),
+        (&[], &[("azure-allowed-service-tags", "")]),
     ];
     for (ranges, annotations) in rows {
         let mut s = stage(&json!({}));
