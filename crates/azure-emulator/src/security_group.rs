@@ -162,8 +162,12 @@ fn check_side(
 
 fn check_ports(inside: &Value, side: &str, bad: &impl Fn(&str, String) -> Checked) -> Checked {
     let (one, many) = values(inside, &format!("{side}PortRange"), "s");
-    if one.is_none() && many.is_empty() {
-        let what = format!("{side} port range is missing");
+    // Both are refused, too, as cloud-provider-azure's issue 9355 shows.
+    if one.is_none() == many.is_empty() {
+        let what = format!(
+            "must specify a non-empty value for either {side}PortRange or {side}PortRanges, but \
+             not both"
+        );
         return bad("SecurityRuleParameterValueMissing", what);
     }
     let any = one.is_some_and(|port| port == "*");

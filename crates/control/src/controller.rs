@@ -260,9 +260,13 @@ impl Controller {
             self.read_needs(now_ms);
             self.go_on_with_ledger(now_ms);
             if self.term.is_held() {
+                self.go_on_searching();
+                // Who is let in joins what is sent.
+                if self.planning.dirty {
+                    continue;
+                }
                 self.write_azure(now_ms);
                 self.write_kubernetes(now_ms);
-                self.go_on_searching();
             }
         }
         // Without a plan there is no news: a page of a list, or an answer that is polled for.
@@ -388,6 +392,7 @@ impl Controller {
         self.planning.report = report;
         self.look_for_drift(&before, now_ms);
         self.budget.queue.follow(&before, &self.planning.plan.changes, &self.lanes.all);
+        self.acquit_programmed();
         self.note_obstacles(now_ms);
         self.follow_drains(now_ms);
     }

@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// with the waits between, about three seconds.
 const CLAIM_TRIES: u32 = 4;
 
+/// A webhook may take off what is written.
+const NOT_KEPT: &str = "NotKept: the API server acknowledged the write and did not keep it";
+
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
@@ -39,6 +42,10 @@ pub(crate) struct ObjectLane {
     failed_ms: u64,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
+    /// What the call under way writes.
+    sent: Option<Edit>,
+    /// What was last acknowledged, for as long as it is not seen that it is kept.
+    acknowledged: Option<Edit>,
     /// The write under way was sent before the right to write was another's: what is answered
     /// says nothing of now.
     pub outlived: bool,
@@ -69,6 +76,7 @@ impl Controller {
                     return true;
                 }
                 lane.trouble = None;
+                lane.acknowledged = None;
                 now_ms < lane.failed_ms + backoff::LONGEST_MS
             });
         }
@@ -81,6 +89,7 @@ impl Controller {
         if let Some(lane) = self.kubernetes.objects.get_mut(&write.object) {
             lane.call = Some(call);
             lane.outlived = false;
+            lane.sent = Some(write.edit.clone());
         }
         if matches!(write.edit, Edit::Finalizers { purpose: FinalizerPurpose::Claim, .. }) {
             self.term.claims.insert(write.object.clone());
@@ -93,27 +102,20 @@ impl Controller {
     pub(crate) fn written(&mut self, object: &Object, answer: KubernetesAnswer, now_ms: u64) {
         self.planning.dirty = true;
         match answer {
-            KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. } => {
+            KubernetesAnswer::Reply { status: 200..300, body, .. } => {
                 self.confirm(object);
-                self.kubernetes.objects.remove(object);
+                let lost = self.acknowledge(object);
                 // Our own write is seen before the watch brings it.
-                self.overlay(object, &body, now_ms);
-            }
-            KubernetesAnswer::Reply { status: 200..300, .. } => {
-                self.confirm(object);
-                self.kubernetes.objects.remove(object);
+                if let Some(body) = body {
+                    self.overlay(object, &body, now_ms);
+                }
+                if lost {
+                    self.delay(object, None, NOT_KEPT, now_ms);
+                }
             }
             KubernetesAnswer::Reply { status: 404, .. } => {
                 self.kubernetes.objects.remove(object);
-                match object {
-                    Object::Service { uid, .. } => {
-                        self.learn(KubernetesFact::ServiceGone(uid.clone()), now_ms);
-                    }
-                    Object::Pod { name, .. } => {
-                        self.learn(KubernetesFact::PodGone(name.clone()), now_ms);
-                        self.learn(KubernetesFact::GatedPodGone(name.clone()), now_ms);
-                    }
-                }
+                self.not_found(object, now_ms);
             }
             KubernetesAnswer::Reply { status, retry_after_ms, body } => {
                 // A finalizer that is there all the same is another's.
@@ -126,6 +128,40 @@ impl Controller {
                 self.delay(object, None, &format!("NoAnswer: {why}"), now_ms);
             }
         }
+    }
+
+    /// An object is gone. Pods are known by their names, and the next one of that name, as of a
+    /// `StatefulSet`, may have been seen before the answer came: it stays.
+    fn not_found(&mut self, object: &Object, now_ms: u64) {
+        self.term.claims.remove(object);
+        let (name, uid) = match object {
+            Object::Service { uid, .. } => {
+                return self.learn(KubernetesFact::ServiceGone(uid.clone()), now_ms);
+            }
+            Object::Pod { name, uid } => (name, uid),
+        };
+        let held = &self.world.kubernetes;
+        let is_held = held.pods.get(name).is_some_and(|pod| pod.uid == *uid);
+        let is_gated = held.gated_pods.get(name).is_some_and(|pod| pod.uid == *uid);
+        if is_held {
+            self.learn(KubernetesFact::PodGone(name.clone()), now_ms);
+        }
+        if is_gated {
+            self.learn(KubernetesFact::GatedPodGone(name.clone()), now_ms);
+        }
+    }
+
+    /// A write was acknowledged. True when the same was acknowledged before and had to be written
+    /// again: it is not kept.
+    fn acknowledge(&mut self, object: &Object) -> bool {
+        let Some(lane) = self.kubernetes.objects.get_mut(object) else { return false };
+        let (before, sent) = (lane.acknowledged.take(), lane.sent.take());
+        let lost = before.zip(sent.as_ref()).is_some_and(|(before, sent)| is_same(&before, sent));
+        if !lost {
+            *lane = ObjectLane::default();
+        }
+        lane.acknowledged = sent;
+        lost
     }
 
     /// What was written, as the API server holds it now. An object that the watch has shown to be
@@ -213,6 +249,17 @@ impl Controller {
         self.kubernetes.waived.insert(Arc::clone(uid));
         let (name, uid) = (name.clone(), Arc::clone(uid));
         self.tell_unclaimed(&name, &uid, why, now_ms);
+    }
+}
+
+/// Whether two writes ask for the same, whichever version of the object they were planned on.
+fn is_same(one: &Edit, other: &Edit) -> bool {
+    match (one, other) {
+        (
+            Edit::Finalizers { list, marks, .. },
+            Edit::Finalizers { list: others, marks: other_marks, .. },
+        ) => list == others && marks == other_marks,
+        (one, other) => one == other,
     }
 }
 
@@ -366,6 +413,63 @@ mod tests {
         assert_eq!([wait_after(0), wait_after(500), wait_after(2_000)], [100, 1_000, 2_000]);
         controller.write_kubernetes(2_000 + backoff::LONGEST_MS);
         assert!(controller.kubernetes.objects.is_empty(), "and not for ever");
+    }
+
+    /// The answer about a Pod comes late: another of its name has been seen since.
+    #[test]
+    fn a_pod_that_was_not_found_is_not_the_next_one_of_its_name() {
+        let pod = json!({"metadata": {"name": "web-0", "namespace": "default", "uid": "next",
+            "resourceVersion": "7", "labels": {
+                "kubernetes.azure.com/service-egress-gateway": "team",
+                "ballast.dev/load-balancer-ready": "enabled"}},
+            "spec": {"readinessGates": [{"conditionType": "ballast.dev/load-balancer-ready"}]},
+            "status": {"phase": "Running"}});
+        let mut interner = observe::Interner::default();
+        let held = observe::kubernetes::pod_from_value(&pod, &mut interner).expect("a Pod");
+        let gated = observe::kubernetes::gated_pod_from_value(&pod, &mut interner);
+        let gated = gated.expect("a Pod").expect("it has the gate");
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        controller.learn(KubernetesFact::Pod(held), 0);
+        controller.learn(KubernetesFact::GatedPod(gated), 0);
+        let mut known_after = |uid: &str| {
+            let name = ServiceName::new("default", "web-0");
+            let object = Object::Pod { name, uid: uid.into() };
+            let answer = KubernetesAnswer::Reply { status: 404, retry_after_ms: None, body: None };
+            controller.written(&object, answer, 0);
+            let known = &controller.world.kubernetes;
+            (known.pods.len(), known.gated_pods.len())
+        };
+        assert_eq!(known_after("former"), (1, 1));
+        assert_eq!(known_after("next"), (0, 0));
+    }
+
+    /// A webhook takes off what is written, and the API server says that all is well.
+    #[test]
+    fn what_is_not_kept_is_written_less_and_less_often() {
+        let name = ServiceName::new("default", "web");
+        let object = Object::Service { name, uid: ServiceUid::new("uid-1") };
+        let finalizers = |revision: u64| Edit::Finalizers {
+            list: Vec::new(),
+            revision: revision.to_string().into(),
+            purpose: FinalizerPurpose::Claim,
+            marks: None,
+        };
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        let mut wait_after = |now_ms: u64| {
+            let write = KubernetesWrite { object: object.clone(), edit: finalizers(now_ms) };
+            controller.planning.plan.writes = vec![write];
+            controller.write_kubernetes(now_ms);
+            let answer = KubernetesAnswer::Reply { status: 200, retry_after_ms: None, body: None };
+            controller.written(&object, answer, now_ms);
+            let lane = controller.kubernetes.objects.get_mut(&object).expect("it is remembered");
+            lane.wait_until_ms.take().map_or(0, |at| at - now_ms)
+        };
+        assert_eq!([0, 0, 100, 1_100].map(&mut wait_after), [0, 100, 1_000, 2_000]);
+        // It is kept after all: what is written later has nothing to do with it.
+        controller.planning.plan.writes.clear();
+        controller.write_kubernetes(4_000);
+        let lane = controller.kubernetes.objects.get(&object).expect("it failed a moment ago");
+        assert!(lane.trouble.is_none() && lane.acknowledged.is_none());
     }
 
     /// The API server refuses a patch with another UID: what is meant for an object never reaches

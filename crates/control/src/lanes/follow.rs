@@ -75,9 +75,7 @@ impl Controller {
         }
         self.record_done(&correlation, now_ms);
         self.say(now_ms, NoticeKind::Answered, &causes, text, Some(correlation));
-        for uid in &causes {
-            self.lanes.strikes.remove(uid);
-        }
+        self.acquit(id, &causes);
     }
 
     /// Stores what a write has come to.
@@ -218,12 +216,20 @@ impl Controller {
         let text = format!("{} failed: {error}", describe(&work.change));
         let correlation = work.correlation.clone();
         self.say(now_ms, NoticeKind::Failed, &work.change.causes, text, Some(correlation));
+        let mut read_ms = now_ms;
         match error.kind {
+            ErrorKind::Stale if !tables::is_table(&work.change.action) => {
+                read_ms = self.outrun(id, &work, error, now_ms);
+            }
             ErrorKind::Refused => self.refused(id, &work, error, now_ms),
             ErrorKind::Throttled => {
-                // The budget is closed for as long; the write itself did nothing wrong.
+                // The budget is closed for as long as Azure says; the write itself did nothing
+                // wrong. Where Azure does not say, nobody knows how long that is.
                 let Some(lane) = self.lanes.all.get_mut(id) else { return };
-                lane.wait_until_ms = Some(now_ms + backoff::after(1, error.retry_after_ms));
+                let asked = error.retry_after_ms;
+                lane.failures += u32::from(asked.is_none());
+                let failures = if asked.is_none() { lane.failures } else { 1 };
+                lane.wait_until_ms = Some(now_ms + backoff::after(failures, asked));
                 lane.note(Failure::of_write(&work, id, error), &work.change.causes, now_ms);
             }
             ErrorKind::Missing => {
@@ -239,7 +245,7 @@ impl Controller {
             | ErrorKind::Ambiguous => self.back_off(id, &work, error, now_ms),
         }
         if let Some(outcome) = outcome {
-            self.read_again(id, work, outcome, now_ms);
+            self.read_again(id, work, outcome, (read_ms, now_ms));
         }
     }
 
@@ -247,26 +253,41 @@ impl Controller {
         let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let least = if error.kind == ErrorKind::Locked { backoff::BEFORE_LOCK } else { 0 };
         lane.failures = lane.failures.max(least) + 1;
-        if error.kind == ErrorKind::Stale && lane.failures <= STALE {
-            // Another's write came first: it is read and planned on again at once.
-            return;
-        }
         let wait = backoff::after(lane.failures, error.retry_after_ms);
         lane.wait_until_ms = Some(now_ms + wait);
         lane.note(Failure::of_write(work, id, error), &work.change.causes, now_ms);
     }
 
-    /// Reads the resource before anything else is done with it.
-    fn read_again(&mut self, id: &ResourceId, work: Work, outcome: Outcome, now_ms: u64) {
+    /// Another's write came first. When the resource is read, to be planned on again at once: after
+    /// a pause where that happens again and again. A pause between the read and the write would let
+    /// yet another come first, and one that is changed all the time would never be written.
+    fn outrun(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) -> u64 {
+        let Some(lane) = self.lanes.all.get_mut(id) else { return now_ms };
+        lane.failures += 1;
+        if lane.failures <= STALE {
+            return now_ms;
+        }
+        lane.note(Failure::of_write(work, id, error), &work.change.causes, now_ms);
+        now_ms + backoff::after(lane.failures, error.retry_after_ms)
+    }
+
+    /// Reads the resource at a time, before anything else is done with it.
+    fn read_again(
+        &mut self,
+        id: &ResourceId,
+        work: Work,
+        outcome: Outcome,
+        (at_ms, now_ms): (u64, u64),
+    ) {
         if tables::is_table(&work.change.action) {
             self.forget_tables();
             return;
         }
-        let request = request::of_read(self.contract(), id, work.correlation.clone());
+        let contract = self.contract();
         let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let stage = Stage::Rereading(outcome);
-        lane.work = Some(Work { stage, pending: Pending::Answer, ..work });
-        self.call_lane(id, request, now_ms);
+        lane.look_again(contract, id, Work { stage, ..work }, at_ms);
+        self.wake_lane(id, now_ms);
     }
 
     /// Azure refuses the write: some Service's part in it is wrong.

@@ -20,7 +20,7 @@ pub(crate) struct Lanes {
     pub all: BTreeMap<ResourceId, Lane>,
     pub touched: Touched,
     pub searches: BTreeMap<ResourceId, Search>,
-    /// Services that Azure rejects, until a write for them goes through.
+    /// Services that Azure rejects, until what it refused goes through or is not asked for.
     pub strikes: BTreeMap<ServiceUid, Strike>,
     /// When Services were last changed by their owners.
     pub asked_ms: BTreeMap<ServiceUid, u64>,

@@ -3,11 +3,12 @@
 use crate::backoff;
 use crate::controller::Controller;
 use crate::lanes::lane::Work;
-use crate::lanes::search::Verdict;
+use crate::lanes::search::{Search, Verdict};
 use crate::obstacles::{Failure, Strike, Trouble};
 use crate::reads::tables;
 use arm::error::ArmError;
 use model::plan::Action;
+use model::report::State;
 use model::world::Hold;
 use model::{ResourceId, ServiceUid};
 use std::collections::BTreeSet;
@@ -25,24 +26,31 @@ impl Controller {
         let batch = self.batch(&work.change.causes);
         let failed = self.lanes.strikes.iter().filter(|(_, strike)| strike.target == *id);
         let failed = failed.map(|(uid, _)| uid.clone()).collect();
-        match self.lanes.searches.entry(id.clone()).or_default().refused(&batch, &failed) {
+        let search = self.lanes.searches.entry(id.clone()).or_default();
+        search.code = Arc::from(error.code.as_str());
+        let code = Arc::clone(&search.code);
+        match search.refused(&batch, &failed) {
             Verdict::Nobody => false,
             Verdict::Guilty(uid) => {
                 self.set_aside(&uid, id, work, error, now_ms);
                 true
             }
             Verdict::Hold(held) => {
-                for uid in held {
-                    let reason = format!("{} is refused with other Services in it", id.name());
-                    let attempt = self.lanes.strikes.get(&uid).map_or(0, |s| s.trouble.attempt);
-                    let code = Arc::from(error.code.as_str());
-                    let reason = Arc::from(reason);
-                    let target = id.clone();
-                    let hold = Hold { target, reason, code, until_ms: None, attempt };
-                    self.world.holds.insert(uid, hold);
-                }
+                self.hold_back(id, held, &code);
                 true
             }
+        }
+    }
+
+    /// Holds Services back until those who are tried without them are known.
+    fn hold_back(&mut self, id: &ResourceId, held: BTreeSet<ServiceUid>, code: &Arc<str>) {
+        let reason: Arc<str> =
+            Arc::from(format!("{} is refused with other Services in it", id.name()));
+        for uid in held {
+            let attempt = self.lanes.strikes.get(&uid).map_or(0, |s| s.trouble.attempt);
+            let (target, reason, code) = (id.clone(), Arc::clone(&reason), Arc::clone(code));
+            let hold = Hold { target, reason, code, until_ms: None, attempt };
+            self.world.holds.insert(uid, hold);
         }
     }
 
@@ -71,25 +79,72 @@ impl Controller {
         self.world.holds.insert(uid.clone(), hold);
     }
 
-    /// Where a lane with a search has nothing more to send, the next half has its turn.
+    /// A write went through: Azure takes what it refused of these Services before. What was written
+    /// of other resources says nothing of that, nor what was written while they were set aside:
+    /// addresses of their Pods come and go all the while.
+    pub(crate) fn acquit(&mut self, id: &ResourceId, causes: &BTreeSet<ServiceUid>) {
+        let holds = &self.world.holds;
+        let tried = |uid: &ServiceUid| causes.contains(uid) && !holds.contains_key(uid);
+        self.lanes.strikes.retain(|uid, strike| strike.target != *id || !tried(uid));
+    }
+
+    /// A Service that is as it asks is not rejected, whatever has made it so.
+    pub(crate) fn acquit_programmed(&mut self) {
+        let (holds, services) = (&self.world.holds, &self.planning.report.services);
+        let done = |uid: &ServiceUid| {
+            let programmed = services.get(uid).is_some_and(|s| s.state == State::Programmed);
+            programmed && !holds.contains_key(uid)
+        };
+        self.lanes.strikes.retain(|uid, _| !done(uid));
+    }
+
+    /// Where a lane at rest has nothing more to send for those who are tried, the next half has its
+    /// turn, and joins what is to be sent for others: they may come all the time.
     pub(crate) fn go_on_searching(&mut self) {
-        let free: Vec<ResourceId> = self
-            .lanes
-            .searches
-            .keys()
-            .filter(|id| {
-                self.lanes
-                    .all
-                    .get(*id)
-                    .is_none_or(|l| l.work.is_none() && l.wait_until_ms.is_none())
+        let rests = |id: &ResourceId| {
+            let lane = self.lanes.all.get(id);
+            lane.is_none_or(|l| l.work.is_none() && l.wait_until_ms.is_none())
+        };
+        let changes = &self.planning.plan.changes;
+        let goes_on = |id: &ResourceId, search: &Search| {
+            let at = changes.binary_search_by(|change| change.target.cmp(id)).ok();
+            at.is_some_and(|at| {
+                let change = &changes[at];
+                // A call about a table may be full: who is not in it may be in the next one.
+                let open = tables::is_table(&change.action) && !change.causes.is_empty();
+                open || search.tries_any_of(&change.causes)
             })
-            .filter(|id| {
-                !self.planning.plan.changes.iter().any(|c| c.target == **id && !c.causes.is_empty())
-            })
-            .cloned()
-            .collect();
-        for id in free {
+        };
+        let searches = self.lanes.searches.iter();
+        let over = searches.filter(|(id, search)| rests(id) && !goes_on(id, search));
+        let over: Vec<ResourceId> = over.map(|(id, _)| id.clone()).collect();
+        for id in over {
             self.take_next_half(&id);
+        }
+        self.hold_newcomers();
+    }
+
+    /// Who comes while a search goes on waits for its end. A table is written for others all the
+    /// time: there who comes is tried with the rest.
+    fn hold_newcomers(&mut self) {
+        let (holds, services) = (&self.world.holds, &self.planning.report.services);
+        let stays = |uid: &ServiceUid| {
+            let leaves = services.get(uid).is_none_or(|s| s.state == State::Removing);
+            !leaves && !holds.contains_key(uid)
+        };
+        let mut come = Vec::new();
+        for change in &self.planning.plan.changes {
+            let Some(search) = self.lanes.searches.get_mut(&change.target) else { continue };
+            if tables::is_table(&change.action) {
+                continue;
+            }
+            let batch = change.causes.iter().filter(|uid| stays(uid)).cloned().collect();
+            let new = search.hold_back(&batch);
+            come.push((change.target.clone(), new, Arc::clone(&search.code)));
+        }
+        for (id, new, code) in come.into_iter().filter(|(_, new, _)| !new.is_empty()) {
+            self.hold_back(&id, new, &code);
+            self.planning.dirty = true;
         }
     }
 
@@ -111,7 +166,7 @@ impl Controller {
             }
             self.planning.dirty = true;
         }
-        if self.lanes.searches.get(id).is_some_and(crate::lanes::search::Search::is_over) {
+        if self.lanes.searches.get(id).is_some_and(Search::is_over) {
             self.lanes.searches.remove(id);
         }
     }

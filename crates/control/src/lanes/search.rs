@@ -6,6 +6,7 @@
 
 use model::ServiceUid;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// A search for the Service that one resource's writes are refused for.
 ///
@@ -14,8 +15,12 @@ use std::collections::BTreeSet;
 /// wants none, is not suspected again: each search ends after about two logarithms of its batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
+    /// Code of the refusal that it goes on for.
+    pub code: Arc<str>,
     /// Halves that wait for their turn, the next one last.
     waiting: Vec<BTreeSet<ServiceUid>>,
+    /// Who came while others were tried: their turn is last.
+    come: BTreeSet<ServiceUid>,
     /// Who is being tried.
     trying: BTreeSet<ServiceUid>,
     /// Who was tried and not refused.
@@ -68,7 +73,10 @@ impl Search {
     pub fn take_half(&mut self) -> Option<BTreeSet<ServiceUid>> {
         let tried = std::mem::take(&mut self.trying);
         self.cleared.extend(tried);
-        let half = self.waiting.pop()?;
+        let half = self.waiting.pop().unwrap_or_else(|| std::mem::take(&mut self.come));
+        if half.is_empty() {
+            return None;
+        }
         self.trying.clone_from(&half);
         Some(half)
     }
@@ -78,10 +86,28 @@ impl Search {
         self.cleared.remove(uid);
     }
 
+    /// Holds back those of a batch who came while others are tried: if there were newcomers in each
+    /// write, none would tell anything of those who are tried.
+    pub fn hold_back(&mut self, batch: &BTreeSet<ServiceUid>) -> BTreeSet<ServiceUid> {
+        if self.trying.is_empty() {
+            return BTreeSet::new();
+        }
+        let known = |uid: &&ServiceUid| self.trying.contains(*uid) || self.cleared.contains(*uid);
+        let new: BTreeSet<ServiceUid> = batch.iter().filter(|uid| !known(uid)).cloned().collect();
+        self.come.extend(new.iter().cloned());
+        new
+    }
+
+    /// Whether some of these are being tried.
+    #[must_use]
+    pub fn tries_any_of(&self, services: &BTreeSet<ServiceUid>) -> bool {
+        !self.trying.is_disjoint(services)
+    }
+
     /// Whether the search is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.waiting.is_empty() && self.trying.is_empty()
+        self.waiting.is_empty() && self.come.is_empty() && self.trying.is_empty()
     }
 }
 
@@ -188,6 +214,21 @@ mod tests {
         assert_eq!(search.refused(&uids(0..1), &BTreeSet::new()), Verdict::Nobody);
         assert!(!search.is_over());
         assert_eq!(search.take_half(), Some(uids(2..4)));
+    }
+
+    #[test]
+    fn who_comes_meanwhile_has_the_last_turn() {
+        let mut search = Search::default();
+        assert_eq!(search.hold_back(&uids(0..9)), uids(0..0), "nobody is tried");
+        assert_eq!(search.refused(&uids(0..4), &BTreeSet::new()), Verdict::Hold(uids(2..4)));
+        assert_eq!(search.hold_back(&uids(0..2)), uids(0..0));
+        let (new, newest) = (uids(4..5), uids(5..6));
+        assert_eq!(search.hold_back(&uids(0..2).union(&new).cloned().collect()), new);
+        assert_eq!(search.take_half(), Some(uids(2..4)));
+        assert_eq!(search.hold_back(&uids(0..4).union(&newest).cloned().collect()), newest);
+        assert_eq!(search.take_half(), Some(uids(4..6)));
+        assert_eq!(search.take_half(), None);
+        assert!(search.is_over());
     }
 
     #[test]

@@ -73,9 +73,13 @@ impl Controller {
         let gathers = |change: &Arc<Change>| {
             change.waits.iter().all(|wait| matches!(wait, Wait::Gathering { .. }))
         };
+        // Until all has been read, what failed may only not be planned again yet.
+        let read = self.planning.report.needs.is_empty();
         for (id, lane) in &mut self.lanes.all {
-            if lane.last.is_some() && lane.work.is_none() && planned(id).is_none() {
-                // It is as it was written: whatever comes later is another's doing.
+            let over = lane.last.is_some() || (read && lane.is_free(now_ms));
+            if over && lane.work.is_none() && planned(id).is_none() {
+                // It is as it is to be, whatever came of the last write: what comes later has
+                // nothing to do with it.
                 lane.last = None;
                 lane.failures = 0;
                 lane.trouble = None;

@@ -66,7 +66,8 @@ struct UnderWay {
     sent_ms: u64,
     /// What the pages so far have brought.
     gathering: Gathering,
-    /// Whether it began before this process could write: nothing that it brings is stored.
+    /// Whether it began before this process could write, or before the outcome of a write became
+    /// unknown: nothing that it brings is stored.
     early: bool,
 }
 
@@ -214,6 +215,15 @@ impl Controller {
         let read = self.reads.store.entry(need).or_default();
         read.stale = Staleness::Stale;
         self.planning.dirty = true;
+    }
+
+    /// Asks for a read that begins now: what is under way was asked for too early.
+    pub(crate) fn read_anew(&mut self, need: Need) {
+        let read = self.reads.store.entry(need.clone()).or_default();
+        // Who waits for budget for a next page waits for no answer.
+        let under_way = read.under_way.take().filter(|_| read.held.take().is_none());
+        read.under_way = under_way.map(|under_way| UnderWay { early: true, ..under_way });
+        self.read_now(need);
     }
 
     /// Reads what planning does not ask for yet: for whoever wants to know how plans go on.

@@ -22,6 +22,17 @@ pub(crate) struct Touched {
     locations: BTreeMap<IpAddr, u64>,
 }
 
+impl Touched {
+    /// A table has been stored that is certain to show what was written before a time, and so is
+    /// every one that is asked for later: that need not be remembered.
+    fn forget(&mut self, need: &Need, from_ms: u64) {
+        match need {
+            Need::GatewayServices => self.services.retain(|_, at| *at >= from_ms),
+            _ => self.locations.retain(|_, at| *at >= from_ms),
+        }
+    }
+}
+
 /// Azure refuses to take away a service that addresses still list.
 const STILL_MAPPED: &str = "ServiceWithOverlayMappingsCannotBeDeleted";
 
@@ -59,12 +70,13 @@ impl Controller {
     }
 
     /// After a write that may or may not have been carried out nobody knows the tables: nothing
-    /// is planned on them until they have been read.
+    /// is planned on them until they have been read. A read that began before may show them without
+    /// it: it does not count.
     pub(crate) fn forget_tables(&mut self) {
         self.world.azure.gateway_services = Fact::Unknown;
         self.world.azure.gateway_locations = Fact::Unknown;
-        self.read_now(Need::GatewayServices);
-        self.read_now(Need::GatewayLocations);
+        self.read_anew(Need::GatewayServices);
+        self.read_anew(Need::GatewayLocations);
     }
 
     /// Whether a table that nobody knows is being written: what a read brings now may be over a
@@ -156,6 +168,7 @@ impl Controller {
                 }
             }
         }
+        busy.forget(need, from_ms);
         self.settle(busy);
         Some((left_out, read.problems.iter().map(ToString::to_string).collect()))
     }

@@ -4,11 +4,26 @@
 use super::TakeoverBarrier;
 use crate::controller::Controller;
 use crate::reads::azure::{Read, UNFOLLOWED_MS};
-use model::world::Need;
+use model::world::{Azure, Fact, Need};
 
 /// Lists that show what another process wrote.
 fn is_list(need: &Need) -> bool {
     matches!(need, Need::Balancers | Need::PublicIps(_) | Need::NatGateways | Need::SecurityGroup)
+}
+
+/// Whether Azure refuses to show a list. Who may have something in it is not let go, whatever comes
+/// of this barrier; nobody else waits for it, as it may be one that a single Service names.
+fn is_unreadable(azure: &Azure, need: &Need) -> bool {
+    fn of<T>(fact: Option<&Fact<T>>) -> bool {
+        matches!(fact, Some(Fact::Unreadable(_)))
+    }
+    match need {
+        Need::Balancers => of(Some(&azure.balancers)),
+        Need::PublicIps(group) => of(azure.public_ips.get(group)),
+        Need::NatGateways => of(Some(&azure.nat_gateways)),
+        Need::SecurityGroup => of(Some(&azure.security_group)),
+        _ => false,
+    }
 }
 
 impl Controller {
@@ -23,7 +38,9 @@ impl Controller {
             }
             TakeoverBarrier::Done | TakeoverBarrier::Until(_) => {}
             TakeoverBarrier::Reading(since_ms) => {
-                let lists = self.reads.store.iter().filter(|(need, _)| is_list(need));
+                let azure = &self.world.azure;
+                let awaited = |need: &Need| is_list(need) && !is_unreadable(azure, need);
+                let lists = self.reads.store.iter().filter(|(need, _)| awaited(need));
                 let lists: Vec<&Read> = lists.map(|(_, read)| read).collect();
                 let read_again = !lists.iter().any(|read| read.is_awaited())
                     && self.lanes.all.values().all(|lane| !lane.hidden);

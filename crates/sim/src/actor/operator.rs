@@ -72,6 +72,7 @@ impl Company {
                     let rules = resource["properties"]["securityRules"].as_array_mut();
                     for rule in rules.into_iter().flatten() {
                         if is_ours(rule) {
+                            rule["properties"]["destinationPortRange"].take();
                             rule["properties"]["destinationPortRanges"] = json!(["1"]);
                         }
                     }

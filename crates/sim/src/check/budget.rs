@@ -139,6 +139,8 @@ pub(super) struct Heard {
     quota: Option<String>,
     /// Whether the state was another than it was planned on: no reason to wait.
     stale: bool,
+    /// Whether an operation came to nothing: that is told with a 200.
+    undone: bool,
 }
 
 /// How a call ended.
@@ -331,7 +333,9 @@ impl Stage {
         let key = (sent.process, sent.epoch, id);
         let Some(call) = budget.calls.remove(&key) else { return };
         let mut heard = match answer {
-            Answer::Fault(_) => Heard { end: End::Failed, wait_ms: 0, quota: None, stale: false },
+            Answer::Fault(_) => {
+                Heard { end: End::Failed, wait_ms: 0, quota: None, stale: false, undone: false }
+            }
             Answer::Reply(reply) => heard(&call, reply),
         };
         let write = (sent.process, sent.epoch, call.correlation.clone());
@@ -361,7 +365,9 @@ impl Stage {
             }
             KubernetesAnswer::Fault(_) => (End::Failed, 0),
         };
-        budget.coming.insert(key, (call, Heard { end, wait_ms, quota: None, stale: false }));
+        budget
+            .coming
+            .insert(key, (call, Heard { end, wait_ms, quota: None, stale: false, undone: false }));
     }
 
     /// An answer has reached a process: its next step takes it in before it sends anything.
@@ -378,7 +384,8 @@ impl Stage {
         if let Some(asked) = budget.asked.get_mut(&key) {
             asked.ended_ms = now_ms;
             // What Azure does not take has pauses of its own.
-            asked.times = if heard.end == End::Failed { 0 } else { asked.times };
+            let taken = heard.end != End::Failed && !heard.undone;
+            asked.times = if taken { asked.times } else { 0 };
         }
         if let Some(name) = &heard.quota {
             let (since_ms, until_ms) =
@@ -443,7 +450,9 @@ fn heard(call: &Call, reply: &Reply) -> Heard {
         End::Failed => reply.retry_after_ms.or_else(said_ms).unwrap_or(0),
         End::Done | End::Runs => 0,
     };
-    Heard { end, wait_ms, quota, stale: reply.status == 412 }
+    let status = body.map_or("", |body| body["status"].as_str().unwrap_or(""));
+    let undone = matches!(status, "Failed" | "Canceled");
+    Heard { end, wait_ms, quota, stale: reply.status == 412, undone }
 }
 
 /// Whether what was asked for still runs.

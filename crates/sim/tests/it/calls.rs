@@ -1,15 +1,10 @@
 //! How many calls things cost. The numbers are exact, or bounds that issue and documents promise.
 
-use crate::support::container::{fault, refusal, uid_of};
+use crate::support::container::{fault, refusal};
 use crate::support::*;
 use serde_json::json;
 
 const DAY_MS: u64 = 86_400_000;
-
-/// What the names of a Service's parts begin with.
-fn base_of(lab: &sim::Laboratory, name: &str) -> String {
-    model::ServiceUid::new(uid_of(lab, name)).base_name()
-}
 
 fn fifty() -> sim::Laboratory {
     let mut lab = laboratory(&json!({}));
@@ -308,6 +303,30 @@ fn a_frontend_that_fails_the_load_balancer_is_found() {
     lab.azure.clear_faults();
     assert!(lab.settle(DAY_MS));
     assert_eq!(addressed(&lab), (50, 0));
+}
+
+/// A new Service every two seconds, and a load balancer that takes five to be written: there is
+/// always something to be sent. Those who were held back beside the one at fault have their turn.
+#[test]
+fn a_search_goes_on_while_others_come() {
+    let mut lab = laboratory(&json!({}));
+    lab.settle(DAY_MS);
+    lab.azure.options_mut().lro_ms = 5_000;
+    (0..8).for_each(|n| create(&mut lab, service(n)));
+    let base = base_of(&lab, "web-0003");
+    let refused =
+        fault(refusal(400, "InvalidRequestFormat", None), "PUT", "loadBalancers/kubernetes$");
+    lab.azure.add_fault(refused.on_body(&format!("{base}-TCP-80")).always());
+    for n in 8..98 {
+        create(&mut lab, service(n));
+        lab.pass(2_000);
+    }
+    let services = lab.kubernetes.list("services", None);
+    let first = services.iter().filter(|s| {
+        s["metadata"]["name"].as_str().is_some_and(|name| ("web-0000".."web-0008").contains(&name))
+    });
+    let served = first.filter(|s| !s["status"]["loadBalancer"]["ingress"][0]["ip"].is_null());
+    assert_eq!(served.count(), 7, "all but web-0003");
 }
 
 #[test]

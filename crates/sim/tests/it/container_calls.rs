@@ -2,7 +2,8 @@
 //! simulation. The numbers are exact, or bounds that the documents promise.
 
 use crate::support::container::*;
-use crate::support::{create, delete};
+use crate::support::{create, delete, patch};
+use serde_json::json;
 use sim::Laboratory;
 use std::collections::BTreeMap;
 
@@ -67,6 +68,28 @@ fn new_services_cost_two_puts_each_and_a_shared_registration() {
         assert_eq!(writes, 2 * n + service_posts(&lab) + location_posts(&lab));
         assert_eq!(table(&lab).len(), 4 * n);
     }
+}
+
+/// Azure refuses the load balancer of a Service whose Pods come and go. That their addresses are
+/// written says nothing of it: it is tried less and less often.
+#[test]
+fn a_load_balancer_that_is_refused_is_not_tried_more_often_where_pods_come_and_go() {
+    let mut lab = quiet(3);
+    arrive(&mut lab, 1, 2, 3);
+    rest(&mut lab);
+    let refused = refusal(400, "InvalidRequestFormat", None);
+    lab.azure.add_fault(fault(refused, "PUT", "/loadBalancers/").always());
+    lab.azure.clear_calls();
+    let ports = json!([{"name": "http", "port": 443, "targetPort": 8080, "protocol": "TCP"}]);
+    patch(&mut lab, "services", "default", &web_name(0), json!({"spec": {"ports": ports}}));
+    for second in 0..118 {
+        set_slice(&mut lab, &web_name(0), 0, ready(&[(second % 2, 0)]));
+        lab.pass(1_000);
+    }
+    assert!(location_posts(&lab) > 50, "{} calls with addresses", location_posts(&lab));
+    // At once, then after 4, 8, 16 and 32 seconds; the next one comes after another 60.
+    let tried = writes_of(&lab, "PUT", "loadBalancers");
+    assert!((3..=6).contains(&tried), "it is tried {tried} times in two minutes");
 }
 
 #[test]

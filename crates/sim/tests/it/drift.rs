@@ -36,10 +36,6 @@ fn names(of: &Value, collection: &str) -> Vec<String> {
     list.iter().map(|item| item["name"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn base(lab: &Laboratory, name: &str) -> String {
-    model::ServiceUid::new(uid_of(lab, name)).base_name()
-}
-
 fn remove_rule(lab: &mut Laboratory, rule: &str) {
     edit(lab, "loadBalancers/kubernetes", |body| {
         let rules = body["properties"]["loadBalancingRules"].as_array_mut().expect("rules");
@@ -62,7 +58,7 @@ fn events(lab: &Laboratory) -> Vec<(String, String)> {
 #[test]
 fn a_rule_deleted_by_hand_is_back_within_an_interval_and_shown_before() {
     let mut lab = two("repair");
-    let rule = format!("{}-TCP-80", base(&lab, "web-0001"));
+    let rule = format!("{}-TCP-80", base_of(&lab, "web-0001"));
     remove_rule(&mut lab, &rule);
     lab.pass(INTERVAL_MS - 1_000);
     assert_eq!(lab.calls(), (0, 0), "nothing is read before the interval is over");
@@ -100,7 +96,7 @@ fn a_rule_deleted_by_hand_is_back_within_an_interval_and_shown_before() {
 #[test]
 fn with_report_it_is_only_shown_and_everything_else_goes_on() {
     let mut lab = two("report");
-    let rule = format!("{}-TCP-80", base(&lab, "web-0001"));
+    let rule = format!("{}-TCP-80", base_of(&lab, "web-0001"));
     remove_rule(&mut lab, &rule);
     lab.pass(3 * INTERVAL_MS);
     assert_eq!(lab.calls(), (0, 3 * LISTS), "nothing is written");
@@ -218,7 +214,7 @@ fn with_report_a_write_that_could_not_be_read_back_is_nobody_elses() {
     lab.azure.add_fault(fault(FaultKind::AppliedThenReset, "GET", "loadBalancers/kubernetes$"));
     create(&mut lab, service(2));
     assert!(lab.settle(INTERVAL_MS / 2));
-    let own = base(&lab, "web-0002");
+    let own = base_of(&lab, "web-0002");
     assert!(balancer(&lab).to_string().contains(&own));
     delete(&mut lab, "default", "web-0002");
     assert!(lab.settle(INTERVAL_MS / 4));
@@ -253,7 +249,7 @@ fn an_address_taken_out_of_a_pool_and_a_tag_of_ours() {
             let all = pool["loadBalancerBackendAddresses"].as_array_mut().expect("addresses");
             all.retain(|a| a["properties"]["ipAddress"] != "10.224.0.5");
         });
-        let ip = format!("publicIPAddresses/kubernetes-{}", base(&lab, "web-0000"));
+        let ip = format!("publicIPAddresses/kubernetes-{}", base_of(&lab, "web-0000"));
         edit(&mut lab, &ip, |body| {
             body["tags"].as_object_mut().expect("tags").remove("k8s-azure-cluster-name");
         });
@@ -307,7 +303,7 @@ fn what_is_not_ours_and_what_somebody_wishes_is_no_drift() {
 #[test]
 fn the_first_plan_of_a_process_is_a_takeover() {
     let mut lab = two("report");
-    let rule = format!("{}-TCP-80", base(&lab, "web-0001"));
+    let rule = format!("{}-TCP-80", base_of(&lab, "web-0001"));
     remove_rule(&mut lab, &rule);
     lab.restart();
     assert!(lab.settle(DAY_MS));

@@ -1,5 +1,6 @@
 //! Public IPs in a resource group that only a Service names.
 
+use crate::support::container::{fault, refusal};
 use crate::support::*;
 use azure_emulator::Request;
 use serde_json::json;
@@ -28,4 +29,26 @@ fn a_service_that_goes_leaves_no_public_ip_in_the_group_it_names() {
     let services: Vec<_> = lab.kubernetes.list("services", None);
     let left = services.iter().filter(|s| s["metadata"]["name"] != json!("kubernetes"));
     assert_eq!(left.count(), 0);
+}
+
+/// One Service names a resource group that may not be read. After a restart the others go as soon
+/// as what the former process wrote shows.
+#[test]
+fn a_group_that_cannot_be_read_holds_nobody_elses_departure_up() {
+    let mut lab = laboratory(&json!({}));
+    let refused = refusal(403, "AuthorizationFailed", None);
+    lab.azure.add_fault(fault(refused, "GET", "/secret-rg/.*publicIPAddresses$").always());
+    create(&mut lab, service(0));
+    let mut typo = service(1);
+    let key = "service.beta.kubernetes.io/azure-load-balancer-resource-group";
+    typo["metadata"]["annotations"] = json!({key: "secret-rg"});
+    create(&mut lab, typo);
+    lab.pass(60_000);
+    assert_eq!(addressed(&lab), (1, 1));
+    lab.restart();
+    lab.pass(5_000);
+    delete(&mut lab, "default", "web-0000");
+    lab.pass(60_000);
+    let services = lab.kubernetes.list("services", None);
+    assert!(services.iter().all(|s| s["metadata"]["name"] != "web-0000"), "it waits for the other");
 }

@@ -185,6 +185,79 @@ fn a_write_whose_etag_never_fits() {
     assert!(report.is_clear(), "{:#?}", report.obstacles);
 }
 
+/// Another client writes the load balancer every two seconds. However often that comes before our
+/// write, it is written: nothing lies between the read that it is planned on and the write.
+#[test]
+fn a_load_balancer_that_another_client_writes_all_the_time() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, service(1));
+    assert!(lab.settle(INTERVAL_MS));
+    let stale = FaultKind::Status {
+        status: 412,
+        code: "PreconditionFailed".to_owned(),
+        message: "on order".to_owned(),
+        retry_after_s: None,
+        headers: Vec::new(),
+    };
+    let stale = Fault::new(stale).times(3).on_method("PUT");
+    lab.azure.add_fault(stale.on_path("loadBalancers/kubernetes$").expect("it parses"));
+    create(&mut lab, service(2));
+    lab.pass(3_000);
+    for round in 0..INTERVAL_MS / 2_000 {
+        let round = round.to_string();
+        edit(&mut lab, "loadBalancers/kubernetes", |body| body["tags"]["round"] = json!(round));
+        lab.pass(2_000);
+    }
+    assert_eq!(addressed(&lab), (2, 0));
+}
+
+/// A write was not answered, and had taken effect: once that is read nothing stands in the way, and
+/// who comes later is told of nothing.
+#[test]
+fn a_failure_that_is_over_is_not_told_to_who_comes_later() {
+    let mut lab = laboratory(&json!({}));
+    let reset = Fault::new(FaultKind::AppliedThenReset).on_method("PUT");
+    lab.azure.add_fault(reset.on_path("loadBalancers/kubernetes$").expect("it parses"));
+    create(&mut lab, service(1));
+    assert!(lab.settle(INTERVAL_MS));
+    lab.pass(20_000);
+    // While its load balancer is written.
+    lab.azure.options_mut().lro_ms = 5_000;
+    create(&mut lab, service(2));
+    for _ in 0..20 {
+        lab.pass(1_000);
+        let texts = texts(lab.controller().report(), lab.now_ms);
+        assert!(texts.is_empty(), "{texts:#?}");
+    }
+    assert_eq!(addressed(&lab), (2, 0));
+    let events = lab.kubernetes.list("events", None);
+    let about = |name: &str| {
+        let own = events.iter().filter(|event| event["involvedObject"]["name"] == name);
+        own.filter(|event| event["type"] == "Warning").count()
+    };
+    assert_eq!(about("web-0002"), 0, "{events:#?}");
+}
+
+/// Azure has too many requests of one public IP, and does not say for how long; those of others it
+/// takes.
+#[test]
+fn a_write_that_is_throttled_without_a_word_on_when_it_may_come_again() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, service(1));
+    let base = base_of(&lab, "web-0001");
+    let path = format!("/publicIPAddresses/kubernetes-{base}$");
+    let throttled = fault((Some(429), "TooManyRequests")).on_method("PUT").on_path(&path);
+    lab.azure.add_fault(throttled.expect("the path is a regular expression"));
+    for other in 2..122 {
+        create(&mut lab, service(other));
+        lab.pass(1_000);
+    }
+    let calls = lab.azure.calls().iter();
+    let puts = calls.filter(|c| c.method == "PUT" && c.path.ends_with(&base)).count();
+    // The first, and those after 1, 2, 4, 8, 16, 32 seconds.
+    assert_eq!(puts, 7);
+}
+
 /// What a Service's condition was over a time: each change.
 fn conditions(lab: &mut sim::Laboratory, ms: u64) -> Vec<(String, String)> {
     let mut seen: Vec<(String, String)> = Vec::new();

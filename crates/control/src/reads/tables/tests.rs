@@ -1,3 +1,4 @@
+use crate::reads::azure::LIST_LAG_MS;
 use crate::reads::lists::{Coming, LeftOut};
 use crate::{CallId, Controller, Effect, Event, KubernetesAnswer, Leadership, Options};
 use arm::exchange::{Answer, Method, Reply, Request, Target, TransportFault};
@@ -313,6 +314,44 @@ fn after_a_lost_answer_the_tables_are_read_and_nothing_is_written_twice() {
     assert_eq!(addresses.len(), 1);
 }
 
+/// A look for drift is under way while a write is, and the answer to the write is lost.
+#[test]
+fn a_read_from_before_a_lost_answer_does_not_count() {
+    let mut run = Run::new();
+    run.go(cluster());
+    run.now_ms += 3_600_000;
+    let (mut early, mut events) = (None, Vec::new());
+    for _ in 0..5 {
+        for effect in run.controller.step(std::mem::take(&mut events), run.now_ms) {
+            match effect {
+                Effect::Azure { call, request } if is_of_addresses(&request) => {
+                    early = Some(Event::Azure { call, answer: run.cloud.answer(&request) });
+                }
+                effect => events.extend(run.answer(effect)),
+            }
+        }
+    }
+    run.cloud.lost = 1;
+    events.push(Event::Kubernetes(slice("2", &[1, 2])));
+    run.drive(events);
+    assert_eq!(run.cloud.lost, 0, "the address was written");
+    let early = early.expect("the table is looked at for drift");
+    let effects = run.controller.step([early], run.now_ms);
+    let azure = &run.controller.world().azure;
+    assert!(azure.gateway_locations.known().is_none(), "it does not show the address");
+    let is_read = |effect: &Effect| match effect {
+        Effect::Azure { request, .. } => is_of_addresses(request),
+        _ => false,
+    };
+    assert!(effects.iter().any(is_read), "it is read now: {effects:#?}");
+}
+
+/// Whether a request reads the table of addresses.
+fn is_of_addresses(request: &Request) -> bool {
+    let (Target::Path(path) | Target::Url(path)) = &request.target;
+    request.method == Method::Get && path.to_lowercase().contains("/addresslocations")
+}
+
 /// A table that nobody knows is being written, and meanwhile the look for drift is due.
 #[test]
 fn nobody_wakes_for_a_read_that_waits_for_a_write() {
@@ -370,6 +409,27 @@ fn a_read_that_is_older_than_a_write_does_not_undo_it() {
     run.go(vec![slice("3", &[1])]);
     run.go(vec![slice("4", &[1, 2])]);
     assert_eq!(run.cloud.writes, ["POST updateaddresslocations"; 2]);
+}
+
+/// Services and Pods come and go for months.
+#[test]
+fn what_was_written_is_forgotten_once_a_read_is_certain_to_show_it() {
+    let mut run = Run::new();
+    run.go(cluster());
+    let kept = |run: &Run| {
+        let touched = &run.controller.lanes.touched;
+        (touched.services.len(), touched.locations.len())
+    };
+    assert_eq!(kept(&run), (1, 1));
+    let mut read = |need: model::world::Need, after_ms: u64| {
+        let gathering = observe::azure::Gathering::default();
+        let times = (run.now_ms + after_ms, run.now_ms + after_ms);
+        run.controller.store_table(&need, gathering, times, Coming::Whole);
+        kept(&run)
+    };
+    assert_eq!(read(model::world::Need::GatewayServices, 0), (1, 1));
+    assert_eq!(read(model::world::Need::GatewayServices, 2 * LIST_LAG_MS), (0, 1));
+    assert_eq!(read(model::world::Need::GatewayLocations, 2 * LIST_LAG_MS), (0, 0));
 }
 
 #[test]

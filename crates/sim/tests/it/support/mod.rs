@@ -150,6 +150,11 @@ pub fn patch(lab: &mut Laboratory, plural: &str, namespace: &str, name: &str, bo
     lab.kubernetes.patch(object, Part::Main, &Patch::Merge(body), now).expect("it is patched");
 }
 
+/// What the names of a Service's parts begin with.
+pub fn base_of(lab: &Laboratory, name: &str) -> String {
+    model::ServiceUid::new(container::uid_of(lab, name)).base_name()
+}
+
 /// An edit of another client of Azure.
 pub fn edit(lab: &mut Laboratory, kind_and_name: &str, change: impl FnOnce(&mut Value)) {
     let id = network(kind_and_name);
