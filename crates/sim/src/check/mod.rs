@@ -87,6 +87,8 @@ pub struct Ledger {
     pub(crate) moves: moves::Moves,
     /// What Services have lost for a while.
     pub(crate) given_up: openings::GivenUp,
+    /// What Services tell and have lost for good.
+    pub(crate) freed: openings::Freed,
     /// What each process has read since it leads.
     pub(crate) grounds: grounds::Grounds,
     /// What answers ask of callers.

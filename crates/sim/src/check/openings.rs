@@ -28,6 +28,9 @@ pub(crate) enum Lost {
 /// What was given up: what of which Service's address, and at which edit of its owner's.
 pub(crate) type GivenUp = BTreeMap<(Lost, String, Part), u64>;
 
+/// Addresses that Services tell by their UID although the public IP has gone.
+pub(crate) type Freed = BTreeSet<(String, Part)>;
+
 /// A protocol and a port of an address, as a security rule opens them: Services that share an
 /// address differ in them. A status tells an address as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,7 +153,10 @@ impl Stage {
             (told(before).collect(), told(after).collect());
         let uid = after["metadata"]["uid"].as_str().unwrap_or("").to_owned();
         for address in was.difference(&is) {
-            self.give_up(sent, Lost::Telling, &uid, &Part::whole(address));
+            let part = Part::whole(address);
+            if !self.ledger.freed.remove(&(uid.clone(), part.clone())) {
+                self.give_up(sent, Lost::Telling, &uid, &part);
+            }
         }
         for address in is.difference(&was) {
             let uids = std::slice::from_ref(&uid);
@@ -163,13 +169,17 @@ impl Stage {
     }
 
     /// A public IP goes: whoever gets its address later has another one, also where Azure gives it
-    /// to the same Service.
+    /// to the same Service: a prefix gives out what it has free again. Who still tells it has
+    /// really lost it: the write that takes it out of the status may take effect after this one.
     pub(super) fn note_freed(&mut self, write: &Write<'_>) {
         let kind = is_in(write.path, "publicIPAddresses");
         let goes = write.method == Method::Delete && kind;
         let address = write.before.filter(|_| goes).map(|ip| &ip["properties"]["ipAddress"]);
         if let Some(address) = address.and_then(Value::as_str) {
             self.ledger.given_up.retain(|(_, _, part), _| part.address != address);
+            let whole = Part::whole(address);
+            let tellers = self.holders(&whole).into_iter().map(|uid| (uid, whole.clone()));
+            self.ledger.freed.extend(tellers);
         }
     }
 

@@ -48,6 +48,8 @@ fn users(ip: &Value) -> BTreeSet<&str> {
 impl Stage {
     /// Writes down what each Service has, if all is settled.
     pub(crate) fn note_settled(&mut self) {
+        // Whoever tells an address by now that had gone has it again.
+        self.ledger.freed.clear();
         if !self.is_quiet() || self.may_be_unseen() || self.are_moving() {
             return;
         }

@@ -539,6 +539,34 @@ fn an_additional_address_that_a_refused_service_keeps_is_no_untruth() {
     assert_eq!(stage.untrue(), ["default/web-0 says 20.9.9.3, and no rule leads there"]);
 }
 
+/// Azure deletes the public IP before the API server gets the status without its address, and the
+/// prefix gives the new one the same.
+#[test]
+fn an_address_that_a_new_public_ip_gets_again_was_not_left_out_unasked() {
+    let pace = Pace { azure_ms: 0, api_ms: 2, watch_ms: 0, operation_ms: 0 };
+    let mut stage = Stage::new(Scene::plain(Layout::Single, 2, 7), pace, Weather::Fair, 1);
+    let mut web = objects::service("default", 0);
+    let prefix = "service.beta.kubernetes.io/azure-pip-prefix-id";
+    web["metadata"]["annotations"] = json!({prefix: network("publicIPPrefixes/theirs-prefix")});
+    let now = stage.now_ms;
+    stage.kubernetes.create(web, now).expect("a new Service");
+    stage.follow();
+    assert!(stage.settle(DAY_MS));
+    let told = |stage: &Stage| {
+        let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
+        web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone()
+    };
+    let former = told(&stage);
+    // A public IP with other tags is another one.
+    let tags =
+        json!({"service.beta.kubernetes.io/azure-pip-ip-tags": "RoutingPreference=Internet"});
+    edit_web(&mut stage, Part::Main, json!({"metadata": {"annotations": tags}}));
+    stage.advance(stage.now_ms + 3);
+    assert!(told(&stage).is_null(), "{}", told(&stage));
+    assert!(stage.settle(DAY_MS), "{:?}", stage.breach);
+    assert_eq!((told(&stage), &stage.breach), (former, &None));
+}
+
 /// The config is set back while the former load balancer drains.
 #[test]
 fn an_address_that_services_are_turned_back_to_was_not_lost_unasked() {
@@ -595,4 +623,32 @@ fn a_status_that_was_true_when_it_was_sent_is_no_untruth() {
     assert_eq!(stage.breach, None);
     assert!(!stands(&stage) && !told(&stage).is_null(), "the status came last");
     assert!(stage.settle(DAY_MS), "{:?}", stage.breach);
+}
+
+/// On the load balancer that it comes back to, a frontend is called after it that others use.
+#[test]
+fn a_service_that_comes_back_keeps_its_address_beside_those_that_it_shared_another_with() {
+    let pace = Pace { azure_ms: 5, api_ms: 2, watch_ms: 5, operation_ms: 50 };
+    let mut stage = Stage::new(Scene::plain(Layout::PerSet, 2, 2), pace, Weather::Fair, 1);
+    for index in 0..2 {
+        let mut web = objects::service("default", index);
+        web["metadata"]["annotations"] = json!({PIP_NAME: "byo-pip3"});
+        let now = stage.now_ms;
+        stage.kubernetes.create(web, now).expect("a new Service");
+        stage.follow();
+        assert!(stage.settle(DAY_MS));
+    }
+    let told = |stage: &Stage| {
+        let web = stage.kubernetes.get(ObjectRef::new("services", "default", "web-0"));
+        web.expect("it is there")["status"]["loadBalancer"]["ingress"].clone()
+    };
+    assert_eq!(told(&stage)[0]["ip"], "20.50.0.14");
+    let mode = "service.beta.kubernetes.io/azure-load-balancer-mode";
+    let own = json!({PIP_NAME: null, mode: "vmss2"});
+    edit_web(&mut stage, Part::Main, json!({"metadata": {"annotations": own}}));
+    assert!(stage.settle(DAY_MS));
+    let own = told(&stage);
+    edit_web(&mut stage, Part::Main, json!({"metadata": {"annotations": {mode: null}}}));
+    assert!(stage.settle(DAY_MS), "{:?}", stage.breach);
+    assert_eq!((told(&stage), &stage.breach), (own, &None));
 }

@@ -9,7 +9,7 @@ use crate::own::name::is_of;
 use crate::own::parts::View;
 use crate::shape::frontend;
 use crate::shape::public_ip::Chosen;
-use model::azure::Frontend;
+use model::azure::{Frontend, FrontendAddress};
 use model::{Family, ServiceUid};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -66,7 +66,10 @@ fn of<'w>(
             });
             let named = match wanted {
                 Some(id) => balancer.frontend(id.name()),
-                None => former(draft, balancer, intent, family).or_else(|| balancer.frontend(&own)),
+                None => former(draft, balancer, intent, family).or_else(|| {
+                    let own = balancer.frontend(&own)?;
+                    (!is_left(draft, balancer, chosen, (intent, family), own)).then_some(own)
+                }),
             };
             // Without rules nothing but the address says which one it shares.
             let frontend = named.or_else(|| {
@@ -94,6 +97,25 @@ fn of<'w>(
         }
     }
     found
+}
+
+/// Whether a frontend that a Service has given its name serves only others any more. On a public IP
+/// that they share it stays for them when the Service goes to another load balancer, and goes on
+/// being called after it. Who comes back with another public IP has no address there, and keeps the
+/// one that it has until that is there.
+fn is_left(
+    draft: &Draft<'_>,
+    balancer: View<'_>,
+    chosen: &Chosen,
+    (intent, family): (&Intent, Family),
+    own: &Frontend,
+) -> bool {
+    let FrontendAddress::Public(id) = &own.address else { return false };
+    let rules = balancer.rules_to(&own.name);
+    !rules.is_empty()
+        && !rules.iter().any(|rule| is_of(&rule.name, &intent.base))
+        && chosen.get(&(intent.uid.clone(), family)) != Some(id)
+        && !frontend::is_told(draft, intent, own)
 }
 
 /// The frontend of a family that a Service's rules lead to, whatever they are.
