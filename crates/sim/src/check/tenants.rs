@@ -48,11 +48,11 @@ fn users(ip: &Value) -> BTreeSet<&str> {
 impl Stage {
     /// Writes down what each Service has, if all is settled.
     pub(crate) fn note_settled(&mut self) {
-        // Whoever tells an address by now that had gone has it again.
-        self.ledger.freed.clear();
         if !self.is_quiet() || self.may_be_unseen() || self.are_moving() {
             return;
         }
+        // Whoever tells an address by now that had gone has it again.
+        self.ledger.freed.clear();
         // One that asks for what cannot be keeps what it had when it last asked for what can.
         let told: BTreeMap<String, Value> = self
             .kubernetes
