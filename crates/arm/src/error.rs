@@ -13,8 +13,8 @@ pub enum ErrorKind {
     Throttled,
     /// Something else is being done to the resource: wait and repeat.
     Busy,
-    /// Somebody put a lock on the resource, or all of its subscription is read-only: nothing helps
-    /// but people who change that.
+    /// The resource has a lock, or all of its subscription is read-only: no attempt succeeds before
+    /// people change that.
     Locked,
     /// It does not exist.
     Missing,

@@ -245,7 +245,8 @@ impl Controller {
             self.take(event, now_ms);
         }
         self.pass_time(now_ms);
-        // A search that goes on, or a hold that ends, makes another plan; each time fewer wait.
+        // A search that goes on, or a hold that begins or ends, makes another plan. Each time fewer
+        // halves wait for their turn, and fewer Services are left to be held back.
         let mut rounds = 0;
         let mut planned = false;
         while (self.planning.dirty || self.planning.look) && rounds < 64 {

@@ -319,7 +319,7 @@ fn refusing_pods(kube: String) -> String {
     address
 }
 
-/// Who may not list a kind is told which, and does not wait until the time is over.
+/// A user who may not list a kind learns which, and does not wait until the time is over.
 #[test]
 fn a_list_that_is_refused_is_named_at_once() {
     let emulators = Emulators::start();

@@ -21,8 +21,8 @@ use model::{ResourceId, ServiceUid};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Writes in a row that may find another ETag before there are pauses: one that never fits is not
-/// read and written without end.
+/// Writes in a row that may find another ETag before there are pauses: a resource whose ETag
+/// never fits is not read and written without end.
 const STALE: u32 = 2;
 
 impl Controller {
@@ -224,7 +224,7 @@ impl Controller {
             ErrorKind::Refused => self.refused(id, &work, error, now_ms),
             ErrorKind::Throttled => {
                 // The budget is closed for as long as Azure says; the write itself did nothing
-                // wrong. Where Azure does not say, nobody knows how long that is.
+                // wrong. Where Azure does not say, the pause grows with each attempt.
                 let Some(lane) = self.lanes.all.get_mut(id) else { return };
                 let asked = error.retry_after_ms;
                 lane.failures += u32::from(asked.is_none());
@@ -260,7 +260,7 @@ impl Controller {
 
     /// Another's write came first. When the resource is read, to be planned on again at once: after
     /// a pause where that happens again and again. A pause between the read and the write would let
-    /// yet another come first, and one that is changed all the time would never be written.
+    /// yet another come first, and a resource that is changed all the time would never be written.
     fn outrun(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) -> u64 {
         let Some(lane) = self.lanes.all.get_mut(id) else { return now_ms };
         lane.failures += 1;

@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn who_comes_meanwhile_has_the_last_turn() {
         let mut search = Search::default();
-        assert_eq!(search.hold_back(&uids(0..9)), uids(0..0), "nobody is tried");
+        assert_eq!(search.hold_back(&uids(0..9)), uids(0..0), "no Service is tried");
         assert_eq!(search.refused(&uids(0..4), &BTreeSet::new()), Verdict::Hold(uids(2..4)));
         assert_eq!(search.hold_back(&uids(0..2)), uids(0..0));
         let (new, newest) = (uids(4..5), uids(5..6));

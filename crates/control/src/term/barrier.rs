@@ -11,8 +11,9 @@ fn is_list(need: &Need) -> bool {
     matches!(need, Need::Balancers | Need::PublicIps(_) | Need::NatGateways | Need::SecurityGroup)
 }
 
-/// Whether Azure refuses to show a list. Who may have something in it is not let go, whatever comes
-/// of this barrier; nobody else waits for it, as it may be one that a single Service names.
+/// Whether Azure refuses to show a list. A Service that may have something in it keeps its
+/// finalizer, whatever comes of this barrier. No other Service waits for the list: it may be of a
+/// resource group that a single Service names.
 fn is_unreadable(azure: &Azure, need: &Need) -> bool {
     fn of<T>(fact: Option<&Fact<T>>) -> bool {
         matches!(fact, Some(Fact::Unreadable(_)))

@@ -113,7 +113,7 @@ impl Strays {
         for pod in page.items {
             match (self.source.read)(Change::Present, pod) {
                 Ok(fact) => {
-                    // Should nobody listen any more, the process is about to end.
+                    // Should the receiver be gone, the process is about to end.
                     let _ = self.events.send(Event::Kubernetes(fact)).await;
                 }
                 Err(e) => tracing::warn!("a Pod cannot be read and is left out: {e}"),

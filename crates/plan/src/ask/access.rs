@@ -82,7 +82,7 @@ fn service_tags(r: &mut Reader<'_>) -> Vec<Arc<str>> {
     let Some(value) = r.raw(TAGS) else { return tags };
     let named = r.list(TAGS);
     if named.is_empty() {
-        // Who names nobody has not said everybody.
+        // A list without an entry does not say that every source is allowed.
         r.find(&INVALID_SERVICE_TAG, TAGS, value);
     } else if value.split(',').any(|entry| entry.trim().is_empty()) {
         r.find(&EMPTY_SERVICE_TAGS, TAGS, value);
@@ -98,8 +98,8 @@ fn service_tags(r: &mut Reader<'_>) -> Vec<Arc<str>> {
     tags
 }
 
-/// An empty entry is no range either, as in the Go controller: a list of which nothing is left, by
-/// a template say, was to keep somebody out, and must not let in everybody.
+/// An empty entry is no range either, as in the Go controller: a list that a template has left
+/// empty was to limit the sources, and must not allow all of them.
 fn annotated_ranges(r: &mut Reader<'_>) -> Vec<IpNet> {
     let mut ranges = Vec::new();
     for key in [RANGES, CORE_RANGES] {

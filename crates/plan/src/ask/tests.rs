@@ -180,7 +180,7 @@ fn ranges_are_in_one_place_and_valid() {
     }
 }
 
-/// A value that a template left empty was to keep somebody out.
+/// A value that a template left empty was to limit the sources.
 #[test]
 fn an_empty_list_of_sources_lets_in_nobody() {
     let cases = [

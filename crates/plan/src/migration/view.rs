@@ -115,8 +115,8 @@ fn leave_out_containers(all: &mut ById<PublicIp>) {
     all.retain(|_, ip| ip.sku != Sku::StandardV2);
 }
 
-/// Whether what was refused on somebody's account is one of container load balancers. Their public
-/// IPs are named after whom they are for: a Service or an egress gateway.
+/// Whether what was refused for a Service or an egress gateway is a resource of container load
+/// balancers. Their public IPs are named after that Service or gateway.
 fn is_of_pods(policy: &Policy, cause: &ServiceUid, id: &ResourceId) -> bool {
     let name = id.name().to_lowercase();
     let of = pod_names::of_service(cause);

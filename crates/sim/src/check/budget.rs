@@ -139,7 +139,7 @@ pub(super) struct Heard {
     quota: Option<String>,
     /// Whether the state was another than it was planned on: no reason to wait.
     stale: bool,
-    /// Whether an operation came to nothing: that is told with a 200.
+    /// Whether an operation came to nothing: Azure answers that with a 200.
     undone: bool,
 }
 

@@ -98,7 +98,7 @@ impl Stage {
     }
 
     /// Notes the addresses that a load balancer's write takes the rules of away. Azure goes on
-    /// showing one that it is deleting.
+    /// showing a load balancer that it is deleting.
     pub(super) fn note_taken(&mut self, write: &Write<'_>) {
         let Some(before) = write.before.filter(|_| is_in(write.path, "loadBalancers")) else {
             return;

@@ -120,7 +120,7 @@ fn one_public_ip() {
 }
 
 /// Azure says that a load balancer's write succeeded, and its pool is empty: again and again. It is
-/// written again at once, then less and less often, and the owner is told.
+/// written again at once, then less and less often, and the condition says why.
 #[test]
 fn a_write_that_azure_does_not_keep() {
     let mut lab = laboratory(&json!({}));
@@ -161,14 +161,7 @@ fn a_write_whose_etag_never_fits() {
     let mut lab = laboratory(&json!({}));
     create(&mut lab, service(1));
     assert!(lab.settle(INTERVAL_MS));
-    let stale = FaultKind::Status {
-        status: 412,
-        code: "PreconditionFailed".to_owned(),
-        message: "on order".to_owned(),
-        retry_after_s: None,
-        headers: Vec::new(),
-    };
-    let stale = Fault::new(stale).always().on_method("PUT");
+    let stale = fault((Some(412), "PreconditionFailed")).on_method("PUT");
     lab.azure.add_fault(stale.on_path("loadBalancers/kubernetes$").expect("it parses"));
     lab.azure.clear_calls();
     create(&mut lab, service(2));
@@ -192,14 +185,7 @@ fn a_load_balancer_that_another_client_writes_all_the_time() {
     let mut lab = laboratory(&json!({}));
     create(&mut lab, service(1));
     assert!(lab.settle(INTERVAL_MS));
-    let stale = FaultKind::Status {
-        status: 412,
-        code: "PreconditionFailed".to_owned(),
-        message: "on order".to_owned(),
-        retry_after_s: None,
-        headers: Vec::new(),
-    };
-    let stale = Fault::new(stale).times(3).on_method("PUT");
+    let stale = fault((Some(412), "PreconditionFailed")).times(3).on_method("PUT");
     lab.azure.add_fault(stale.on_path("loadBalancers/kubernetes$").expect("it parses"));
     create(&mut lab, service(2));
     lab.pass(3_000);
@@ -212,7 +198,7 @@ fn a_load_balancer_that_another_client_writes_all_the_time() {
 }
 
 /// A write was not answered, and had taken effect: once that is read nothing stands in the way, and
-/// who comes later is told of nothing.
+/// a Service that comes later gets no warning.
 #[test]
 fn a_failure_that_is_over_is_not_told_to_who_comes_later() {
     let mut lab = laboratory(&json!({}));

@@ -101,8 +101,8 @@ fn of<'w>(
 
 /// Whether a frontend that a Service has given its name serves only others any more. On a public IP
 /// that they share it stays for them when the Service goes to another load balancer, and goes on
-/// being called after it. Who comes back with another public IP has no address there, and keeps the
-/// one that it has until that is there.
+/// being called after it. A Service that comes back with another public IP has no address there: it
+/// keeps its present address until the new one stands.
 fn is_left(
     draft: &Draft<'_>,
     balancer: View<'_>,

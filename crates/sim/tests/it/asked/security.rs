@@ -124,7 +124,7 @@ fn ranges_that_cannot_be() {
         (&[], &[("azure-allowed-ip-ranges", "10.0.0.1/8,10.0.0.0/8")]),
         (&[], &[("azure-allowed-ip-ranges", "10.0.0.1")]),
         (&[], &[("load-balancer-source-ranges", "fd01::1/64")]),
-        // An empty list lets in nobody, as with the Go cloud provider: it does not open to all.
+        // An empty list allows no source, as with the Go cloud provider: it does not open to all.
         (&[], &[("azure-allowed-ip-ranges", " ")]),
         (&[], &[("azure-allowed-service-tags", "")]),
     ];
