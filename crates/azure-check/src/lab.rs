@@ -2,17 +2,18 @@
 //! remembered until it is deleted.
 
 use crate::assumption::{Assumption, Blocked, Verdict};
+use crate::estate;
 use crate::exchange::{Came, Exchange, Part, Sent};
 use crate::site::Site;
 use arm::body::read_provisioning;
-use arm::path::{Contract, resource_path};
+use arm::path::{Action, Contract, action_path, resource_path};
 use arm::{
     Answer, ArmError, Body, Condition, ErrorKind, Method, Operation, Reply, Request, Step, Target,
     TransportFault,
 };
 use model::ResourceId;
 use model::azure::Provisioning;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// What sends requests, waits and tells the time.
@@ -160,9 +161,14 @@ impl<'a> Lab<'a> {
 
     /// A request to a resource, by the contract that the controller uses for its kind.
     fn request(&self, method: Method, id: &ResourceId, body: Option<Value>) -> Request {
+        self.request_to(method, resource_path(Contract::Nodes, id), body)
+    }
+
+    /// A request to any path.
+    fn request_to(&self, method: Method, path: String, body: Option<Value>) -> Request {
         Request {
             method,
-            target: Target::Path(resource_path(Contract::Nodes, id)),
+            target: Target::Path(path),
             condition: Condition::None,
             body: body.map(Body::Tree),
             correlation: self.correlation(),
@@ -183,13 +189,7 @@ impl<'a> Lab<'a> {
 
     /// Tries something on any path.
     pub(crate) fn ask_path(&mut self, method: Method, path: String, body: Option<Value>) -> Done {
-        let request = Request {
-            method,
-            target: Target::Path(path),
-            condition: Condition::None,
-            body: body.map(Body::Tree),
-            correlation: self.correlation(),
-        };
+        let request = self.request_to(method, path, body);
         self.carry(Part::Probe, &request)
     }
 
@@ -232,11 +232,14 @@ impl<'a> Lab<'a> {
         let new = self.remember(request);
         let begun_ms = self.client.now_ms();
         let mut repeats = 0;
+        let mut refused = true;
         loop {
             let at = self.exchanges.len();
             let result = self.once_through(part, request);
             let came = self.exchanges.get(at).map(|first| first.answer.clone());
             let came = came.unwrap_or_default();
+            // Whatever the last attempt comes to, one before it may have made the resource.
+            refused &= (400..500).contains(&came.status);
             if let Err(error) = &result
                 && repeats < repeats_of(error.kind)
                 && !self.is_halted()
@@ -245,7 +248,7 @@ impl<'a> Lab<'a> {
                 self.client.wait(error.retry_after_ms.unwrap_or(PAUSE_MS).max(1_000));
                 continue;
             }
-            if let Some(id) = new.filter(|_| (400..500).contains(&came.status)) {
+            if let Some(id) = new.filter(|_| refused) {
                 self.made.retain(|made| *made != id);
             }
             if result.is_ok() {
@@ -342,10 +345,59 @@ impl<'a> Lab<'a> {
                 break;
             }
             if round + 1 < CLEAN_ROUNDS {
+                self.let_go(&left);
                 self.client.wait(PAUSE_MS);
             }
         }
         left
+    }
+
+    /// Parts Service Gateways and NAT gateways that are left, in the controller's order. One may
+    /// hold the other by a registration, the other the one by its reference: no order of deletions
+    /// gets rid of both.
+    fn let_go(&mut self, left: &[(ResourceId, String)]) {
+        let of = |kind: &str| {
+            let kind = format!("/providers/{kind}/").to_lowercase();
+            left.iter().map(|(id, _)| id).filter(move |id| id.folded().contains(&kind))
+        };
+        of(estate::GATEWAY).for_each(|gateway| self.unregister(gateway));
+        of(estate::NAT).for_each(|nat| self.detach(nat));
+    }
+
+    /// Takes the services of a Service Gateway away that name a NAT gateway.
+    fn unregister(&mut self, gateway: &ResourceId) {
+        let list = action_path(Contract::Nodes, gateway, Action::Services);
+        let request = self.request_to(Method::Get, list, None);
+        let services = self.carry(Part::Clean, &request).came.body.unwrap_or_default();
+        let services = services["value"].as_array().into_iter().flatten();
+        let named = services.filter(|service| {
+            let nat = service["properties"]["publicNatGatewayId"].as_str();
+            nat.is_some_and(|id| !id.is_empty())
+        });
+        let gone = named.map(|service| {
+            let kind = &service["properties"]["serviceType"];
+            json!({"isDelete": true, "service": {"name": service["name"], "properties": {
+                "serviceType": kind, "loadBalancerBackendPools": []}}})
+        });
+        let gone: Vec<Value> = gone.collect();
+        if !gone.is_empty() {
+            let path = action_path(Contract::Nodes, gateway, Action::UpdateServices);
+            let body = json!({"action": "PartialUpdate", "serviceRequests": gone});
+            let request = self.request_to(Method::Post, path, Some(body));
+            self.carry(Part::Clean, &request);
+        }
+    }
+
+    /// Clears the reference of a NAT gateway to its Service Gateway.
+    fn detach(&mut self, nat: &ResourceId) {
+        let request = self.request(Method::Get, nat, None);
+        let Ok(Some(mut body)) = self.carry(Part::Clean, &request).result else { return };
+        if body["properties"]["serviceGateway"].is_null() {
+            return;
+        }
+        body["properties"]["serviceGateway"] = Value::Null;
+        let request = self.request(Method::Put, nat, Some(body));
+        self.carry(Part::Clean, &request);
     }
 }
 

@@ -15,11 +15,11 @@ use crate::output::ColorChoice;
 use crate::version;
 use clap::{Parser, Subcommand};
 
-/// Gives Kubernetes Services of type LoadBalancer their Azure load balancers.
+/// Reconcile Kubernetes Services of type LoadBalancer with their Azure load balancers.
 #[cfg_attr(feature = "emulators", doc = "")]
 #[cfg_attr(
     feature = "emulators",
-    doc = "`ballast up` shows it at work without a cluster and without Azure: both are emulated."
+    doc = "`ballast up` runs the controller with an emulated cluster and an emulated Azure."
 )]
 #[derive(Debug, Parser)]
 #[command(name = "ballast", version = version::text(), after_help = exit::HELP)]
@@ -28,7 +28,7 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// When to colour what is printed
+    /// When to colour the output
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: ColorChoice,
 }
@@ -41,32 +41,34 @@ pub enum Command {
     Up(up::Args),
     /// Run the controller
     Run(run::Args),
-    /// Show what would be written, without writing; reads the cluster and Azure itself, and needs
-    /// no running controller
+    /// Show what would be written (dry run); reads the cluster and Azure, and needs no running
+    /// controller
     Plan(plan::Args),
-    /// Check manifests without a cluster and without Azure: each mistake with file and line
+    /// Check manifests, without a cluster or Azure, and show each mistake with file and line
     Lint(lint::Args),
-    /// Show what one Service causes in Azure, field by field, and why
+    /// Show each field of one Service in Azure, and where its value comes from
     Explain(explain::Args),
-    /// Change pool kind, number, SKU or kind (node-based, container) of a cluster's load balancers
+    /// Migrate a cluster's load balancers: pool kind, number, SKU, or to and from container load
+    /// balancers
     Migrate(migrate::Args),
     /// Show each Service: its addresses, its load balancer, and why it is not programmed
     Status(status::Args),
     /// Show each write to Azure: why it was made, what it changed, and what Azure answered
     History(history::Args),
-    /// Pause a Service: write nothing of it to Azure until `resume`
+    /// Pause a Service: write none of its changes to Azure until `resume`
     Pause(hold::Args),
-    /// Go on with a Service that is paused
+    /// Resume a paused Service
     Resume(hold::Args),
-    /// Confirm the interruption that a Service annotated with `ballast.dev/confirm` waits for
+    /// Confirm the interruption for which a Service with `ballast.dev/confirm` waits
     Confirm(hold::Args),
-    /// Retry at once what Azure rejected of a Service
+    /// Retry at once the writes of a Service that Azure rejected
     Retry(hold::Args),
-    /// Open the leading pod's console in a browser, through a port-forward
+    /// Open the console of the leader's Pod in a browser, through a port-forward
     Console(console::Args),
-    /// List, and with --delete delete, Azure resources of this cluster that belong to no Service
+    /// List Azure resources of this cluster that belong to no Service; with --delete, delete them
     Orphans(orphans::Args),
-    /// Run the health agent of one node: answer Azure's probes apart from the service proxy
+    /// Run the health agent of one node, which answers Azure's health probes in place of the
+    /// service proxy
     NodeAgent(node_agent::Args),
     /// Serve an emulated Kubernetes API
     #[cfg(feature = "emulators")]
@@ -74,17 +76,17 @@ pub enum Command {
     /// Serve an emulated Azure Resource Manager
     #[cfg(feature = "emulators")]
     AzureEmulator(azure_emulator::Args),
-    /// Try what is assumed of Azure in a resource group, and report what differs
+    /// Test the assumptions about Azure in a resource group, and report which do not hold
     AzureCheck(crate::command::azure_check::Args),
     /// Print the Azure role that the controller needs
     AzureRole(azure_role::Args),
-    /// Measure the controller between two emulators
+    /// Measure the controller with the emulated cluster and the emulated Azure
     #[cfg(feature = "bench")]
     Bench(bench::Args),
-    /// Try to break the controller: seeded faults between both emulators, and every rule checked
+    /// Simulate the controller under seeded faults, with both emulators, and check every rule
     #[cfg(feature = "sim")]
     Sim(sim::Args),
-    /// Print the completions of a shell
+    /// Print the completion script for a shell
     Completions(completions::Args),
     /// Print the manual page, or write one for each command
     Man(man::Args),

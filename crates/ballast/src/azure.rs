@@ -6,7 +6,7 @@ use edge::arm::Sender;
 use edge::clock::Clock;
 use edge::cloud::{CloudError, Endpoints};
 use edge::credential::choice::Place;
-use edge::credential::{TokenSource, choose};
+use edge::credential::{CredentialError, Retry, TokenSource, choose};
 use edge::origin::{Origin, Scheme};
 use edge::web::Web;
 use observe::config::CloudSettings;
@@ -56,14 +56,22 @@ impl AzureConnection {
     /// Asks for a token once, so that a wrong credential is known before anything is planned.
     ///
     /// # Errors
-    /// [`Exit::Credential`]: it was rejected. [`Exit::Unavailable`]: nobody could say.
+    /// [`Exit::Credential`]: it was rejected. [`Exit::Unavailable`]: the endpoint could not say,
+    /// and may be asked again.
     pub async fn check_credential(&self) -> Result<(), Failure> {
         let Some(tokens) = &self.tokens else { return Ok(()) };
         match tokens.token().await {
             Ok(_) => Ok(()),
-            Err(e) if e.code.is_some() => Err(Failure::new(Exit::Credential, e)),
-            Err(e) => Err(Failure::new(Exit::Unavailable, e)),
+            Err(e) => Err(Failure::new(exit(&e), e)),
         }
+    }
+}
+
+/// Entra ID gives a code to its own trouble, too: only one that more time does not mend is final.
+fn exit(error: &CredentialError) -> Exit {
+    match error.code.is_some() && error.retry == Retry::Shortly {
+        true => Exit::Credential,
+        false => Exit::Unavailable,
     }
 }
 
@@ -77,4 +85,26 @@ fn environment_file() -> Result<Option<String>, Failure> {
         )
     })?;
     Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_endpoint_that_is_busy_rejects_no_credential() {
+        let error = |code: Option<&str>, retry: Retry| CredentialError {
+            attempt: "getting a token".to_owned(),
+            endpoint: "https://login".to_owned(),
+            reason: "why".to_owned(),
+            code: code.map(str::to_owned),
+            advice: "what to do".into(),
+            retry,
+        };
+        let rejected = error(Some("AADSTS7000215"), Retry::Shortly);
+        assert_eq!(exit(&rejected), Exit::Credential);
+        let busy = error(Some("AADSTS90033"), Retry::BackOff);
+        assert_eq!(exit(&busy), Exit::Unavailable);
+        assert_eq!(exit(&error(None, Retry::Shortly)), Exit::Unavailable);
+    }
 }

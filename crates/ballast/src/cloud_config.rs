@@ -17,16 +17,16 @@ const SECRET_KEY: &str = "cloud-config";
 /// Where the cloud config is, and which cluster it is for.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CloudConfigArgs {
-    /// The cloud config: the file that the Go cloud provider reads, JSON or YAML
+    /// Read the cloud config from this file: that of the Go cloud provider, JSON or YAML
     #[arg(long, value_name = "FILE")]
     pub cloud_config: Option<PathBuf>,
-    /// A Secret of the cluster with a cloud config under the key `cloud-config`
+    /// Read the cloud config from the key `cloud-config` of this Secret
     #[arg(long, value_name = "NAME")]
     pub cloud_config_secret_name: Option<String>,
-    /// The Secret's namespace
+    /// Namespace of the Secret
     #[arg(long, value_name = "NAMESPACE", default_value = "kube-system")]
     pub cloud_config_secret_namespace: String,
-    /// The cluster's name, which is its load balancer's
+    /// Name of the cluster and of its load balancer: the --cluster-name of the Go cloud provider
     #[arg(long, value_name = "NAME", default_value = "kubernetes")]
     pub cluster_name: String,
     /// Keys that count in place of what is read.

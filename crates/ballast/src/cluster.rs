@@ -19,10 +19,11 @@ const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
 /// Which cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ClusterArgs {
-    /// A kubeconfig file
+    /// Use this kubeconfig; without it KUBECONFIG, else ~/.kube/config (not for `run` and
+    /// `node-agent`), else the Pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig other than its current one
+    /// With --kubeconfig: use this context instead of the current one
     #[arg(long, value_name = "NAME", requires = "kubeconfig")]
     pub context: Option<String>,
 }

@@ -10,15 +10,23 @@ use edge::kubernetes::sources::{SourceSettings, sources};
 use edge::lease::Held;
 use edge::runner::{Step, channel};
 use explain::forecast::forecast;
+use model::obstacle::Subject;
 use model::world::{Kind, Need};
-use model::{Policy, ServiceName};
+use model::{Obstacle, ObstacleKind, Policy, ServiceName};
 use observe::KubernetesFact;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How long reading goes on after a first failure: long enough for one more try.
+/// How long reading goes on after a first failure at least: long enough for one more try.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// With a longer limit it goes on for this part of it: who gives more time wants more tries.
+const PATIENT_PART: u32 = 20;
+/// In Azure's code, lower case: the identity was refused, not what was asked. Messages are no place
+/// to look for that, for they have ids and names in them.
+const IDENTITY: [&str; 4] = ["authorization", "authentication", "invalidtoken", "http401"];
+/// How the message of a call begins that had no token to go with.
+const NO_TOKEN: &str = "no access token";
 
 /// A controller that ends when everything is read.
 struct Reader {
@@ -72,7 +80,7 @@ impl Step for Reader {
         effects.extend(self.look_ahead(now_ms));
         if self.is_complete() {
             self.done.cancel();
-        } else if self.controller.unread().next().is_some() {
+        } else if self.controller.obstacles().iter().any(is_failed_read) {
             self.failed.cancel();
         }
         effects
@@ -81,6 +89,18 @@ impl Step for Reader {
     fn next_wake_ms(&self) -> Option<u64> {
         self.controller.next_wake_ms()
     }
+}
+
+/// Whether a read failed for a reason that may not pass. Of a limit on calls Azure says when it
+/// does: that is waited for as long as there is time.
+fn is_failed_read(obstacle: &Obstacle) -> bool {
+    matches!(obstacle.about, Subject::Read(_)) && obstacle.kind == ObstacleKind::Unreadable
+}
+
+/// Whether Azure refused the credential.
+fn is_rejected(obstacle: &Obstacle) -> bool {
+    let code = obstacle.code.to_lowercase();
+    IDENTITY.iter().any(|sign| code.contains(sign)) || obstacle.message.starts_with(NO_TOKEN)
 }
 
 /// What is read, and for how long.
@@ -125,10 +145,11 @@ pub async fn read(
         failed: failed.clone(),
     };
     let ended = stop.clone();
+    let begun = Instant::now();
     tokio::spawn(async move {
         let impatience = async {
             failed.cancelled().await;
-            tokio::time::sleep(PATIENCE).await;
+            tokio::time::sleep(PATIENCE.max(limit / PATIENT_PART)).await;
         };
         tokio::select! {
             () = ended.cancelled() => {}
@@ -142,7 +163,7 @@ pub async fn read(
     if reader.is_complete() {
         return Ok(reader.controller);
     }
-    Err(unread(&reader.controller, limit))
+    Err(unread(&reader.controller, begun.elapsed()))
 }
 
 /// A watch asks until it is stopped, and tells only the log, which commands that look do not have.
@@ -164,23 +185,59 @@ async fn check_lists(
     Ok(())
 }
 
-fn unread(controller: &Controller, limit: Duration) -> Failure {
+fn unread(controller: &Controller, took: Duration) -> Failure {
     let now_ms = controller.now_ms();
     let mut reasons: Vec<String> = unlisted(controller);
-    reasons.extend(controller.report().in_the_way().map(|obstacle| obstacle.text(now_ms)));
+    let obstacles: Vec<Obstacle> = controller.report().in_the_way().collect();
+    reasons.extend(obstacles.iter().map(|obstacle| obstacle.text(now_ms)));
     if reasons.is_empty() {
         let needs = controller.report().needs.iter();
         reasons.extend(needs.map(|need| format!("{need} were not read in time")));
     }
-    let rejected = reasons.iter().any(|r| {
-        ["no access token", "Authorization", "Authentication", "InvalidToken", "401"]
-            .iter()
-            .any(|sign| r.contains(sign))
-    });
+    let rejected = obstacles.iter().any(is_rejected);
     let exit = if rejected { Exit::Credential } else { Exit::Unavailable };
     let lines: String = reasons.iter().map(|r| format!("\n  {r}")).collect();
-    let limit = limit.as_secs();
+    let seconds = took.as_secs();
     let advice = "Check resourceManagerEndpoint, the credential and the network, or give more time \
                   with --timeout";
-    Failure::new(exit, format!("not everything could be read within {limit} s:{lines}\n{advice}"))
+    let text = format!("not everything could be read within {seconds} s:{lines}\n{advice}");
+    Failure::new(exit, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn obstacle(code: &str, message: &str) -> Obstacle {
+        Obstacle {
+            about: Subject::Read(Need::Balancers),
+            services: BTreeSet::new(),
+            kind: ObstacleKind::Unreadable,
+            operation: "GET publicIPAddresses of resource group team-401".into(),
+            code: code.into(),
+            message: message.into(),
+            attempt: 1,
+            since_ms: 0,
+            next_ms: None,
+        }
+    }
+
+    #[test]
+    fn a_refused_identity_is_told_by_the_code_and_not_by_what_else_stands_there() {
+        for (code, message) in [
+            ("AuthorizationFailed", "The client has no authorization"),
+            ("ExpiredAuthenticationToken", ""),
+            ("Http401", ""),
+            ("NotSent", "no access token: getting a token failed"),
+        ] {
+            assert!(is_rejected(&obstacle(code, message)), "{code}");
+        }
+        for (code, message) in [
+            ("InternalServerError", "Correlation id 7401b0c2-1111-4222-8333-000000000401"),
+            ("ServiceUnavailable", "Authorization service is busy"),
+            ("NotSent", "GET https://127.0.0.1:4401/: connection refused"),
+        ] {
+            assert!(!is_rejected(&obstacle(code, message)), "{code}");
+        }
+    }
 }

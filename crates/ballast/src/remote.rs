@@ -51,11 +51,11 @@ pub const CONSOLE_PORT: u16 = 10_271;
 /// Whether the leading pod is asked.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct LeaderArgs {
-    /// Ask the leading pod: the Lease names it, and a port-forward through the API server reaches
-    /// it [default as `kubectl ballast`, where no --server is given]
+    /// Ask the leader's Pod, which the Lease names, through a port-forward [default for `kubectl
+    /// ballast` without --server]
     #[arg(long)]
     pub leader: bool,
-    /// The port of the console on the pod's loopback
+    /// Port of the console in the leader's Pod (`run --console-port`)
     #[arg(long, value_name = "PORT", default_value_t = CONSOLE_PORT)]
     pub leader_port: u16,
 }

@@ -63,6 +63,8 @@ pub struct Entry {
 pub enum Outcome {
     /// Nothing yet.
     UnderWay,
+    /// Nothing that is known: the process that sent it ended first.
+    Unknown,
     /// It is done.
     Done,
     /// It failed, and why.

@@ -6,6 +6,7 @@
 
 mod assumption;
 mod held_back;
+mod joined;
 mod objects;
 pub mod transition;
 
@@ -13,6 +14,7 @@ pub use held_back::held_back;
 
 use crate::reach::{Reached, reached};
 use assumption::assume;
+use joined::joined;
 use model::azure::{AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
 use model::gateway::UpdateAction;
 use model::ledger::{Ledger, LedgerWrite};
@@ -192,7 +194,8 @@ fn is_ready(change: &Change) -> bool {
     change.waits.iter().all(|w| matches!(w, Wait::Gathering { .. }))
 }
 
-/// Several writes of one resource show as one: from its first state to its last.
+/// Several writes of one resource show as one: from its first state to its last. So do calls on one
+/// table.
 fn merge(merged: &mut BTreeMap<ResourceId, (usize, Change)>, change: &Change, order: usize) {
     let Some((at, earlier)) = merged.get_mut(&change.target) else {
         merged.insert(change.target.clone(), (order, change.clone()));
@@ -200,6 +203,10 @@ fn merge(merged: &mut BTreeMap<ResourceId, (usize, Change)>, change: &Change, or
     };
     *at = order;
     earlier.causes.extend(change.causes.iter().cloned());
+    if let Some(both) = joined(&earlier.action, &change.action) {
+        earlier.action = both;
+        return;
+    }
     let first = match &earlier.action {
         Action::Put { before, .. } => before.clone(),
         Action::Delete { before } => Some(before.clone()),

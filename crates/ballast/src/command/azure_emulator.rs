@@ -17,26 +17,26 @@ use std::sync::{Arc, Mutex};
 /// Arguments of `azure-emulator`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where to listen: plain HTTP without authentication, so keep it on loopback
+    /// Listen on this address, with plain HTTP and without authentication: keep it on loopback
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8002")]
     pub listen: SocketAddr,
-    /// What there is in the beginning: `sample`, `empty`, or a JSON list of resources
+    /// Initial resources: `sample`, `empty`, or a file with a JSON list of resources
     #[arg(long, value_name = "sample|empty|FILE", default_value = "sample")]
     pub estate: String,
-    /// Machines of the sample
+    /// Number of nodes in the sample
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub nodes: u32,
-    /// Give the sample a Service Gateway, for the container load balancer
+    /// Add a Service Gateway to the sample, for container load balancers
     #[arg(long)]
     pub service_gateway: bool,
-    /// Where to write a cloud config for the sample
+    /// Write a cloud config for the sample to this file
     #[arg(long, value_name = "FILE")]
     pub write_cloud_config: Option<PathBuf>,
-    /// Do not serve: send the requests of a recording of `ballast azure-check --record` to a fresh
-    /// emulated Azure, and list where its answers differ from those recorded
+    /// Instead of serving, send the requests of this recording (`ballast azure-check --record`) to
+    /// a fresh emulated Azure, and list where its answers differ from the recorded ones
     #[arg(long, value_name = "FILE", conflicts_with_all = ["estate", "write_cloud_config"])]
     pub compare: Option<PathBuf>,
-    /// With --compare: how to print
+    /// With --compare: output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT", requires = "compare")]
     pub output: Format,
     /// How it behaves.
@@ -50,16 +50,16 @@ pub struct Args {
 /// How an emulated Azure behaves.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Manner {
-    /// How long operations run
+    /// Duration of long-running operations, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub lro_ms: u64,
-    /// How long each answer takes
+    /// Latency of each answer, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub latency_ms: u64,
-    /// `Retry-After` of operations under way, in seconds; 0: none
+    /// `Retry-After` of long-running operations, in seconds; 0 sends none
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub retry_after: u64,
-    /// Limit calls as Azure does
+    /// Throttle calls with Azure's limits
     #[arg(long)]
     pub throttle: bool,
 }

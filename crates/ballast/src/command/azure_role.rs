@@ -14,16 +14,16 @@ const ANY_SCOPE: &str = "/subscriptions/00000000-0000-0000-0000-000000000000";
 /// Arguments of `azure-role`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What the role is for (repeatable); without it, for everything but backend-health
+    /// Include the permissions for this purpose (repeatable) [default: all but backend-health]
     #[arg(long = "for", value_enum, value_name = "PURPOSE")]
     pub purposes: Vec<RolePurpose>,
-    /// Where it may be assigned (repeatable): /subscriptions/ID, or that and /resourceGroups/NAME
+    /// Assignable scope (repeatable): /subscriptions/ID or /subscriptions/ID/resourceGroups/NAME
     #[arg(long, value_name = "SCOPE", default_value = ANY_SCOPE, value_parser = scope)]
     pub scope: Vec<String>,
-    /// The role's name
+    /// Name of the role
     #[arg(long, value_name = "NAME", default_value = "Ballast")]
     pub name: String,
-    /// How to print: text for people, json for `az role definition create --role-definition`
+    /// Output format; json is for `az role definition create --role-definition`
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
     pub output: Format,
 }
@@ -31,13 +31,13 @@ pub struct Args {
 /// What a role is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RolePurpose {
-    /// Load balancers whose pools hold addresses: always part of it
+    /// Load balancers whose pools hold addresses; always included
     Basic,
     /// Pools of NICs, and moving them to pools of addresses
     NicPools,
     /// Private Link Services
     PrivateLink,
-    /// The container load balancer
+    /// Container load balancers
     Container,
     /// Reading which backends answer health probes: `run --backend-health`
     BackendHealth,

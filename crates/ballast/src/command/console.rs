@@ -18,13 +18,13 @@ pub struct Args {
     /// The lease of the controller.
     #[command(flatten)]
     pub lease_name: LeaseName,
-    /// The port of the console on the pod's loopback
+    /// Port of the console in the leader's Pod (`run --console-port`)
     #[arg(long, value_name = "PORT", default_value_t = CONSOLE_PORT)]
     pub leader_port: u16,
-    /// The port on this machine; without it a free one
+    /// Local port; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
-    /// Print the address, and open no browser
+    /// Print the address without opening a browser
     #[arg(long)]
     pub no_open: bool,
 }

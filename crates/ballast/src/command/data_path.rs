@@ -5,11 +5,12 @@ use data_path::{Wire, WireOptions};
 /// Arguments of the data path.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub struct DataPathArgs {
-    /// Listen on loopback for each frontend, and forward by the rules; GET /_/data-path of the
-    /// emulated Azure shows where
+    /// Listen on loopback for each frontend and forward connections by its rules; GET /_/data-path
+    /// of the emulated Azure lists the sockets
     #[arg(long)]
     pub data_path: bool,
-    /// How long a second of its probes and idle timeouts takes
+    /// With --data-path: how long one second of probe intervals and idle timeouts takes, in
+    /// milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1_000, requires = "data_path")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub data_path_second: u32,

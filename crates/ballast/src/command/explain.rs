@@ -20,7 +20,7 @@ pub struct Args {
     /// Where to look.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
 }

@@ -14,20 +14,20 @@ use std::path::{Path, PathBuf};
 /// Arguments of `history`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only what concerns this Service
+    /// Show only the writes for this Service
     #[arg(value_name = "[NAMESPACE/]NAME")]
     pub service: Option<String>,
-    /// Its namespace
+    /// Namespace of the Service, where NAME has none
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
     pub namespace: String,
-    /// Only what happened within this time: 30s, 15m, 1h, 2d
+    /// Show only what happened within this time, as in 30s, 15m, 1h or 2d
     #[arg(long, value_name = "SPAN", value_parser = span_ms)]
     pub since: Option<u64>,
-    /// Ask the controller at this address [default: http://127.0.0.1:10270]. With --kubeconfig and
-    /// without --server the leading pod of that cluster is asked
+    /// Ask the controller at this URL [default: http://127.0.0.1:10270]. Without --server, but with
+    /// --kubeconfig, ask the leader's Pod in that cluster
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
-    /// Read a file that `ballast run --history-file` wrote instead of asking a controller
+    /// Read this file of `ballast run --history-file` instead of asking a controller
     #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "leader", "kubeconfig"])]
     pub file: Option<PathBuf>,
     /// The leading pod.
@@ -39,7 +39,7 @@ pub struct Args {
     /// The lease of the controller.
     #[command(flatten)]
     pub lease_name: LeaseName,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
 }

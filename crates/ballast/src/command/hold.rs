@@ -90,7 +90,7 @@ async fn waiting(client: &Client, service: &ServiceName) -> Result<(String, Stri
     due.ok_or_else(|| {
         let text = format!(
             "cannot confirm a change of Service {service}: its condition lists nothing that waits \
-             for a confirmation. See `ballast status {service}`"
+             for a confirmation. See `ballast status`"
         );
         Failure::new(Exit::Usage, text)
     })

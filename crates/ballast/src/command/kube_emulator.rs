@@ -11,10 +11,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Arguments of `kube-emulator`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where to listen: plain HTTP without authentication, so keep it on loopback
+    /// Listen on this address, with plain HTTP and without authentication: keep it on loopback
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8001")]
     pub listen: SocketAddr,
-    /// Where to write a kubeconfig for it
+    /// Write a kubeconfig for the emulated cluster to this file
     #[arg(long, value_name = "FILE")]
     pub write_kubeconfig: Option<PathBuf>,
 }

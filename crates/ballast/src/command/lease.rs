@@ -11,13 +11,13 @@ pub struct LeaseArgs {
     #[arg(long, value_name = "BOOL", default_value_t = true)]
     #[arg(action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     pub leader_elect: bool,
-    /// Lease duration, in seconds: without a renewal for so long the Lease is free
+    /// How long a Lease that is not renewed stays with its holder, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = seconds)]
     pub leader_elect_lease_duration: u64,
-    /// Renew deadline, in seconds: the leader stops writing so long after its last renewal
+    /// Time from the last renewal until the leader stops writing, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     pub leader_elect_renew_deadline: u64,
-    /// Retry period, in seconds: time between renewals; standbys look twice as often
+    /// Time between renewals, in seconds; standbys check the Lease twice as often
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub leader_elect_retry_period: u64,
 }
@@ -53,10 +53,10 @@ impl LeaseArgs {
 /// Which lease is the cluster's, whose ledger is beside it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct LeaseName {
-    /// The Lease's namespace
+    /// Namespace of the Lease
     #[arg(long, value_name = "NAMESPACE", default_value = "kube-system")]
     pub leader_elect_resource_namespace: String,
-    /// The Lease's name
+    /// Name of the Lease
     #[arg(long, value_name = "NAME", default_value = "ballast")]
     pub leader_elect_resource_name: String,
 }

@@ -24,7 +24,7 @@ const ASSUMED: &str = r#"{
 /// How mistakes are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LintFormat {
-    /// A line each.
+    /// One line per mistake.
     #[default]
     Text,
     /// For programs.
@@ -36,24 +36,24 @@ pub enum LintFormat {
 /// Arguments of `lint`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Manifests (YAML or JSON; files, folders, or - for standard input)
+    /// Check these manifests (YAML or JSON; files, directories, or - for standard input)
     #[arg(short = 'f', long = "filename", value_name = "PATH", required_unless_present = "policy")]
     pub files: Vec<PathBuf>,
-    /// The cloud config of the cluster: the file that the Go cloud provider reads, JSON or YAML
-    /// [default: one Standard load balancer for all]
+    /// Read the cloud config from this file: that of the Go cloud provider, JSON or YAML [default:
+    /// one Standard load balancer for all Services]
     #[arg(long, value_name = "FILE")]
     pub cloud_config: Option<PathBuf>,
-    /// The cluster's name, which is its load balancer's
+    /// Name of the cluster and of its load balancer: the --cluster-name of the Go cloud provider
     #[arg(long, value_name = "NAME", default_value = "kubernetes")]
     pub cluster_name: String,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: LintFormat,
     /// Exit with 1 on warnings, too
     #[arg(long)]
     pub strict: bool,
-    /// Print the rules as ValidatingAdmissionPolicies, for an API server (1.31 or later) to refuse
-    /// mistakes by itself
+    /// Print the rules as ValidatingAdmissionPolicies, with which an API server (1.31 or later)
+    /// rejects mistakes
     #[arg(long = "admission-policy", conflicts_with = "files")]
     pub policy: bool,
     /// Also manage Services of this loadBalancerClass (repeatable)

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Arguments of `man`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A folder for one page a command; without it the main page is printed
+    /// Write one page per command to this directory; without it, print the main page
     pub dir: Option<PathBuf>,
 }
 

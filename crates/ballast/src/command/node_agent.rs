@@ -20,25 +20,26 @@ pub struct Args {
     /// Which cluster; without --kubeconfig, that of KUBECONFIG, else the one whose pod this is.
     #[command(flatten)]
     pub cluster: ClusterArgs,
-    /// The name of the node that this is
+    /// Name of the node on which the agent runs
     #[arg(long, value_name = "NAME")]
     pub node_name: String,
-    /// Where probes ask: the port is healthCheckAgentPort of the cloud config
+    /// Answer probes on this address; the port is healthCheckAgentPort of the cloud config
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:10272")]
     pub listen: SocketAddr,
-    /// Where the service proxy tells its health; "none": it is not asked
+    /// Health URL of the service proxy; none: do not check the proxy
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10256/healthz")]
     pub proxy_health: String,
-    /// How often the service proxy is asked, in seconds
+    /// Interval between checks of the service proxy, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub proxy_interval: u64,
-    /// Where reports go and the verdict is read: `run --agent-namespace`
+    /// Namespace of the agents' Leases and of the ConfigMap `ballast-majority`; the same as `run
+    /// --agent-namespace`
     #[arg(long, value_name = "NAMESPACE", default_value = NAMESPACE)]
     pub namespace: String,
-    /// The log's level: error, warn, info, debug, trace, or target=level with commas
+    /// Log level: error, warn, info, debug, trace, or target=level, separated by commas
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
-    /// How log lines look
+    /// Log format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub log_format: Lines,
 }

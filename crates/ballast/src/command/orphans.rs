@@ -30,19 +30,20 @@ pub struct Args {
     /// Where to look.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// Delete what is listed, after asking
+    /// Delete the listed resources, after a confirmation
     #[arg(long, conflicts_with_all = ["files", "as_if", "as_if_deleted"])]
     pub delete: bool,
-    /// With --delete: do not ask
+    /// With --delete: skip the confirmation
     #[arg(long, requires = "delete")]
     pub yes: bool,
     /// With --delete: the lease, so that nobody else writes meanwhile.
     #[command(flatten)]
     pub lease: LeaseArgs,
-    /// How long deleting may take before the command gives up, in seconds; what is done stays
+    /// With --delete: time limit, in seconds; at the limit the command exits, and what is done
+    /// stays
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub limit: u64,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
 }

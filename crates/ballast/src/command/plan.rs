@@ -13,22 +13,22 @@ pub struct Args {
     /// Where to look.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
-    /// Exit with 2 where there are changes
+    /// Exit with 2 if there are changes
     #[arg(long)]
     pub exit_code: bool,
-    /// Say for each Service whether anything would change, and what
+    /// Show for each Service whether anything would change, and what
     #[arg(long)]
     pub against_existing: bool,
     /// Print only the summary: counts, addresses that change, Services that are interrupted
     #[arg(long, conflicts_with = "against_existing")]
     pub summary: bool,
-    /// Only what concerns Services of this namespace
+    /// Show only what concerns Services of this namespace
     #[arg(short, long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
-    /// Only what concerns this Service
+    /// Show only what concerns this Service
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     pub service: Option<String>,
 }

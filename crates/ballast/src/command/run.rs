@@ -52,41 +52,44 @@ pub struct Args {
     /// Where health, metrics, status and the console are served.
     #[command(flatten)]
     pub serving: ServingArgs,
-    /// The log's level: error, warn, info, debug, trace, or target=level with commas
+    /// Log level: error, warn, info, debug, trace, or target=level, separated by commas
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
-    /// How log lines look
+    /// Log format
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub log_format: Lines,
-    /// Send traces to this OpenTelemetry collector, as OTLP over HTTP: http://127.0.0.1:4318
+    /// Send traces to this OpenTelemetry collector, as OTLP over HTTP, as in http://127.0.0.1:4318
     #[cfg(feature = "otel")]
     #[arg(long, value_name = "URL")]
     pub otlp_endpoint: Option<String>,
     /// Also manage Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
-    /// How often Azure is read anew to see what others changed, in seconds
+    /// Interval at which Azure is read again to detect drift, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub check_interval: u64,
-    /// How long a Pod waits for our readiness gate before it is let through, in seconds
+    /// How long a Pod waits for its readiness gate before the gate is set to True all the same, in
+    /// seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub readiness_gate_timeout: u64,
-    /// Keep the last writes to Azure in this file: `ballast history` has them after a restart
+    /// Keep the last writes to Azure in this file, so that `ballast history` has them after a
+    /// restart
     #[arg(long, value_name = "FILE")]
     pub history_file: Option<PathBuf>,
     /// Read from Azure Monitor which backends of each Service answer health probes, and show it in
-    /// status, console, metrics and Events; needs Microsoft.Insights/metrics/read
+    /// status, console, metrics and Events; needs the permission Microsoft.Insights/metrics/read
     #[arg(long)]
     pub backend_health: bool,
-    /// How often it is read, in seconds
+    /// With --backend-health: interval between reads, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "backend_health")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=300))]
     pub backend_health_interval: u64,
-    /// With healthCheck: agent, the namespace of what agents report and are told
+    /// With `healthCheck: agent`: namespace of the agents' Leases and of the ConfigMap
+    /// `ballast-majority`
     #[arg(long, value_name = "NAMESPACE", default_value = NAMESPACE)]
     pub agent_namespace: String,
-    /// Which of Azure's call limits to start from; what Azure answers counts in any case
+    /// Call limits to assume until Azure's answers show what is left
     #[arg(long, value_enum, value_name = "LIMITS", default_value = "published")]
     pub azure_limits: AzureLimits,
 }
@@ -94,9 +97,9 @@ pub struct Args {
 /// What is believed of Azure's limits before Azure has said anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AzureLimits {
-    /// Those that Azure has published.
+    /// Azure's published limits.
     Published,
-    /// None: for an emulator, or a stack without limits.
+    /// No limits: for an emulator, or an Azure Stack without limits.
     Unknown,
 }
 
@@ -114,7 +117,7 @@ impl From<AzureLimits> for Limits {
 pub enum Lines {
     /// For people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 

@@ -8,7 +8,7 @@ pub struct ServiceArgs {
     /// The Service
     #[arg(value_name = "[NAMESPACE/]NAME")]
     pub service: String,
-    /// Its namespace
+    /// Namespace of the Service, where NAME has none
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
     pub namespace: String,
 }

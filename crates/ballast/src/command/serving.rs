@@ -16,23 +16,23 @@ pub const PORT: u16 = 10_270;
 /// Where and to whom pages are served.
 #[derive(Debug, clap::Args)]
 pub struct ServingArgs {
-    /// Where health and metrics are served; on a loopback address, or with a token and TLS, status
-    /// and the console, too
+    /// Serve health and metrics on this address; on a loopback address, or with a token and TLS,
+    /// also status and the console
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub bind_address: IpAddr,
-    /// Port of `--bind-address`: 10270, or a free one where that is taken
+    /// Port of --bind-address [default: 10270, or a free port where 10270 is in use]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Serve the console on this port of 127.0.0.1 as well: `kubectl port-forward` reaches it
+    /// Also serve status and the console on this port of 127.0.0.1, for `kubectl port-forward`
     #[arg(long, value_name = "PORT")]
     pub console_port: Option<u16>,
     /// Require the token in this file for status and the console
     #[arg(long, value_name = "FILE")]
     pub console_token_file: Option<PathBuf>,
-    /// Speak TLS with the certificates in this PEM file
+    /// Serve TLS with the certificate chain in this PEM file
     #[arg(long, value_name = "FILE", requires = "tls_key_file")]
     pub tls_cert_file: Option<PathBuf>,
-    /// The certificate's key, a PEM file
+    /// Private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_key_file: Option<PathBuf>,
 }

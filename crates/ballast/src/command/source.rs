@@ -28,25 +28,25 @@ pub struct SourceArgs {
     /// Which Azure.
     #[command(flatten)]
     pub config: CloudConfigArgs,
-    /// Manifests to read instead of a cluster (YAML or JSON; files, folders, or - for standard
-    /// input)
+    /// Read these manifests instead of a cluster (YAML or JSON; files, directories, or - for
+    /// standard input)
     #[arg(short = 'f', long = "filename", value_name = "PATH", conflicts_with = "kubeconfig")]
     pub files: Vec<PathBuf>,
-    /// With -f: what there is in Azure, a JSON list of resources; without it there is nothing but
-    /// what the cloud config names
+    /// With -f: read the Azure resources from this file, a JSON list; without it, assume only those
+    /// that the cloud config names
     #[arg(long, value_name = "FILE", requires = "files")]
     pub azure: Option<PathBuf>,
-    /// Manifests of Services that count as applied to the cluster (files, folders, or - for
-    /// standard input)
+    /// Plan as if these manifests of Services had been applied to the cluster (files, directories,
+    /// or - for standard input)
     #[arg(long, value_name = "PATH", conflicts_with = "files")]
     pub as_if: Vec<PathBuf>,
-    /// A Service that counts as deleted from the cluster (repeatable)
+    /// Plan as if this Service had been deleted from the cluster (repeatable)
     #[arg(long, value_name = "[NAMESPACE/]NAME", conflicts_with = "files")]
     pub as_if_deleted: Vec<String>,
     /// Also manage Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
-    /// How long reading may take, in seconds
+    /// Time limit for reading the cluster and Azure, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
     /// The lease of the controller.

@@ -24,9 +24,9 @@ const SLOW_PACE: Duration = Duration::from_secs(15);
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Ask the controller at this address [default: http://127.0.0.1:10270]. With
-    /// --kubeconfig, --cloud-config or --cloud-config-secret-name and without --server the cluster
-    /// and Azure are read instead
+    /// Ask the controller at this URL [default: http://127.0.0.1:10270]. Without --server, but with
+    /// --kubeconfig, --cloud-config or --cloud-config-secret-name, read the cluster and Azure
+    /// instead of asking a controller
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// The leading pod.
@@ -38,17 +38,16 @@ pub struct Args {
     /// Which Azure.
     #[command(flatten)]
     pub config: CloudConfigArgs,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
-    /// Refresh until Ctrl-C: a terminal shows the current state, anything else gets one line
-    /// for each change
+    /// Refresh until Ctrl-C: on a terminal the current state, elsewhere one line per change
     #[arg(short, long)]
     pub watch: bool,
     /// Also manage Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
-    /// How long reading may take, in seconds
+    /// Time limit for reading the cluster and Azure, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
     /// The lease of the controller.

@@ -3,7 +3,7 @@
 use super::kept::Seen;
 use crate::backend_health::BackendHealth;
 use crate::command::explain::WIRE;
-use crate::history::{FieldEntry, Past, WriteEntry};
+use crate::history::{FieldEntry, Past, UNKNOWN, WriteEntry};
 use crate::output::Paint;
 use crate::render::explain as explained;
 use crate::render::plan::{self as documents, PlanDocument};
@@ -186,6 +186,7 @@ fn call(entry: WriteEntry) -> Call {
             let code = entry.code.unwrap_or_default();
             Outcome::Failed(format!("{code}: {}", entry.message.unwrap_or_default()))
         }
+        UNKNOWN => Outcome::Unknown,
         _ => Outcome::UnderWay,
     };
     let names = entry.services.iter().filter_map(|name| name.split_once('/'));

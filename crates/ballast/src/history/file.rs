@@ -4,8 +4,10 @@
 //! - A line that is damaged, as the last one may be after a crash, is skipped, and no other one.
 //! - The file is rewritten, through a file beside it, once it is twice as long as what is kept.
 //! - Nothing that decides reads it. The log says once that the file cannot be written.
+//! - A write that its process did not see the end of is read as one of unknown outcome: it is not
+//!   under way any more.
 
-use super::WriteEntry;
+use super::{UNDER_WAY, UNKNOWN, WriteEntry};
 use crate::engine::SharedController;
 use crate::exit::{Exit, Failure};
 use control::Controller;
@@ -34,7 +36,16 @@ pub fn read(path: &Path) -> io::Result<Vec<WriteEntry>> {
         Err(e) => return Err(e),
     };
     let kept = last(&text);
-    Ok(kept.filter_map(|line| serde_json::from_str(line).ok()).collect())
+    Ok(kept.filter_map(|line| Some(closed(serde_json::from_str(line).ok()?))).collect())
+}
+
+/// A write as it is known after the end of its process, which writes down what is under way when it
+/// is stopped. No later line says how that ended.
+fn closed(mut entry: WriteEntry) -> WriteEntry {
+    if entry.outcome == UNDER_WAY {
+        UNKNOWN.clone_into(&mut entry.outcome);
+    }
+    entry
 }
 
 /// The last lines, as many as are kept, in their order.
@@ -172,6 +183,9 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed unwrap in a test is a failed test")]
 
     use super::*;
+    use crate::history::HistoryDocument;
+    use crate::output::Paint;
+    use crate::render::history::render;
 
     fn line(at: u64, pad: usize) -> String {
         let message = Some("m".repeat(pad));
@@ -192,6 +206,28 @@ mod tests {
         file.write(&[line(4, 1)]).unwrap();
         let times: Vec<u64> = read(&path).unwrap().iter().map(|entry| entry.sent_ms).collect();
         assert_eq!(times, [1, 2, 4], "what comes after a torn line is not lost with it");
+    }
+
+    #[test]
+    fn a_write_that_its_process_did_not_see_the_end_of_is_not_under_way_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("history");
+        let entry = |sent_ms: u64, outcome: &str, ended_ms: Option<u64>| {
+            let outcome = outcome.to_owned();
+            WriteEntry { sent_ms, outcome, ended_ms, ..WriteEntry::default() }
+        };
+        let (mut file, _) = HistoryFile::open(&path).unwrap();
+        let written = [entry(1_000, "underWay", None), entry(2_000, "done", Some(2_500))];
+        let lines = written.map(|entry| serde_json::to_string(&entry).unwrap());
+        file.write(&lines).unwrap();
+        let writes = read(&path).unwrap();
+        let outcomes: Vec<&str> = writes.iter().map(|write| write.outcome.as_str()).collect();
+        assert_eq!(outcomes, ["unknown", "done"]);
+        let mut document = HistoryDocument { now_ms: 90_000, writes, ..HistoryDocument::default() };
+        let text = render(&document, Paint::Plain);
+        assert!(text.contains("outcome unknown") && !text.contains("under way"), "{text}");
+        document.narrow(None, 1_500);
+        assert_eq!(document.writes.len(), 1, "it is not within a later span");
     }
 
     #[test]

@@ -12,6 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
+/// The outcome of a write that Azure has not answered yet.
+pub const UNDER_WAY: &str = "underWay";
+/// The outcome of a write of which only a process knew that has ended.
+pub const UNKNOWN: &str = "unknown";
+
 /// What `/history` of a running controller answers, and `ballast history -o json` prints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -44,7 +49,7 @@ pub struct WriteEntry {
     pub correlation_id: String,
     /// The number of the attempt in a row.
     pub attempt: u32,
-    /// `underWay`, `done` or `failed`.
+    /// `underWay`, `done` or `failed`; `unknown` of a process that ended before Azure answered.
     pub outcome: String,
     /// HTTP status of a failure; absent where there was no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -221,7 +226,7 @@ impl WriteEntry {
     #[must_use]
     pub fn of(record: &WriteRecord, portal: Option<&str>) -> Self {
         let (outcome, failure) = match &record.outcome {
-            WriteOutcome::UnderWay => ("underWay", None),
+            WriteOutcome::UnderWay => (UNDER_WAY, None),
             WriteOutcome::Done => ("done", None),
             WriteOutcome::Failed { status, code, message } => {
                 ("failed", Some((*status, code.to_string(), message.to_string())))
@@ -338,7 +343,10 @@ impl HistoryDocument {
     /// Only what is of one Service, and only what happened since a time.
     pub fn narrow(&mut self, service: Option<&str>, since_ms: u64) {
         let about = |names: &[String]| service.is_none_or(|s| names.iter().any(|n| n == s));
-        let end = |write: &WriteEntry| write.ended_ms.unwrap_or(u64::MAX);
+        let end = |write: &WriteEntry| match write.outcome.as_str() {
+            UNKNOWN => write.ended_ms.unwrap_or(write.sent_ms),
+            _ => write.ended_ms.unwrap_or(u64::MAX),
+        };
         self.writes.retain(|write| about(&write.services) && end(write) >= since_ms);
         self.drift.retain(|drift| {
             about(&drift.services) && drift.ended_ms.unwrap_or(u64::MAX) >= since_ms

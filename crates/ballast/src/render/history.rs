@@ -1,6 +1,6 @@
 //! The history as text: one write a paragraph, with its cause, its fields and Azure's answer.
 
-use crate::history::{DriftEntry, FieldEntry, HistoryDocument, WriteEntry};
+use crate::history::{DriftEntry, FieldEntry, HistoryDocument, UNKNOWN, WriteEntry};
 use crate::output::{Ink, Paint};
 use crate::render::tree::scalar;
 use edge::clock::utc_seconds;
@@ -39,6 +39,9 @@ fn render_write(write: &WriteEntry, now_ms: u64, paint: Paint) -> String {
     let (ink, outcome) = match write.outcome.as_str() {
         "done" => (Ink::Green, format!("done in {took_ms} ms")),
         "failed" => (Ink::Red, format!("rejected by Azure after {took_ms} ms{}", answer(write))),
+        UNKNOWN => {
+            (Ink::Yellow, "outcome unknown: the process ended before Azure answered".to_owned())
+        }
         _ => (Ink::Yellow, format!("under way for {took_ms} ms")),
     };
     let attempt = match write.attempt {

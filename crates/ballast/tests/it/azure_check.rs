@@ -532,6 +532,60 @@ fn an_interrupted_run_deletes_what_it_made() {
 }
 
 #[test]
+fn a_nat_gateway_that_is_registered_and_attached_is_deleted() {
+    /// Stopped once a NAT gateway is registered.
+    struct Stopping {
+        azure: Emulated,
+        stopped: bool,
+    }
+    impl Client for Stopping {
+        fn send(&mut self, request: &Request) -> Answer {
+            self.stopped |= is(request, Method::Post, "updateServices");
+            self.azure.send(request)
+        }
+        fn wait(&mut self, ms: u64) {
+            self.azure.wait(ms);
+        }
+        fn now_ms(&self) -> u64 {
+            self.azure.now_ms()
+        }
+        fn is_stopped(&self) -> bool {
+            self.stopped
+        }
+    }
+    // The first one leaves the NAT gateway with a reference to its Service Gateway.
+    let chosen = ["absent-keeps-service-gateway", "null-clears-registration"];
+    let chosen = chosen.map(|id| find(id).unwrap());
+    let mut azure = Stopping { azure: Emulated::new(&site(), options()), stopped: false };
+    let checked = check(&mut azure, &site(), &chosen);
+    assert!(checked.report.interrupted && checked.report.left.is_empty(), "{:?}", checked.report);
+    assert_eq!(azure.azure.azure().resources(), Vec::<Value>::new());
+}
+
+#[test]
+fn what_a_failed_attempt_has_made_is_deleted_although_the_next_one_is_refused() {
+    let tries = std::cell::Cell::new(0);
+    let request = |request: &mut Request| {
+        let put = is(request, Method::Put, "publicIPAddresses");
+        tries.set(tries.get() + u32::from(put));
+        let again = put && tries.get() > 1;
+        again.then(|| refusal(403, "RequestDisallowedByPolicy")).flatten()
+    };
+    // Azure makes it and answers that it failed.
+    let answer = |request: &Request, reply: &mut arm::Reply| {
+        if is(request, Method::Put, "publicIPAddresses") {
+            let body = json!({"error": {"code": "ServiceUnavailable", "message": "Altered."}});
+            *reply = arm::Reply { status: 503, body: Some(body), ..arm::Reply::default() };
+        }
+    };
+    let azure = Emulated::new(&site(), options());
+    let mut altered = Altered { azure, alter: By(request, answer), stopped: false };
+    let checked = check(&mut altered, &site(), &[find("list-lag").unwrap()]);
+    assert_eq!(with(&checked, "not tried"), ["list-lag"]);
+    assert_eq!(altered.azure.azure().resources(), Vec::<Value>::new());
+}
+
+#[test]
 fn what_cannot_be_deleted_is_named() {
     let azure = Emulated::new(&site(), options());
     let request = |request: &mut Request| {

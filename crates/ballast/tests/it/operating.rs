@@ -47,14 +47,15 @@ fn reasons() -> String {
         text += &format!("| `{name}` | {action} |\n");
     }
     text += "\n### Findings about Services\n\n\
-             A note is an Event of its own, a warning with the rule as its reason: the Service is \
-             programmed.\nA refusal is an Event `SyncLoadBalancerFailed` (on container load \
-             balancers the rule is one, too):\nthe Service keeps what it had until it is changed. \
-             A hold is an Event\nwith the rule as its reason: the owner holds the Service back by \
-             an annotation, and ends that by\ntaking it off, or by confirming \
-             what waits. What breaks one rule several times is \
-             one Event. What to do is the same for all: \
-             change the key to something that is\nallowed.\n\n\
+             - A note: the Service is programmed. The Event is a Warning with the rule as its \
+             reason.\n\
+             - A refusal: the Service keeps what it had until its owner changes it. The Event has \
+             the reason\n\x20 `SyncLoadBalancerFailed`; on container load balancers there is a \
+             second one with the rule as its reason.\n\
+             - A hold: the owner holds the Service back by an annotation, until the owner removes \
+             it or confirms the\n\x20 change. The Event has the rule as its reason.\n\n\
+             A Service that breaks one rule several times gets one Event. For notes and refusals, \
+             change the field to a\nvalue that is allowed.\n\n\
              | rule | | an example that breaks it | its text |\n| --- | --- | --- | --- |\n";
     let mut rules: Vec<_> = RULES.iter().collect();
     rules.sort_by_key(|rule| rule.name);
@@ -117,4 +118,16 @@ fn every_alert_is_seen_to_fire_and_not_to() {
             assert!(seen.contains(&(name.to_owned(), fires)), "{name}: fires {fires}");
         }
     }
+}
+
+/// The history file that the page reads is the one that the chart writes.
+#[test]
+fn the_page_names_the_charts_history_file() {
+    let chart = root().join("deploy/helm/ballast/templates/deployment.yaml");
+    let chart = std::fs::read_to_string(chart).unwrap();
+    let written = chart.lines().find_map(|line| line.trim().strip_prefix("- --history-file="));
+    let page = page();
+    let read = page.lines().find_map(|line| line.trim().strip_prefix("ballast history --file "));
+    assert_eq!(read.and_then(|rest| rest.split_whitespace().next()), written);
+    assert!(written.is_some(), "the chart writes no history file");
 }

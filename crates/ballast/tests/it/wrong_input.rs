@@ -1,6 +1,6 @@
 //! What is wrong is told in one message, with an exit code, and without a trace of the inside.
 
-use crate::support::{Emulators, Process, ballast, http_text, outcome, run};
+use crate::support::{Emulators, Process, ballast, http, http_text, outcome, run};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -285,6 +285,20 @@ fn flags_that_name_a_cluster_do_not_ask_the_controller_of_this_machine() {
     let (code, out, err) = outcome(status.output().unwrap());
     assert!(code == 64 && err.contains("kube-system/secrets/absent"), "{code} {out}{err}");
     told(&["history", "--file=/nowhere", "--kubeconfig", &kubeconfig], 64, &["cannot be used"]);
+}
+
+/// Azure says when it answers again: that is waited for as long as --timeout allows.
+#[test]
+fn a_read_that_azure_throttles_is_waited_for() {
+    let emulators = Emulators::start();
+    emulators.create_service("web");
+    let rule = json!([{"kind": "status", "status": 429, "code": "TooManyRequests",
+        "retry_after_s": 6, "method": "GET", "path": "loadBalancers"}]);
+    assert_eq!(http(&emulators.azure, "POST", "/_/fail", Some(&rule)).0, 200);
+    let cluster = format!("--kubeconfig={}", emulators.path("kubeconfig").display());
+    let config = format!("--cloud-config={}", emulators.path("azure.json").display());
+    let (code, out, err) = run(&["plan", &cluster, &config]);
+    assert_eq!(code, 0, "{out}{err}");
 }
 
 /// An API server that leads to another one, and refuses to list Pods.

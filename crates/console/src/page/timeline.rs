@@ -80,7 +80,14 @@ pub(super) fn calls(h: &mut Html, head: &Head, calls: &[&Call]) {
 }
 
 fn took(call: &Call, now_ms: u64) -> u64 {
-    call.ended_ms.unwrap_or(now_ms).saturating_sub(call.sent_ms)
+    end(call, now_ms).saturating_sub(call.sent_ms)
+}
+
+/// When a call ended, or until when it has lasted so far.
+fn end(call: &Call, now_ms: u64) -> u64 {
+    // How long one took that nobody saw the end of is not known.
+    let open_ms = if call.outcome == Outcome::Unknown { call.sent_ms } else { now_ms };
+    call.ended_ms.unwrap_or(open_ms)
 }
 
 fn row(h: &mut Html, call: &Call, head: &Head, longest: u64) {
@@ -103,6 +110,7 @@ fn row(h: &mut Html, call: &Call, head: &Head, longest: u64) {
     cell(h, "Outcome", |h| {
         match &call.outcome {
             Outcome::UnderWay => parts::badge(h, "waiting", "under way"),
+            Outcome::Unknown => parts::badge(h, "waiting", "outcome unknown"),
             Outcome::Done => parts::badge(h, "done", "done"),
             Outcome::Failed(why) => {
                 parts::badge(h, "failed", "failed");
@@ -146,7 +154,7 @@ fn why(h: &mut Html, call: &Call) {
 
 /// One line a resource: each has one write at a time.
 fn draw(h: &mut Html, calls: &[&Call], now_ms: u64) {
-    let end = |c: &Call| c.ended_ms.unwrap_or(now_ms);
+    let end = |c: &Call| end(c, now_ms);
     let Some(to_ms) = calls.iter().map(|c| end(c)).max() else { return };
     let earliest = to_ms.saturating_sub(WINDOW_MS);
     let drawn: Vec<&&Call> = calls.iter().filter(|c| end(c) >= earliest).collect();
@@ -224,7 +232,7 @@ fn scale(h: &mut Html, length: u64, height: u64) {
 
 fn bar(h: &mut Html, call: &Call, (x, width, y): (u64, u64, u64)) {
     let class = match call.outcome {
-        Outcome::UnderWay => "call under-way",
+        Outcome::UnderWay | Outcome::Unknown => "call under-way",
         Outcome::Done => "call done",
         Outcome::Failed(_) => "call failed",
     };

@@ -56,6 +56,7 @@ impl Controller {
         let took = now_ms.saturating_sub(work.sent_ms);
         let text = format!("{} done in {took} ms", describe(&work.change));
         let (causes, correlation) = (work.change.causes.clone(), work.correlation.clone());
+        let (sent_ms, table) = (work.sent_ms, tables::is_table(&work.change.action));
         let read = match &work.stage {
             Stage::Operating(operation) if operation.has_read() => Read::Back,
             _ => Read::NotYet,
@@ -76,6 +77,10 @@ impl Controller {
         self.record_done(&correlation, now_ms);
         self.say(now_ms, NoticeKind::Answered, &causes, text, Some(correlation));
         self.acquit(id, &causes);
+        // A search on a table has gone on already.
+        if !table {
+            self.pass_search(id, &causes, sent_ms);
+        }
     }
 
     /// Stores what a write has come to.
@@ -129,8 +134,7 @@ impl Controller {
         };
         // Whether Azure keeps what it did not keep before shows when it is planned on.
         if !lane.last.as_ref().is_some_and(|last| last.lost && last.is(&action)) {
-            lane.failures = 0;
-            lane.trouble = None;
+            lane.recover();
         }
         lane.last = Some(Acknowledged { action, lost: false });
     }
@@ -222,16 +226,7 @@ impl Controller {
                 read_ms = self.outrun(id, &work, error, now_ms);
             }
             ErrorKind::Refused => self.refused(id, &work, error, now_ms),
-            ErrorKind::Throttled => {
-                // The budget is closed for as long as Azure says; the write itself did nothing
-                // wrong. Where Azure does not say, the pause grows with each attempt.
-                let Some(lane) = self.lanes.all.get_mut(id) else { return };
-                let asked = error.retry_after_ms;
-                lane.failures += u32::from(asked.is_none());
-                let failures = if asked.is_none() { lane.failures } else { 1 };
-                lane.wait_until_ms = Some(now_ms + backoff::after(failures, asked));
-                lane.note(Failure::of_write(&work, id, error), &work.change.causes, now_ms);
-            }
+            ErrorKind::Throttled => self.throttled(id, &work, error, now_ms),
             ErrorKind::Missing => {
                 self.forget_lists(id);
                 self.back_off(id, &work, error, now_ms);
@@ -252,9 +247,21 @@ impl Controller {
     fn back_off(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) {
         let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let least = if error.kind == ErrorKind::Locked { backoff::BEFORE_LOCK } else { 0 };
+        lane.turned_away = 0;
         lane.failures = lane.failures.max(least) + 1;
         let wait = backoff::after(lane.failures, error.retry_after_ms);
         lane.wait_until_ms = Some(now_ms + wait);
+        lane.note(Failure::of_write(work, id, error), &work.change.causes, now_ms);
+    }
+
+    /// Azure has too many requests. The budget is closed for as long as Azure says; where that is not
+    /// said, the pause grows with each attempt.
+    fn throttled(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) {
+        let Some(lane) = self.lanes.all.get_mut(id) else { return };
+        let asked = error.retry_after_ms;
+        lane.turned_away += u32::from(asked.is_none());
+        let times = if asked.is_none() { lane.turned_away } else { 1 };
+        lane.wait_until_ms = Some(now_ms + backoff::after(times, asked));
         lane.note(Failure::of_write(work, id, error), &work.change.causes, now_ms);
     }
 
@@ -263,12 +270,12 @@ impl Controller {
     /// yet another come first, and a resource that is changed all the time would never be written.
     fn outrun(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) -> u64 {
         let Some(lane) = self.lanes.all.get_mut(id) else { return now_ms };
-        lane.failures += 1;
-        if lane.failures <= STALE {
+        lane.turned_away += 1;
+        if lane.turned_away <= STALE {
             return now_ms;
         }
         lane.note(Failure::of_write(work, id, error), &work.change.causes, now_ms);
-        now_ms + backoff::after(lane.failures, error.retry_after_ms)
+        now_ms + backoff::after(lane.turned_away, error.retry_after_ms)
     }
 
     /// Reads the resource at a time, before anything else is done with it.
@@ -300,8 +307,7 @@ impl Controller {
             return;
         }
         // What was refused is not what its owner asks for any more: that is tried at once.
-        let changed =
-            |uid: &ServiceUid| self.lanes.asked_ms.get(uid).is_some_and(|at| *at > work.sent_ms);
+        let changed = |uid: &ServiceUid| self.lanes.is_changed_since(uid, work.sent_ms);
         if !work.change.causes.is_empty() && work.change.causes.iter().all(changed) {
             return;
         }

@@ -20,6 +20,10 @@ pub(crate) struct Lane {
     pub work: Option<Work>,
     /// Failures in a row.
     pub failures: u32,
+    /// How often in a row Azure did not take the write without a fault of its own: too many
+    /// requests, or another client's write that came first. What waits for the write goes on
+    /// waiting: that is no failure.
+    pub turned_away: u32,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
     /// Why the last writes failed.
@@ -129,6 +133,13 @@ impl Lane {
     /// A call about the resource failed.
     pub fn note(&mut self, failure: Failure<'_>, causes: &BTreeSet<ServiceUid>, now_ms: u64) {
         self.trouble = Some(Trouble::after(self.trouble.take(), failure, causes, now_ms));
+    }
+
+    /// Nothing is wrong with its writes any more.
+    pub fn recover(&mut self) {
+        self.failures = 0;
+        self.turned_away = 0;
+        self.trouble = None;
     }
 
     /// Whether a write may be sent now.

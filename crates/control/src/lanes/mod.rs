@@ -27,3 +27,10 @@ pub(crate) struct Lanes {
     /// Writes of pool members so far: each gives a new ETag to the load balancers it is behind.
     pub member_writes: u64,
 }
+
+impl Lanes {
+    /// Whether a Service's owner has changed it after a time.
+    pub fn is_changed_since(&self, uid: &ServiceUid, at_ms: u64) -> bool {
+        self.asked_ms.get(uid).is_some_and(|asked_ms| *asked_ms > at_ms)
+    }
+}

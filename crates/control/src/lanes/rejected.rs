@@ -88,14 +88,33 @@ impl Controller {
         self.lanes.strikes.retain(|uid, strike| strike.target != *id || !tried(uid));
     }
 
-    /// A Service that is as it asks is not rejected, whatever has made it so.
+    /// A Service that is as it asks is not rejected, whatever has made it so. Of the Service
+    /// Gateway's tables its state says nothing: it stays programmed while addresses of its Pods are
+    /// still to be written.
     pub(crate) fn acquit_programmed(&mut self) {
+        let mut strikes = std::mem::take(&mut self.lanes.strikes);
         let (holds, services) = (&self.world.holds, &self.planning.report.services);
         let done = |uid: &ServiceUid| {
             let programmed = services.get(uid).is_some_and(|s| s.state == State::Programmed);
             programmed && !holds.contains_key(uid)
         };
-        self.lanes.strikes.retain(|uid, _| !done(uid));
+        strikes.retain(|uid, strike| self.is_behind_gateway(&strike.target) || !done(uid));
+        self.lanes.strikes = strikes;
+    }
+
+    /// A write that was sent at a time went through: a search on its resource goes on without the
+    /// Services that were tried with it.
+    pub(crate) fn pass_search(
+        &mut self,
+        id: &ResourceId,
+        causes: &BTreeSet<ServiceUid>,
+        sent_ms: u64,
+    ) {
+        let is_changed = |uid: &&ServiceUid| self.lanes.is_changed_since(uid, sent_ms);
+        let changed = causes.iter().filter(is_changed).cloned().collect();
+        if let Some(search) = self.lanes.searches.get_mut(id) {
+            search.passed(causes, &changed);
+        }
     }
 
     /// Where a lane at rest has nothing more to send for those who are tried, the next half has its

@@ -81,6 +81,20 @@ impl Search {
         Some(half)
     }
 
+    /// A write on account of these Services went through: those that are tried are cleared, and are
+    /// tried no longer. Of `changed`, which their owners have changed since it was sent, the write
+    /// says nothing: they are tried with those that come meanwhile, or a Service that is changed
+    /// all the time would hold back all others for as long.
+    pub fn passed(&mut self, causes: &BTreeSet<ServiceUid>, changed: &BTreeSet<ServiceUid>) {
+        let tried: Vec<ServiceUid> = self.trying.intersection(causes).cloned().collect();
+        for uid in tried {
+            self.trying.remove(&uid);
+            if !changed.contains(&uid) {
+                self.cleared.insert(uid);
+            }
+        }
+    }
+
     /// A Service was changed by its owner: what was found out about it no longer holds.
     pub fn forget(&mut self, uid: &ServiceUid) {
         self.cleared.remove(uid);
@@ -227,6 +241,22 @@ mod tests {
         assert_eq!(search.take_half(), Some(uids(2..4)));
         assert_eq!(search.hold_back(&uids(0..4).union(&newest).cloned().collect()), newest);
         assert_eq!(search.take_half(), Some(uids(4..6)));
+        assert_eq!(search.take_half(), None);
+        assert!(search.is_over());
+    }
+
+    #[test]
+    fn a_service_that_is_changed_all_the_time_holds_no_other_back() {
+        let mut search = Search::default();
+        assert_eq!(search.refused(&uids(0..4), &BTreeSet::new()), Verdict::Hold(uids(2..4)));
+        // Service 0 was changed while both were written.
+        search.passed(&uids(0..2), &uids(0..1));
+        assert!(!search.tries_any_of(&uids(0..2)), "the next half does not wait for it");
+        assert_eq!(search.take_half(), Some(uids(2..4)));
+        assert_eq!(search.hold_back(&uids(0..4)), uids(0..1));
+        search.passed(&uids(2..4), &BTreeSet::new());
+        assert_eq!(search.take_half(), Some(uids(0..1)));
+        search.passed(&uids(0..1), &uids(0..1));
         assert_eq!(search.take_half(), None);
         assert!(search.is_over());
     }

@@ -73,16 +73,15 @@ impl Controller {
         let gathers = |change: &Arc<Change>| {
             change.waits.iter().all(|wait| matches!(wait, Wait::Gathering { .. }))
         };
-        // Until all has been read, what failed may only not be planned again yet.
+        // Until all has been read, what failed or was not kept may only not be planned again yet.
         let read = self.planning.report.needs.is_empty();
         for (id, lane) in &mut self.lanes.all {
-            let over = lane.last.is_some() || (read && lane.is_free(now_ms));
-            if over && lane.work.is_none() && planned(id).is_none() {
+            let over = lane.last.is_some() || lane.is_free(now_ms);
+            if read && over && lane.work.is_none() && planned(id).is_none() {
                 // It is as it is to be, whatever came of the last write: what comes later has
                 // nothing to do with it.
                 lane.last = None;
-                lane.failures = 0;
-                lane.trouble = None;
+                lane.recover();
             }
             if lane.gathering_since_ms.is_some()
                 && planned(id).is_none_or(|change| lane.is_free(now_ms) && !gathers(change))

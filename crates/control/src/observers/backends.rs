@@ -45,34 +45,62 @@ pub fn reads(world: &World, report: &Report) -> Vec<Read> {
     let standard = balancers.values().filter(|balancer| balancer.sku == Sku::Standard);
     let by_name: BTreeMap<String, &ResourceId> =
         standard.map(|balancer| (name(&balancer.id), &balancer.id)).collect();
-    let mut wanted: BTreeMap<&ResourceId, BTreeMap<IpAddr, usize>> = BTreeMap::new();
+    let mut wanted: BTreeMap<&ResourceId, Groups> = BTreeMap::new();
     for (uid, service) in &report.services {
         let balancer = service.balancer.as_ref().map(|name| name.to_lowercase());
         let Some(id) = balancer.and_then(|name| by_name.get(&name)) else { continue };
         let ports = world.kubernetes.services.get(uid).map_or(1, |own| own.ports.len().max(1));
-        for address in service.addresses.iter().filter_map(|text| text.parse().ok()) {
-            *wanted.entry(id).or_default().entry(address).or_default() += ports;
-        }
+        let addresses = service.addresses.iter().filter_map(|text| text.parse().ok());
+        wanted.entry(id).or_default().add(addresses.map(|address| (address, ports)).collect());
     }
     let nodes = world.kubernetes.nodes.len().max(1);
-    wanted.into_iter().flat_map(|(id, frontends)| parts(id, frontends, nodes)).collect()
+    wanted.into_iter().flat_map(|(id, groups)| parts(id, groups.all, nodes)).collect()
 }
 
-/// The reads of one load balancer, each of as many frontends as it can tell about.
-fn parts(id: &ResourceId, frontends: BTreeMap<IpAddr, usize>, nodes: usize) -> Vec<Read> {
+/// Frontends with the number of their ports, in groups that one read has to tell about: those of
+/// one Service, and of all Services that share one of them. An answer is taken for all that there
+/// is of a Service, so that each family in a read of its own would undo what the other told.
+#[derive(Debug, Default)]
+struct Groups {
+    all: Vec<BTreeMap<IpAddr, usize>>,
+    /// Where in `all` an address is.
+    places: BTreeMap<IpAddr, usize>,
+}
+
+impl Groups {
+    fn add(&mut self, mut own: BTreeMap<IpAddr, usize>) {
+        let known = own.keys().filter_map(|address| self.places.get(address).copied());
+        for place in known.collect::<BTreeSet<usize>>() {
+            for (address, ports) in std::mem::take(&mut self.all[place]) {
+                *own.entry(address).or_default() += ports;
+            }
+        }
+        self.places.extend(own.keys().map(|address| (*address, self.all.len())));
+        self.all.push(own);
+    }
+}
+
+/// The reads of one load balancer, each of as many groups as it can tell about. One that is too
+/// large for a read is parted all the same.
+fn parts(id: &ResourceId, mut groups: Vec<BTreeMap<IpAddr, usize>>, nodes: usize) -> Vec<Read> {
+    groups.sort();
     let mut parts: Vec<Read> = Vec::new();
     let mut series = 0;
-    for (address, ports) in frontends {
-        let more = ports * nodes;
-        let last = parts.last_mut().filter(|last| last.frontends.len() < FRONTENDS);
-        match last.filter(|_| series + more <= SERIES) {
-            Some(last) => {
-                last.frontends.push(address);
-                series += more;
-            }
-            None => {
-                parts.push(Read { balancer: id.clone(), frontends: vec![address] });
-                series = more;
+    for group in groups {
+        let group: Vec<(IpAddr, usize)> = group.into_iter().collect();
+        for chunk in group.chunks(FRONTENDS) {
+            let more = chunk.iter().map(|(_, ports)| ports * nodes).sum::<usize>();
+            let addresses = chunk.iter().map(|(address, _)| *address);
+            let fits = |last: &&mut Read| last.frontends.len() + chunk.len() <= FRONTENDS;
+            match parts.last_mut().filter(fits).filter(|_| series + more <= SERIES) {
+                Some(last) => {
+                    last.frontends.extend(addresses);
+                    series += more;
+                }
+                None => {
+                    parts.push(Read { balancer: id.clone(), frontends: addresses.collect() });
+                    series = more;
+                }
             }
         }
     }

@@ -22,6 +22,8 @@ pub(crate) struct Said {
     pub state: Option<State>,
     /// Since when it is so, in milliseconds of the controller's clock.
     pub since_ms: u64,
+    /// Since when all that it waits for is that Ballast reads, as long as that is so.
+    pub unread_ms: Option<u64>,
     /// Texts of findings and refusals that were said.
     pub texts: BTreeSet<Arc<str>>,
     /// The report that was looked at last: while it is the same value there is no news.
@@ -52,15 +54,18 @@ impl Controller {
             name,
             state: None,
             since_ms: 0,
+            unread_ms: None,
             texts: BTreeSet::new(),
             report: None,
         });
     }
 
-    /// Since when a Service is as it is.
+    /// Since when a Service is as it is; `None` before it was planned.
     #[must_use]
     pub fn since_ms(&self, uid: &ServiceUid) -> Option<u64> {
-        self.observers.events.said.get(uid).map(|s| s.since_ms)
+        let said = self.observers.events.said.get(uid)?;
+        // The state that was said is not the one that is reported while all is still to be read.
+        said.unread_ms.or(said.state.map(|_| said.since_ms))
     }
 
     /// Compares the report with what was said.
@@ -126,18 +131,22 @@ impl Controller {
             name: now.name.clone(),
             state: None,
             since_ms: now_ms,
+            unread_ms: None,
             texts: BTreeSet::new(),
             report: None,
         });
         said.report = Some(Arc::clone(now));
         self.observers.latencies.look_at_service(uid);
         let was = said.state;
+        let told_ms = was.is_none().then(|| since(&self.world, uid, now.state)).flatten();
+        let waited_ms = said.unread_ms.take().filter(|_| now.state == State::Waiting);
+        let since_ms = told_ms.into_iter().chain(waited_ms).min().unwrap_or(now_ms);
+        said.unread_ms = is_unread(now).then_some(since_ms);
         let mut words = Vec::new();
         let mut programmed = false;
         if was != Some(now.state) && !is_unread(now) {
             said.state = Some(now.state);
-            let since_ms = was.is_none().then(|| since(&self.world, uid, now.state)).flatten();
-            said.since_ms = since_ms.unwrap_or(now_ms);
+            said.since_ms = since_ms;
             self.observers.latencies.look_at_pods();
             match (was, now.state) {
                 (was, State::Waiting) if !held && is_done(was) => {

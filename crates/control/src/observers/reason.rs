@@ -43,7 +43,8 @@ reasons! {
         "Azure is as the Service asks, and its status has the address."
         "Nothing.";
     DELETING Normal Service "DeletingLoadBalancer"
-        "The Service was deleted or asks for no load balancer any more: it is taken out of Azure."
+        "The Service was deleted or asks for no load balancer any more: its resources are removed \
+         from Azure."
         "Nothing. The finalizer keeps the Service until nothing of it is left.";
     DELETED Normal Service "DeletedLoadBalancer"
         "Nothing of the Service is left in Azure."
@@ -52,9 +53,9 @@ reasons! {
         "The Service asks for something impossible, or Azure refuses it or cannot be read. What it \
          had stays."
         "Read the message: it names the annotation, its value and what is allowed, or has Azure's \
-         words. Change the Service, or what Azure complains about. A change of the Service is \
-         tried at once; without one there is another try after at most a minute, or later where \
-         Azure's `Retry-After` asks for it.";
+         error. Change the Service, or the cause in Azure. An edit of the Service causes an \
+         attempt at once; without one the next attempt follows after at most a minute, or later \
+         where Azure's `Retry-After` asks for it.";
     DRIFT Warning Service "AzureDrift"
         "Another client changed what the Service has in Azure."
         "Nothing with `driftPolicy: repair`. With `report` see [drift](drift.md).";
@@ -67,10 +68,10 @@ reasons! {
         "After `NoBackendUp`: a node answers the probes again."
         "Nothing.";
     POD_UNCLAIMED Warning Pod "ServiceGatewayFinalizerAddFailed"
-        "Our finalizer could not be put on an egress Pod. It is published without: when it goes, \
-         its address may stay in Azure for a moment."
-        "Look at the message: mostly an admission webhook refuses the change, or our role lacks \
-         `patch` on Pods.";
+        "The finalizer of Ballast could not be added to an egress Pod. The Pod is published \
+         without it: when the Pod is deleted, its address may stay in Azure for a moment."
+        "Look at the message: usually an admission webhook refuses the change, or the ClusterRole \
+         lacks `patch` on Pods.";
 }
 
 /// What is said about Pods with an egress label, by the rule that is broken: name, and what to do.

@@ -26,7 +26,18 @@ pub struct Refusal {
     pub reason: String,
     /// `AADSTS…`.
     pub code: Option<String>,
+    /// Whether the endpoint is at fault, or busy: the same request may be answered later.
+    pub passes: bool,
 }
+
+/// Codes that Entra ID gives for trouble of its own ("Microsoft Entra authentication and
+/// authorization error codes"): `RetryableError`, `ExternalServerRetryableError`,
+/// `RequestBudgetExceededError`, `MsodsServiceUnavailable`, `TenantThrottlingError`.
+const PASSING: [&str; 5] =
+    ["AADSTS50033", "AADSTS90006", "AADSTS90024", "AADSTS90033", "AADSTS90055"];
+
+/// Errors of OAuth (RFC 6749, section 4.1.2.1) that say the same.
+const PASSING_ERRORS: [&str; 2] = ["server_error", "temporarily_unavailable"];
 
 /// Reads a refusal. `secrets` are taken out of the text should the endpoint repeat them.
 #[must_use]
@@ -52,7 +63,10 @@ pub fn refusal(status: u16, body: &[u8], secrets: &[&str]) -> Refusal {
     }
     // Cut off afterwards: half a secret would not be found.
     let reason = reason.chars().take(600).collect();
-    Refusal { code: aadsts(description), reason }
+    let code = aadsts(description);
+    let own = code.as_deref().is_some_and(|code| PASSING.contains(&code));
+    let passes = own || PASSING_ERRORS.contains(&error) || matches!(status, 429 | 500..);
+    Refusal { code, reason, passes }
 }
 
 fn aadsts(text: &str) -> Option<String> {
@@ -96,7 +110,7 @@ pub fn refused(attempt: &str, endpoint: &str, refusal: Refusal) -> CredentialErr
         advice: advice(refusal.code.as_deref()).into(),
         reason: refusal.reason,
         code: refusal.code,
-        retry: Retry::Shortly,
+        retry: if refusal.passes { Retry::BackOff } else { Retry::Shortly },
     }
 }
 
@@ -114,6 +128,24 @@ mod tests {
         assert_eq!(token(&imds, 1_000).unwrap().expires_ms, 1_700_000_000_000);
         assert_eq!(token(&json!({"access_token": "", "expires_in": 1}), 0), None);
         assert_eq!(token(&json!({"access_token": "t"}), 0), None);
+    }
+
+    #[test]
+    fn trouble_of_the_login_endpoint_is_told_from_a_refusal() {
+        for (status, error, code, passes) in [
+            (401, "invalid_client", "AADSTS7000215", false),
+            (400, "invalid_request", "AADSTS900023", false),
+            (400, "temporarily_unavailable", "AADSTS90033", true),
+            (400, "invalid_request", "AADSTS90055", true),
+            (503, "", "AADSTS90002", true),
+            (429, "invalid_request", "AADSTS50196", true),
+        ] {
+            let body = json!({"error": error, "error_description": format!("{code}: why.")});
+            let refusal = refusal(status, body.to_string().as_bytes(), &[]);
+            assert_eq!((refusal.code.as_deref(), refusal.passes), (Some(code), passes), "{code}");
+            let retry = if passes { Retry::BackOff } else { Retry::Shortly };
+            assert_eq!(refused("attempt", "endpoint", refusal).retry, retry, "{code}");
+        }
     }
 
     #[test]

@@ -238,6 +238,11 @@ impl Stage {
 
     /// S6: what Azure acknowledges and does not keep is not written again without a pause.
     fn check_repeats(&mut self, sent: &Sent, request: &Request, target: &str) {
+        let key = (sent.process, sent.epoch, target.to_owned());
+        // What is deleted between is made anew.
+        if request.method == Method::Delete {
+            self.ledger.budget.asked.remove(&key);
+        }
         let Some(body) = request.body.as_ref().filter(|_| request.method == Method::Put) else {
             return;
         };
@@ -245,7 +250,6 @@ impl Stage {
         body.tree().hash(&mut digest);
         let body = digest.finish();
         let now_ms = self.now_ms;
-        let key = (sent.process, sent.epoch, target.to_owned());
         let asked = self.ledger.budget.asked.entry(key).or_default();
         if asked.body != body {
             *asked = Asked { body, times: 0, ended_ms: now_ms };

@@ -329,6 +329,34 @@ fn a_search_goes_on_while_others_come() {
     assert_eq!(served.count(), 7, "all but web-0003");
 }
 
+/// Owners edit those that are tried, one after the other, faster than the load balancer is written.
+/// A Service that comes meanwhile does not wait for them to stop.
+#[test]
+fn a_search_goes_on_while_those_that_are_tried_are_edited() {
+    let mut lab = laboratory(&json!({}));
+    lab.settle(DAY_MS);
+    lab.azure.options_mut().lro_ms = 5_000;
+    (0..8).for_each(|n| create(&mut lab, service(n)));
+    let base = base_of(&lab, "web-0003");
+    let refused =
+        fault(refusal(400, "InvalidRequestFormat", None), "PUT", "loadBalancers/kubernetes$");
+    lab.azure.add_fault(refused.on_body(&format!("{base}-TCP-80")).always());
+    let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
+    for second in 0..180 {
+        let name = format!("web-{:04}", [0, 1, 2, 4, 5, 6, 7][second % 7]);
+        let minutes = (4 + second % 20).to_string();
+        let edit = json!({"metadata": {"annotations": {key: minutes}}});
+        patch(&mut lab, "services", "default", &name, edit);
+        if second == 60 {
+            create(&mut lab, service(8));
+        }
+        lab.pass(1_000);
+    }
+    let services = lab.kubernetes.list("services", None);
+    let last = services.iter().find(|s| s["metadata"]["name"] == "web-0008").expect("it is there");
+    assert!(!last["status"]["loadBalancer"]["ingress"][0]["ip"].is_null(), "{last}");
+}
+
 #[test]
 fn killed_at_any_moment_of_creating_and_deleting() {
     for moment in 0..20u64 {

@@ -92,6 +92,26 @@ fn a_load_balancer_that_is_refused_is_not_tried_more_often_where_pods_come_and_g
     assert!((3..=6).contains(&tried), "it is tried {tried} times in two minutes");
 }
 
+/// Azure refuses an address of a Service that is programmed, and stays so while its addresses
+/// follow: each attempt comes later than the one before.
+#[test]
+fn an_address_that_is_refused_is_tried_less_and_less_often() {
+    let mut lab = quiet(3);
+    arrive(&mut lab, 1, 2, 3);
+    rest(&mut lab);
+    let refused = fault(refusal(400, "BadRequest", None), "POST", "/updateAddressLocations");
+    lab.azure.add_fault(refused.on_body(&pod_ip(9)).always());
+    lab.azure.clear_calls();
+    set_slice(&mut lab, &web_name(0), 0, ready(&[(0, 0), (1, 1), (9, 2)]));
+    lab.pass(118_000);
+    // At once, then after 4, 8, 16 and 32 seconds; the next one comes after another 60.
+    let tried = location_posts(&lab);
+    assert!((3..=6).contains(&tried), "it is tried {tried} times in two minutes");
+    lab.azure.clear_faults();
+    rest(&mut lab);
+    assert_eq!(table(&lab).len(), 3);
+}
+
 #[test]
 fn a_call_keeps_within_the_size_limit() {
     // 50 Services of 500 Pods are 25,000 addresses: more than one call may carry.

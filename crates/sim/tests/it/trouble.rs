@@ -60,6 +60,12 @@ fn told(lab: &mut sim::Laboratory) -> (Vec<String>, Option<Value>) {
     (messages, conditions.and_then(|all| all.first().cloned()))
 }
 
+/// How often planning takes the writes under way to have been attempted, at most.
+fn most_attempts(lab: &sim::Laboratory) -> u32 {
+    let calls = lab.controller().world().in_flight.values();
+    calls.map(|call| call.attempt).max().unwrap_or(0)
+}
+
 fn texts(report: &Report, now_ms: u64) -> Vec<String> {
     report.obstacles.iter().map(|obstacle| Obstacle::text(obstacle, now_ms)).collect()
 }
@@ -154,6 +160,26 @@ fn a_write_that_azure_does_not_keep() {
     }
 }
 
+/// Services name one resource group after the other that has to be read before anything is planned.
+/// That nothing is planned meanwhile does not say that the write was kept.
+#[test]
+fn a_write_that_azure_does_not_keep_while_other_lists_are_read() {
+    let mut lab = laboratory(&json!({}));
+    let loses = Fault::new(FaultKind::SucceedsButLosesPool).always().on_method("PUT");
+    lab.azure.add_fault(loses.on_path("loadBalancers/kubernetes$").expect("it parses"));
+    create(&mut lab, service(1));
+    let key = "service.beta.kubernetes.io/azure-load-balancer-resource-group";
+    for other in 2..14 {
+        lab.pass(INTERVAL_MS / 12);
+        let mut service = service(other);
+        service["metadata"]["annotations"] = json!({key: format!("gone-{other}")});
+        create(&mut lab, service);
+    }
+    let calls = lab.azure.calls().iter();
+    let puts = calls.filter(|c| c.method == "PUT" && c.path.contains("loadBalancers/")).count();
+    assert!(puts <= 3 + 5, "{puts} writes: the pauses do not begin anew");
+}
+
 /// Azure answers each write of a load balancer that it has changed meanwhile, though it has not:
 /// what is read has another ETag than what is compared with.
 #[test]
@@ -170,6 +196,7 @@ fn a_write_whose_etag_never_fits() {
     let puts = calls.filter(|c| c.method == "PUT" && c.path.contains("loadBalancers/")).count();
     // The first, two at once, and those after 4, 8, 16, 32 and 60 seconds.
     assert_eq!(puts, 3 + 5);
+    assert_eq!(most_attempts(&lab), 1, "what waits for the write goes on waiting");
     let texts = texts(lab.controller().report(), lab.now_ms);
     assert!(texts.iter().any(|text| text.contains("PreconditionFailed")), "{texts:#?}");
     lab.azure.clear_faults();
@@ -242,6 +269,7 @@ fn a_write_that_is_throttled_without_a_word_on_when_it_may_come_again() {
     let puts = calls.filter(|c| c.method == "PUT" && c.path.ends_with(&base)).count();
     // The first, and those after 1, 2, 4, 8, 16, 32 seconds.
     assert_eq!(puts, 7);
+    assert_eq!(most_attempts(&lab), 1, "what waits for the write goes on waiting");
 }
 
 /// What a Service's condition was over a time: each change.
@@ -342,4 +370,31 @@ fn since_when_a_service_is_as_it_is_outlasts_the_process() {
     lab.restart();
     lab.pass(60_000);
     assert_eq!(seconds(since(&lab)), before, "a condition has whole seconds");
+}
+
+/// A Service that only waits for reads does so since it came, or since a new process looks.
+#[test]
+fn a_service_that_waits_for_reads_has_waited_since_it_came() {
+    let mut lab = laboratory(&json!({}));
+    let slow = || Fault::new(FaultKind::Latency { ms: 60_000 }).always().on_method("GET");
+    let since = |lab: &mut sim::Laboratory| -> u64 {
+        lab.pass(20_000);
+        let controller = lab.controller();
+        let (uid, own) = controller.report().services.first_key_value().expect("it is reported");
+        assert_eq!(own.state, State::Waiting, "{:?}", own.waits);
+        controller.since_ms(uid).expect("it was planned")
+    };
+    lab.azure.add_fault(slow());
+    let came_ms = lab.now_ms;
+    create(&mut lab, service(1));
+    let since_ms = since(&mut lab);
+    assert!((came_ms..came_ms + 5_000).contains(&since_ms), "{since_ms}, came at {came_ms}");
+    lab.azure.clear_faults();
+    assert!(lab.settle(24 * 3_600_000));
+    lab.pass(3_600_000);
+    lab.azure.add_fault(slow());
+    let began_ms = lab.now_ms;
+    lab.restart();
+    let since_ms = since(&mut lab);
+    assert!((began_ms..began_ms + 5_000).contains(&since_ms), "{since_ms}, began at {began_ms}");
 }

@@ -24,39 +24,39 @@ use std::path::PathBuf;
 /// Arguments of `azure-check`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The cloud config, for the credential, the subscription and the region: the file that the Go
-    /// cloud provider reads, JSON or YAML
+    /// Read the credential, the subscription and the region from this cloud config: the file of the
+    /// Go cloud provider, JSON or YAML
     #[arg(long, value_name = "FILE", required_unless_present = "list")]
     pub cloud_config: Option<PathBuf>,
-    /// The resource group to make resources in: it must exist, and nothing in it that the run did
-    /// not make is written
+    /// Create resources in this resource group, which must exist; its other resources are not
+    /// written
     #[arg(long, value_name = "NAME", required_unless_present = "list")]
     pub resource_group: Option<String>,
-    /// The region to make resources in, in place of the cloud config's
+    /// Create resources in this region, in place of the cloud config's
     #[arg(long, value_name = "REGION")]
     pub location: Option<String>,
-    /// Try only this assumption (repeatable)
+    /// Test only this assumption (repeatable)
     #[arg(long, value_name = "ID", value_parser = known)]
     pub only: Vec<String>,
-    /// Do not try this assumption (repeatable)
+    /// Do not test this assumption (repeatable)
     #[arg(long, value_name = "ID", value_parser = known)]
     pub skip: Vec<String>,
-    /// List the assumptions, and call nothing
+    /// List the assumptions; call nothing
     #[arg(long, conflicts_with = "dry_run")]
     pub list: bool,
-    /// Show each call and what the resources cost; call nothing
+    /// Show each call, and where Azure's price list has each resource; call nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask before the first call
+    /// Skip the confirmation before the first call
     #[arg(long, conflicts_with = "dry_run")]
     pub yes: bool,
-    /// Where to record each request and its answer, as lines of JSON
+    /// Record each request and its answer in this file, one JSON object per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "list"])]
     pub record: Option<PathBuf>,
-    /// With --record: zeros in place of the subscription's id
+    /// With --record: write zeros in place of the subscription ID
     #[arg(long, requires = "record")]
     pub hide_subscription: bool,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
 }

@@ -26,35 +26,35 @@ const GRACE: Duration = Duration::from_secs(15);
 /// Arguments of `bench container`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Nodes
+    /// Number of nodes
     #[arg(long, value_name = "N", default_value_t = 5_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub nodes: u32,
-    /// Services
+    /// Number of Services
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub services: u32,
-    /// Pods a Service
+    /// Number of Pods per Service
     #[arg(long, value_name = "N", default_value_t = 15)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub pods: u32,
-    /// How long each Azure call takes
+    /// Latency of each Azure call, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub latency_ms: u64,
-    /// Begin with everything made, and do not measure creating and deleting
+    /// Begin with existing resources, and measure neither creation nor deletion
     #[arg(long)]
     pub prepared: bool,
-    /// Items a page of Azure's lists
+    /// Items per page of Azure's lists
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     pub page_size: usize,
-    /// How often one Pod comes or goes
+    /// Number of times that one Pod is added or removed
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(2..))]
     pub rounds: u32,
-    /// How long a phase may take, in seconds
+    /// Time limit for each phase, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub limit: u64,
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
 }

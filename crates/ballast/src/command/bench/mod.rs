@@ -25,19 +25,19 @@ pub struct Args {
 /// What is measured.
 #[derive(Debug, clap::Subcommand)]
 pub enum Subject {
-    /// The container load balancer on this machine: times, calls and memory at a size
+    /// Measure container load balancers on this machine: times, calls and memory at one size
     Container(container::Args),
-    /// Services that are created at once, in simulated time
+    /// Measure the creation of many Services at once, in simulated time
     Converge(simulated::ConvergeArgs),
-    /// A node more and a node less, in simulated time
+    /// Measure the addition and the removal of a node, in simulated time
     Nodes(simulated::NodesArgs),
-    /// The container load balancer at rising sizes, in simulated time
+    /// Measure container load balancers at rising sizes, in simulated time
     Pods(simulated::PodsArgs),
-    /// What the processor takes for a plan on settled clusters of rising size
+    /// Measure the processor time of a plan on settled clusters of rising size
     Plan(planning::Args),
-    /// What the processor takes for one Service more, whatever stands in it
+    /// Measure the processor time of one more Service, at rising numbers of Services
     Arrival(arrival::Args),
-    /// Measures everything and writes it into a page, between its markers, with its plots
+    /// Measure everything and write it into a page, between its markers, with plots
     Page(page::Args),
 }
 

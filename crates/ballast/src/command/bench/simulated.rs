@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// How results are written.
 #[derive(Debug, clap::Args)]
 pub struct Writing {
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
     /// Write plots into this directory, too

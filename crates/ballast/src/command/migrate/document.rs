@@ -5,6 +5,7 @@ use crate::output::{Ink, Paint};
 use crate::render::plan::{Verb, kind_name, shown_name, verb, word};
 use explain::forecast::{Forecast, Step};
 use model::azure::Sku;
+use model::kubernetes::Wish;
 use model::plan::{Action, Resource};
 use model::policy::{BalancerSku, Layout, PoolKind};
 use model::report::Severity;
@@ -163,10 +164,12 @@ fn target(policy: &Policy) -> Vec<String> {
     vec![sku.to_owned(), layout, pools.to_owned()]
 }
 
-/// Addresses that stay, and Services whose addresses do not.
+/// Addresses that stay, and Services whose addresses do not. One that is deleted, or another
+/// controller's, loses or keeps its address whether there is a migration or not.
 fn addresses(forecast: &Forecast, world: &World) -> (usize, Vec<String>) {
     let (mut kept, mut changed) = (0, Vec::new());
-    for (uid, service) in &world.kubernetes.services {
+    let services = world.kubernetes.services.iter();
+    for (uid, service) in services.filter(|(_, service)| service.wish == Wish::LoadBalancer) {
         let last = forecast.last.services.get(uid).map(|s| s.addresses.as_slice());
         let last = last.unwrap_or_default();
         let shown = service.ingress.iter().filter_map(|i| i.ip.as_ref());
@@ -306,4 +309,32 @@ fn render_interruptions(found: &MigrationDocument, paint: Paint) -> String {
         text.push_str(&paint.ink(Ink::Red, format!("  {who} {until} ({names})\n")));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use explain::forecast::forecast;
+    use fixture::{policy, service, world};
+    use model::kubernetes::LoadBalancerType;
+    use std::sync::Arc;
+
+    #[test]
+    fn addresses_of_services_that_leave_or_are_others_do_not_change_by_a_migration() {
+        let mut world = world();
+        let own = world.kubernetes.services.values().next().expect("there is one");
+        let mut ingress = own.ingress.clone();
+        ingress[0].ip = Some(Arc::from("20.9.9.9"));
+        let mut other = service(&[]);
+        other.uid = ServiceUid::new("00000002-1111-4222-8333-0123456789ab");
+        other.name = model::ServiceName::new("default", "other");
+        other.load_balancer_type = LoadBalancerType::Foreign;
+        other.wish = Wish::Nothing;
+        other.ingress = ingress;
+        world.kubernetes.services.insert(other.uid.clone(), Arc::new(other));
+        let policy = policy();
+        let found = document(&forecast(&world, &policy), &world, &policy);
+        assert_eq!(found.changed, [""; 0]);
+        assert_eq!(found.kept, 1);
+    }
 }

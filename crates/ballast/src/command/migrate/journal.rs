@@ -32,13 +32,18 @@ impl Journal {
     /// # Errors
     /// It cannot be read or written.
     pub fn open(path: &Path, clock: Clock) -> Result<Self, Failure> {
-        let open = match File::open(path) {
-            Ok(file) => unfinished(file).map_err(|e| failed(path, "read", &e))?,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        let before = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(e) => return Err(failed(path, "read", &e)),
         };
+        let open = unfinished(before.as_slice()).map_err(|e| failed(path, "read", &e))?;
         let file = OpenOptions::new().create(true).append(true).open(path);
-        let file = file.map_err(|e| failed(path, "write", &e))?;
+        let mut file = file.map_err(|e| failed(path, "write", &e))?;
+        // What is written next would be lost with a last line that was cut short.
+        if before.last().is_some_and(|byte| *byte != b'\n') {
+            file.write_all(b"\n").map_err(|e| failed(path, "write", &e))?;
+        }
         Ok(Self { path: path.to_owned(), file, clock, open })
     }
 
@@ -110,6 +115,17 @@ mod tests {
             let open = unfinished(&whole.as_bytes()[..end]).unwrap();
             assert_eq!(open.is_some(), end >= first, "{end}");
         }
+    }
+
+    #[test]
+    fn what_follows_a_line_that_was_cut_short_is_not_lost_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        std::fs::write(&path, "{\"at\":\"t\",\"eve").unwrap();
+        let mut journal = Journal::open(&path, Clock::start()).unwrap();
+        assert_eq!(journal.unfinished(), None);
+        journal.begin(&["to".to_owned()], 2).unwrap();
+        assert!(Journal::open(&path, Clock::start()).unwrap().unfinished().is_some());
     }
 
     #[test]

@@ -38,26 +38,26 @@ use tokio_util::sync::CancellationToken;
 /// read from Azure, so that an interrupted migration goes on when the same command is run again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where to, in place of what the cloud config says (repeatable)
+    /// Target of the migration, in place of the cloud config's (repeatable)
     #[arg(long, value_enum, value_name = "WHAT")]
     pub to: Vec<To>,
-    /// Between load balancers over nodes and container load balancers: how long each Service has
-    /// the addresses of both, as in 10m or 1h, or untilTold
+    /// To or from container load balancers: how long each Service keeps both addresses, as in 10m,
+    /// or untilTold for no limit [default: that of the cloud config, else 1h]
     #[arg(long, value_name = "TIME")]
     pub keep_both: Option<String>,
-    /// To or from container load balancers: only this Service moves (repeatable)
+    /// To or from container load balancers: move only this Service (repeatable)
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub service: Vec<String>,
-    /// To or from container load balancers: only Services of this namespace move (repeatable)
+    /// To or from container load balancers: move only Services of this namespace (repeatable)
     #[arg(long, value_name = "NAMESPACE")]
     pub namespace: Vec<String>,
     /// Show each step, what is interrupted and what is kept; write nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Do not ask before the first write
+    /// Skip the confirmation before the first write
     #[arg(long, conflicts_with = "dry_run")]
     pub yes: bool,
-    /// Where each write is noted, with what was there before and what came of it
+    /// Record each write in this file, with the resource before the write and the result
     #[arg(long, value_name = "FILE", default_value = "ballast-migration.jsonl")]
     pub journal: PathBuf,
     /// Which cluster.
@@ -72,25 +72,25 @@ pub struct Args {
     /// Its name.
     #[command(flatten)]
     pub lease_name: LeaseName,
-    /// With --dry-run: manifests (YAML or JSON; files, folders, or - for standard input) instead
-    /// of a cluster
+    /// With --dry-run: read these manifests instead of a cluster (YAML or JSON; files, directories,
+    /// or - for standard input)
     #[arg(short = 'f', long = "filename", value_name = "PATH")]
     #[arg(conflicts_with = "kubeconfig", requires = "dry_run")]
     pub files: Vec<PathBuf>,
-    /// With -f: what there is in Azure, a JSON list of resources
+    /// With -f: read the Azure resources from this file, a JSON list
     #[arg(long, value_name = "FILE", requires = "files")]
     pub azure: Option<PathBuf>,
-    /// How to print what is going to happen
+    /// Output format of the steps
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
     /// Also manage Services of this loadBalancerClass (repeatable)
     #[arg(long, value_name = "CLASS")]
     pub load_balancer_class: Vec<String>,
-    /// How long reading may take, in seconds
+    /// Time limit for reading the cluster and Azure, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub timeout: u64,
-    /// How long the migration may take before the command gives up, in seconds; what is done stays
-    /// [default: an hour, and the time for which Services have two addresses]
+    /// Time limit for the migration, in seconds; at the limit the command exits, and what is done
+    /// stays [default: 3600, plus the time for which Services have two addresses]
     #[arg(long, value_name = "SECONDS")]
     pub limit: Option<u64>,
 }
@@ -98,13 +98,13 @@ pub struct Args {
 /// Where a migration leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum To {
-    /// Standard load balancers and public IPs; from container load balancers, too
+    /// Standard load balancers over nodes, from Basic or from container load balancers
     Standard,
-    /// Container load balancers: traffic goes straight to Pods
+    /// Container load balancers: one per Service, with Pods as backends
     ContainerLoadBalancer,
     /// Pools of node addresses
     NodeIp,
-    /// Pools that nodes join through their NICs
+    /// Pools of the nodes' NICs
     Nic,
     /// One public and one internal load balancer
     Single,

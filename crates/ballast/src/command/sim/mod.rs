@@ -22,37 +22,39 @@ const ENOUGH: u64 = 10_000;
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("which").args(["seed", "seeds"])))]
 pub struct Args {
-    /// Run this one seed and tell what happened
+    /// Run only this seed, and show its trace
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Run so many seeds
+    /// Number of seeds to run
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub seeds: u64,
-    /// The first of the seeds
+    /// First seed
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "seed")]
     pub from: u64,
-    /// Users, nodes, operators and the others make at most so many moves in a run
+    /// Limit the moves of all actors (users, nodes, operators and others) in a run
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
-    /// What seeds may draw: all, calm, azure, kubernetes, crashes, leaders, containers
+    /// Kinds of faults and moves that seeds may draw: all, calm, azure, kubernetes, crashes,
+    /// leaders, containers
     #[arg(long, value_name = "NAME", default_value = "all", value_parser = profile)]
     pub profile: Profile,
     /// Leave out faults and actors, by name
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = part)]
     pub without: Vec<Part>,
-    /// Leave out moves, by their numbers in the order of time: what `--shrink` found needless
+    /// Leave out these moves, numbered in the order of time: those that `--shrink` found needless
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', conflicts_with = "exhaustive")]
     pub skip: Vec<u64>,
-    /// Look for fewer moves and faults that break the same rule
+    /// Search for fewer moves and faults that break the same rule
     #[arg(long)]
     pub shrink: bool,
-    /// Enumerate faults and second crashes at the points of small scenarios, instead of seeds
+    /// Enumerate faults and second crashes at the points of small scenarios, instead of running
+    /// seeds
     #[arg(long, conflicts_with_all = ["seed", "from", "steps", "without", "shrink"])]
     pub exhaustive: bool,
-    /// Run so many seeds at a time; one for each processor if left out
+    /// Number of seeds to run in parallel [default: one per processor]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
-    /// How the result is written
+    /// Output format
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
 }

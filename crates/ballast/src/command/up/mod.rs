@@ -50,26 +50,28 @@ pub struct Args {
     /// Port of the emulated Azure; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub azure_port: u16,
-    /// Port of the console, health, metrics and status: 10270, or a free one where that is taken
+    /// Port of the console, health, metrics and status [default: 10270, or a free port where 10270
+    /// is in use]
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
-    /// Services of the sample
+    /// Number of Services in the sample
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub services: u32,
-    /// Nodes of the sample
+    /// Number of nodes in the sample
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub nodes: u32,
-    /// Show the container load balancer: one a Service, with pods as backends
+    /// Use container load balancers: one per Service, with Pods as backends
     #[arg(long)]
     pub container_load_balancer: bool,
-    /// Put kubeconfig and cloud config into this directory, and leave them there
+    /// Write kubeconfig and cloud config to this directory and keep them [default: a temporary
+    /// directory]
     #[arg(long, value_name = "DIRECTORY")]
     pub directory: Option<PathBuf>,
-    /// End by itself after so many seconds
+    /// Stop after this many seconds
     #[arg(long = "for", value_name = "SECONDS")]
     pub seconds: Option<u64>,
-    /// The level of the log on standard error
+    /// Log level on standard error
     #[arg(long, value_name = "LEVEL", default_value = "error")]
     pub log_level: String,
     /// How the emulated Azure behaves.

@@ -121,6 +121,36 @@ fn a_large_load_balancer_takes_several_reads() {
 }
 
 #[test]
+fn both_families_of_a_service_are_told_by_one_read() {
+    let (mut world, mut report) = (world(), Report::default());
+    for number in 0..30 {
+        let (name, four) = (format!("s{number}"), format!("20.0.0.{number}"));
+        let six = format!("fd00:9::{number:x}");
+        let at: (&str, &[&str]) = ("kubernetes", &[&four, &six]);
+        add(&mut world, &mut report, &name, at, json!([{"port": 80}]));
+    }
+    let all = reads(&world, &report);
+    assert_eq!(all.iter().map(|read| read.frontends.len()).collect::<Vec<_>>(), [20, 20, 20]);
+    let mut log = BackendLog::default();
+    for now_ms in [NOW_MS, NOW_MS + MINUTE_MS] {
+        for read in &all {
+            let told = |address: &IpAddr| {
+                let (backend, state) =
+                    if address.is_ipv4() { ("10.0.0.0", Up) } else { ("fd00::0", Down) };
+                series((&address.to_string(), 80), backend, 9, &[state, state])
+            };
+            let answer: Vec<Series> = read.frontends.iter().map(told).collect();
+            assert_eq!(log.learn((&world, &report), read, &answer, now_ms), []);
+        }
+    }
+    let found = log.of(&uid("s7"), NOW_MS + MINUTE_MS).unwrap();
+    let states: Vec<(ProbeState, u64)> =
+        found.all.iter().map(|b| (b.state, NOW_MS - b.since_ms)).collect();
+    assert_eq!(states, [(Partly, 2 * MINUTE_MS)]);
+    assert_eq!(log.changes(), 30, "the second round found nothing new");
+}
+
+#[test]
 fn a_node_is_one_backend_whatever_its_addresses_and_ports() {
     let (mut world, mut report) = (world(), Report::default());
     let ports = json!([{"port": 80, "name": "a"}, {"port": 443, "name": "b"}]);

@@ -24,7 +24,9 @@ impl Capacity {
         for balancer in balancers() {
             capacity.settle(draft, &balancer.id, balancer.rules.iter().map(|r| &*r.name));
         }
-        for (id, write) in &draft.world.in_flight {
+        // A write of its public IP says nothing about where it is to be.
+        let is_balancer = |id: &ResourceId| *id == draft.policy.balancer_id(id.name());
+        for (id, write) in draft.world.in_flight.iter().filter(|(id, _)| is_balancer(id)) {
             for uid in &write.causes {
                 if capacity.add_home(uid, id)
                     && let Some(intent) = draft.cases.get(uid).and_then(|case| case.intent())

@@ -1,13 +1,16 @@
 //! What a write that is under way brings a load balancer counts as there, and so does what lists do
 //! not show yet.
 
-use super::{balancer, carry_out, change, policy, pool, service, settle, two, uid, world};
+use super::{
+    annotated, balancer, carry_out, change, policy, pool, service, settle, two, uid, world,
+};
 use model::World;
+use model::azure::PublicIp;
 use model::kubernetes::{Ingress, SERVICE_FINALIZER, Service};
 use model::plan::{Action, Change, Resource};
 use model::policy::Layout;
 use model::report::Wait;
-use model::world::InFlight;
+use model::world::{Fact, InFlight};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -84,4 +87,40 @@ fn rules_that_are_being_written_count() {
     let (_, report) = crate::plan(&world, &policy);
     let on = |n| report.services[&uid(n)].balancer.as_deref();
     assert_eq!([4, 5, 6].map(on), [Some("lb2"), Some("lb2"), Some("kubernetes")]);
+}
+
+/// Two Services bring one address along: one is being written to a load balancer, and of the other,
+/// which comes first in order, another public IP is.
+#[test]
+fn a_shared_address_goes_where_it_is_being_written() {
+    let policy = policy(Layout::Several(two()));
+    let mut world = world(vec![service(1), service(2), service(3)]);
+    settle(&mut world, &policy);
+    let all = world.azure.public_ips.get_mut(&policy.group).and_then(Fact::known_mut);
+    let all = all.expect("read");
+    let made = all.values().next().expect("of service 1").clone();
+    let id = policy.public_ip_id(&policy.group, "brought");
+    let address = Some("20.0.1.1".parse().expect("an address"));
+    all.insert(
+        id.clone(),
+        Arc::new(PublicIp { id, address, tags: None, ..PublicIp::clone(&made) }),
+    );
+    let brings = |n: u8| {
+        let finalizers = vec![SERVICE_FINALIZER.into()];
+        let mut service = Service { finalizers, ..annotated(n, "azure-pip-name", "brought") };
+        service.ports[0].port = 80 + u16::from(n);
+        service
+    };
+    (4..=5).for_each(|n| change(&mut world, brings(n)));
+    let flight = |n: u8| InFlight {
+        attempt: 1,
+        causes: BTreeSet::from([uid(n)]),
+        addresses: Arc::default(),
+    };
+    let id = balancer(&world, "kubernetes").expect("it was made").id.clone();
+    world.in_flight.insert(id, flight(5));
+    world.in_flight.insert(policy.public_ip_id(&policy.group, "another"), flight(4));
+    let (_, report) = crate::plan(&world, &policy);
+    let on = |n| report.services[&uid(n)].balancer.as_deref();
+    assert_eq!([4, 5].map(on), [Some("kubernetes"); 2]);
 }
