@@ -23,6 +23,8 @@ pub enum Direction {
     Outbound,
     /// Both.
     InboundOutbound,
+    /// Of a type that is not known. Such a service is another client's, and never written.
+    Unknown,
 }
 
 /// A service registered in the gateway.
@@ -52,8 +54,8 @@ pub enum DefaultService {
     No,
 }
 
-/// Names of the gateway services an address belongs to; shared, because most addresses of a
-/// Service have the same set.
+/// Names of the gateway services an address belongs to, in lower case; shared, because most
+/// addresses of a Service have the same set.
 pub type ServiceNames = Arc<NameSet>;
 
 /// A set of names in their order. Nearly all have one name, and there are as many as Services: a

@@ -75,10 +75,10 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
     }
     let mut wrong = Vec::new();
     registered.tenants = tenants::tenants(case);
-    registered.outbound = egress::wanted(case, &registered);
-    registered.held = egress::held(case);
     registered.others =
         rows.iter().filter(|(name, row)| is_others(name, row)).map(|(n, _)| n.clone()).collect();
+    registered.outbound = egress::wanted(case, &registered);
+    registered.held = egress::held(case);
     egress::judge(case, &registered, &mut wrong);
     table::judge(case, &registered, &mut wrong);
     nothing_of_the_gone(case, &registered, &mut wrong);

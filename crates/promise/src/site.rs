@@ -213,9 +213,16 @@ fn several(config: &Value) -> Vec<Configuration> {
         primary_set: text(element, "primaryVMSet"),
         service_labels: key(element, "serviceLabelSelector").clone(),
         namespace_labels: key(element, "serviceNamespaceSelector").clone(),
-        node_labels: key(element, "nodeSelector").clone(),
+        node_labels: node_selector(key(element, "nodeSelector")),
     };
     elements.into_iter().flatten().map(read).collect()
+}
+
+/// A selector of nodes; an empty one counts for none.
+fn node_selector(selector: &Value) -> Value {
+    let labels = selector["matchLabels"].as_object().is_some_and(|labels| !labels.is_empty());
+    let more = selector["matchExpressions"].as_array().is_some_and(|more| !more.is_empty());
+    if labels || more { selector.clone() } else { Value::Null }
 }
 
 fn layout(config: &Value, sku: Sku) -> Layout {

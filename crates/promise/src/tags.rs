@@ -3,7 +3,8 @@
 //! What is promised:
 //! - The tags of the cloud config are on every load balancer, public IP and Private Link Service of
 //!   this cluster and on its security group; they win over annotations. Where the config says which
-//!   keys others may set (`systemTags`), other tags go.
+//!   keys others may set (`systemTags`), other tags go: from load balancers and the security group
+//!   only if the config has tags.
 //! - A public IP of this cluster names exactly the Services on it, and the cluster. In a resource
 //!   group that only a Service names it carries the cluster's UID as well; what stood there before
 //!   the tag was known may do without. In the groups of the cloud config nothing carries another's.
@@ -46,7 +47,8 @@ pub(crate) fn judge(case: &Case<'_>, broken: &mut Vec<Broken>) {
         }
     }
     let group = case.estate.get(&case.site.security_group).filter(|_| case.served().count() > 0);
-    for resource in balancers.values().copied().chain(group) {
+    let shared = balancers.values().copied().chain(group);
+    for resource in shared.filter(|_| !case.site.tags.is_empty()) {
         configured(case, resource, &[], &mut found);
     }
     for (id, ip) in &ips {

@@ -48,6 +48,7 @@ fn label(effect: &Effect) -> String {
             format!("{} ledger", request.method)
         }
         Effect::Kubernetes { request, .. } if request.method == "POST" => "POST event".to_owned(),
+        Effect::Kubernetes { request, .. } if request.method == "GET" => "GET".to_owned(),
         Effect::Kubernetes { request, .. } => {
             let what = if request.path.ends_with("/status") { "status" } else { "finalizers" };
             let kind = if request.path.contains("/pods/") { "pod" } else { "service" };

@@ -86,7 +86,12 @@ fn answer(response: &Response) -> KubernetesAnswer {
     let body = match &response.body {
         Body::Document(value) => Some(value.clone()),
         Body::Object(object) => Some(object.as_ref().clone()),
-        Body::List { .. } | Body::Bytes(_) | Body::Watch(_) => None,
+        Body::List { head, items } => {
+            let mut list = head.clone();
+            list["items"] = items.iter().map(|item| item.as_ref().clone()).collect();
+            Some(list)
+        }
+        Body::Bytes(_) | Body::Watch(_) => None,
     };
     KubernetesAnswer::Reply {
         status: response.code,

@@ -21,10 +21,11 @@ const DIRECTIONS: [(&str, Direction); 3] = [
     ("InboundOutbound", Direction::InboundOutbound),
 ];
 
-/// Reads one entry of the gateway's services.
+/// Reads one entry of the gateway's services. One of a `serviceType` that is not known exists all
+/// the same: without it, its addresses would count as left over, and its name as free.
 ///
 /// # Errors
-/// The entry is no object, has no name, or has a `serviceType` that is not known.
+/// The entry is no object or has no name.
 pub fn read_gateway_service(body: &Value) -> Result<GatewayService, BodyError> {
     let kind = "gateway service";
     let fields = object(kind, body)?;
@@ -32,14 +33,12 @@ pub fn read_gateway_service(body: &Value) -> Result<GatewayService, BodyError> {
     let name = name.ok_or_else(|| BodyError::new(kind, "there is no name"))?;
     let p = fields.get("properties");
     let field = |key: &str| p.and_then(|p| p.get(key));
-    let direction = field("serviceType").and_then(word(&DIRECTIONS)).ok_or_else(|| {
-        BodyError::new(kind, format!("{name} has a serviceType that is not known"))
-    })?;
+    let direction = field("serviceType").and_then(word(&DIRECTIONS));
     let default = field("isDefault").and_then(flag) == Some(true);
     let pools = field("loadBalancerBackendPools").and_then(Value::as_array);
     Ok(GatewayService {
         name,
-        direction,
+        direction: direction.unwrap_or(Direction::Unknown),
         default: if default { DefaultService::Yes } else { DefaultService::No },
         pools: pools.into_iter().flatten().filter_map(read_reference).collect(),
         nat_gateway: field("publicNatGatewayId").and_then(id_text),
@@ -48,7 +47,8 @@ pub fn read_gateway_service(body: &Value) -> Result<GatewayService, BodyError> {
 
 /// Reads all entries of the gateway's address table, and says which could not be read.
 ///
-/// Addresses that belong to the same services share one set.
+/// Addresses that belong to the same services share one set. Names of services are in lower case:
+/// Azure compares them without regard to it, and the table of services may write them otherwise.
 #[must_use]
 pub fn read_locations(items: &[Value]) -> (Locations, Vec<BodyError>) {
     let mut table = LocationTable::default();
@@ -108,7 +108,7 @@ impl LocationTable {
             let shared = match self.names.get(name) {
                 Some(shared) => Arc::clone(shared),
                 None => {
-                    let shared: Arc<str> = Arc::from(name);
+                    let shared: Arc<str> = Arc::from(name.to_lowercase());
                     self.names.insert(name.to_owned(), Arc::clone(&shared));
                     shared
                 }
@@ -191,6 +191,7 @@ fn direction_name(direction: Direction) -> &'static str {
         Direction::Inbound => "Inbound",
         Direction::Outbound => "Outbound",
         Direction::InboundOutbound => "InboundOutbound",
+        Direction::Unknown => "Unknown",
     }
 }
 

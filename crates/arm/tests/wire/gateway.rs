@@ -108,8 +108,22 @@ fn tables_are_read_with_what_is_not_in_the_model() {
     };
     assert_eq!(found, Ok(want));
     let odd = read_gateway_service(&json!({"name": "x", "properties": {"serviceType": "?"}}));
+    assert_eq!(odd, Ok(service("x", Direction::Unknown)));
+    let odd = read_gateway_service(&json!({"properties": {"serviceType": "Inbound"}}));
     insta::assert_snapshot!(odd.unwrap_err(),
-        @"cannot read the body of a gateway service: x has a serviceType that is not known");
+        @"cannot read the body of a gateway service: there is no name");
+}
+
+/// Otherwise addresses of other clients' services would be taken away, and our own be written again
+/// after each read.
+#[test]
+fn names_in_other_letters_are_the_same_names() {
+    let (table, problems) = read_locations(&[json!({"addressLocation": "10.0.0.1", "addresses": [
+        {"address": "10.1.0.1", "services": [UID.to_uppercase(), "Team-A"]},
+        {"address": "10.1.0.2", "services": ["team-a", "Team-A"]}]})]);
+    assert_eq!(problems, []);
+    let listed: Vec<&ServiceNames> = table.values().flat_map(|at| at.values()).collect();
+    assert_eq!(listed, [&names(&[UID, "team-a"]), &names(&["team-a"])]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::event::KubernetesAnswer;
 use crate::kubernetes::gates;
 use crate::observers::kubernetes_events::timestamp;
 use crate::obstacles::{Failure, Trouble, operation_on, services_of};
+use model::ServiceName;
 use model::kubernetes::{
     Claim, Condition, EGRESS_MARKS, Ingress, MIGRATION_CONDITION, MoveStage, POD_FINALIZER, Pod,
     SERVICE_CONDITION, Truth,
@@ -42,7 +43,7 @@ pub(crate) struct ObjectLane {
     failed_ms: u64,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
-    /// What the call under way writes.
+    /// What the call under way writes, or what the last failed call wrote; `None`: it reads.
     sent: Option<Edit>,
     /// What was last acknowledged, for as long as it is not seen that it is kept.
     acknowledged: Option<Edit>,
@@ -84,24 +85,63 @@ impl Controller {
     }
 
     fn write_object(&mut self, write: &KubernetesWrite, now_ms: u64) {
+        let read = self.unwatched(write).map(read_pod);
         let call = self.calls.begin(Caller::Object(write.object.clone()));
-        self.observers.counts.kubernetes += 1;
+        self.observers.counts.kubernetes += u64::from(read.is_none());
         if let Some(lane) = self.kubernetes.objects.get_mut(&write.object) {
             lane.call = Some(call);
             lane.outlived = false;
-            lane.sent = Some(write.edit.clone());
+            lane.sent = read.is_none().then(|| write.edit.clone());
         }
-        if matches!(write.edit, Edit::Finalizers { purpose: FinalizerPurpose::Claim, .. }) {
+        let claims =
+            matches!(write.edit, Edit::Finalizers { purpose: FinalizerPurpose::Claim, .. });
+        if claims && read.is_none() {
             self.term.claims.insert(write.object.clone());
         }
-        let request = request(write, now_ms);
+        let request = read.unwrap_or_else(|| request(write, now_ms));
         self.calls.effects.push(Effect::Kubernetes { call, request });
+    }
+
+    /// The Pod that has to be read before the same is written to it again: the write failed, and no
+    /// watch brings the version that it has to name, because the Pod has lost its label.
+    fn unwatched<'w>(&self, write: &'w KubernetesWrite) -> Option<&'w ServiceName> {
+        let Object::Pod { name, uid } = &write.object else { return None };
+        let held = self.world.kubernetes.pods.get(name);
+        let stray = held.is_some_and(|pod| pod.uid == *uid && pod.egress.is_none());
+        let lane = self.kubernetes.objects.get(&write.object);
+        let failed = lane.is_some_and(|lane| lane.sent.as_ref() == Some(&write.edit));
+        (stray && failed).then_some(name)
+    }
+
+    /// Whether the call under way about an object is a read.
+    fn is_read(&self, object: &Object) -> bool {
+        let lane = self.kubernetes.objects.get(object);
+        lane.is_some_and(|lane| lane.call.is_some() && lane.sent.is_none())
+    }
+
+    /// A Pod was read. Another one of its name has another UID: this one is gone then.
+    fn take_read(&mut self, object: &Object, body: Option<&Value>, now_ms: u64) {
+        let Object::Pod { uid, .. } = object else { return };
+        let Some(found) = body.and_then(|list| list["items"].as_array()) else {
+            return self.delay(object, None, "NoAnswer: a list without items", now_ms);
+        };
+        let Some(pod) = found.iter().find(|pod| pod["metadata"]["uid"] == **uid) else {
+            self.kubernetes.objects.remove(object);
+            return self.not_found(object, now_ms);
+        };
+        if let Some(lane) = self.kubernetes.objects.get_mut(object) {
+            lane.call = None;
+        }
+        self.overlay(object, pod, now_ms);
     }
 
     /// The answer to a Kubernetes write.
     pub(crate) fn written(&mut self, object: &Object, answer: KubernetesAnswer, now_ms: u64) {
         self.planning.dirty = true;
         match answer {
+            KubernetesAnswer::Reply { status: 200..300, body, .. } if self.is_read(object) => {
+                self.take_read(object, body.as_ref(), now_ms);
+            }
             KubernetesAnswer::Reply { status: 200..300, body, .. } => {
                 self.confirm(object);
                 let lost = self.acknowledge(object);
@@ -263,6 +303,14 @@ fn is_same(one: &Edit, other: &Edit) -> bool {
     }
 }
 
+/// Reads one Pod. The ClusterRole has `list` for Pods, and not `get`.
+fn read_pod(name: &ServiceName) -> KubernetesCall {
+    let ServiceName { namespace, name } = name;
+    let query = format!("fieldSelector=metadata.name%3D{name}");
+    let path = format!("/api/v1/namespaces/{namespace}/pods?{query}");
+    KubernetesCall { method: "GET", path, content_type: "application/json", body: Value::Null }
+}
+
 fn request(write: &KubernetesWrite, now_ms: u64) -> KubernetesCall {
     let (path, uid) = match &write.object {
         Object::Service { name, uid } => {
@@ -376,7 +424,6 @@ fn ingress(entry: &Ingress) -> Value {
 mod tests {
     use super::*;
     use fixture::policy;
-    use model::ServiceName;
     use model::ServiceUid;
     use model::kubernetes::{Gate, GateReason};
     use model::plan::FinalizerPurpose;
@@ -441,6 +488,62 @@ mod tests {
         };
         assert_eq!(known_after("former"), (1, 1));
         assert_eq!(known_after("next"), (0, 0));
+    }
+
+    /// The watch selects by label: nothing shows that the kubelet writes the Pod meanwhile.
+    #[test]
+    fn a_pod_without_its_label_is_read_before_a_write_that_failed_is_sent_again() {
+        let pod = |revision: &str| {
+            json!({"metadata": {"name": "web-0", "namespace": "default", "uid": "uid-1",
+                "resourceVersion": revision, "finalizers": [POD_FINALIZER]},
+                "status": {"phase": "Running"}})
+        };
+        let mut interner = observe::Interner::default();
+        let held = observe::kubernetes::pod_from_value(&pod("7"), &mut interner).expect("a Pod");
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        controller.learn(KubernetesFact::Pod(held), 0);
+        let name = ServiceName::new("default", "web-0");
+        let object = Object::Pod { name: name.clone(), uid: "uid-1".into() };
+        let known = |controller: &Controller| {
+            let pod = controller.world.kubernetes.pods.get(&name);
+            pod.map(|pod| pod.revision.to_string())
+        };
+        // Sends what a plan on the known version of the Pod writes; gives the method.
+        let send = |controller: &mut Controller, now_ms: u64| {
+            let edit = Edit::Finalizers {
+                list: Vec::new(),
+                revision: known(controller).expect("it is there").into(),
+                purpose: FinalizerPurpose::Release,
+                marks: None,
+            };
+            let write = KubernetesWrite { object: object.clone(), edit };
+            controller.planning.plan.writes = vec![write];
+            controller.write_kubernetes(now_ms);
+            let effects = std::mem::take(&mut controller.calls.effects);
+            let mut methods = effects.iter().filter_map(|effect| match effect {
+                Effect::Kubernetes { request, .. } => Some(request.method),
+                _ => None,
+            });
+            methods.next()
+        };
+        let answer = |status: u16, body: Option<Value>| KubernetesAnswer::Reply {
+            status,
+            retry_after_ms: None,
+            body,
+        };
+        assert_eq!(send(&mut controller, 0), Some("PATCH"));
+        controller.written(&object, answer(409, None), 0);
+        assert_eq!(send(&mut controller, 50), None, "it waits");
+        assert_eq!(send(&mut controller, 100), Some("GET"));
+        controller.written(&object, answer(200, Some(json!({"items": [pod("9")]}))), 100);
+        assert_eq!(known(&controller).as_deref(), Some("9"));
+        assert_eq!(send(&mut controller, 100), Some("PATCH"));
+        controller.written(&object, answer(409, None), 100);
+        assert_eq!(send(&mut controller, 1_100), Some("GET"));
+        let mut next = pod("11");
+        next["metadata"]["uid"] = json!("uid-2");
+        controller.written(&object, answer(200, Some(json!({"items": [next]}))), 1_100);
+        assert_eq!(known(&controller), None, "it is gone, and another has its name");
     }
 
     /// A webhook takes off what is written, and the API server says that all is well.

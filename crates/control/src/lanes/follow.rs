@@ -254,8 +254,8 @@ impl Controller {
         lane.note(Failure::of_write(work, id, error), &work.change.causes, now_ms);
     }
 
-    /// Azure has too many requests. The budget is closed for as long as Azure says; where that is not
-    /// said, the pause grows with each attempt.
+    /// Azure has too many requests. The budget is closed for as long as Azure says; where it says
+    /// nothing, the pause grows with each attempt.
     fn throttled(&mut self, id: &ResourceId, work: &Work, error: &ArmError, now_ms: u64) {
         let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let asked = error.retry_after_ms;

@@ -8,6 +8,7 @@ use crate::obstacles::Complaints;
 use model::kubernetes::{POD_FINALIZER, Service, Truth};
 use model::policy::Layout;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
+use model::world::Fact;
 use model::{ServiceName, ServiceUid, World};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,9 +105,21 @@ impl Controller {
         self.observers.events.said.keys().filter(is_gone).cloned().collect()
     }
 
+    /// Whether the last plan has looked at egress Pods. While Azure's lists and tables are unknown,
+    /// as they are after a lost answer, its report says nothing of them.
+    fn has_judged_pods(&self) -> bool {
+        let azure = &self.world.azure;
+        let ips = azure.public_ips.get(&self.policy.group).and_then(Fact::known);
+        azure.balancers.known().is_some()
+            && ips.is_some()
+            && azure.nat_gateways.known().is_some()
+            && azure.gateway_services.known().is_some()
+            && azure.gateway_locations.known().is_some()
+    }
+
     /// What is wrong with egress Pods, each thing once.
     fn say_pods(&mut self, report: &Report, now_ms: u64) {
-        if !self.term.is_held() {
+        if !self.term.is_held() || !self.has_judged_pods() {
             return;
         }
         self.observers.events.said_of_pods.retain(|pod, _| report.pods.contains_key(pod));
@@ -402,12 +415,43 @@ mod tests {
     use crate::effect::Effect;
     use fixture::policy;
     use model::report::{Finding, Report, ServiceReport, Severity, State};
+    use model::world::Fact;
     use model::{ServiceName, ServiceUid};
     use std::sync::Arc;
 
     fn finding(rule: &'static str, severity: Severity, n: usize) -> Finding {
         let (key, message) = (Arc::from("key"), Arc::from("must be something else"));
         Finding { severity, rule, key, value: Arc::from(n.to_string()), message }
+    }
+
+    /// An answer of the Service Gateway is lost: until its tables are read nothing is planned.
+    #[test]
+    fn a_pod_is_told_once_whatever_has_to_be_read_meanwhile() {
+        let json = serde_json::json!({"metadata": {"name": "a", "namespace": "default",
+            "uid": "uid-1", "resourceVersion": "1",
+            "labels": {"kubernetes.azure.com/service-egress-gateway": "-x"}}});
+        let mut interner = observe::Interner::default();
+        let pod = observe::kubernetes::pod_from_value(&json, &mut interner).expect("a Pod");
+        let name = pod.name.clone();
+        let mut controller = Controller::new(policy(), Options::default());
+        controller.learn(observe::KubernetesFact::Pod(pod), 0);
+        let azure = &mut controller.world.azure;
+        azure.balancers = Fact::Known(Default::default());
+        azure.public_ips = [(policy().group, Fact::Known(Default::default()))].into();
+        azure.nat_gateways = Fact::Known(Default::default());
+        azure.gateway_services = Fact::Known(Default::default());
+        controller.calls.effects.clear();
+        let mut events = 0;
+        for known in [true, false, true] {
+            controller.world.azure.gateway_locations =
+                if known { Fact::Known(Arc::default()) } else { Fact::Unknown };
+            let found = finding("ServiceGatewayInvalidEgressLabel", Severity::Refusal, 1);
+            let pods = known.then(|| (name.clone(), vec![found])).into_iter().collect();
+            controller.planning.report = Report { pods, ..Report::default() };
+            controller.say_changes(0);
+            events += std::mem::take(&mut controller.calls.effects).len();
+        }
+        assert_eq!(events, 1);
     }
 
     #[test]

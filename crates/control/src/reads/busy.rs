@@ -23,8 +23,9 @@ impl Controller {
         let mut needs = Vec::new();
         for (group, facts) in &azure.public_ips {
             let all = facts.known().into_iter().flat_map(|all| all.values());
-            let released = |ip: &PublicIp| ip.sku == Sku::Basic && self.is_released(ip);
-            if all.into_iter().any(|r| busy(r.provisioning, &r.id) || released(r)) {
+            let basic = |ip: &PublicIp| ip.sku == Sku::Basic;
+            let later = |ip: &PublicIp| basic(ip) && (self.is_released(ip) || self.is_taken(ip));
+            if all.into_iter().any(|r| busy(r.provisioning, &r.id) || later(r)) {
                 needs.push(Need::PublicIps(group.clone()));
             }
         }
@@ -67,6 +68,15 @@ impl Controller {
         let address = FrontendAddress::Public(ip.id.clone());
         let holds = |b: &Arc<LoadBalancer>| b.frontends.iter().any(|f| f.address == address);
         !balancers.get(&owner).is_some_and(holds)
+    }
+
+    /// Whether the frontend of a load balancer is on a public IP that does not show an address yet:
+    /// Azure allocates a dynamic one when it is taken.
+    fn is_taken(&self, ip: &PublicIp) -> bool {
+        let address = FrontendAddress::Public(ip.id.clone());
+        let takes = |b: &Arc<LoadBalancer>| b.frontends.iter().any(|f| f.address == address);
+        let mut all = self.world.azure.balancers.known().into_iter().flat_map(|all| all.values());
+        ip.address.is_none() && all.any(takes)
     }
 
     /// A load balancer is gone: Basic addresses that were on it can now be raised.

@@ -79,7 +79,8 @@ fn read_config(fields: &mut Fields) -> LoadBalancerConfig {
         primary_set: Arc::from(fields.required("primaryVMSet", "the nodes that belong to it")),
         services: selector(fields, "serviceLabelSelector"),
         namespaces: selector(fields, "serviceNamespaceSelector"),
-        nodes: selector(fields, "nodeSelector"),
+        // An empty one counts for none, as for the Go cloud provider; those above match everything.
+        nodes: selector(fields, "nodeSelector").filter(|nodes| *nodes != Selector::default()),
     }
 }
 

@@ -299,6 +299,7 @@ fn outbound_snat(fields: &mut Fields, sku: BalancerSku) -> OutboundSnat {
     if disabled { OutboundSnat::Disabled } else { OutboundSnat::Enabled }
 }
 
+/// Only in these letters, as for the Go cloud provider: it fills the pools under any other value.
 fn preconfigured(fields: &mut Fields) -> Preconfigured {
     let words = [
         ("internal", Preconfigured::Internal),
@@ -306,7 +307,16 @@ fn preconfigured(fields: &mut Fields) -> Preconfigured {
         ("all", Preconfigured::All),
     ];
     let key = "preConfiguredBackendPoolLoadBalancerTypes";
-    fields.word(key, &words).unwrap_or(Preconfigured::None)
+    let Some(text) = fields.text(key) else { return Preconfigured::None };
+    if let Some((_, kind)) = words.iter().find(|(word, _)| *word == text) {
+        return *kind;
+    }
+    if words.iter().any(|(word, _)| word.eq_ignore_ascii_case(&text)) {
+        fields.warn(&format!("{key} counts in small letters only: {text:?} has no effect"));
+    } else {
+        fields.error(allowed(key, &text, "one of internal, external, all"));
+    }
+    Preconfigured::None
 }
 
 fn migrate_api(fields: &mut Fields, sku: BalancerSku) -> MigrateApi {

@@ -3,7 +3,8 @@
 use crate::{policy, read_value, small, with};
 use model::policy::{
     BalancerSku, Chosen, ClusterProbe, ControlPlane, DriftPolicy, HealthCheck, KeepBoth, Layout,
-    NodeDrain, Operator, OutboundSnat, Placement, PoolKind, Sharing, Tenancy, VmKind,
+    NodeDrain, Operator, OutboundSnat, Placement, PoolKind, Preconfigured, Sharing, Tenancy,
+    VmKind,
 };
 use model::{Group, ServiceName};
 use observe::config::{
@@ -317,6 +318,23 @@ fn tags_that_are_none_are_left_out_and_named() {
     assert_eq!(config.warnings[0], r#"tags: "c" is no key=value and is left out"#);
 }
 
+/// The Go cloud provider fills the pools under a word in other letters.
+#[test]
+fn preconfigured_pools_are_named_in_small_letters() {
+    for (kind, is, warnings) in [
+        ("internal", Preconfigured::Internal, 0),
+        ("external", Preconfigured::External, 0),
+        ("all", Preconfigured::All, 0),
+        ("", Preconfigured::None, 0),
+        ("Internal", Preconfigured::None, 1),
+        ("ALL", Preconfigured::None, 1),
+    ] {
+        let changes = json!({"preConfiguredBackendPoolLoadBalancerTypes": kind});
+        let config = read_value(&with(changes)).unwrap();
+        assert_eq!((config.policy.preconfigured, config.warnings.len()), (is, warnings), "{kind}");
+    }
+}
+
 #[test]
 fn keys_that_mean_nothing_are_named_once() {
     let config = read_value(&with(json!({
@@ -578,7 +596,7 @@ fn layouts_are_read() {
     let services = configs[1].services.as_ref().unwrap();
     assert_eq!(services.labels.len(), 1);
     assert_eq!(services.expressions[0].operator, Operator::NotIn);
-    assert_eq!(configs[1].nodes, Some(model::policy::Selector::default()));
+    assert_eq!(configs[1].nodes, None, "an empty one");
     assert_eq!(configs[1].namespaces, None);
 }
 

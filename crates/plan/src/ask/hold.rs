@@ -2,7 +2,9 @@
 
 use super::annotation::{CONFIRM, PAUSE, PROTECT, truth};
 use super::rules::{CONFIRMATION_DUE, DELETION_PROTECTED, FindingRule, PAUSED};
-use model::kubernetes::{GATEWAY_FINALIZER, LoadBalancerType, SERVICE_FINALIZER, Service, Wish};
+use model::kubernetes::{
+    Deletion, GATEWAY_FINALIZER, LoadBalancerType, SERVICE_FINALIZER, Service, Wish,
+};
 use std::sync::Arc;
 
 /// The rule by which what a Service has stays as it is, and its annotation; `None` where its owner
@@ -12,7 +14,11 @@ pub(crate) fn find(service: &Service) -> Option<(&'static FindingRule, &'static 
     if is_set(PAUSE) && (service.wish == Wish::LoadBalancer || has_something(service)) {
         return Some((&PAUSED, PAUSE));
     }
-    let leaves = service.wish == Wish::Nothing && has_something(service);
+    // A Service that moves to other load balancers wants none of the former kind, and its owner has
+    // taken nothing back.
+    let taken_back = service.deletion == Deletion::Requested
+        || service.load_balancer_type != LoadBalancerType::Ours;
+    let leaves = taken_back && has_something(service);
     (leaves && is_set(PROTECT)).then_some((&DELETION_PROTECTED, PROTECT))
 }
 

@@ -3,9 +3,13 @@
 use super::Sides;
 use super::stage::{Stage, Stages};
 use super::view::Views;
+use crate::ask::hold;
 use crate::own::pod_names;
 use model::gateway::{DefaultService, Direction, GatewayService};
-use model::kubernetes::{Backends, Ingress, Move, MoveStage, Service, Wish};
+use model::kubernetes::{
+    Backends, Deletion, GATEWAY_FINALIZER, Ingress, Move, MoveStage, SERVICE_FINALIZER, Service,
+    Wish,
+};
 use model::policy::{BalancerSku, Chosen, KeepBoth, Layout, Migration, PoolKind};
 use model::world::{Fact, Hold};
 use model::{Policy, ServiceUid, World};
@@ -106,6 +110,35 @@ fn what_its_owner_holds_or_deletes_stands_still() {
         s.annotations = Arc::new(annotations);
     };
     assert_eq!(still(pause), Stage::Still);
+}
+
+/// Protection acts on a Service that is deleted or gets another type.
+#[test]
+fn a_protected_service_leaves_the_load_balancer_that_it_has_moved_from() {
+    let sides = sides();
+    let protected = (Arc::from("ballast.dev/deletion-protection"), Arc::from("true"));
+    let service = Service {
+        ingress: vec![Ingress { ip: Some(Arc::from(POD)), hostname: None }],
+        finalizers: vec![SERVICE_FINALIZER.into(), GATEWAY_FINALIZER.into()],
+        annotations: Arc::new(BTreeMap::from([protected])),
+        ..fixture::service(&[])
+    };
+    let uid = service.uid.clone();
+    let mut world = World::default();
+    let name = pod_names::public_ip(&pod_names::of_service(&uid));
+    let id = sides.target.public_ip_id(&sides.target.group, &name);
+    let ip = fixture::public_ip(&name, POD.parse().ok());
+    let ips = Fact::Known(BTreeMap::from([(id, Arc::new(ip))]));
+    world.azure.public_ips.insert(sides.target.group.clone(), ips);
+    world.kubernetes.services.insert(uid.clone(), Arc::new(service));
+    let stages = Stages::of(&world, &sides);
+    assert_eq!(stages.all[&uid].stage, Stage::Gone);
+    let former = Views::default().of(&world, &sides, &stages, Backends::Nodes);
+    let shown = &former.kubernetes.services[&uid];
+    assert_eq!(shown.wish, Wish::Nothing);
+    assert!(hold::find(shown).is_none(), "what it has left would stand for ever");
+    let deleted = Service { deletion: Deletion::Requested, ..Service::clone(shown) };
+    assert!(hold::find(&deleted).is_some());
 }
 
 /// A new process reads lists that do not show yet what the one before it has just made, or another

@@ -321,7 +321,7 @@ fn registered(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Arc<str>> {
                 let all = azure.balancers.known();
                 all.and_then(|all| all.get(&policy.balancer_id(name))?.tags.as_ref())
             }
-            Direction::Outbound | Direction::InboundOutbound => {
+            Direction::Outbound | Direction::InboundOutbound | Direction::Unknown => {
                 let nat = policy.network_id(&policy.group, "natGateways", name);
                 azure.nat_gateways.known().and_then(|all| all.get(&nat)?.tags.as_ref())
             }

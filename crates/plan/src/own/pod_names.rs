@@ -90,7 +90,7 @@ pub fn is_foreign(service: &GatewayService) -> bool {
         || match service.direction {
             Direction::Inbound => !is_uid(&service.name),
             Direction::Outbound => !is_egress(&service.name.to_lowercase()),
-            Direction::InboundOutbound => true,
+            Direction::InboundOutbound | Direction::Unknown => true,
         }
 }
 

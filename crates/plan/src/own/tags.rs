@@ -93,6 +93,12 @@ pub fn clear(tags: &mut Tags, key: &str) {
     });
 }
 
+/// The tags of a load balancer or of the security group. Where the config has no tags they are left
+/// as they are, whatever `systemTags` say: the Go cloud provider does not look at them then.
+pub fn shared(present: Option<&Tags>, policy: &Policy) -> Option<Tags> {
+    if policy.tags.is_empty() { present.cloned() } else { configured(present, policy) }
+}
+
 /// The tags of a resource of a container load balancer: those of the config, and what is there.
 pub fn configured(present: Option<&Tags>, policy: &Policy) -> Option<Tags> {
     merged(present, policy, &BTreeMap::new(), &[])

@@ -64,13 +64,14 @@ pub(super) fn plan(
     uids: &BTreeMap<Arc<str>, ServiceUid>,
 ) -> Groups {
     let members = members(draft, tracker, uids);
-    let candidates = candidates(draft, &members);
+    let others = others(draft);
+    let candidates = candidates(draft, &members, &others);
     let full = full(draft, &members, &candidates);
     let mut groups = Groups { full, ..Groups::default() };
     for name in candidates {
         let gateway = Gateway::find(draft, &name);
         let wish = members.get(&name);
-        if gateway.is_taken(draft, wish) {
+        if gateway.is_others(draft, &others) || gateway.is_taken(draft, wish) {
             groups.taken.insert(name);
             continue;
         }
@@ -171,18 +172,24 @@ pub(super) fn is_addressed(pod: &Pod) -> bool {
     hosted(pod).next().is_some()
 }
 
+/// NAT gateways that gateway services of others lead to, as the cluster's own way out does.
+fn others<'w>(draft: &Draft<'w>) -> BTreeSet<&'w ResourceId> {
+    let services =
+        draft.world.azure.gateway_services.known().into_iter().flat_map(BTreeMap::values);
+    let foreign = services.filter(|service| pod_names::is_foreign(service));
+    foreign.filter_map(|service| service.nat_gateway.as_ref()).collect()
+}
+
 /// Names that Pods ask for, that are registered, or that a NAT gateway of ours has.
-fn candidates(draft: &Draft<'_>, members: &BTreeMap<Arc<str>, Members>) -> BTreeSet<Arc<str>> {
+fn candidates(
+    draft: &Draft<'_>,
+    members: &BTreeMap<Arc<str>, Members>,
+    others: &BTreeSet<&ResourceId>,
+) -> BTreeSet<Arc<str>> {
     let services = draft.world.azure.gateway_services.known();
     let registered = services.into_iter().flatten().filter(|(_, service)| {
         service.direction == Direction::Outbound && !pod_names::is_foreign(service)
     });
-    let others: BTreeSet<&ResourceId> = services
-        .into_iter()
-        .flat_map(BTreeMap::values)
-        .filter(|service| service.nat_gateway.is_some() && pod_names::is_foreign(service))
-        .filter_map(|service| service.nat_gateway.as_ref())
-        .collect();
     let gateway = draft.policy.gateway_id();
     let nats = draft.world.azure.nat_gateways.known().into_iter().flatten();
     let ours =
@@ -232,6 +239,13 @@ impl Gateway {
                 (ip(pod_names::public_ip_v6(name)), Family::V6),
             ],
         }
+    }
+
+    /// Whether a gateway service of others has the name or leads to the NAT gateway. Registered for
+    /// Pods, it would be changed, and deleted after the last of them.
+    fn is_others(&self, draft: &Draft<'_>, others: &BTreeSet<&ResourceId>) -> bool {
+        let named = draft.registered(&self.name).is_some();
+        self.entry.is_none() && (named || others.contains(&self.id))
     }
 
     /// Whether something that is not ours has the name. Of a public IP that stands without a NAT
@@ -324,6 +338,9 @@ fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, cla
         return;
     }
     let gateway_id = draft.policy.gateway_id();
+    if let Some(nat) = &gateway.nat {
+        keep_ips(draft, gateway, nat);
+    }
     match &gateway.nat {
         None => {
             let mut waits = Vec::new();
@@ -359,6 +376,20 @@ fn arrive(draft: &mut Draft<'_>, registry: &mut Registry, gateway: &Gateway, cla
         }
     } else if !gateway.is_late(draft) {
         registry.expect(&gateway.cause);
+    }
+}
+
+/// Public IPs of a NAT gateway that stands are as those of a new one: with the tags of the config,
+/// and none of them failed.
+fn keep_ips(draft: &mut Draft<'_>, gateway: &Gateway, nat: &NatGateway) {
+    for (id, family) in &gateway.ips {
+        let mut used = nat.public_ips.iter().chain(&nat.public_ips_v6);
+        let ours = |ip: &Arc<PublicIp>| {
+            ip.sku == Sku::StandardV2 && !draft.own.is_another_clusters(ip.tags.as_ref())
+        };
+        if used.any(|used| used == id) && draft.public_ip(id).is_some_and(ours) {
+            public_ip::ensure(draft, &gateway.cause, id, *family, Vec::new());
+        }
     }
 }
 

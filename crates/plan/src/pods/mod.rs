@@ -8,6 +8,8 @@
 //!   it is at another: whoever takes an address over does not get its former owner's traffic.
 //! - A registration is the mark of what is ours. It is made after and goes after everything else,
 //!   so that what a lost Service left behind is found without it.
+//! - No Service waits for egress: while NAT gateways are not known, egress gateways and their Pods
+//!   stay as they are, and everything else goes on.
 
 pub(crate) mod table;
 
@@ -107,7 +109,9 @@ fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) -> R
         }
         container::show(draft, name, uid);
     }
-    let groups = egress::plan(draft, &mut registry, tracker, uids);
+    let nats = missing(&draft.world.azure.nat_gateways);
+    let groups = nats.is_none().then(|| egress::plan(draft, &mut registry, tracker, uids));
+    note_missing(draft, Need::NatGateways, nats);
     addresses::plan(draft, tracker, uids);
     let registrations = registry.conclude(draft, memory.awaited());
     kubernetes::claim(draft);
@@ -116,7 +120,9 @@ fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) -> R
             container::conclude(draft, name, uid);
         }
     }
-    egress_pods::conclude(draft, tracker, &groups, uids);
+    if let Some(groups) = groups {
+        egress_pods::conclude(draft, tracker, &groups, uids);
+    }
     registrations
 }
 
@@ -136,14 +142,14 @@ fn wait_all(draft: &mut Draft<'_>, wait: &Wait) {
     }
 }
 
-fn facts(draft: &Draft<'_>) -> [(Need, Option<Missing>); 5] {
+/// What Services are planned on.
+fn facts(draft: &Draft<'_>) -> [(Need, Option<Missing>); 4] {
     let azure = &draft.world.azure;
     let group = &draft.policy.group;
     let ips = azure.public_ips.get(group).unwrap_or(&Fact::Unknown);
     [
         (Need::Balancers, missing(&azure.balancers)),
         (Need::PublicIps(group.clone()), missing(ips)),
-        (Need::NatGateways, missing(&azure.nat_gateways)),
         (Need::GatewayServices, missing(&azure.gateway_services)),
         (Need::GatewayLocations, missing(&azure.gateway_locations)),
     ]
@@ -159,19 +165,25 @@ fn note_unread(draft: &mut Draft<'_>) {
         if missing.is_some() {
             wait_all(draft, &Wait::Reading(need.clone()));
         }
-        match missing {
-            None => {}
-            Some(Missing::Unknown) => {
-                draft.needs.insert(need);
-            }
-            Some(Missing::Unreadable(why)) => draft.findings.push(Finding {
-                severity: Severity::Refusal,
-                rule: "ServiceGatewayUnreadable",
-                key: Arc::from(need.to_string()),
-                value: why,
-                message: Arc::from(UNREADABLE),
-            }),
+        note_missing(draft, need, missing);
+    }
+    let nats = missing(&draft.world.azure.nat_gateways);
+    note_missing(draft, Need::NatGateways, nats);
+}
+
+fn note_missing(draft: &mut Draft<'_>, need: Need, missing: Option<Missing>) {
+    match missing {
+        None => {}
+        Some(Missing::Unknown) => {
+            draft.needs.insert(need);
         }
+        Some(Missing::Unreadable(why)) => draft.findings.push(Finding {
+            severity: Severity::Refusal,
+            rule: "ServiceGatewayUnreadable",
+            key: Arc::from(need.to_string()),
+            value: why,
+            message: Arc::from(UNREADABLE),
+        }),
     }
 }
 

@@ -148,8 +148,7 @@ pub(crate) fn plan(
         unserved::note(draft, &after, seats, &seated);
         let nodes = pool::count(seats);
         draft.findings.extend(limit::crowded(draft, &after, nodes));
-        let none = BTreeMap::new();
-        after.tags = tags::merged(after.tags.as_ref(), draft.policy, &none, &[]);
+        after.tags = tags::shared(after.tags.as_ref(), draft.policy);
     }
     conclude(draft, seats, after, &coming);
 }

@@ -84,7 +84,7 @@ fn public(draft: &Draft<'_>, intent: &Intent, family: Family, place: &Place<'_>)
     let Some(id) = chosen.get(&(intent.uid.clone(), family)) else {
         return Wanted::Wait(Wait::Reading(Need::PublicIps(intent.public_ip_group.clone())));
     };
-    if public_ip::ready(draft, id).is_none() {
+    if !public_ip::is_ready(draft, id) {
         return Wanted::Wait(Wait::Resource { id: id.clone(), until: Until::Ready });
     }
     let address = FrontendAddress::Public(id.clone());

@@ -15,7 +15,6 @@ use model::policy::BalancerSku;
 use model::report::{Until, Wait};
 use model::{Exposure, Family, Group, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 mod wishes;
@@ -362,14 +361,20 @@ fn elder(draft: &Draft<'_>, chosen: &Chosen, causes: &BTreeSet<ServiceUid>) -> O
     missing.then(|| Wait::Resource { id: first.clone(), until: Until::Ready })
 }
 
-/// The address of a Service's public IP, once it is allocated and nothing is left to be done
+/// Whether a frontend may be put on a public IP: it has its address, and nothing is left to be done
 /// about it.
-pub(crate) fn ready(draft: &Draft<'_>, id: &ResourceId) -> Option<IpAddr> {
-    let ip = draft.public_ip(id)?;
+pub(crate) fn is_ready(draft: &Draft<'_>, id: &ResourceId) -> bool {
+    let Some(ip) = draft.public_ip(id) else { return false };
     let standard = draft.policy.sku != BalancerSku::Basic;
     let upgraded = !standard || ip.sku != Sku::Basic;
     let settled = ip.provisioning == Provisioning::Succeeded && upgraded;
-    ip.address.filter(|_| settled)
+    let later = is_unaddressed(ip) && !draft.changes.contains_key(id);
+    settled && (ip.address.is_some() || later)
+}
+
+/// Whether Azure gives a public IP its address only with the frontend that is put on it.
+pub(crate) fn is_unaddressed(ip: &PublicIp) -> bool {
+    ip.address.is_none() && ip.allocation == Allocation::Dynamic
 }
 
 #[cfg(test)]

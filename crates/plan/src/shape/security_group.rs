@@ -105,9 +105,8 @@ pub(crate) fn plan(
     let mut kept = kept(draft, placement);
     keep_moving(&mut kept, draft, placement, chosen, standings);
     let mut after = SecurityGroup::clone(&group);
-    let none = BTreeMap::new();
     if draft.cases.values().any(|c| c.intent().is_some()) {
-        after.tags = tags::merged(after.tags.as_ref(), draft.policy, &none, &[]);
+        after.tags = tags::shared(after.tags.as_ref(), draft.policy);
     }
     let mut causes = close(&mut after, &wanted, &book, &kept, draft);
     let wanted = share::admit(draft, &after, wanted);

@@ -59,13 +59,19 @@ fn is_changing(draft: &Draft<'_>, name: &Arc<str>) -> bool {
     draft.container(name).is_some_and(|balancer| balancer.provisioning == Provisioning::Busy)
 }
 
+/// Whether an entry of a status is this address. The Go cloud provider writes IPv6 as Azure does,
+/// which may be longer than its shortest form.
+fn is_of(entry: &Ingress, address: IpAddr) -> bool {
+    entry.ip.as_deref().is_some_and(|text| text.parse() == Ok(address))
+}
+
 fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Family) {
     let registered = draft.registered(name).is_some_and(|entry| !entry.pools.is_empty());
     let address = draft.container_ip(name).and_then(|ip| ip.address);
     let balancer = draft.policy.balancer_id(name);
     let table = pod_names::services_table(draft.policy);
     let told = &draft.cases[uid].service.ingress;
-    let is_told = |at: IpAddr| told.iter().any(|e| e.ip.as_deref() == Some(&*at.to_string()));
+    let is_told = |at: IpAddr| told.iter().any(|entry| is_of(entry, at));
     let new = !address.is_some_and(is_told);
     let busy = if draft.is_in_flight(&balancer) || (new && is_changing(draft, name)) {
         Some(balancer)
@@ -94,11 +100,10 @@ fn address(draft: &mut Draft<'_>, name: &Arc<str>, uid: &ServiceUid, family: Fam
         })
         .cloned()
         .collect();
-    if let Some(address) = address.filter(|_| stands) {
-        let text = address.to_string();
-        if !list.iter().any(|entry| entry.ip.as_deref() == Some(text.as_str())) {
-            list.push(Ingress { ip: Some(Arc::from(text)), hostname: None });
-        }
+    if let Some(address) = address.filter(|_| stands)
+        && !list.iter().any(|entry| is_of(entry, address))
+    {
+        list.push(Ingress { ip: Some(Arc::from(address.to_string())), hostname: None });
     }
     if unsure && kubernetes::drops(&list, &case.service.ingress) {
         case.waits.insert(Wait::Listing);

@@ -5,7 +5,7 @@ use crate::ask::public_ip::named_group;
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, Stance, Traces};
 use crate::order::moving;
-use crate::shape::public_ip::Chosen;
+use crate::shape::public_ip::{Chosen, is_unaddressed};
 use crate::shape::security_group::Standings;
 use crate::shape::security_group::standing::Standing;
 use crate::shape::{frontend, member, security_group};
@@ -15,7 +15,7 @@ use model::kubernetes::{
 };
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object};
 use model::policy::Layout;
-use model::report::Wait;
+use model::report::{Until, Wait};
 use model::world::{ById, Fact};
 use model::{Family, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -157,9 +157,14 @@ fn address(
     let sent = draft.world.in_flight.iter().filter(|(_, f)| f.causes.contains(&intent.uid));
     let sent: Vec<Wait> = sent.map(|(id, _)| Wait::Writing(id.clone())).collect();
     let unsure = unsure(draft, placement, intent, &all);
+    // A dynamic address comes a little later than the frontend.
+    let ips = intent.families.iter().filter_map(|f| chosen.get(&(intent.uid.clone(), *f)));
+    let later = ips.filter(|id| draft.public_ip(id).is_some_and(|ip| is_unaddressed(ip)));
+    let later: Vec<Wait> =
+        later.map(|id| Wait::Resource { id: id.clone(), until: Until::Ready }).collect();
     let inherited = draft.world.inherited.contains(&intent.uid);
     let Some(case) = draft.cases.get_mut(&intent.uid) else { return };
-    case.waits.extend(sent.into_iter().chain(unsure));
+    case.waits.extend(sent.into_iter().chain(unsure).chain(later));
     case.addresses.clone_from(&all);
     let list: Vec<Ingress> = if complete && case.waits.is_empty() {
         all.into_iter().map(|ip| Ingress { ip: Some(ip), hostname: None }).collect()

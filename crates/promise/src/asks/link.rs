@@ -8,10 +8,9 @@ use std::net::IpAddr;
 
 const CREATE: &str = "azure-pls-create";
 
-/// Keys that say more than that there is one.
-const DETAILS: [&str; 9] = [
+/// Keys that say how it is to be; its resource group says only where it is.
+const DETAILS: [&str; 8] = [
     "azure-pls-name",
-    "azure-pls-resource-group",
     "azure-pls-ip-configuration-subnet",
     "azure-pls-ip-configuration-ip-address-count",
     "azure-pls-ip-configuration-ip-address",
@@ -51,7 +50,7 @@ pub(super) fn read(words: &Words<'_>, setting: &Setting<'_>) -> Result<Option<Li
             some => owned(some),
         },
         auto_approval: owned(subscriptions(words, "azure-pls-auto-approval")?),
-        configured: DETAILS.iter().any(|key| words.text(key).is_some()),
+        configured: DETAILS.iter().any(|key| words.whole(key).is_some()),
     }))
 }
 

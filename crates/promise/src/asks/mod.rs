@@ -181,7 +181,7 @@ pub(crate) struct Link {
     pub(crate) proxy_protocol: bool,
     pub(crate) visibility: Vec<String>,
     pub(crate) auto_approval: Vec<String>,
-    /// Whether any `azure-pls-*` key beside `azure-pls-create` is there.
+    /// Whether an `azure-pls-*` key is there beside `azure-pls-create` and that of its group.
     pub(crate) configured: bool,
 }
 

@@ -40,7 +40,9 @@ pub(super) fn wanted(case: &Case<'_>, registered: &Registered) -> BTreeSet<Strin
     let uids: BTreeSet<String> = case.services.iter().map(|s| super::uid_of(s.object)).collect();
     let pods = case.scene.pods.iter().filter(|pod| is_addressed(pod));
     let names = pods.filter_map(|pod| registered.egress_of(pod));
-    let names = names.filter(|name| !uids.contains(name) && !is_anothers(case, name));
+    let names = names.filter(|name| {
+        !uids.contains(name) && !is_anothers(case, name) && !is_lent(case, registered, name)
+    });
     let all: BTreeSet<String> = names.collect();
     all.iter().filter(|name| tenants::has_room(case, name, &all)).cloned().collect()
 }
@@ -54,6 +56,17 @@ fn is_anothers(case: &Case<'_>, name: &str) -> bool {
         && !stands("natGateways", name)
         && !rows(case).contains_key(name)
         && !held(case).contains(name)
+}
+
+/// Whether a gateway service that is another's has the name, or leads to the NAT gateway of that
+/// name, as the cluster's own way out does.
+fn is_lent(case: &Case<'_>, registered: &Registered, name: &str) -> bool {
+    let nat = id_of(case, "natGateways", name);
+    let rows = rows(case);
+    let mut others = rows.iter().filter(|(other, _)| registered.others.contains(*other));
+    let leads = |row: &Value| same(text(&row["properties"]["publicNatGatewayId"]), &nat);
+    let free = rows.contains_key(name) && !registered.others.contains(name);
+    !free && others.any(|(other, row)| other == name || leads(row))
 }
 
 /// Egress gateways of Pods with our finalizer, with or without an address: while a Pod changes its
@@ -111,6 +124,9 @@ fn judge_gateway(case: &Case<'_>, name: &str, wrong: &mut Vec<String>) {
     let ip_id = |suffix: &str| id_of(case, "publicIPAddresses", &format!("{name}{suffix}"));
     let (four, six) = (ip_id("-pip"), ip_id("-pip-v6"));
     judge_ip(case, &four, "IPv4", wrong);
+    for ip in [&four, &six].into_iter().filter_map(|id| case.estate.get(id)) {
+        tags::configured(case, ip, &[], wrong);
+    }
     match case.estate.get(&nat_id) {
         Some(nat) => {
             let inside = &nat["properties"];

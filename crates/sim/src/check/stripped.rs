@@ -70,9 +70,10 @@ impl Stage {
         self.stripped_addresses()
     }
 
-    /// Services that went without our finalizer, because somebody had taken it off by hand.
+    /// Services that went, or gave up their load balancer, without our finalizer, because somebody
+    /// had taken it off by hand.
     fn stripped(&self) -> impl Iterator<Item = &ServiceTruth> {
-        self.truth.services.values().filter(|service| service.stripped && service.gone_at.is_some())
+        self.truth.services.values().filter(|s| s.stripped && !s.wants && !s.claimed)
     }
 
     /// Their names.

@@ -457,7 +457,7 @@ fn is_connected(service: &GatewayService) -> bool {
     match service.direction {
         Direction::Inbound => !service.pools.is_empty(),
         Direction::Outbound => service.nat_gateway.is_some(),
-        Direction::InboundOutbound => false,
+        Direction::InboundOutbound | Direction::Unknown => false,
     }
 }
 

@@ -1,6 +1,6 @@
 use super::stage::{Stage, ip, node_ip, pod, pod_ip, port, service, uid};
-use model::azure::{Provisioning, PublicIp, Sku};
-use model::gateway::UpdateAction;
+use model::azure::{NatGateway, Provisioning, PublicIp, Sku};
+use model::gateway::{DefaultService, Direction, GatewayService, UpdateAction};
 use model::kubernetes::{
     Affinity, Deletion, GATEWAY_FINALIZER, LoadBalancerType, Membership, POD_FINALIZER, PodPhase,
     Readiness, SERVICE_FINALIZER, Truth, Wish,
@@ -8,7 +8,7 @@ use model::kubernetes::{
 use model::plan::{Action, Change, Edit, KubernetesWrite, Object, Resource};
 use model::report::{State, Wait};
 use model::world::{Fact, Hold};
-use model::{NodeName, Protocol, ResourceId, ServiceName, ServiceUid};
+use model::{Family, NodeName, Protocol, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -152,6 +152,22 @@ fn an_address_is_told_once_nothing_more_is_to_be_written() {
     let service = &stage.world.kubernetes.services[&uid(1)];
     let condition = service.condition.as_ref().expect("it comes with the address");
     assert_eq!((service.ingress.len(), condition.truth), (1, Truth::True));
+}
+
+/// The Go cloud provider writes an address in the text that Azure gives it.
+#[test]
+fn an_address_in_a_longer_text_is_not_told_twice() {
+    let mut stage = Stage::new();
+    let mut web = service(1);
+    web.families = vec![Family::V6];
+    stage.put(web);
+    stage.settle();
+    let told = |stage: &Stage| stage.world.kubernetes.services[&uid(1)].ingress.clone();
+    assert_eq!(told(&stage)[0].ip.as_deref(), Some("2603::1"));
+    stage.edit(1, |s| s.ingress[0].ip = Some("2603:0:0:0:0:0:0:1".into()));
+    let before = told(&stage);
+    stage.settle();
+    assert_eq!(told(&stage), before, "it is the same address");
 }
 
 #[test]
@@ -379,6 +395,32 @@ fn what_is_made_has_the_tags_of_the_config() {
     stage.settle();
     assert!(tagged(&stage, "ops"));
     assert_eq!(stage.plan().0.changes, []);
+}
+
+/// The config says something else after a restart, and an operation on a public IP has failed.
+#[test]
+fn public_ips_of_a_standing_egress_gateway_follow_the_config_and_are_mended() {
+    let mut stage = Stage::new();
+    stage.node(9, vec![node_ip(9), ip("fd00::9")]);
+    stage.policy.tags = [("team".into(), "net".into())].into();
+    stage.put_pod(pod(1, "team-a", 1));
+    stage.settle();
+    stage.planner = crate::Planner::default();
+    stage.policy.tags = [("team".into(), "ops".into())].into();
+    stage.calls.clear();
+    stage.settle();
+    stage.calls.sort();
+    assert_eq!(stage.calls, ["PUT team-a", "PUT team-a-pip", "PUT team-a-pip-v6"]);
+    let tagged = |ip: &Arc<PublicIp>| ip.tags.as_ref().is_some_and(|t| &*t["team"] == "ops");
+    assert!(stage.ips().values().all(tagged));
+    let all = stage.world.azure.public_ips.get_mut(&stage.policy.group);
+    let all = all.and_then(Fact::known_mut).expect("known");
+    let id = stage.policy.public_ip_id(&stage.policy.group, "team-a-pip");
+    let failed = all.get_mut(&id).expect("it was made");
+    Arc::make_mut(failed).provisioning = Provisioning::Failed;
+    let (plan, _) = stage.plan();
+    let [change] = &plan.changes[..] else { panic!("one change: {plan:#?}") };
+    assert_eq!((&change.target, change.waits.len()), (&id, 0));
 }
 
 /// Tags of other clients are no difference that the config asks to mend, unless `systemTags` does.
@@ -638,6 +680,32 @@ fn what_others_list_in_the_table_stays() {
     );
 }
 
+/// Azure may know types of services that did not exist when this was written.
+#[test]
+fn a_service_of_a_type_that_is_not_known_keeps_its_row_and_its_addresses() {
+    use model::gateway::{DefaultService, Direction, GatewayService};
+    let mut stage = Stage::new();
+    stage.put(service(1));
+    stage.settle();
+    let row = |name: &Arc<str>| GatewayService {
+        name: Arc::clone(name),
+        direction: Direction::Unknown,
+        default: DefaultService::No,
+        pools: BTreeSet::new(),
+        nat_gateway: None,
+    };
+    let names: [Arc<str>; 2] = ["corp".into(), uid(2).as_str().into()];
+    let rows = stage.world.azure.gateway_services.known_mut().expect("known");
+    rows.extend(names.iter().map(|name| (Arc::clone(name), Arc::new(row(name)))));
+    let table = stage.world.azure.gateway_locations.known_mut().expect("known");
+    let at = Arc::make_mut(Arc::make_mut(table).entry(node_ip(1)).or_default());
+    at.insert(pod_ip(12), Arc::new(names.iter().cloned().collect()));
+    stage.calls.clear();
+    stage.settle();
+    assert_eq!(stage.calls, [""; 0]);
+    assert_eq!(stage.table(), ["10.224.0.1 10.244.0.12 00000002,corp"]);
+}
+
 #[test]
 fn a_public_ip_of_another_sku_is_left_whatever_its_name() {
     let mut stage = Stage::new();
@@ -892,6 +960,39 @@ fn a_pod_may_be_reached_and_leave_at_the_same_address() {
     assert!(pod.finalizers.is_empty());
 }
 
+/// The controller's identity may have no right to read them, or Azure does not answer.
+#[test]
+fn services_are_served_while_nat_gateways_are_not_known() {
+    let unknown = [Fact::Unknown, Fact::Unreadable("AuthorizationFailed".into())];
+    for (unknown, needs) in unknown.into_iter().zip([1, 0]) {
+        let mut stage = Stage::new();
+        stage.put_pod(pod(1, "team-a", 1));
+        stage.settle();
+        let known = std::mem::replace(&mut stage.world.azure.nat_gateways, unknown);
+        stage.planner = crate::Planner::default();
+        stage.put(service(1));
+        stage.slice("web-a", 1, &[(10, 1)]);
+        stage.put_pod(pod(2, "team-b", 2));
+        stage.edit_pod(1, |p| p.deletion = Deletion::Requested);
+        stage.calls.clear();
+        stage.settle();
+        assert_eq!(stage.table(), ["10.224.0.1 10.244.0.10 00000001"]);
+        let (_, report) = stage.plan();
+        assert_eq!(report.services[&uid(1)].state, State::Programmed);
+        assert_eq!((report.needs.len(), report.findings.len()), (needs, 1 - needs));
+        let held = |n: u8| {
+            let name = ServiceName::new("default", format!("pod-{n}"));
+            stage.world.kubernetes.pods[&name].finalizers.contains(POD_FINALIZER)
+        };
+        assert_eq!((held(1), held(2)), (true, false), "the gateway may stand");
+        stage.world.azure.nat_gateways = known;
+        stage.settle();
+        let lines = ["10.224.0.1 10.244.0.10 00000001", "10.224.0.2 10.244.0.2 team-b"];
+        assert_eq!(stage.table(), lines);
+        assert_eq!((stage.nats().len(), stage.world.kubernetes.pods.len()), (1, 1));
+    }
+}
+
 #[test]
 fn labels_that_cannot_be_names_are_said_and_do_nothing() {
     let mut stage = Stage::new();
@@ -915,10 +1016,10 @@ fn a_nat_gateway_that_is_not_ours_is_not_taken() {
     stage.put_pod(pod(1, "team-a", 1));
     stage.settle();
     let (id, nat) = stage.nats().iter().next().expect("it was made");
-    let foreign = model::azure::NatGateway {
+    let foreign = NatGateway {
         id: stage.policy.network_id(&stage.policy.group, "natGateways", "shared"),
         gateway: None,
-        ..model::azure::NatGateway::clone(nat)
+        ..NatGateway::clone(nat)
     };
     assert_eq!(id.name(), "team-a");
     let all = stage.world.azure.nat_gateways.known_mut().expect("known");
@@ -929,6 +1030,40 @@ fn a_nat_gateway_that_is_not_ours_is_not_taken() {
     assert!(stage.calls.is_empty());
     let (_, report) = stage.plan();
     assert_eq!(report.pods.values().next().expect("said")[0].rule, "ServiceGatewayEgressNameTaken");
+}
+
+/// The cluster's way out may have any name: a Pod that asks for it by its label must not get it.
+#[test]
+fn a_nat_gateway_that_a_service_of_others_leads_to_is_not_taken() {
+    for name in ["way-out", "shared"] {
+        let mut stage = Stage::new();
+        stage.put_pod(pod(1, "team-a", 1));
+        stage.settle();
+        let ours = stage.nats().values().next().expect("it was made");
+        let id = stage.policy.network_id(&stage.policy.group, "natGateways", "shared");
+        let shared = NatGateway { id: id.clone(), ..NatGateway::clone(ours) };
+        let all = stage.world.azure.nat_gateways.known_mut().expect("known");
+        all.insert(id.clone(), Arc::new(shared));
+        let row = GatewayService {
+            name: name.into(),
+            direction: Direction::Outbound,
+            default: DefaultService::Yes,
+            pools: BTreeSet::new(),
+            nat_gateway: Some(id),
+        };
+        let rows = stage.world.azure.gateway_services.known_mut().expect("known");
+        rows.insert(name.into(), Arc::new(row.clone()));
+        stage.calls.clear();
+        stage.put_pod(pod(2, "shared", 1));
+        stage.settle();
+        let (_, report) = stage.plan();
+        let found = report.pods.values().next().expect("said");
+        assert_eq!(found[0].rule, "ServiceGatewayEgressNameTaken");
+        stage.edit_pod(2, |p| p.deletion = Deletion::Requested);
+        stage.settle();
+        assert_eq!(stage.calls, Vec::<String>::new(), "{name}");
+        assert_eq!(*stage.services()[name], row);
+    }
 }
 
 /// Whoever made it for later keeps it: no Pod was marked before it stood.

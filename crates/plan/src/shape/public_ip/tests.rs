@@ -2,12 +2,13 @@ use crate::check::check;
 use crate::own::tags;
 use crate::shape::stage::{policy, settled, uid, world};
 use crate::tell::kubernetes::ip_lists;
-use model::azure::{FrontendAddress, LoadBalancer, Provisioning, PublicIp, Rest};
+use model::azure::{Allocation, FrontendAddress, LoadBalancer, Provisioning, PublicIp, Rest, Sku};
 use model::kubernetes::{Custody, Service, ServicePort, Wish};
 use model::plan::{Action, Change, Edit, FinalizerPurpose, Resource};
-use model::report::{State, Wait};
+use model::policy::BalancerSku;
+use model::report::{State, Until, Wait};
 use model::world::{Fact, Hold, InFlight, Need};
-use model::{Family, Group, ServiceName, World};
+use model::{Family, Group, Policy, ServiceName, World};
 use std::sync::Arc;
 
 /// Public Service number `n`.
@@ -401,6 +402,32 @@ fn a_frontend_waits_for_its_public_ip() {
     assert_eq!(writes(&world), 1, "the load balancer");
     edit(&mut world, 1, |ip| ip.provisioning = Provisioning::Busy);
     assert_eq!(writes(&world), 0);
+}
+
+/// Azure allocates a dynamic address when a frontend is put on it, not before.
+#[test]
+fn a_frontend_does_not_wait_for_a_dynamic_address() {
+    let basic = Policy { sku: BalancerSku::Basic, ..policy() };
+    let annotations = fixture::service(&[("azure-pip-name", "mine")]).annotations;
+    let mut world = world(vec![Service { annotations, ..public(1) }]);
+    let bare = PublicIp { tags: None, sku: Sku::Basic, ..fixture::public_ip("mine", None) };
+    let id = bare.id.clone();
+    let wait = Wait::Resource { id: id.clone(), until: Until::Ready };
+    for (allocation, stands) in [(Allocation::Static, false), (Allocation::Dynamic, true)] {
+        let ip = PublicIp { allocation, ..bare.clone() };
+        let all = world.azure.public_ips.get_mut(&policy().group).and_then(Fact::known_mut);
+        all.expect("it was read").insert(id.clone(), Arc::new(ip));
+        let (plan, report) = crate::plan(&world, &basic);
+        assert_eq!(check(&world, &basic, &plan), []);
+        let put = plan.changes.iter().any(|change| match &change.action {
+            Action::Put { after: Resource::LoadBalancer(after), .. } => {
+                after.frontends.iter().any(|f| f.address == FrontendAddress::Public(id.clone()))
+            }
+            _ => false,
+        });
+        assert_eq!(put, stands, "{plan:#?}");
+        assert!(report.services[&uid(1)].waits.contains(&wait), "{report:#?}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::check::check;
 use crate::shape::stage::{ADDRESS, PINNED, balancer, change, internal, policy, settled};
 use crate::shape::stage::{uid, world};
 use explain::forecast::settle;
-use model::azure::{PublicIp, Rest, SecurityRule};
+use model::azure::{PublicIp, Rest, SecurityRule, Tags};
 use model::kubernetes::{Deletion, Node, NodeRole, Service, Wish};
 use model::plan::{Action, Edit, Resource};
 use model::policy::{ControlPlane, PoolKind};
@@ -39,6 +39,24 @@ fn nothing_opens_for_a_service_without_our_finalizer() {
     assert_eq!(check(&world, &policy(), &plan), []);
     assert_eq!((plan.changes.len(), plan.writes.len()), (0, 1), "the finalizer comes first");
     assert_eq!(open(&settled(world)), ["80", "82"].map(Arc::from).into());
+}
+
+/// The group, and often the load balancer, are the operator's, who tags them, too.
+#[test]
+fn others_tags_stay_where_the_config_has_none() {
+    let mut world = settled(world(vec![closed(1, 80, &[])]));
+    let others: Tags = [("team".into(), "net".into())].into();
+    for group in world.azure.security_group.known_mut().into_iter().flatten() {
+        Arc::make_mut(group).tags = Some(others.clone());
+    }
+    for balancer in world.azure.balancers.known_mut().into_iter().flat_map(|all| all.values_mut()) {
+        Arc::make_mut(balancer).tags = Some(others.clone());
+    }
+    let alone = Policy { system_tags: Some(vec!["aks-".into()]), ..policy() };
+    assert_eq!(crate::plan(&world, &alone).0.changes, []);
+    let (plan, _) =
+        crate::plan(&world, &Policy { tags: [("cost".into(), "x".into())].into(), ..alone });
+    assert_eq!(plan.changes.len(), 2, "what is neither wanted nor the system's goes: {plan:#?}");
 }
 
 const DENY: (&str, &str) = ("azure-deny-all-except-load-balancer-source-ranges", "true");

@@ -205,13 +205,27 @@ fn shared_by_services_of_one_frontend() {
     );
     assert_eq!(s.refusal("two"), "");
     assert_eq!(s.lines(&["pls", "nat"]), before);
+    // Where it is says nothing about how it is to be.
+    s.ask(web("four").internal().ports(&["TCP 83 30083"]).with(&[
+        pinned,
+        ("azure-pls-create", "true"),
+        ("azure-pls-resource-group", "rg"),
+    ]));
+    assert_eq!(s.refusal("four"), "");
+    assert_eq!(s.lines(&["pls", "nat"]), before);
     s.ask(web("three").internal().ports(&["TCP 82 30082"]).with(&[
         pinned,
         ("azure-pls-create", "true"),
         ("azure-pls-fqdns", "a.example"),
     ]));
     assert_ne!(s.refusal("three"), "");
-    is(&s.lines(&["status"]), "status one 10.224.0.77\nstatus three \nstatus two 10.224.0.77");
+    is(
+        &s.lines(&["status"]),
+        "status four 10.224.0.77
+        status one 10.224.0.77
+        status three
+        status two 10.224.0.77",
+    );
 }
 
 /// [Private Link Services] What cannot be.

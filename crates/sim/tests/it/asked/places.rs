@@ -223,9 +223,6 @@ fn preconfigured_pools() {
     ] {
         let all = || vec![preconfigured("kubernetes"), preconfigured("kubernetes-internal")];
         let config = json!({"preConfiguredBackendPoolLoadBalancerTypes": kind});
-        if kind == "All" {
-            continue;
-        }
         let mut s = stage_with(&config, all());
         s.ask(web("web"));
         s.ask(web("in").internal().ports(&["TCP 81 30081"]));
