@@ -208,16 +208,6 @@ impl ArmError {
         let message = message.into();
         Self { kind, status, code: code.to_owned(), message, retry_after_ms: None }
     }
-
-    /// Whether Azure refused because a quota or a limit is used up.
-    #[must_use]
-    pub fn is_limit(&self) -> bool {
-        let code = self.code.to_lowercase();
-        let ends = ["reached", "exceeded", "count"];
-        let limit = code.contains("limit") && ends.iter().any(|e| code.contains(e));
-        let quota = code.contains("quota") || code == "operationnotallowed";
-        self.kind == ErrorKind::Refused && (limit || quota)
-    }
 }
 
 fn listed(table: &[(&str, ErrorKind)], code: &str) -> Option<ErrorKind> {

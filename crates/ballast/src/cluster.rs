@@ -2,6 +2,7 @@
 
 use crate::exit::{Exit, Failure};
 use edge::kubernetes::{ConnectError, ConnectFrom, connect};
+use edge::web::chain;
 use http::Request;
 use kube::Client;
 use model::ServiceName;
@@ -210,26 +211,11 @@ async fn send(
         }
         Ok(Err(e)) => {
             let advice = "Check that the cluster runs and the server's address in the kubeconfig";
-            Err((None, failed(Exit::Unavailable, causes(&e), advice), String::new()))
+            Err((None, failed(Exit::Unavailable, chain(&e), advice), String::new()))
         }
     }
 }
 
 fn unread(exit: Exit, path: &str, why: &str, advice: &str) -> Failure {
     Failure::new(exit, format!("cannot read {path} from the API server: {why}. {advice}"))
-}
-
-/// An error with its causes, each said once.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text.push_str(": ");
-            text.push_str(&said);
-        }
-        next = cause.source();
-    }
-    text
 }

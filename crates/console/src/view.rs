@@ -232,15 +232,6 @@ impl Snapshot {
         })
     }
 
-    /// Whether nothing stands in the way of anything.
-    #[must_use]
-    pub fn is_clear(&self) -> bool {
-        let refused = |faults: &[Fault]| faults.iter().any(|f| f.grade != Grade::Note);
-        self.obstacles.is_empty()
-            && !refused(&self.whole)
-            && !self.services.iter().any(|service| refused(&service.faults))
-    }
-
     /// Of a World and what planning says about it.
     #[must_use]
     pub fn of(

@@ -158,7 +158,8 @@ fn sockets(proxies: Proxies) -> Sockets {
 }
 
 /// An error with its causes, each said once.
-pub(crate) fn chain(error: &dyn Error) -> String {
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

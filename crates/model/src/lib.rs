@@ -10,6 +10,7 @@
 
 pub mod azure;
 pub mod backends;
+mod distance;
 pub mod drain;
 pub mod drift;
 pub mod editors;
@@ -26,6 +27,7 @@ pub mod report;
 pub mod world;
 
 pub use backends::{Backend, ProbeState, ServiceBackends};
+pub use distance::distance;
 pub use family::{Exposure, Family, Protocol};
 pub use id::{Etag, Group, NodeName, ResourceId, ServiceName, ServiceUid};
 pub use ledger::{Holder, Ledger};

@@ -7,20 +7,16 @@
     reason = "a measurement reads the clock and its own memory"
 )]
 
-use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
+use model::azure::{PublicIp, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService, Locations};
-use model::kubernetes::GATEWAY_FINALIZER;
 use model::kubernetes::{
-    Affinity, Deletion, Endpoint, EndpointSlice, LoadBalancerType, Membership, Node, NodeRole,
-    Readiness, SERVICE_FINALIZER, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
+    Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress, Node, Readiness, SERVICE_FINALIZER,
+    Service, ServicePort,
 };
 use model::plan::{Action, Edit, Plan, Resource};
-use model::policy::{
-    BalancerSku, ClusterProbe, ControlPlane, DriftPolicy, IpTagChange, Layout, MigrateApi,
-    NodeDrain, OutboundSnat, PoolKind, Preconfigured, VmKind,
-};
+use model::policy::{BalancerSku, Layout, OutboundSnat, PoolKind};
 use model::world::{Fact, Kind};
-use model::{Family, Group, NodeName, Policy, Protocol, ServiceName, ServiceUid, World};
+use model::{Group, NodeName, Policy, ServiceName, ServiceUid, World};
 use plan::Planner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -220,51 +216,24 @@ fn world(policy: &Policy) -> World {
 
 fn node(n: u16) -> Node {
     let [high, low] = n.to_be_bytes();
+    let node = fixture::world().kubernetes.nodes.pop_first().expect("the fixture has a node").1;
     Node {
         name: NodeName::new(format!("node-{n}")),
-        revision: "1".into(),
         addresses: vec![IpAddr::from([10, 1, high, low])],
-        ranges: Vec::new(),
-        provider_id: None,
-        labels: Arc::default(),
-        membership: Membership::Member,
-        role: NodeRole::Worker,
+        ..Node::clone(&node)
     }
 }
 
 fn service(n: u32) -> Service {
     let address = format!("20.0.{}.{}", n / 256, n % 256);
+    let service = fixture::numbered(0, &[]);
     Service {
         uid: ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab")),
         name: ServiceName::new("default", format!("web-{n}")),
-        revision: "1".into(),
-        wish: Wish::LoadBalancer,
-        load_balancer_type: LoadBalancerType::Ours,
-        deletion: Deletion::None,
         finalizers: vec![SERVICE_FINALIZER.into(), GATEWAY_FINALIZER.into()],
-        annotations: Arc::default(),
-        labels: Arc::default(),
-        selector: Arc::default(),
-        ports: vec![ServicePort {
-            name: "".into(),
-            protocol: Protocol::Tcp,
-            port: 80,
-            target_port: TargetPort::Number(8080),
-            node_port: None,
-            app_protocol: None,
-        }],
-        families: vec![Family::V4],
-        affinity: Affinity::None,
-        traffic_policy: TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        load_balancer_ip: None,
-        cluster_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        ingress: vec![model::kubernetes::Ingress { ip: Some(address.into()), hostname: None }],
-        condition: None,
-        moving: None,
-        custody: model::kubernetes::Custody::Own,
-        editors: None,
+        ports: vec![ServicePort { node_port: None, ..service.ports[0].clone() }],
+        ingress: vec![Ingress { ip: Some(address.into()), hostname: None }],
+        ..service
     }
 }
 
@@ -273,20 +242,9 @@ fn public_ip(policy: &Policy, name: &str, n: u32) -> PublicIp {
     PublicIp {
         id: policy.public_ip_id(&policy.group, &format!("{name}-pip")),
         etag: None,
-        location: "eastus".into(),
-        edge_zone: None,
         tags: None,
         sku: Sku::StandardV2,
-        zones: Vec::new(),
-        family: Family::V4,
-        allocation: Allocation::Static,
-        address: Some(IpAddr::from([20, 0, high, low])),
-        ip_tags: BTreeMap::new(),
-        dns_label: None,
-        prefix: None,
-        user: None,
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
+        ..fixture::public_ip(name, Some(IpAddr::from([20, 0, high, low])))
     }
 }
 
@@ -313,41 +271,13 @@ fn slice(n: u32, uid: &ServiceUid) -> EndpointSlice {
 }
 
 fn policy() -> Policy {
-    let group = Group::new("rg");
     Policy {
-        cluster: "kubernetes".into(),
-        subscription: "s".into(),
-        network_subscription: "s".into(),
-        group: group.clone(),
-        balancer_group: group.clone(),
-        security_group_group: group.clone(),
-        network_group: group.clone(),
-        private_link_group: group,
-        location: "eastus".into(),
-        edge_zone: None,
-        network_name: "vnet".into(),
-        subnet_name: "nodes".into(),
+        private_link_group: Group::new("rg"),
         security_group_name: "".into(),
-        balancer_name: None,
-        tags: BTreeMap::new(),
-        system_tags: None,
         sku: BalancerSku::Service,
         layout: Layout::PerService,
         pools: PoolKind::PodIp,
-        vm_kind: VmKind::ScaleSet,
-        primary_set: "vmss".into(),
-        exclude_control_plane: ControlPlane::Excluded,
         outbound_snat: OutboundSnat::Enabled,
-        maximum_rules: 250,
-        preconfigured: Preconfigured::None,
-        migrate_api: MigrateApi::Unused,
-        ip_tag_change: IpTagChange::Recreate,
-        node_drain: NodeDrain::For { seconds: 30 },
-        cluster_probe: ClusterProbe::NodePort,
-        health_check: model::policy::HealthCheck::Proxy,
-        drift: DriftPolicy::Repair,
-        additional_addresses: None,
-        tenancy: model::policy::Tenancy::default(),
-        migration: None,
+        ..fixture::policy()
     }
 }

@@ -108,7 +108,7 @@ pub(crate) struct Draft<'w> {
     pub policy: &'w Policy,
     /// Whose resources are.
     pub own: Own<'w>,
-    /// Where the parts of load balancers are, where Services share them.
+    /// Where the parts of load balancers are, and public IPs, where Services share load balancers.
     pub index: &'w Index,
     /// Services by UID.
     pub cases: BTreeMap<ServiceUid, Case<'w>>,
@@ -216,9 +216,13 @@ impl<'w> Draft<'w> {
     fn case(&self, service: &'w Arc<Service>, readings: &mut Readings) -> Case<'w> {
         let Admission { stance, findings, wait } =
             admission::admit(self.world, self.policy, service, readings);
+        let base = match &stance {
+            Stance::Wanted(intent) => Arc::clone(&intent.base),
+            _ => Arc::from(service.uid.base_name()),
+        };
         Case {
             service,
-            base: Arc::from(service.uid.base_name()),
+            base,
             stance,
             waits: wait.into_iter().collect(),
             findings,
@@ -231,7 +235,12 @@ impl<'w> Draft<'w> {
 
     /// The Service whose base name this part's name begins with.
     pub fn owner_of(&self, part: &str) -> Option<&ServiceUid> {
-        self.by_base.get(&name::base_number(part)?)
+        self.owner_of_base(name::base_number(part)?)
+    }
+
+    /// The Service with this base name, by its number.
+    pub fn owner_of_base(&self, base: u128) -> Option<&ServiceUid> {
+        self.by_base.get(&base)
     }
 
     /// Whether a part named like a Service's may be taken away although no such Service is known.
@@ -296,8 +305,9 @@ impl<'w> Draft<'w> {
 
     /// One public IP, where it is known to exist.
     pub fn public_ip(&self, id: &ResourceId) -> Option<&'w Arc<PublicIp>> {
-        let main = self.public_ips(&self.policy.group).and_then(|all| all.get(id));
-        main.or_else(|| self.public_ips(&id.group()?)?.get(id))
+        let main = || self.public_ips(&self.policy.group)?.get(id);
+        let found = self.index.public_ip(id).or_else(main);
+        found.or_else(|| self.public_ips(&id.group()?)?.get(id))
     }
 
     /// Adds a change; its waits become those of the Services on whose account it is made.
@@ -328,8 +338,7 @@ impl<'w> Draft<'w> {
             case.service.wish == Wish::Nothing && case.waits.contains(&Wait::Listing)
         };
         let unread = self.world.azure.balancers.known().is_none();
-        let mut services = BTreeMap::new();
-        for (uid, case) in self.cases {
+        let reported = |(uid, case): (ServiceUid, Case<'w>)| {
             let has = |severity| case.findings.iter().any(|f| f.severity == severity);
             let (refused, held) = (has(Severity::Refusal), has(Severity::Hold));
             let state = match case.stance {
@@ -352,8 +361,10 @@ impl<'w> Draft<'w> {
                 waits: case.waits.into_iter().collect(),
                 findings: case.findings,
             };
-            services.insert(uid, (case.service, service));
-        }
+            (uid, (case.service, service))
+        };
+        // All at once: they are in order already.
+        let services: BTreeMap<_, _> = self.cases.into_iter().map(reported).collect();
         condition::write_all(&mut writes, &services);
         let services =
             services.into_iter().map(|(uid, (_, report))| (uid, Arc::new(report))).collect();

@@ -13,7 +13,7 @@ use crate::own::other_layout::{self, Leftover};
 use crate::own::parts::Index;
 use crate::shape::{balancer, member, private_link, public_ip, security_group};
 use crate::tell::kubernetes;
-use model::azure::LoadBalancer;
+use model::azure::{FrontendAddress, LoadBalancer};
 use model::kubernetes::SERVICE_FINALIZER;
 use model::policy::Layout;
 use model::report::{Finding, Severity, Wait};
@@ -205,11 +205,14 @@ fn claimed_groups(draft: &Draft<'_>) -> BTreeSet<Group> {
 
 /// Resource groups of public IPs that our Services' frontends stand on.
 fn frontend_groups(draft: &Draft<'_>) -> BTreeSet<Group> {
+    let mut groups: BTreeSet<Group> = BTreeSet::new();
     let balancers = draft.balancers().into_iter().flat_map(|all| all.values());
-    let ours = balancers.flat_map(|b| &b.frontends).filter(|f| draft.owner_of(&f.name).is_some());
-    ours.filter_map(|f| match &f.address {
-        model::azure::FrontendAddress::Public(id) => id.group(),
-        _ => None,
-    })
-    .collect()
+    for frontend in balancers.flat_map(|b| &b.frontends) {
+        let FrontendAddress::Public(id) = &frontend.address else { continue };
+        // Nearly all are of one.
+        if !groups.iter().any(|group| id.is_in(group)) && draft.owner_of(&frontend.name).is_some() {
+            groups.extend(id.group());
+        }
+    }
+    groups
 }

@@ -129,17 +129,6 @@ fn a_wait_hidden_in_words_counts_only_without_a_header() {
 }
 
 #[test]
-fn limits_are_told_from_other_refusals() {
-    for code in ["QuotaExceeded", "PublicIPCountLimitReached", "MaxPublicIpCountLimitReached"] {
-        assert!(coded(400, code).is_limit(), "{code}");
-    }
-    for code in ["InvalidResourceReference", "PublicIPAddressCannotBeDeleted", "RateLimiting"] {
-        assert!(!coded(400, code).is_limit(), "{code}");
-    }
-    assert!(!coded(429, "QuotaExceeded").is_limit());
-}
-
-#[test]
 fn a_write_that_broke_off_is_of_unknown_outcome_and_a_read_is_not() {
     let broken = TransportFault::Ambiguous("reset".to_owned());
     let unsent = TransportFault::NotSent("refused".to_owned());

@@ -29,7 +29,7 @@ pub(crate) fn hold(
     need: &Need,
     ids: impl Iterator<Item = (ResourceId, Belief)>,
 ) -> Held {
-    let known = is_known(azure, need);
+    let known = azure.answered(need).known().is_some();
     ids.filter(|(id, _)| known && covers(need, id))
         .map(|(id, belief)| {
             let resource = find(azure, need, &id);
@@ -63,28 +63,6 @@ pub(crate) fn restore(azure: &mut Azure, need: &Need, held: Held) -> Disbelieved
         }
     }
     disbelieved
-}
-
-/// Whether a read has brought anything yet.
-fn is_known(azure: &Azure, need: &Need) -> bool {
-    fn of<T>(fact: Option<&Fact<T>>) -> bool {
-        fact.and_then(Fact::known).is_some()
-    }
-    match need {
-        Need::Balancers => of(Some(&azure.balancers)),
-        Need::PublicIps(group) => of(azure.public_ips.get(group)),
-        Need::PrivateLinks(group) => of(azure.private_links.get(group)),
-        Need::NatGateways => of(Some(&azure.nat_gateways)),
-        Need::SecurityGroup => of(Some(&azure.security_group)),
-        Need::Subnet(subnet) => of(azure.subnets.get(subnet)),
-        Need::ScaleSets => of(Some(&azure.scale_sets)),
-        Need::ScaleSetVms(set) => of(azure.scale_set_vms.get(set)),
-        Need::NetworkInterfaces => of(Some(&azure.network_interfaces)),
-        Need::Zones => of(Some(&azure.zones)),
-        Need::VirtualMachines => of(Some(&azure.virtual_machines)),
-        Need::GatewayServices => of(Some(&azure.gateway_services)),
-        Need::GatewayLocations => of(Some(&azure.gateway_locations)),
-    }
 }
 
 /// Everything that is held of what a read lists.

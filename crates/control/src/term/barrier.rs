@@ -15,16 +15,7 @@ fn is_list(need: &Need) -> bool {
 /// finalizer, whatever comes of this barrier. No other Service waits for the list: it may be of a
 /// resource group that a single Service names.
 fn is_unreadable(azure: &Azure, need: &Need) -> bool {
-    fn of<T>(fact: Option<&Fact<T>>) -> bool {
-        matches!(fact, Some(Fact::Unreadable(_)))
-    }
-    match need {
-        Need::Balancers => of(Some(&azure.balancers)),
-        Need::PublicIps(group) => of(azure.public_ips.get(group)),
-        Need::NatGateways => of(Some(&azure.nat_gateways)),
-        Need::SecurityGroup => of(Some(&azure.security_group)),
-        _ => false,
-    }
+    matches!(azure.answered(need), Fact::Unreadable(_))
 }
 
 impl Controller {

@@ -217,27 +217,9 @@ pub fn apply_missing(azure: &mut Azure, need: &Need) -> Applied {
 /// read before is kept: writes are guarded by its ETags, and to know nothing would be to take
 /// everything for gone.
 pub fn apply_unreadable(azure: &mut Azure, need: &Need, why: &str) -> Applied {
-    if is_known(azure, need) { Applied::Unchanged } else { spoil_need(azure, need, why) }
-}
-
-fn is_known(azure: &Azure, need: &Need) -> bool {
-    fn known<T>(fact: Option<&Fact<T>>) -> bool {
-        fact.is_some_and(|fact| fact.known().is_some())
-    }
-    match need {
-        Need::Balancers => known(Some(&azure.balancers)),
-        Need::PublicIps(group) => known(azure.public_ips.get(group)),
-        Need::PrivateLinks(group) => known(azure.private_links.get(group)),
-        Need::SecurityGroup => known(Some(&azure.security_group)),
-        Need::Subnet(id) => known(azure.subnets.get(id)),
-        Need::Zones => known(Some(&azure.zones)),
-        Need::ScaleSets => known(Some(&azure.scale_sets)),
-        Need::ScaleSetVms(id) => known(azure.scale_set_vms.get(id)),
-        Need::NetworkInterfaces => known(Some(&azure.network_interfaces)),
-        Need::VirtualMachines => known(Some(&azure.virtual_machines)),
-        Need::NatGateways => known(Some(&azure.nat_gateways)),
-        Need::GatewayServices => known(Some(&azure.gateway_services)),
-        Need::GatewayLocations => known(Some(&azure.gateway_locations)),
+    match azure.answered(need) {
+        Fact::Known(()) => Applied::Unchanged,
+        Fact::Unknown | Fact::Unreadable(_) => spoil_need(azure, need, why),
     }
 }
 

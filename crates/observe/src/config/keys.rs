@@ -1,6 +1,7 @@
 //! Keys that nothing here reads: those of other controllers, those without effect, and typos.
 
 use super::fields::Fields;
+use model::distance;
 
 /// Keys of the same file that other components read; nothing is missed by leaving them alone.
 const OF_OTHERS: [&str; 14] = [
@@ -153,20 +154,4 @@ fn guess(key: &str) -> Option<&'static str> {
     let known = READ.iter().chain(&OF_OTHERS).chain(&WITHOUT_EFFECT);
     let distances = known.map(|known| (distance(&key, &known.to_lowercase()), *known));
     distances.filter(|(d, _)| *d <= most).min().map(|(_, known)| known)
-}
-
-/// How many letters to add, drop or change to get from one to the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

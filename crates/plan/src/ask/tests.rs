@@ -11,12 +11,10 @@ use super::reader::Reader;
 use super::*;
 use crate::ask::annotation::full;
 use fixture::policy;
-use model::kubernetes::{
-    Affinity, Deletion, LoadBalancerType, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
-};
+use model::Policy;
+use model::kubernetes::{Affinity, Service, ServicePort, TargetPort, TrafficPolicy};
 use model::policy::{BalancerSku, ClusterProbe, HealthCheck, Layout, PoolKind, Preconfigured};
 use model::report::{Finding, Severity};
-use model::{Policy, ServiceName, ServiceUid};
 use std::collections::BTreeSet;
 
 fn port(name: &str, protocol: Protocol, port: u16, node_port: u16) -> ServicePort {
@@ -31,35 +29,9 @@ fn port(name: &str, protocol: Protocol, port: u16, node_port: u16) -> ServicePor
 }
 
 fn service(annotations: &[(&str, &str)]) -> Service {
-    let annotations = annotations.iter().map(|(k, v)| (Arc::from(full(k)), Arc::from(*v)));
-    Service {
-        uid: ServiceUid::new("00000001-1111-4222-8333-0123456789ab"),
-        name: ServiceName::new("default", "web"),
-        revision: "1".into(),
-        wish: Wish::LoadBalancer,
-        load_balancer_type: LoadBalancerType::Ours,
-        deletion: Deletion::None,
-        finalizers: Vec::new(),
-        annotations: Arc::new(annotations.collect()),
-        labels: Arc::default(),
-        selector: Arc::default(),
-        ports: vec![
-            port("http", Protocol::Tcp, 80, 30080),
-            port("https", Protocol::Tcp, 443, 30443),
-        ],
-        families: vec![Family::V4],
-        affinity: Affinity::None,
-        traffic_policy: TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        load_balancer_ip: None,
-        cluster_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        ingress: Vec::new(),
-        condition: None,
-        moving: None,
-        custody: model::kubernetes::Custody::Own,
-        editors: None,
-    }
+    let ports =
+        vec![port("http", Protocol::Tcp, 80, 30080), port("https", Protocol::Tcp, 443, 30443)];
+    Service { ports, ..fixture::service(annotations) }
 }
 
 fn read_ok(service: &Service, policy: &Policy) -> Intent {

@@ -25,12 +25,22 @@ pub(crate) enum Choice {
     Refuse(Box<Refusal>),
 }
 
-/// The public IPs of a Service, by family.
+/// A public IP that a Service is to stand on.
+pub(crate) struct Pick {
+    /// The family that it serves.
+    pub family: Family,
+    /// Its id.
+    pub id: ResourceId,
+    /// It, where it is there, and whose it is.
+    pub there: Option<(Arc<PublicIp>, Whose)>,
+}
+
+/// The public IPs of a Service.
 pub(crate) fn choose(
     draft: &mut Draft<'_>,
     intent: &Intent,
     edited: &BTreeMap<ResourceId, Edited>,
-) -> Result<Vec<(Family, ResourceId)>, Choice> {
+) -> Result<Vec<Pick>, Choice> {
     let group = &intent.public_ip_group;
     let known = match draft.world.azure.public_ips.get(group) {
         Some(Fact::Known(known)) => known,
@@ -51,7 +61,7 @@ pub(crate) fn choose(
             return Err(Choice::Wait(Wait::Reading(need)));
         }
     };
-    let (mut ids, mut remade) = (Vec::new(), Vec::new());
+    let (mut picks, mut remade) = (Vec::new(), Vec::new());
     for (&family, wish) in &intent.public_ips {
         let id = match wish {
             PublicIpIntent::Managed { prefix } => {
@@ -73,24 +83,25 @@ pub(crate) fn choose(
             }
             PublicIpIntent::Pinned => pinned(intent, family, known)?,
         };
-        if let Some(ip) = known.get(&id) {
-            is_usable(draft, intent, family, ip)?;
+        let there = draft.public_ip(&id).map(|ip| (Arc::clone(ip), draft.own.public_ip(ip)));
+        if let Some((ip, whose)) = &there {
+            is_usable(draft, intent, family, ip, *whose)?;
             is_allowed(draft, intent, family, ip)?;
             if is_of_another_family(draft, intent, family, ip) {
                 // Its frontend has the name that the other family's is to have: both go first.
-                (ids, remade) = (Vec::new(), vec![(ip, intent.families.clone())]);
+                (picks, remade) = (Vec::new(), vec![(Arc::clone(ip), intent.families.clone())]);
                 break;
             }
             fits(draft, intent, family, ip)?;
             basic_in_use(draft, ip)?;
             if is_retagged(draft, intent, ip) {
-                remade.push((ip, vec![family]));
+                remade.push((Arc::clone(ip), vec![family]));
                 continue;
             }
         }
-        dns_conflict(intent, known.get(&id), edited.get(&id))?;
+        dns_conflict(intent, there.as_ref().map(|(ip, _)| ip), edited.get(&id))?;
         label_conflict(draft, intent, (family, &id), edited)?;
-        ids.push((family, id));
+        picks.push(Pick { family, id, there });
     }
     // Another process may have deleted them already: until lists are certain to show it, they stay.
     if !remade.is_empty() && draft.world.inherited.contains(&intent.uid) {
@@ -98,10 +109,10 @@ pub(crate) fn choose(
     }
     for (ip, families) in remade {
         draft.recreated.extend(families.into_iter().map(|family| (intent.uid.clone(), family)));
-        delete(draft, ip, BTreeSet::from([intent.uid.clone()]));
+        delete(draft, &ip, BTreeSet::from([intent.uid.clone()]));
         draft.wait(&intent.uid, Wait::Resource { id: ip.id.clone(), until: Until::Gone });
     }
-    Ok(ids)
+    Ok(picks)
 }
 
 fn pinned(
@@ -147,8 +158,9 @@ fn is_usable(
     intent: &Intent,
     family: Family,
     ip: &PublicIp,
+    whose: Whose,
 ) -> Result<(), Choice> {
-    if draft.own.public_ip(ip) != Whose::Foreign || draft.own.is_on_our_frontend(ip) {
+    if whose != Whose::Foreign || draft.own.is_on_our_frontend(ip) {
         return Ok(());
     }
     let (key, value) = named_by(intent, family);
@@ -184,30 +196,32 @@ fn is_allowed(
 /// A public IP is of the family that it is to serve, of a SKU that the load balancer takes, and
 /// nobody else's: Azure changes none of that.
 fn fits(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> Result<(), Choice> {
-    let (key, value) = named_by(intent, family);
-    let name = ip.id.name();
+    let unfit = |rule, message: &str| {
+        let (key, value) = named_by(intent, family);
+        Err(refuse(rule, &key, &value, message))
+    };
     if ip.family != family {
-        let message = format!("must be a public IP of {family}; {name} is of {}", ip.family);
-        return Err(refuse("PublicIpFamilyMismatch", &key, &value, &message));
+        let (name, other) = (ip.id.name(), ip.family);
+        let message = format!("must be a public IP of {family}; {name} is of {other}");
+        return unfit("PublicIpFamilyMismatch", &message);
     }
     if draft.policy.sku == BalancerSku::Basic && ip.sku != Sku::Basic {
-        let message = format!("must be a Basic public IP; {name} is {}", ip.sku.name());
-        return Err(refuse("PublicIpSkuMismatch", &key, &value, &message));
+        let (name, sku) = (ip.id.name(), ip.sku.name());
+        let message = format!("must be a Basic public IP; {name} is {sku}");
+        return unfit("PublicIpSkuMismatch", &message);
     }
     let Some(user) = &ip.user else { return Ok(()) };
-    let balancer = user.parent();
+    let near = user.is_in(&draft.policy.balancer_group);
     let listed = draft.balancers().is_some_and(|all| {
-        balancer
-            .as_ref()
-            .is_some_and(|id| all.contains_key(id) || id.is_in(&draft.policy.balancer_group))
+        user.parent().is_some_and(|balancer| near || all.contains_key(&balancer))
     });
-    let user_id = user.folded();
-    let collection = user_id.rsplit('/').nth(1).unwrap_or("");
-    if listed && collection == "frontendipconfigurations" {
+    let collection = user.as_str().rsplit('/').nth(1).unwrap_or("");
+    if listed && collection.eq_ignore_ascii_case("frontendIPConfigurations") {
         return Ok(());
     }
+    let name = ip.id.name();
     let message = format!("must be a public IP that nothing else uses; {name} is used by {user}");
-    Err(refuse("PublicIpInUse", &key, &value, &message))
+    unfit("PublicIpInUse", &message)
 }
 
 /// A public IP is on one load balancer at a time, and others stay on it where it is.
@@ -331,10 +345,11 @@ fn basic_in_use(draft: &Draft<'_>, ip: &PublicIp) -> Result<(), Choice> {
 /// deleted, and another is made in its place.
 fn is_of_another_family(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &PublicIp) -> bool {
     let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
-    let key = intent.name.to_string();
-    let own = draft.own.public_ip(ip) == Whose::Ours
-        && tags::users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key));
-    ip.family != family && made && own
+    let own = || {
+        draft.own.public_ip(ip) == Whose::Ours
+            && tags::each_user(ip).all(|user| tags::is_name_of(user, &intent.name))
+    };
+    ip.family != family && made && own()
 }
 
 /// Whether a public IP is to have other IP tags. They are a property for life where the config does

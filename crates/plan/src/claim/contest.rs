@@ -12,7 +12,7 @@ use crate::own::name::is_of;
 use crate::own::parts::View;
 use crate::shape::body::Body;
 use crate::shape::frontend::{self, Place};
-use model::azure::{Frontend, LoadBalancer, Rule, RuleProtocol, rule_protocol};
+use model::azure::{Frontend, FrontendAddress, LoadBalancer, Rule, RuleProtocol, rule_protocol};
 use model::report::{Until, Wait};
 use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,6 +113,9 @@ fn is_taken_along(
 /// it to another: their rules lead to what stands on the address by then, else to a frontend of the
 /// first of them.
 pub(crate) fn leave_behind(draft: &Draft<'_>, before: View<'_>, after: &mut Body) {
+    if !after.is_edited() {
+        return;
+    }
     for then in &before.frontends {
         let moves = |now: &&Frontend| !is_same(now, then);
         if after.view().frontend(&then.name).filter(moves).is_none() {
@@ -152,7 +155,8 @@ fn stays(draft: &Draft<'_>, part: &str) -> bool {
 pub(crate) fn settle(draft: &mut Draft<'_>, before: View<'_>, after: &mut Body) {
     let mut undone: BTreeSet<String> = BTreeSet::new();
     let next = |draft: &Draft<'_>, after: &Body, undone: &BTreeSet<String>| {
-        let mut all = intruders(draft, before, after.view(), undone).into_iter();
+        let then = after.is_edited().then_some(before);
+        let mut all = intruders(draft, then, after.view(), undone).into_iter();
         all.find(|base| !undone.contains(base))
     };
     while let Some(base) = next(draft, after, &undone) {
@@ -183,18 +187,21 @@ fn give_back<T: Clone>(base: &str, before: &[T], after: &mut Vec<T>, name: fn(&T
 /// Services whose new frontend has what another frontend has, whose rule has lost the frontend
 /// that it leads to, or whose frontend is no longer what rules that were given back, or are those
 /// of Services that keep what they have, lead to. Each is followed by the Service at the other end,
-/// should the first have been given back already.
+/// should the first have been given back already. `before` is there where anything was edited.
 fn intruders(
     draft: &Draft<'_>,
-    before: View<'_>,
+    before: Option<View<'_>>,
     after: View<'_>,
     undone: &BTreeSet<String>,
 ) -> Vec<String> {
     let base = |part: &str| name::base_of(part).map(str::to_lowercase);
-    let had = |f: &Frontend| before.frontend(&f.name).is_some_and(|then| is_same(then, f));
+    let then = before.unwrap_or(after);
+    let had = |f: &Frontend| then.frontend(&f.name).is_some_and(|then| is_same(then, f));
     let mut found = Vec::new();
     let mut first: BTreeMap<Address, &Frontend> = BTreeMap::new();
-    for one in &after.frontends {
+    let alone = !after.may_share_ips();
+    let is_alone = |f: &Frontend| alone && matches!(f.address, FrontendAddress::Public(_));
+    for one in after.frontends.iter().filter(|f| !is_alone(f)) {
         let Some(claimed) = Address::of(one) else { continue };
         let Some(other) = first.insert(claimed, one) else { continue };
         let (new, old) = if had(one) { (other, one) } else { (one, other) };
@@ -202,16 +209,18 @@ fn intruders(
     }
     for rule in &after.rules {
         let Some(id) = &rule.frontend else { continue };
-        match (after.frontend(id.name()), before.frontend(id.name())) {
-            (None, _) => found.extend([base(&rule.name), base(id.name())].into_iter().flatten()),
-            (Some(now), Some(then)) if !is_same(now, then) => {
-                let given_back = base(&rule.name).is_some_and(|base| undone.contains(&base));
-                let led = before.rule(&rule.name).and_then(|then| then.frontend.as_ref());
-                let stands = given_back || (led == Some(id) && stays(draft, &rule.name));
-                found.extend(base(id.name()).filter(|_| stands));
-            }
-            (Some(_), _) => {}
+        let Some(now) = after.frontend(id.name()) else {
+            found.extend([base(&rule.name), base(id.name())].into_iter().flatten());
+            continue;
+        };
+        let Some(before) = before else { continue };
+        if before.frontend(id.name()).is_none_or(|then| is_same(now, then)) {
+            continue;
         }
+        let given_back = base(&rule.name).is_some_and(|base| undone.contains(&base));
+        let led = before.rule(&rule.name).and_then(|then| then.frontend.as_ref());
+        let stands = given_back || (led == Some(id) && stays(draft, &rule.name));
+        found.extend(base(id.name()).filter(|_| stands));
     }
     found
 }
@@ -226,13 +235,16 @@ fn is_same(one: &Frontend, other: &Frontend) -> bool {
 pub(crate) fn drop_lost_ports(draft: &Draft<'_>, balancer: &mut LoadBalancer) {
     let mut taken: BTreeMap<(ResourceId, RuleProtocol, u16), BTreeSet<String>> = BTreeMap::new();
     let place = |rule: &Rule| {
-        let pool = rule.pool.clone().filter(|_| rule.floating_ip != Some(true))?;
+        let pool = rule.pool.as_ref().filter(|_| rule.floating_ip != Some(true))?.clone();
         let base = name::base_of(&rule.name)?.to_lowercase();
         Some(((pool, rule.protocol, rule.backend_port), base))
     };
-    let rightful = balancer.rules.iter().filter(|rule| is_rightful(draft, rule));
-    for (place, base) in rightful.filter_map(place) {
-        taken.entry(place).or_default().insert(base);
+    for rule in &balancer.rules {
+        if let Some((place, base)) = place(rule)
+            && is_rightful(draft, rule)
+        {
+            taken.entry(place).or_default().insert(base);
+        }
     }
     balancer.rules.retain(|rule| {
         let Some((place, base)) = place(rule) else { return true };
@@ -254,17 +266,21 @@ fn is_rightful(draft: &Draft<'_>, rule: &Rule) -> bool {
     })
 }
 
-/// The rule of another in a pool that has the backend port of a wanted rule. Azure takes one rule
-/// for each where floating IP is off. A node port is the Service's that Kubernetes gave it to:
-/// another of ours with a rule for it has lost it. All ports stay with who has them.
+/// The rule of another in a pool of this name that has the backend port of a wanted rule. Azure
+/// takes one rule for each where floating IP is off. A node port is the Service's that Kubernetes
+/// gave it to: another of ours with a rule for it has lost it. All ports stay with who has them.
 pub(crate) fn backend_port_taken<'b>(
     draft: &Draft<'_>,
     balancer: View<'b>,
     intent: &Intent,
     family: Family,
-    pool: &ResourceId,
+    pool: &str,
 ) -> Option<&'b Rule> {
     let wanted = backend_ports(intent, family);
+    if wanted.is_empty() {
+        return None;
+    }
+    let pool = balancer.id.child("backendAddressPools", pool);
     let goes_on = |rule: &Rule| match draft.owner_of(&rule.name) {
         None => !draft.is_orphaned(&rule.name),
         Some(uid) => {
@@ -276,7 +292,7 @@ pub(crate) fn backend_port_taken<'b>(
     let all = balancer.rules_at(&wanted).into_iter();
     let mut others = all.filter(|rule| !is_of(&rule.name, &intent.base));
     others.find(|rule| {
-        rule.floating_ip != Some(true) && rule.pool.as_ref() == Some(pool) && goes_on(rule)
+        rule.floating_ip != Some(true) && rule.pool.as_ref() == Some(&pool) && goes_on(rule)
     })
 }
 

@@ -4,7 +4,7 @@
 use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
-use crate::own::parts::View;
+use crate::own::parts::{View, differing};
 use crate::shape::frontend::{self, Place};
 use crate::shape::public_ip::Chosen;
 use model::azure::{Frontend, FrontendAddress};
@@ -52,7 +52,7 @@ impl Address {
     }
 }
 
-/// Who has which address on the load balancers that are to be written.
+/// Who gets which address on the load balancers that are to be written.
 pub(crate) type Drafted = BTreeMap<Address, ResourceId>;
 
 /// Looks for an address on load balancers other than the asker's, as they are and as they are
@@ -81,13 +81,20 @@ pub(crate) fn elsewhere(
 fn drafted(draft: &Draft<'_>, here: &ResourceId) -> Drafted {
     let mut drafted = Drafted::new();
     for change in draft.changes.values() {
-        let Action::Put { after: Resource::LoadBalancer(after), .. } = &change.action else {
+        let Action::Put { before, after: Resource::LoadBalancer(after) } = &change.action else {
             continue;
         };
-        for address in after.frontends.iter().filter_map(Address::of) {
-            if after.id != *here {
-                drafted.entry(address).or_insert_with(|| after.id.clone());
-            }
+        if after.id == *here {
+            continue;
+        }
+        // What stands there already is found there.
+        let there: &[Frontend] = match before {
+            Some(Resource::LoadBalancer(before)) => &before.frontends,
+            _ => &[],
+        };
+        let (_, coming) = differing(there, &after.frontends);
+        for address in coming.iter().filter_map(Address::of) {
+            drafted.entry(address).or_insert_with(|| after.id.clone());
         }
     }
     drafted

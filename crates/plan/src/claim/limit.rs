@@ -17,6 +17,7 @@ use model::plan::{Action, Resource};
 use model::policy::PoolKind;
 use model::report::{Finding, Severity};
 use model::{Family, ResourceId, ServiceUid};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,7 +44,8 @@ pub(crate) struct Room {
     frontends: Scarce,
     /// Rules that lead to the NICs behind it, over both of its load balancers.
     on_nics: Scarce,
-    namespaces: usize,
+    /// Namespaces with Services that want a load balancer, once somebody asks for more.
+    namespaces: OnceCell<usize>,
 }
 
 /// How many rules and frontends a Service has.
@@ -54,8 +56,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Those of a base name.
-    pub fn of(balancer: View<'_>, base: &str) -> Self {
+    /// Those of a base name, by its number.
+    pub fn of(balancer: View<'_>, base: Option<u128>) -> Self {
         let (rules, frontends) = balancer.count_of(base);
         Self { rules, frontends }
     }
@@ -63,30 +65,32 @@ impl Parts {
 
 impl Room {
     /// Counts what is there.
-    pub fn of(draft: &Draft<'_>, balancer: &LoadBalancer) -> Self {
+    pub fn of(draft: &Draft<'_>, balancer: View<'_>) -> Self {
         let (rules, frontends) = most(balancer.sku);
         let mut room = Self {
             rules: Scarce::new(rules),
             frontends: Scarce::new(frontends),
             on_nics: Scarce::new(NIC_RULES),
-            namespaces: share::namespaces(draft),
+            namespaces: OnceCell::new(),
         };
         room.rules.used = balancer.rules.len();
         room.frontends.used = balancer.frontends.len();
         room.on_nics.used = balancer.rules.len() + counterpart(draft, &balancer.id);
-        let owner = |part: &str| Some(share::namespace(draft, draft.owner_of(part)?));
-        for namespace in balancer.rules.iter().filter_map(|r| owner(&r.name)) {
-            room.rules.count(&namespace, 1);
-            room.on_nics.count(&namespace, 1);
-        }
-        for namespace in balancer.frontends.iter().filter_map(|f| owner(&f.name)) {
-            room.frontends.count(&namespace, 1);
+        for own in balancer.shares() {
+            let Some(uid) = draft.owner_of_base(own.base) else { continue };
+            let namespace = share::namespace(draft, uid);
+            room.rules.count(&namespace, own.rules);
+            room.on_nics.count(&namespace, own.rules);
+            room.frontends.count(&namespace, own.frontends);
         }
         room
     }
 
     /// A Service of this namespace has other parts than it had.
     pub fn change(&mut self, namespace: &Arc<str>, had: Parts, has: Parts) {
+        if had == has {
+            return;
+        }
         self.rules.change(namespace, had.rules, has.rules);
         self.on_nics.change(namespace, had.rules, has.rules);
         self.frontends.change(namespace, had.frontends, has.frontends);
@@ -112,7 +116,8 @@ impl Room {
         }
         let more = |uid: &ServiceUid| {
             let intent = draft.cases[uid].intent();
-            intent.map_or(0, |i| asks(i).saturating_sub(balancer.count_of(&i.base).0))
+            let has = |i: &Intent| Parts::of(balancer, name::base_number(&i.base)).rules;
+            intent.map_or(0, |i| asks(i).saturating_sub(has(i)))
         };
         let asks = services.iter();
         let asks = asks.map(|uid| (share::namespace(draft, uid), more(uid), uid.clone())).collect();
@@ -152,8 +157,7 @@ fn finding(
     // Known before there is an address.
     for family in &intent.families {
         let pool = pool::of(draft.policy, intent, *family);
-        let id = balancer.id.child("backendAddressPools", &pool);
-        let taken = contest::backend_port_taken(draft, balancer, intent, *family, &id);
+        let taken = contest::backend_port_taken(draft, balancer, intent, *family, &pool);
         if let Some(rule) = taken {
             return Some(backend_port_taken(rule, &pool));
         }
@@ -180,14 +184,19 @@ fn no_room(
     ready: &[(Family, Option<Frontend>, Arc<str>)],
     (before, room): (Option<View<'_>>, &Room),
 ) -> Option<Finding> {
-    let stood = before.map(|before| Parts::of(before, &intent.base)).unwrap_or_default();
-    let has = Parts::of(balancer, &intent.base);
+    let base = name::base_number(&intent.base);
+    let stood = before.map(|before| Parts::of(before, base)).unwrap_or_default();
+    let has = Parts::of(balancer, base);
     let rules = intent.rules.len() * ready.len();
     let frontends = ready.iter().filter(|(_, own, _)| own.is_some()).count();
     let namespace = &intent.name.namespace;
     let short = |scarce: &Scarce, stood: usize, has: usize, wants: usize, what: &str| {
         let more = if wants > stood { wants.saturating_sub(has) } else { 0 };
-        let shortage = scarce.ask(namespace, more, room.namespaces).err()?;
+        if more == 0 {
+            return None;
+        }
+        let namespaces = *room.namespaces.get_or_init(|| share::namespaces(draft));
+        let shortage = scarce.ask(namespace, more, namespaces).err()?;
         let reserved = match shortage {
             Shortage::Full => String::new(),
             Shortage::Reserved { share } => format!(
@@ -287,15 +296,12 @@ pub(crate) fn crowded(draft: &Draft<'_>, balancer: &LoadBalancer, nodes: usize) 
 
 /// A port of the Service that something else has on the frontend, or another port of its own.
 fn taken(balancer: View<'_>, intent: &Intent, family: Family, frontend: &str) -> Option<Finding> {
-    let id = balancer.id.child("frontendIPConfigurations", frontend);
     let others = balancer.rules_to(frontend).into_iter();
     let mut theirs = Listeners::default();
     for rule in others.filter(|r| !is_of(&r.name, &intent.base)) {
         theirs.add((rule.protocol, rule.frontend_port), rule);
     }
-    let inbound =
-        |f: &&ForeignRule| f.collection != ForeignCollection::Outbound && f.frontends.contains(&id);
-    let translated: Vec<_> = balancer.foreign.iter().filter(inbound).collect();
+    let translated = translated(balancer, frontend);
     let mut own = Listeners::default();
     for wish in &intent.rules {
         let (protocol, port) = rule::signature(&wish.kind);
@@ -317,6 +323,18 @@ fn taken(balancer: View<'_>, intent: &Intent, family: Family, frontend: &str) ->
         }
     }
     None
+}
+
+/// Rules and pools of inbound NAT on a frontend.
+fn translated<'b>(balancer: View<'b>, frontend: &str) -> Vec<&'b ForeignRule> {
+    let all = &balancer.whole().foreign;
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let id = balancer.id.child("frontendIPConfigurations", frontend);
+    let inbound =
+        |f: &&ForeignRule| f.collection != ForeignCollection::Outbound && f.frontends.contains(&id);
+    all.iter().filter(inbound).collect()
 }
 
 fn counted(count: usize, noun: &str) -> String {

@@ -63,6 +63,9 @@ fn contests(draft: &Draft<'_>) -> BTreeMap<String, Contest> {
             contests.entry(name).or_default().claimants.insert(intent.uid.clone());
         }
     }
+    if contests.is_empty() {
+        return contests;
+    }
     for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
         for rule in &balancer.rules {
             let Some(pool) = &rule.pool else { continue };

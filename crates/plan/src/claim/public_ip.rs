@@ -3,8 +3,8 @@
 use crate::ask::{Intent, PublicIpIntent};
 use crate::draft::Draft;
 use crate::own::name;
-use crate::own::tags::users;
-use model::azure::{FrontendAddress, PublicIp};
+use crate::own::tags::{each_user, is_name_of};
+use model::azure::PublicIp;
 use model::{Exposure, Family, Group, ResourceId, ServiceUid};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,30 +18,15 @@ pub(crate) enum Holding {
     Later,
 }
 
-/// Who holds public IPs first.
+/// Who holds public IPs first, as far as names tell.
 pub(crate) struct FirstHolders {
-    /// By the frontends that stand on them; `None`: a frontend that is no Service's.
-    standing: BTreeMap<ResourceId, Option<ServiceUid>>,
     /// The first by name of those that name one.
     naming: BTreeMap<ResourceId, ServiceUid>,
 }
 
 impl FirstHolders {
     pub fn of(draft: &Draft<'_>) -> Self {
-        let mut holders = Self { standing: BTreeMap::new(), naming: BTreeMap::new() };
-        for balancer in draft.views() {
-            for frontend in &balancer.frontends {
-                let FrontendAddress::Public(ip) = &frontend.address else { continue };
-                let heir = || {
-                    // Its maker has gone: the first rule that is left says who goes on with it.
-                    name::base_of(&frontend.name)?;
-                    let mut rules = balancer.rules_to(&frontend.name).into_iter();
-                    rules.find_map(|rule| draft.owner_of(&rule.name))
-                };
-                let holder = draft.owner_of(&frontend.name).or_else(heir).cloned();
-                holders.standing.insert(ip.clone(), holder);
-            }
-        }
+        let mut holders = Self { naming: BTreeMap::new() };
         let mut by_address: BTreeMap<&Group, BTreeMap<IpAddr, &ResourceId>> = BTreeMap::new();
         // By name, as frontends are made.
         let cases = draft.by_name.values().map(|uid| &draft.cases[uid]);
@@ -70,11 +55,16 @@ impl FirstHolders {
 
     /// How a Service holds a public IP: what stands in Azure decides, then for whom the public IP
     /// was made, then names.
-    pub fn holding(&self, intent: &Intent, family: Family, ip: &PublicIp) -> Holding {
+    pub fn holding(
+        &self,
+        draft: &Draft<'_>,
+        intent: &Intent,
+        family: Family,
+        ip: &PublicIp,
+    ) -> Holding {
         let made = matches!(intent.public_ips.get(&family), Some(PublicIpIntent::Managed { .. }));
-        let by_tag =
-            users(ip).first().map(|user| user.eq_ignore_ascii_case(&intent.name.to_string()));
-        let first = match self.standing.get(&ip.id) {
+        let by_tag = each_user(ip).next().map(|user| is_name_of(user, &intent.name));
+        let first = match standing(draft, &ip.id) {
             Some(Some(uid)) => *uid == intent.uid,
             Some(None) => by_tag == Some(true),
             None => {
@@ -84,6 +74,19 @@ impl FirstHolders {
         };
         if first { Holding::First } else { Holding::Later }
     }
+}
+
+/// Who holds a public IP by the frontend that stands on it; `Some(None)`: one that is no Service's.
+fn standing<'d>(draft: &'d Draft<'_>, ip: &ResourceId) -> Option<Option<&'d ServiceUid>> {
+    let on = draft.views().filter_map(|view| Some((view, *view.frontends_on(ip).last()?)));
+    let (balancer, frontend) = on.last()?;
+    let heir = || {
+        // Its maker has gone: the first rule that is left says who goes on with it.
+        name::base_of(&frontend.name)?;
+        let mut rules = balancer.rules_to(&frontend.name).into_iter();
+        rules.find_map(|rule| draft.owner_of(&rule.name))
+    };
+    Some(draft.owner_of(&frontend.name).or_else(heir))
 }
 
 fn addresses<'d>(draft: &Draft<'d>, group: &Group) -> BTreeMap<IpAddr, &'d ResourceId> {

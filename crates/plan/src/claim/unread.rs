@@ -57,7 +57,8 @@ fn of_unseen_namespaces(draft: &Draft<'_>) -> Vec<ServiceUid> {
 
 /// Whether anything of a Service is on a load balancer; one that shares an address has rules only.
 fn is_there(draft: &Draft<'_>, intent: &Intent) -> bool {
-    draft.views().any(|balancer| balancer.count_of(&intent.base) != (0, 0))
+    let base = name::base_number(&intent.base);
+    draft.views().any(|balancer| balancer.count_of(base) != (0, 0))
 }
 
 /// What has to be read before a Service can be refused or not.

@@ -107,27 +107,34 @@ fn cut(mut name: String, length: usize) -> String {
 #[must_use]
 pub fn frontend(intent: &Intent, family: Family) -> String {
     let name = match &intent.subnet {
-        Some(subnet) => cut(format!("{}-{subnet}", intent.base), LENGTH),
-        None => intent.base.to_string(),
+        Some(subnet) => cut(joined(&[&*intent.base, "-", subnet]), LENGTH),
+        None => joined(&[&*intent.base]),
     };
     name + suffix(intent, family)
 }
 
+/// The pieces one after the other, with room for what a name has behind them. Names are made by the
+/// thousand in every plan.
+fn joined(pieces: &[&str]) -> String {
+    let mut name = String::with_capacity(LENGTH + IPV6.len());
+    pieces.iter().for_each(|piece| name.push_str(piece));
+    name
+}
+
 fn rule_of(intent: &Intent, protocol: Protocol, port: u16, family: Family) -> String {
-    let tail = format!("-{}-{port}", protocol.name());
-    let head = match &intent.subnet {
+    let port = port.to_string();
+    let tail = ["-", protocol.name(), "-", port.as_str()];
+    let mut name = match &intent.subnet {
         Some(subnet) => {
-            let mut head = format!("{}-{subnet}", intent.base);
-            let room = LENGTH.saturating_sub(tail.len());
-            if head.len() > room {
-                let end = (0..=room).rev().find(|at| head.is_char_boundary(*at)).unwrap_or(0);
-                head.truncate(end);
-            }
+            let mut head = joined(&[&*intent.base, "-", subnet]);
+            let room = LENGTH.saturating_sub(tail.iter().map(|piece| piece.len()).sum());
+            head.truncate(head.floor_char_boundary(room));
             head
         }
-        None => intent.base.to_string(),
+        None => joined(&[&*intent.base]),
     };
-    head + &tail + suffix(intent, family)
+    tail.iter().for_each(|piece| name.push_str(piece));
+    name + suffix(intent, family)
 }
 
 /// The frontend that a rule of this name leads to where its Service has one to itself.
@@ -164,13 +171,12 @@ pub fn public_ip(
     prefix: Option<&ResourceId>,
     family: Family,
 ) -> String {
-    let mut name = format!("{}-{}", policy.cluster, intent.base);
+    let mut name = joined(&[&*policy.cluster, "-", &intent.base]);
     if let Some(prefix) = prefix {
-        name = format!("{name}-{}", prefix.name());
+        name.push('-');
+        name.push_str(prefix.name());
     }
-    name.truncate(
-        (0..=LENGTH.min(name.len())).rev().find(|at| name.is_char_boundary(*at)).unwrap_or(0),
-    );
+    name.truncate(name.floor_char_boundary(LENGTH));
     name + suffix(intent, family)
 }
 
@@ -230,11 +236,37 @@ pub fn base_of(name: &str) -> Option<&str> {
 pub fn base_number(name: &str) -> Option<u128> {
     let (head, rest) = name.as_bytes().split_at_checked(BASE)?;
     let [b'a' | b'A', digits @ ..] = head else { return None };
-    let digit =
-        |number: u128, byte: &u8| Some(number << 4 | u128::from(char::from(*byte).to_digit(16)?));
-    let number = digits.iter().try_fold(0, digit)?;
+    // As many as a word has room for are in the second half, one less in the first.
+    let (high, low) = digits.split_at(digits.len() / 2);
+    let number = u128::from(word(high)?) << u64::BITS | u128::from(word(low)?);
     matches!(rest.first(), None | Some(b'-')).then_some(number)
 }
+
+/// Up to sixteen hexadecimal digits as a number.
+fn word(digits: &[u8]) -> Option<u64> {
+    let step = |(number, all): (u64, u8), byte: &u8| {
+        let digit = DIGITS[usize::from(*byte)];
+        (number << 4 | u64::from(digit & 0xf), all | digit)
+    };
+    let (number, all) = digits.iter().fold((0, 0), step);
+    (all < NO_DIGIT).then_some(number)
+}
+
+/// What each byte is as a hexadecimal digit.
+static DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < 16 {
+        let byte = b"0123456789abcdef"[digit as usize];
+        digits[byte as usize] = digit;
+        digits[byte.to_ascii_uppercase() as usize] = digit;
+        digit += 1;
+    }
+    digits
+};
+
+/// The byte is none.
+const NO_DIGIT: u8 = 0x10;
 
 /// Whether a part's name is a Service's, by the folded base name.
 pub fn is_of(part: &str, base: &str) -> bool {

@@ -6,11 +6,12 @@
 //! lists.
 //!
 //! # Assumptions
-//! Names have letters of ASCII only, as Azure demands.
+//! Names have letters of ASCII only, as Azure demands. A list of a resource group's public IPs has
+//! none of another group's.
 
 use super::name::base_number;
-use model::azure::{Frontend, FrontendAddress, LoadBalancer, Probe, Rule, RuleProtocol};
-use model::world::ById;
+use model::azure::{Frontend, FrontendAddress, LoadBalancer, Probe, PublicIp, Rule, RuleProtocol};
+use model::world::{ById, Fact};
 use model::{ResourceId, World};
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -18,6 +19,19 @@ use std::sync::Arc;
 
 /// Places in a list by a key, in the order of the list for each.
 type Places<K> = Vec<(K, usize)>;
+
+/// What a base name has on a load balancer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share<'a> {
+    /// The base name, as a number.
+    pub base: u128,
+    /// The name of one of the parts, which begins with it.
+    pub part: &'a str,
+    /// How many frontends there are.
+    pub frontends: usize,
+    /// How many rules.
+    pub rules: usize,
+}
 
 /// Where the parts of one kind are, by their names and by the base names in these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +46,7 @@ pub(crate) struct Parts {
     frontends: Names,
     rules: Names,
     probes: Names,
-    /// Frontends by the name of the public IP that they stand on.
+    /// Frontends by the end of the id of the public IP that they stand on.
     public: Places<u64>,
     /// Rules by the name of the frontend that they lead to.
     leading: Places<u64>,
@@ -47,17 +61,40 @@ pub(crate) struct View<'a> {
     parts: &'a Parts,
 }
 
-/// The parts of all load balancers, remembered while they are the same values in memory.
+/// The parts of all load balancers, remembered while they are the same values in memory, and all
+/// public IPs.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     all: BTreeMap<ResourceId, (Arc<LoadBalancer>, Parts)>,
+    /// By the end of their ids.
+    ips: Vec<(u64, Arc<PublicIp>)>,
 }
 
-/// A digest of a name, the same in all letter cases: who looks for a name compares it in full, too.
+/// How much of the end of an id is digested: ids begin alike, and names have at most 80 characters.
+const ENDING: usize = 64;
+
+/// A digest of a text, the same in all letter cases: who looks for a name compares it in full, too.
+fn digest_of(text: &[u8]) -> u64 {
+    // As rustc's own tables do, eight bytes a step: nobody gains by making names alike.
+    let step =
+        |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    // The two cases of a letter differ in one bit.
+    let fold = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes) | u64::from_le_bytes([0x20; 8]);
+    let (words, rest) = text.as_chunks::<8>();
+    let mut last = [0; 8];
+    last.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
+    words.iter().chain([&last]).map(fold).fold(text.len() as u64, step)
+}
+
+/// The same of a name.
 fn digest(name: &str) -> u64 {
-    // FNV-1a: names are short, and nobody gains by making them alike.
-    let step = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    name.bytes().map(|byte| byte.to_ascii_lowercase()).fold(0xcbf2_9ce4_8422_2325, step)
+    digest_of(name.as_bytes())
+}
+
+/// The same of the end of an id.
+fn ending(id: &ResourceId) -> u64 {
+    let text = id.as_str().as_bytes();
+    digest_of(&text[text.len().saturating_sub(ENDING)..])
 }
 
 fn same(a: &str, b: &str) -> bool {
@@ -66,7 +103,7 @@ fn same(a: &str, b: &str) -> bool {
 
 fn public(frontend: &Frontend) -> u64 {
     match &frontend.address {
-        FrontendAddress::Public(id) => digest(id.name()),
+        FrontendAddress::Public(id) => ending(id),
         FrontendAddress::Private { .. } | FrontendAddress::Other => 0,
     }
 }
@@ -211,8 +248,8 @@ impl<'a> View<'a> {
     /// The frontends that stand on a public IP.
     pub fn frontends_on(self, ip: &ResourceId) -> Vec<&'a Frontend> {
         let all = &self.balancer.frontends;
-        let named = with(&self.parts.public, digest(ip.name())).map(|at| &all[at]);
-        named.filter(|f| matches!(&f.address, FrontendAddress::Public(on) if on == ip)).collect()
+        let found = with(&self.parts.public, ending(ip)).map(|at| &all[at]);
+        found.filter(|f| matches!(&f.address, FrontendAddress::Public(on) if on == ip)).collect()
     }
 
     /// Where the rule of a name is.
@@ -260,9 +297,41 @@ impl<'a> View<'a> {
         self.rules_of(base).into_iter().filter_map(led).collect()
     }
 
-    /// How many rules and frontends a base name has.
-    pub fn count_of(self, base: &str) -> (usize, usize) {
-        let Some(base) = base_number(base) else { return (0, 0) };
+    /// What each base name has, in the order of their numbers.
+    pub fn shares(self) -> Vec<Share<'a>> {
+        let Self { balancer, parts } = self;
+        let one = |base: &u128, part: &'a str| Share { base: *base, part, frontends: 0, rules: 0 };
+        let frontends = parts.frontends.bases.iter();
+        let frontends = frontends
+            .map(|(base, at)| Share { frontends: 1, ..one(base, &balancer.frontends[*at].name) });
+        let rules = parts.rules.bases.iter();
+        let rules =
+            rules.map(|(base, at)| Share { rules: 1, ..one(base, &balancer.rules[*at].name) });
+        let probes = parts.probes.bases.iter();
+        let probes = probes.map(|(base, at)| one(base, &balancer.probes[*at].name));
+        let mut shares: Vec<Share<'a>> = frontends.chain(rules).chain(probes).collect();
+        // Three lists that are in order become one.
+        shares.sort_by_key(|share| share.base);
+        shares.dedup_by(|next, first| {
+            let same = next.base == first.base;
+            if same {
+                first.frontends += next.frontends;
+                first.rules += next.rules;
+            }
+            same
+        });
+        shares
+    }
+
+    /// Whether several frontends may stand on one public IP.
+    pub fn may_share_ips(self) -> bool {
+        let mut next = self.parts.public.windows(2);
+        next.any(|two| two[0].0 == two[1].0 && two[0].0 != 0)
+    }
+
+    /// How many rules and frontends a base name has, by its number.
+    pub fn count_of(self, base: Option<u128>) -> (usize, usize) {
+        let Some(base) = base else { return (0, 0) };
         let count = |names: &Names| with(&names.bases, base).count();
         (count(&self.parts.rules), count(&self.parts.frontends))
     }
@@ -296,11 +365,16 @@ impl<'a> View<'a> {
 impl Index {
     /// Knows none yet.
     pub const fn new() -> Self {
-        Self { all: BTreeMap::new() }
+        Self { all: BTreeMap::new(), ips: Vec::new() }
     }
 
     /// Looks anew at load balancers that are other values, and lets go of those that are gone.
     pub fn renew(&mut self, world: &World) {
+        let ips = world.azure.public_ips.values().filter_map(Fact::known);
+        let ips = ips.flat_map(BTreeMap::values).map(|ip| (ending(&ip.id), Arc::clone(ip)));
+        self.ips.clear();
+        self.ips.extend(ips);
+        self.ips.sort_by_key(|(end, _)| *end);
         let none = ById::new();
         let there = world.azure.balancers.known().unwrap_or(&none);
         self.all.retain(|id, (of, _)| there.get(id).is_some_and(|now| Arc::ptr_eq(of, now)));
@@ -318,10 +392,27 @@ impl Index {
         self.all.get(id).map(|(balancer, parts)| View { balancer, parts })
     }
 
+    /// A public IP.
+    pub fn public_ip(&self, id: &ResourceId) -> Option<&Arc<PublicIp>> {
+        let sought = ending(id);
+        let from = self.ips.partition_point(|(end, _)| *end < sought);
+        let mut like = self.ips[from..].iter().take_while(|(end, _)| *end == sought);
+        like.find(|(_, ip)| ip.id == *id).map(|(_, ip)| ip)
+    }
+
     /// All load balancers, in the order of their ids.
     pub fn all(&self) -> impl Iterator<Item = View<'_>> {
         self.all.values().map(|(balancer, parts)| View { balancer, parts })
     }
+}
+
+/// What differs between two lists: they without what both begin with, and end with.
+pub(crate) fn differing<'a, T: PartialEq>(a: &'a [T], b: &'a [T]) -> (&'a [T], &'a [T]) {
+    let same = |(a, b): &(&T, &T)| a == b;
+    let begin = a.iter().zip(b).take_while(same).count();
+    let (a, b) = (&a[begin..], &b[begin..]);
+    let end = a.iter().rev().zip(b.iter().rev()).take_while(same).count();
+    (&a[..a.len() - end], &b[..b.len() - end])
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Tags: ours are set, others' stay.
 
 use crate::own::UID;
-use model::Policy;
 use model::azure::{PrivateLinkService, PublicIp, Tags};
+use model::{Policy, ServiceName};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -45,8 +45,21 @@ pub fn is_managed(ip: &PublicIp) -> bool {
 
 /// Services that a public IP's tag names.
 pub fn users(ip: &PublicIp) -> Vec<&str> {
+    each_user(ip).collect()
+}
+
+/// The same, one after the other.
+pub fn each_user(ip: &PublicIp) -> impl Iterator<Item = &str> {
     let names = of(ip, SERVICE).unwrap_or("").split(',').map(str::trim);
-    names.filter(|name| !name.is_empty()).collect()
+    names.filter(|name| !name.is_empty())
+}
+
+/// Whether a public IP's tag means a Service by a name, whatever its letter case.
+pub fn is_name_of(name: &str, service: &ServiceName) -> bool {
+    name.split_once('/').is_some_and(|(namespace, name)| {
+        let same = namespace.eq_ignore_ascii_case(&service.namespace);
+        same && name.eq_ignore_ascii_case(&service.name)
+    })
 }
 
 /// The cluster that made a public IP.

@@ -4,6 +4,7 @@ use crate::ask::container::{ContainerIntent, ContainerPort};
 use crate::draft::Draft;
 use crate::own::pod_names::{self, FRONTEND};
 use crate::own::tags;
+use crate::shape::rule::is_same;
 use model::azure::{
     Distribution, Frontend, FrontendAddress, LoadBalancer, Pool, Provisioning, Rest, Rule, Sku,
     rule_protocol,
@@ -92,7 +93,9 @@ fn ensure_rules(
         let at = coming.iter().position(|rule| rule.name.eq_ignore_ascii_case(&there.name));
         let Some(at) = at else { return false };
         let wanted = coming.remove(at);
-        if !is_same(there, &wanted) {
+        // An absent distribution is the default.
+        let spread = |d: Option<Distribution>| d.or(Some(Distribution::Default));
+        if !is_same(there, &wanted, spread) {
             *there = Rule { rest: there.rest.clone(), ..wanted };
         }
         true
@@ -122,36 +125,4 @@ fn rule(
         tcp_reset: (port.protocol == Protocol::Tcp).then_some(true),
         rest: Rest::default(),
     }
-}
-
-/// Whether a rule in Azure already is the wanted one; an absent field is its default.
-fn is_same(there: &Rule, wanted: &Rule) -> bool {
-    let Rule {
-        name,
-        protocol,
-        frontend_port,
-        backend_port,
-        frontend,
-        pool,
-        probe,
-        floating_ip,
-        idle_timeout_min,
-        distribution,
-        disable_outbound_snat,
-        tcp_reset,
-        rest: _,
-    } = wanted;
-    let spread = |d: &Option<Distribution>| d.unwrap_or(Distribution::Default);
-    there.name.eq_ignore_ascii_case(name)
-        && there.protocol == *protocol
-        && there.frontend_port == *frontend_port
-        && there.backend_port == *backend_port
-        && there.frontend == *frontend
-        && there.pool == *pool
-        && there.probe == *probe
-        && there.floating_ip.unwrap_or(false) == floating_ip.unwrap_or(false)
-        && there.idle_timeout_min.unwrap_or(4) == idle_timeout_min.unwrap_or(4)
-        && spread(&there.distribution) == spread(distribution)
-        && there.disable_outbound_snat.unwrap_or(false) == disable_outbound_snat.unwrap_or(false)
-        && there.tcp_reset.unwrap_or(false) == tcp_reset.unwrap_or(false)
 }

@@ -15,7 +15,7 @@ use crate::draft::{Draft, Traces};
 use crate::order::bridge;
 use crate::order::moving::Mover;
 use crate::own::name::{self, is_of};
-use crate::own::parts::View;
+use crate::own::parts::{Share, View};
 use crate::own::shell::is_shell;
 use crate::own::tags;
 use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
@@ -36,6 +36,8 @@ struct Build<'a> {
     coming: BTreeSet<ServiceUid>,
     /// Frontends with a Private Link Service, which have to lose it before they go.
     linked: Linked,
+    /// Whether parts have names of Services that are no more, or that leave it.
+    inherits: bool,
     room: limit::Room,
     /// Private addresses on the way, once they are asked for.
     movers: OnceCell<Vec<Mover>>,
@@ -118,9 +120,10 @@ pub(crate) fn plan(
     let after = before.map_or_else(|| Body::new(fresh(draft, id)), Body::of);
     let (linked, room) = (private_link::linked(draft), limit::Room::default());
     let (coming, movers, drafted) = (BTreeSet::new(), OnceCell::new(), OnceCell::new());
-    let mut build = Build { seats, after, coming, linked, room, movers, drafted };
+    let inherits = false;
+    let mut build = Build { seats, after, coming, linked, inherits, room, movers, drafted };
     clear(draft, &mut build, open);
-    build.room = limit::Room::of(draft, &build.view());
+    build.room = limit::Room::of(draft, build.view());
     let mut seated = Vec::new();
     for uid in build.room.turns(draft, build.view(), &seats.services) {
         if seat(draft, &mut build, &uid, chosen, before) {
@@ -130,7 +133,9 @@ pub(crate) fn plan(
     if let Some(before) = before {
         contest::leave_behind(draft, before, &mut build.after);
         contest::settle(draft, before, &mut build.after);
-        contest::drop_inherited(draft, seats, open, before, &mut build.after);
+        if build.inherits {
+            contest::drop_inherited(draft, seats, open, before, &mut build.after);
+        }
     }
     let Build { after, coming, .. } = build;
     let mut after = after.finish();
@@ -178,19 +183,22 @@ fn fresh(draft: &Draft<'_>, id: &ResourceId) -> LoadBalancer {
     }
 }
 
-/// What is to become of a part, by its name.
+/// What is to become of the parts of a base name.
 enum Fate {
-    /// It stays as it is, or its Service's seat decides.
+    /// They stay as they are, or their Service's seat decides.
     Stays,
-    /// It goes.
+    /// They stay as they are, and no Service has their name.
+    Outlives,
+    /// They go.
     Goes(Option<ServiceUid>),
 }
 
-fn fate(draft: &Draft<'_>, seats: &Assignment, part: &str) -> Fate {
-    match draft.owner_of(part) {
+fn fate(draft: &Draft<'_>, seats: &Assignment, parts: Share<'_>) -> Fate {
+    match draft.owner_of_base(parts.base) {
         Some(uid) if contest::leaves(draft, seats, uid) => Fate::Goes(Some(uid.clone())),
-        None if draft.is_orphaned(part) => Fate::Goes(None),
-        Some(_) | None => Fate::Stays,
+        Some(_) => Fate::Stays,
+        None if draft.is_orphaned(parts.part) => Fate::Goes(None),
+        None => Fate::Outlives,
     }
 }
 
@@ -198,16 +206,18 @@ fn fate(draft: &Draft<'_>, seats: &Assignment, part: &str) -> Fate {
 /// security group stays until it is closed.
 fn clear(draft: &mut Draft<'_>, build: &mut Build<'_>, open: &BTreeSet<IpAddr>) {
     let mut leaving: BTreeMap<String, Option<ServiceUid>> = BTreeMap::new();
-    let balancer = build.view();
-    let names = balancer.frontends.iter().map(|f| &f.name);
-    let names = names.chain(balancer.rules.iter().map(|r| &r.name));
-    for part in names.chain(balancer.probes.iter().map(|p| &p.name)) {
-        if let Fate::Goes(uid) = fate(draft, build.seats, part)
-            && let Some(base) = name::base_of(part)
-        {
-            leaving.insert(base.to_lowercase(), uid);
+    let mut inherits = false;
+    for parts in build.view().shares() {
+        match fate(draft, build.seats, parts) {
+            Fate::Stays => continue,
+            Fate::Outlives => {}
+            Fate::Goes(uid) => {
+                leaving.extend(name::base_of(parts.part).map(|base| (base.to_lowercase(), uid)));
+            }
         }
+        inherits = true;
     }
+    build.inherits = inherits;
     if leaving.is_empty() {
         return;
     }
@@ -264,8 +274,9 @@ fn seat(
     chosen: &Chosen,
     before: Option<View<'_>>,
 ) -> bool {
-    let Some(intent) = draft.cases[uid].shared_intent() else { return false };
-    if !crate::tell::kubernetes::is_claimed(draft.policy, draft.cases[uid].service) {
+    let case = &draft.cases[uid];
+    let Some(intent) = case.shared_intent() else { return false };
+    if !crate::tell::kubernetes::is_claimed(draft.policy, case.service) {
         draft.wait(uid, Wait::Finalizer);
         build.coming.insert(uid.clone());
         return false;
@@ -349,12 +360,12 @@ fn place(
 ) {
     let body = &mut build.after;
     let id = body.view().id.clone();
-    let had = limit::Parts::of(body.view(), &intent.base);
+    let base = name::base_number(&intent.base);
+    let had = limit::Parts::of(body.view(), base);
     let mut rules: Vec<Rule> = Vec::new();
     let mut probes = Vec::new();
-    let mut frontends: BTreeSet<String> = BTreeSet::new();
+    let mut frontends: Vec<Arc<str>> = Vec::new();
     for (family, own, name) in ready {
-        frontends.insert(name.to_lowercase());
         if let Some(own) = own {
             body.put_frontend(own);
         }
@@ -363,6 +374,7 @@ fn place(
         let (r, p) = rule::wanted(draft.policy, intent, family, &frontend, &pool, &id);
         rules.extend(r);
         probes.extend(p);
+        frontends.push(name);
     }
     // While one family's frontend is not known yet, its parts stay as they are.
     if !waiting {
@@ -384,7 +396,7 @@ fn place(
     if !waiting {
         // Its rules lead elsewhere by now; other Services' may not.
         let view = body.view();
-        let stale = |f: &&&Frontend| !frontends.contains(&f.name.to_lowercase());
+        let stale = |f: &&&Frontend| !frontends.iter().any(|wanted| same(wanted, &f.name));
         let own = view.frontends_of(&intent.base);
         let unused = own.iter().filter(stale).filter(|f| !view.is_used(&f.name));
         let unused: BTreeSet<Arc<str>> = unused.map(|f| Arc::clone(&f.name)).collect();
@@ -392,7 +404,7 @@ fn place(
             body.edit(|after| after.frontends.retain(|f| !unused.contains(&f.name)));
         }
     }
-    let has = limit::Parts::of(body.view(), &intent.base);
+    let has = limit::Parts::of(body.view(), base);
     build.room.change(&intent.name.namespace, had, has);
 }
 

@@ -9,18 +9,26 @@ use model::azure::{Frontend, LoadBalancer, Probe, Rule};
 pub(crate) struct Body {
     balancer: LoadBalancer,
     parts: Parts,
+    /// Whether a frontend, a rule or a probe may be other than it was.
+    edited: bool,
 }
 
 impl Body {
     /// Begins with a load balancer as it stands.
     pub fn new(balancer: LoadBalancer) -> Self {
         let parts = Parts::of(&balancer);
-        Self { balancer, parts }
+        Self { balancer, parts, edited: false }
     }
 
     /// The same, with the parts that are known of it.
     pub fn of(view: View<'_>) -> Self {
-        Self { balancer: view.whole().clone(), parts: view.parts().clone() }
+        let (balancer, parts) = (view.whole().clone(), view.parts().clone());
+        Self { balancer, parts, edited: false }
+    }
+
+    /// Whether a frontend, a rule or a probe may be other than it was.
+    pub fn is_edited(&self) -> bool {
+        self.edited
     }
 
     /// As far as it is edited.
@@ -32,6 +40,7 @@ impl Body {
     pub fn edit(&mut self, edit: impl FnOnce(&mut LoadBalancer)) {
         edit(&mut self.balancer);
         self.parts = Parts::of(&self.balancer);
+        self.edited = true;
     }
 
     /// The body.
@@ -44,11 +53,14 @@ impl Body {
     pub fn put_frontend(&mut self, wanted: Frontend) {
         let at = self.view().frontend_at(&wanted.name);
         let Some(at) = at.filter(|at| self.balancer.frontends[*at].name == wanted.name) else {
+            self.edited = true;
             self.parts.add_frontend(&wanted, self.balancer.frontends.len());
             return self.balancer.frontends.push(wanted);
         };
-        let moves = self.balancer.frontends[at].address != wanted.address;
-        self.balancer.frontends[at] = wanted;
+        let there = &mut self.balancer.frontends[at];
+        let moves = there.address != wanted.address;
+        self.edited |= moves || *there != wanted;
+        *there = wanted;
         if moves {
             self.parts.move_frontend(&self.balancer);
         }
@@ -57,6 +69,7 @@ impl Body {
     /// Puts a rule in its place if it is there, else at the end.
     pub fn put_rule(&mut self, wanted: Rule) {
         let Some(at) = self.view().rule_at(&wanted.name) else {
+            self.edited = true;
             self.parts.add_rule(&wanted, self.balancer.rules.len());
             return self.balancer.rules.push(wanted);
         };
@@ -65,6 +78,7 @@ impl Body {
         let place = |r: &Rule| (r.protocol, r.backend_port, r.frontend.clone());
         let moves = place(there) != place(&after);
         *there = after;
+        self.edited = true;
         if moves {
             self.parts.move_rule(&self.balancer);
         }
@@ -73,12 +87,14 @@ impl Body {
     /// Puts a probe in its place if it is there, else at the end.
     pub fn put_probe(&mut self, wanted: Probe) {
         let Some(at) = self.view().probe_at(&wanted.name) else {
+            self.edited = true;
             self.parts.add_probe(&wanted, self.balancer.probes.len());
             return self.balancer.probes.push(wanted);
         };
         let there = &mut self.balancer.probes[at];
         if let Some(after) = rule::renewed_probe(there, wanted) {
             *there = after;
+            self.edited = true;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::security_group;
 use crate::ask::{Intent, PublicIpIntent};
-use crate::claim::choice::{self, Choice};
+use crate::claim::choice::{self, Choice, Pick};
 use crate::claim::public_ip::{FirstHolders, Holding};
 use crate::draft::{Draft, Stance, Traces};
 use crate::order::upgrade;
@@ -42,10 +42,10 @@ pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
             continue;
         }
         match choice::choose(draft, &intent, &edited) {
-            Ok(ids) => {
-                for (family, id) in ids {
-                    adopt(draft, &intent, family, &id, &mut edited, &first);
-                    chosen.insert((uid.clone(), family), id);
+            Ok(picks) => {
+                for pick in picks {
+                    adopt(draft, &intent, &pick, &mut edited, &first);
+                    chosen.insert((uid.clone(), pick.family), pick.id);
                 }
             }
             Err(Choice::Wait(wait)) => draft.wait(&uid, wait),
@@ -59,33 +59,36 @@ pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
     chosen
 }
 
+/// Edits a public IP as a Service asks. One that is so already, as most are, is not edited.
 fn adopt(
     draft: &mut Draft<'_>,
     intent: &Intent,
-    family: Family,
-    id: &ResourceId,
+    pick: &Pick,
     edited: &mut BTreeMap<ResourceId, Edited>,
     first: &FirstHolders,
 ) {
-    let before = draft.public_ip(id).cloned();
+    let &Pick { family, ref id, ref there } = pick;
     let intent = &*choice::asked_of(draft, intent, (family, id), edited);
-    let edit = edited.entry(id.clone()).or_insert_with(|| Edited {
-        after: before.as_deref().cloned().unwrap_or_else(|| fresh(draft, intent, family, id)),
-        before,
-        causes: BTreeSet::new(),
-    });
-    let past = edit.after.clone();
-    if edit.before.as_ref().is_none_or(|ip| draft.own.public_ip(ip) != Whose::Foreign) {
-        let holding = first.holding(intent, family, &past);
-        ensure(draft, intent, family, &mut edit.after, holding);
+    let before = there.as_ref().map(|(ip, _)| ip);
+    let past = edited.get(id).map(|edit| &edit.after).or(before.map(AsRef::as_ref));
+    let mut after = past.cloned().unwrap_or_else(|| fresh(draft, intent, family, id));
+    if there.as_ref().is_none_or(|(_, whose)| *whose != Whose::Foreign) {
+        let holding = first.holding(draft, intent, family, &after);
+        ensure(draft, intent, family, &mut after, holding);
     }
-    if edit.before.is_none() || edit.after != past {
-        edit.causes.insert(intent.uid.clone());
-    }
-    let ignored = wishes::ignored(intent, &edit.after);
-    if let Some(case) = draft.cases.get_mut(&intent.uid) {
+    let same = before.is_some() && past == Some(&after);
+    let ignored = wishes::ignored(intent, &after);
+    if !ignored.is_empty()
+        && let Some(case) = draft.cases.get_mut(&intent.uid)
+    {
         case.findings.extend(ignored);
     }
+    if same && after.provisioning != Provisioning::Failed {
+        return;
+    }
+    let mut causes = edited.remove(id).map(|edit| edit.causes).unwrap_or_default();
+    causes.extend((!same).then(|| intent.uid.clone()));
+    edited.insert(id.clone(), Edited { before: before.cloned(), after, causes });
 }
 
 fn fresh(draft: &Draft<'_>, intent: &Intent, family: Family, id: &ResourceId) -> PublicIp {
@@ -128,9 +131,9 @@ fn allocation(standard: bool, family: Family) -> Allocation {
 fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp, holding: Holding) {
     let policy = draft.policy;
     let standard = policy.sku != BalancerSku::Basic;
-    let key = intent.name.to_string();
     let managed = tags::is_managed(ip);
-    if managed && !tags::users(ip).iter().any(|name| name.eq_ignore_ascii_case(&key)) {
+    if managed && !tags::each_user(ip).any(|name| tags::is_name_of(name, &intent.name)) {
+        let key = intent.name.to_string();
         let list = [tags::users(ip), vec![key.as_str()]].concat().join(",");
         tags::set(ip.tags.get_or_insert_default(), tags::SERVICE, &list);
     }
@@ -153,11 +156,17 @@ fn release(draft: &mut Draft<'_>, chosen: &Chosen, edited: &mut BTreeMap<Resourc
     for group in groups {
         let Some(known) = draft.public_ips(&group) else { continue };
         for ip in known.values() {
-            if draft.own.public_ip(ip) == Whose::Ours {
+            if !is_settled(draft, ip, chosen) && draft.own.public_ip(ip) == Whose::Ours {
                 release_one(draft, ip, chosen, edited);
             }
         }
     }
+}
+
+/// Whether all that a public IP's tag names go on using it, and nothing has to be repaired.
+fn is_settled(draft: &Draft<'_>, ip: &PublicIp, chosen: &Chosen) -> bool {
+    let holds = |user| matches!(claim(draft, user, ip, chosen), Claim::Holds);
+    ip.provisioning != Provisioning::Failed && tags::each_user(ip).all(holds)
 }
 
 fn release_one(
@@ -185,7 +194,8 @@ fn release_one(
     let all = kept.len() == tags::users(ip).len();
     let needed = (all && kept.iter().any(known)) || is_on_a_balancer(draft, &ip.id);
     let failed = ip.provisioning == Provisioning::Failed;
-    let alone = !edited.contains_key(&ip.id);
+    // Whoever stands on it may have left it unedited.
+    let alone = !edited.contains_key(&ip.id) && chosen.values().all(|id| *id != ip.id);
     if needed && failed && alone && (all || kept.is_empty()) {
         // Azure refuses every write of a load balancer that it is on, whichever Service that write
         // is for: it is written as it is, also where its Service is set aside, gone or leaving.

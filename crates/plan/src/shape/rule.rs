@@ -1,8 +1,8 @@
 //! Load-balancing rules and their probes.
 
-use crate::ask::{FloatingIp, Intent, RuleKind, TcpReset};
+use crate::ask::{FloatingIp, Intent, ProbeName, RuleKind, TcpReset};
 use crate::own::name;
-use model::azure::{Probe, Rest, Rule, RuleProtocol, rule_protocol};
+use model::azure::{Distribution, Probe, Rest, Rule, RuleProtocol, rule_protocol};
 use model::policy::{BalancerSku, OutboundSnat};
 use model::{Exposure, Family, Policy, Protocol, ResourceId};
 use std::sync::Arc;
@@ -19,13 +19,16 @@ pub(crate) fn wanted(
     let mut rules = Vec::new();
     let mut probes: Vec<Probe> = Vec::new();
     for wish in &intent.rules {
-        let mut probe_id = None;
+        let mut rule = rule(policy, intent, &wish.kind, family);
         if let Some(probe) = &wish.probe {
-            let name = name::probe(intent, &wish.kind, probe, family);
-            probe_id = Some(balancer.child("probes", &name));
-            if !probes.iter().any(|p| *p.name == *name) {
+            let name = match probe.name {
+                ProbeName::Rule => Arc::clone(&rule.name),
+                _ => Arc::from(name::probe(intent, &wish.kind, probe, family)),
+            };
+            rule.probe = Some(balancer.child("probes", &name));
+            if !probes.iter().any(|p| p.name == name) {
                 probes.push(Probe {
-                    name: Arc::from(name),
+                    name,
                     protocol: probe.protocol,
                     port: probe.port,
                     path: probe.path.clone(),
@@ -35,10 +38,8 @@ pub(crate) fn wanted(
                 });
             }
         }
-        let mut rule = rule(policy, intent, &wish.kind, family);
         rule.frontend = Some(frontend.clone());
         rule.pool = Some(pool.clone());
-        rule.probe = probe_id;
         rules.push(rule);
     }
     (rules, probes)
@@ -80,8 +81,13 @@ fn rule(policy: &Policy, intent: &Intent, kind: &RuleKind, family: Family) -> Ru
     }
 }
 
-/// Whether a rule in Azure already is the wanted one; absent and false are the same.
-fn is_same(there: &Rule, wanted: &Rule) -> bool {
+/// Whether a rule in Azure already is the wanted one; absent and false are the same. What `spread`
+/// makes of its distribution counts.
+pub(crate) fn is_same(
+    there: &Rule,
+    wanted: &Rule,
+    spread: impl Fn(Option<Distribution>) -> Option<Distribution>,
+) -> bool {
     let Rule {
         name,
         protocol,
@@ -106,14 +112,14 @@ fn is_same(there: &Rule, wanted: &Rule) -> bool {
         && there.probe == *probe
         && there.floating_ip.unwrap_or(false) == floating_ip.unwrap_or(false)
         && there.idle_timeout_min.unwrap_or(4) == idle_timeout_min.unwrap_or(4)
-        && there.distribution == *distribution
+        && spread(there.distribution) == spread(*distribution)
         && there.disable_outbound_snat.unwrap_or(false) == disable_outbound_snat.unwrap_or(false)
         && there.tcp_reset.unwrap_or(false) == tcp_reset.unwrap_or(false)
 }
 
 /// What a rule in Azure becomes where another is wanted; `None`: it is the wanted one.
 pub(super) fn renewed(there: &Rule, wanted: Rule) -> Option<Rule> {
-    (!is_same(there, &wanted)).then(|| Rule { rest: there.rest.clone(), ..wanted })
+    (!is_same(there, &wanted, |d| d)).then(|| Rule { rest: there.rest.clone(), ..wanted })
 }
 
 /// What a probe in Azure becomes where another is wanted; `None`: it is the wanted one.

@@ -5,6 +5,7 @@
 
 mod kept;
 mod ledger;
+mod settled;
 pub(crate) mod standing;
 #[cfg(test)]
 mod tests;
@@ -100,7 +101,7 @@ pub(crate) fn plan(
         // What may be ours keeps its frontend.
         return Opening { closing: addresses(&group.rules) };
     };
-    let mut book = Book::open(draft, placement, ledger, &group);
+    let book = Book::open(draft, placement, ledger, &group);
     let wanted = wanted::all(draft, placement, standings);
     let mut kept = kept(draft, placement);
     keep_moving(&mut kept, draft, placement, chosen, standings);
@@ -108,31 +109,50 @@ pub(crate) fn plan(
     if draft.cases.values().any(|c| c.intent().is_some()) {
         after.tags = tags::shared(after.tags.as_ref(), draft.policy);
     }
-    let mut causes = close(&mut after, &wanted, &book, &kept, draft);
+    let settled = after.tags == group.tags
+        && settled::is_settled(draft, &group, &book, (wanted.as_slice(), &kept));
+    if settled && !cfg!(debug_assertions) {
+        return Opening::default();
+    }
+    let opening = edit(draft, &group, after, book, (wanted, &kept));
+    let idle = |draft: &Draft<'_>| draft.ledger.is_none() && !draft.changes.contains_key(&group.id);
+    debug_assert!(!settled || (opening.closing.is_empty() && idle(draft)), "nothing is to be done");
+    opening
+}
+
+/// Makes the group what it is to be, as far as the ledger lets it.
+fn edit(
+    draft: &mut Draft<'_>,
+    group: &Arc<SecurityGroup>,
+    mut after: SecurityGroup,
+    mut book: Book<'_>,
+    (wanted, kept): (Vec<WantedRule>, &Kept),
+) -> Opening {
+    let mut causes = close(&mut after, &wanted, &book, kept, draft);
     let wanted = share::admit(draft, &after, wanted);
     if !book.has_all(draft, &wanted) {
         // What cannot be opened at all is refused before it is recorded.
-        open(draft, &group, &mut after.clone(), wanted.clone());
+        open(draft, group, &mut after.clone(), wanted.clone());
     }
-    let wanted = book.admit(draft, wanted, &group);
-    causes.extend(open(draft, &group, &mut after, wanted));
-    causes.extend(kept.follow(&group, &mut after, &mut book));
+    let wanted = book.admit(draft, wanted, group);
+    causes.extend(open(draft, group, &mut after, wanted));
+    causes.extend(kept.follow(group, &mut after, &mut book));
     let is_bare = |rule: &SecurityRule| rule.destinations.is_empty();
     let was_bare =
         |rule: &SecurityRule| group.rules.iter().any(|r| r.name == rule.name && is_bare(r));
     after.rules.retain(|rule| !is_bare(rule) || was_bare(rule));
-    let closing = closing(&group, &after);
+    let closing = closing(group, &after);
     // What is being recorded is about to join the same write.
     let others = usize::from(book.lacks());
     // What failed may not be in force, though it reads as it should.
     let failed = group.provisioning == Provisioning::Failed && book.knows_any();
-    draft.ledger = book.write(draft, &group, &after).map(Arc::new);
-    if *group != after || failed {
+    draft.ledger = book.write(draft, group, &after).map(Arc::new);
+    if **group != after || failed {
         draft.change(Change {
             target: group.id.clone(),
             guard: group.etag.clone(),
             action: Action::Put {
-                before: Some(Resource::SecurityGroup(group)),
+                before: Some(Resource::SecurityGroup(Arc::clone(group))),
                 after: Resource::SecurityGroup(Arc::new(after)),
             },
             causes,
@@ -203,7 +223,9 @@ fn keep_moving(
             let told: BTreeSet<IpAddr> = told.filter_map(|i| i.ip.as_ref()?.parse().ok()).collect();
             all.extend(intent.additional.iter().filter(|a| told.contains(*a)));
         }
-        kept.keep_ports(case.service, all);
+        if !all.is_empty() {
+            kept.keep_ports(case.service, all);
+        }
     }
 }
 

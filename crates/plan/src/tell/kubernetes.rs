@@ -145,12 +145,12 @@ fn address(
 ) {
     let moving = moving::addresses(draft, placement, chosen, intent, standing);
     let moving: BTreeSet<String> = moving.values().map(ToString::to_string).collect();
-    let own = intent.families.iter().filter_map(|f| standing.get(f)).map(|at| at.address);
+    let own: Vec<&Standing<'_>> = intent.families.iter().filter_map(|f| standing.get(f)).collect();
     // An additional address may be its own.
-    let own: Vec<IpAddr> = own.collect();
-    let more = intent.additional.iter().filter(|address| !own.contains(address));
-    let all = own.iter().chain(more);
-    let all: Vec<Arc<str>> = all.map(|a| Arc::from(a.to_string())).collect();
+    let is_own = |address: &IpAddr| own.iter().any(|at| at.address == *address);
+    let more = intent.additional.iter().filter(|address| !is_own(address));
+    let more = more.map(|address| Arc::<str>::from(address.to_string()));
+    let all: Vec<Arc<str>> = own.iter().map(|at| Arc::clone(&at.text)).chain(more).collect();
     let complete = standing.len() == intent.families.len();
     // What is known of a resource that is being written for it is about to be otherwise, also
     // where nothing is left to change because its owner went back to an earlier wish.
@@ -208,8 +208,9 @@ fn unsure(
     addresses: &[Arc<str>],
 ) -> Vec<Wait> {
     let told = &draft.cases[&intent.uid].service.ingress;
-    let told: BTreeSet<&Arc<str>> = told.iter().filter_map(|i| i.ip.as_ref()).collect();
-    if told == addresses.iter().collect() {
+    let mut told = told.iter().filter_map(|i| i.ip.as_ref());
+    let is_told = |address: &Arc<str>| told.clone().any(|told| told == address);
+    if addresses.iter().all(is_told) && told.all(|told| addresses.contains(told)) {
         return Vec::new();
     }
     let seats = placement.balancers.iter().filter(|(_, seats)| seats.has(&intent.uid));

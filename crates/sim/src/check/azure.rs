@@ -219,12 +219,13 @@ impl Stage {
         count(&mut self.tally.checks, "S3");
         let balancer = write.path.to_lowercase();
         for (name, address) in &is {
-            let Some(owner) = self.owner_of_frontend(&balancer, name) else { continue };
+            let Some(owner) = self.owner_of_part(&balancer, name) else { continue };
             let Some(service) = self.truth.services.get(&owner) else { continue };
             let key = (balancer.clone(), name.clone());
             let edited = service.placed_at;
             let wants = service.wants;
-            let known = self.ledger.addresses.get(&key).cloned();
+            // One that was made by a write that Azure canceled was never there: it is new.
+            let known = self.ledger.addresses.get(&key).filter(|_| was.contains_key(name)).cloned();
             if known.as_ref().is_some_and(|(old, _)| old == address) {
                 continue;
             }
@@ -246,7 +247,7 @@ impl Stage {
         for name in was.keys().filter(|name| !is.contains_key(*name)) {
             let key = (balancer.clone(), name.clone());
             let Some((address, at)) = self.ledger.addresses.remove(&key) else { continue };
-            let Some(owner) = self.owner_of_frontend(&balancer, name) else { continue };
+            let Some(owner) = self.owner_of_part(&balancer, name) else { continue };
             let Some(service) = self.truth.services.get(&owner) else { continue };
             let known = service.placed_at <= write.sent.services;
             let asked = !service.wants || at != service.placed_at || !known;
@@ -322,8 +323,8 @@ impl Stage {
         }
     }
 
-    /// The UID of the Service that a frontend stands for.
-    pub(super) fn owner_of_frontend(&self, balancer: &str, name: &str) -> Option<String> {
+    /// The UID of the Service that a part of a load balancer is of.
+    pub(super) fn owner_of_part(&self, balancer: &str, name: &str) -> Option<String> {
         let own = balancer.rsplit('/').next().unwrap_or("");
         let owner = self.truth.owner_of(name).or_else(|| self.truth.owner_of(own));
         owner.map(str::to_owned)

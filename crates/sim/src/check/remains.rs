@@ -155,7 +155,7 @@ impl Stage {
             freed.extend(address.map(|address| (name, address)));
         }
         for (name, address) in freed {
-            let Some(uid) = self.owner_of_frontend(&write.path.to_lowercase(), &name) else {
+            let Some(uid) = self.owner_of_part(&write.path.to_lowercase(), &name) else {
                 continue;
             };
             let Some(service) = self.truth.services.get(&uid) else { continue };

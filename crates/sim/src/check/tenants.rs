@@ -410,12 +410,6 @@ impl Stage {
             here && self.owner_of_part(&id, &rule).as_deref() == Some(uid)
         })
     }
-
-    fn owner_of_part(&self, balancer: &str, name: &str) -> Option<String> {
-        let own = balancer.rsplit('/').next().unwrap_or("");
-        let owner = self.truth.owner_of(name).or_else(|| self.truth.owner_of(own));
-        owner.map(str::to_owned)
-    }
 }
 
 /// Whether a Service says itself that Azure is as it asks.

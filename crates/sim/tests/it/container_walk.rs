@@ -5,6 +5,7 @@
 
 use crate::support::container::*;
 use crate::support::{create, node, patch};
+use crate::walk::{Dice, seeds};
 use azure_emulator::{Fault, FaultKind, Request};
 use kube_emulator::{Failure, Fault as KubernetesFault, Part};
 use serde_json::{Value, json};
@@ -12,22 +13,6 @@ use sim::{Laboratory, Moment, Witness};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-
-/// A small generator of numbers, the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
-
-    fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
-        let sides = all.len() as u64;
-        (sides > 0).then(|| &all[usize::try_from(self.roll(sides)).expect("small")])
-    }
-}
 
 /// Location, address and name: who was ever meant to get traffic where.
 type Ever = BTreeSet<(String, String, String)>;
@@ -72,7 +57,7 @@ fn azure_fault(dice: &mut Dice) -> Fault {
 
 impl Walk {
     fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut dice = Dice::new(seed);
         let mut lab = container_laboratory(4);
         lab.azure_latency_ms = dice.roll(3) * 25;
         lab.azure.options_mut().lro_ms = dice.roll(3) * 60;
@@ -385,7 +370,5 @@ fn walk(seed: u64) {
 
 #[test]
 fn everything_comes_right_once_the_faults_stop() {
-    let from: u64 = std::env::var("WALK_FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
-    let seeds: u64 = std::env::var("WALK_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(100);
-    (from..from + seeds).for_each(walk);
+    seeds().for_each(walk);
 }

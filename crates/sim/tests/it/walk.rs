@@ -11,14 +11,30 @@ use sim::Laboratory;
 const DAY_MS: u64 = 86_400_000;
 
 /// A small generator of numbers, the same everywhere.
-struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
+
+    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
+        let sides = all.len() as u64;
+        (sides > 0).then(|| &all[usize::try_from(self.roll(sides)).expect("small")])
+    }
+}
+
+/// The seeds that `WALK_FROM` and `WALK_SEEDS` ask for, else a hundred.
+pub fn seeds() -> std::ops::Range<u64> {
+    let from: u64 = std::env::var("WALK_FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
+    let seeds: u64 = std::env::var("WALK_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(100);
+    from..from + seeds
 }
 
 fn azure_fault(dice: &mut Dice) -> Fault {
@@ -66,7 +82,7 @@ fn somebody_edits_azure(lab: &mut Laboratory, dice: &mut Dice) {
 }
 
 fn walk(seed: u64) {
-    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut dice = Dice::new(seed);
     let mut lab = laboratory(&json!({}));
     lab.azure_latency_ms = dice.roll(3) * 25;
     lab.azure.options_mut().lro_ms = dice.roll(3) * 60;
@@ -122,7 +138,5 @@ fn walk(seed: u64) {
 
 #[test]
 fn everything_comes_right_once_the_faults_stop() {
-    let from: u64 = std::env::var("WALK_FROM").ok().and_then(|s| s.parse().ok()).unwrap_or(0);
-    let seeds: u64 = std::env::var("WALK_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(100);
-    (from..from + seeds).for_each(walk);
+    seeds().for_each(walk);
 }

@@ -3,12 +3,11 @@ use crate::reads::lists::{Coming, LeftOut};
 use crate::{CallId, Controller, Effect, Event, KubernetesAnswer, Leadership, Options};
 use arm::exchange::{Answer, Method, Reply, Request, Target, TransportFault};
 use model::kubernetes::{
-    Affinity, Custody, Deletion, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress,
-    LoadBalancerType, Membership, Node, NodeRole, Readiness, SERVICE_FINALIZER, Service,
-    ServicePort, TargetPort, TrafficPolicy, Wish,
+    Custody, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress, Membership, Node, NodeRole,
+    Readiness, SERVICE_FINALIZER, Service, ServicePort,
 };
 use model::world::Kind;
-use model::{Family, NodeName, Protocol, ServiceName, ServiceUid};
+use model::{NodeName, ServiceName, ServiceUid};
 use observe::KubernetesFact as Fact;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,40 +30,14 @@ pub(crate) fn policy() -> model::Policy {
 }
 
 pub(crate) fn service(ingress: Option<&str>) -> Service {
+    let ingress = ingress.map(|ip| Ingress { ip: Some(ip.into()), hostname: None });
+    let service = fixture::numbered(1, &[]);
     Service {
-        uid: ServiceUid::new(UID),
         name: ServiceName::new("default", "web"),
-        revision: "1".into(),
-        wish: Wish::LoadBalancer,
-        load_balancer_type: LoadBalancerType::Ours,
-        deletion: Deletion::None,
         finalizers: vec![SERVICE_FINALIZER.into(), GATEWAY_FINALIZER.into()],
-        annotations: Arc::default(),
-        labels: Arc::default(),
-        selector: Arc::default(),
-        ports: vec![ServicePort {
-            name: "".into(),
-            protocol: Protocol::Tcp,
-            port: 80,
-            target_port: TargetPort::Number(8080),
-            node_port: None,
-            app_protocol: None,
-        }],
-        families: vec![Family::V4],
-        affinity: Affinity::None,
-        traffic_policy: TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        load_balancer_ip: None,
-        cluster_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        ingress: ingress
-            .map(|ip| Ingress { ip: Some(ip.into()), hostname: None })
-            .into_iter()
-            .collect(),
-        condition: None,
-        moving: None,
-        custody: Custody::Own,
-        editors: None,
+        ports: vec![ServicePort { node_port: None, ..service.ports[0].clone() }],
+        ingress: ingress.into_iter().collect(),
+        ..service
     }
 }
 

@@ -5,15 +5,10 @@ use crate::forecast::settle;
 use model::azure::{
     Allocation, PrivateLinkPolicy, Provisioning, PublicIp, Rest, SecurityGroup, Sku, Subnet,
 };
-use model::kubernetes::{
-    Affinity, Deletion, LoadBalancerType, Membership, Node, NodeRole, Service, ServicePort,
-    TargetPort, TrafficPolicy, Wish,
-};
+use model::kubernetes::{Membership, Node, NodeRole, Service, ServicePort, TargetPort};
 use model::policy::OutboundSnat;
 use model::world::{Fact, Kind, VirtualMachine};
-use model::{
-    Etag, Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
-};
+use model::{Etag, Family, Group, NodeName, Policy, Protocol, ResourceId, World};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,38 +40,11 @@ pub(super) fn port(number: u16, node_port: u16) -> ServicePort {
 }
 
 pub(super) fn service() -> Service {
-    Service {
-        uid: ServiceUid::new("00000001-1111-4222-8333-0123456789ab"),
-        name: ServiceName::new("default", "web"),
-        revision: "1".into(),
-        wish: Wish::LoadBalancer,
-        load_balancer_type: LoadBalancerType::Ours,
-        deletion: Deletion::None,
-        finalizers: Vec::new(),
-        annotations: Arc::default(),
-        selector: Default::default(),
-        labels: Arc::default(),
-        ports: vec![port(80, 30_080)],
-        families: vec![Family::V4],
-        affinity: Affinity::None,
-        traffic_policy: TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        load_balancer_ip: None,
-        cluster_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        ingress: Vec::new(),
-        condition: None,
-        moving: None,
-        custody: model::kubernetes::Custody::Own,
-        editors: None,
-    }
+    annotated(&[])
 }
 
 pub(super) fn annotated(annotations: &[(&str, &str)]) -> Service {
-    let all = annotations
-        .iter()
-        .map(|(key, value)| (Arc::from(plan::ask::annotation::full(key)), Arc::from(*value)));
-    Service { annotations: Arc::new(all.collect()), ..service() }
+    Service { ports: vec![port(80, 30_080)], ..fixture::service(annotations) }
 }
 
 fn node(set: &str, n: u8) -> Node {

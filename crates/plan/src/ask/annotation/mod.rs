@@ -8,8 +8,8 @@ mod table;
 pub use reference::reference;
 pub use table::TABLE;
 
-use model::Exposure;
 use model::policy::BalancerSku;
+use model::{Exposure, distance};
 
 /// What keys of the Go cloud provider begin with; [`Annotation::key`] goes on from there.
 pub const PREFIX: &str = "service.beta.kubernetes.io/";
@@ -269,22 +269,6 @@ pub fn suggestion(key: &str) -> Option<String> {
         .filter(|(far, _)| *far <= room)
         .min()
         .map(|(_, candidate)| candidate)
-}
-
-/// How many letters have to be put in, left out or changed to make one text the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(corner + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::ask::Intent;
 use crate::draft::Draft;
 use model::{ResourceId, ServiceUid};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Rules by load balancer, and load balancers by Service.
 pub(super) struct Capacity {
@@ -44,8 +44,7 @@ impl Capacity {
         id: &ResourceId,
         parts: impl Iterator<Item = &'a str>,
     ) {
-        let owners: BTreeSet<&ServiceUid> = parts.filter_map(|p| draft.owner_of(p)).collect();
-        for uid in owners {
+        for uid in parts.filter_map(|p| draft.owner_of(p)) {
             self.add_home(uid, id);
         }
     }

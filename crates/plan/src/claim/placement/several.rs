@@ -28,13 +28,16 @@ enum Holder {
 /// Which of the configurations, by its place in the list.
 type Index = usize;
 
+/// Who has which shared address where, or is to have it there.
+type Anchors = BTreeMap<(Exposure, Address), (Index, Holder)>;
+
 struct Choice<'a> {
     configs: &'a [LoadBalancerConfig],
     capacity: Capacity,
     /// The load balancers of each configuration, public and internal.
     ids: Vec<[ResourceId; 2]>,
-    /// Where shared addresses are, or are to be.
-    anchors: BTreeMap<(Exposure, Address), (Index, Holder)>,
+    /// Where shared addresses are, or are to be; once a Service comes that may share one.
+    anchors: Option<Anchors>,
 }
 
 /// Places Services, then nodes.
@@ -55,19 +58,23 @@ pub(super) fn place(
     let ids = configs.iter();
     let ids =
         ids.map(|c| [Exposure::Public, Exposure::Internal].map(|e| id(policy, c, e))).collect();
-    let mut choice = Choice { configs, capacity, ids, anchors: BTreeMap::new() };
-    choice.find_anchors(draft);
+    let mut choice = Choice { configs, capacity, ids, anchors: None };
     let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
         draft.cases.keys().cloned().partition(|uid| !choice.capacity.homes(uid).is_empty());
     for uid in there.into_iter().chain(new) {
         let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
-        match choice.of(draft, &intent, chosen) {
+        let shared = anchors(&intent, chosen);
+        if !shared.is_empty() && choice.anchors.is_none() {
+            choice.anchors = Some(choice.find_anchors(draft));
+        }
+        match choice.of(draft, &intent, chosen, &shared) {
             Ok(at) => {
                 let id = choice.id(at, intent.exposure).clone();
                 choice.capacity.seat(&id, &intent);
-                for anchor in anchors(&intent, chosen) {
+                for anchor in shared {
+                    let all = choice.anchors.get_or_insert_default();
                     let fresh = || (at, Holder::Service(uid.clone()));
-                    choice.anchors.entry((intent.exposure, anchor)).or_insert_with(fresh);
+                    all.entry((intent.exposure, anchor)).or_insert_with(fresh);
                 }
                 seat(draft, &mut placement, &id, &uid);
             }
@@ -96,8 +103,8 @@ fn anchors(intent: &Intent, chosen: &Chosen) -> Vec<Address> {
                     intent.public_ips.get(&family),
                     None | Some(PublicIpIntent::Managed { .. })
                 );
-                let id = chosen.get(&(intent.uid.clone(), family));
-                anchors.extend(id.filter(|_| !managed).cloned().map(Address::Public));
+                let id = || chosen.get(&(intent.uid.clone(), family)).cloned();
+                anchors.extend((!managed).then(id).flatten().map(Address::Public));
             }
         }
     }
@@ -113,22 +120,30 @@ impl Choice<'_> {
         }
     }
 
-    fn find_anchors(&mut self, draft: &Draft<'_>) {
+    fn find_anchors(&self, draft: &Draft<'_>) -> Anchors {
+        let mut anchors = Anchors::new();
         for at in 0..self.configs.len() {
             for exposure in [Exposure::Public, Exposure::Internal] {
                 let balancer = draft.balancers().and_then(|all| all.get(self.id(at, exposure)));
                 for frontend in balancer.into_iter().flat_map(|b| &b.frontends) {
                     if let Some(anchor) = Address::of(frontend) {
                         let found = || (at, Holder::Frontend(Arc::clone(&frontend.name)));
-                        self.anchors.entry((exposure, anchor)).or_insert_with(found);
+                        anchors.entry((exposure, anchor)).or_insert_with(found);
                     }
                 }
             }
         }
+        anchors
     }
 
-    /// The configuration that a Service is to be on.
-    fn of(&self, draft: &Draft<'_>, intent: &Intent, chosen: &Chosen) -> Result<Index, Finding> {
+    /// The configuration that a Service is to be on, which brings these addresses along.
+    fn of(
+        &self,
+        draft: &Draft<'_>,
+        intent: &Intent,
+        chosen: &Chosen,
+        shared: &[Address],
+    ) -> Result<Index, Finding> {
         let homes = self.capacity.homes(&intent.uid);
         let is_on = |at: &Index, exposure: Exposure| homes.contains(self.id(*at, exposure));
         let other = match intent.exposure {
@@ -141,8 +156,8 @@ impl Choice<'_> {
         active.sort_by_key(|at| !self.is_told(draft, intent, *at));
         active.extend(all.filter(|at| is_on(at, other)));
         let eligible = self.eligible(draft, intent, &active)?;
-        let shared = anchors(intent, chosen);
-        let held = shared.into_iter().find_map(|a| self.anchors.get(&(intent.exposure, a)));
+        let anchor = |a: &Address| self.anchors.as_ref()?.get(&(intent.exposure, a.clone()));
+        let held = shared.iter().find_map(anchor);
         let firm = held.is_some_and(|(at, by)| self.is_kept(draft, intent, chosen, (*at, by)));
         // On a load balancer of its own the address may move with the Service, unless others stay
         // on it: on its way to them it is on two.

@@ -5,10 +5,11 @@ mod confirm;
 mod underway;
 
 use explain::forecast::forecast;
+use fixture::uid;
 use model::azure::{AdminState, LoadBalancer, PrivateLinkPolicy, Provisioning, Rest, Subnet};
 use model::kubernetes::{
-    Affinity, Deletion, Endpoint, EndpointSlice, LoadBalancerType, Membership, Node, NodeRole,
-    Readiness, SERVICE_FINALIZER, Service, ServicePort, TargetPort, TrafficPolicy, Wish,
+    Endpoint, EndpointSlice, Membership, Node, NodeRole, Readiness, SERVICE_FINALIZER, Service,
+    TrafficPolicy, Wish,
 };
 use model::plan::{Action, Resource};
 use model::policy::{
@@ -16,9 +17,7 @@ use model::policy::{
 };
 use model::report::{State, Wait};
 use model::world::{Fact, Kind, Need, VirtualMachine};
-use model::{
-    Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
-};
+use model::{Group, NodeName, Policy, ResourceId, ServiceName, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -53,49 +52,12 @@ fn selector(key: &str, value: &str) -> Option<Selector> {
     Some(Selector { labels, expressions: Vec::new() })
 }
 
-fn uid(n: u8) -> ServiceUid {
-    ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"))
-}
-
 fn service(n: u8) -> Service {
-    Service {
-        uid: uid(n),
-        name: ServiceName::new("default", format!("web-{n}")),
-        revision: "1".into(),
-        wish: Wish::LoadBalancer,
-        load_balancer_type: LoadBalancerType::Ours,
-        deletion: Deletion::None,
-        finalizers: Vec::new(),
-        annotations: Arc::default(),
-        labels: Arc::default(),
-        selector: Arc::default(),
-        ports: vec![ServicePort {
-            name: "".into(),
-            protocol: Protocol::Tcp,
-            port: 80,
-            target_port: TargetPort::Number(8080),
-            node_port: Some(30080),
-            app_protocol: None,
-        }],
-        families: vec![Family::V4],
-        affinity: Affinity::None,
-        traffic_policy: TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        load_balancer_ip: None,
-        cluster_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        ingress: Vec::new(),
-        condition: None,
-        moving: None,
-        custody: model::kubernetes::Custody::Own,
-        editors: None,
-    }
+    fixture::numbered(n, &[])
 }
 
 fn annotated(n: u8, key: &str, value: &str) -> Service {
-    let key = format!("service.beta.kubernetes.io/{key}");
-    let annotations = BTreeMap::from([(Arc::from(key), Arc::from(value))]);
-    Service { annotations: Arc::new(annotations), ..service(n) }
+    fixture::numbered(n, &[(key, value)])
 }
 
 fn local(n: u8) -> Service {

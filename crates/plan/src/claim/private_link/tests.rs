@@ -3,18 +3,16 @@
 use super::*;
 use crate::own::tags;
 use explain::forecast::{Forecast, forecast};
+use fixture::uid;
 use model::azure::{
     ConnectionState, LoadBalancer, PrivateEndpointConnection, PrivateLinkRank, Provisioning, Rest,
 };
-use model::kubernetes::{
-    Affinity, Deletion, LoadBalancerType, SERVICE_FINALIZER, Service, ServicePort, TargetPort,
-    TrafficPolicy, Wish,
-};
+use model::kubernetes::{SERVICE_FINALIZER, Service, Wish};
 use model::plan::{Action, Change, Resource};
 use model::policy::PoolKind;
 use model::report::State;
 use model::world::{InFlight, Kind};
-use model::{Policy, Protocol, ServiceName, World};
+use model::{Policy, World};
 
 const INTERNAL: (&str, &str) = ("azure-load-balancer-internal", "true");
 const ASKED: (&str, &str) = (CREATE, "true");
@@ -28,45 +26,10 @@ fn policy() -> Policy {
     }
 }
 
-fn uid(n: u8) -> ServiceUid {
-    ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"))
-}
-
 fn service(n: u8, annotations: &[(&str, &str)]) -> Service {
-    let annotations =
-        annotations.iter().map(|(k, v)| (Arc::from(annotation::full(k)), Arc::from(*v)));
-    Service {
-        uid: uid(n),
-        name: ServiceName::new("default", format!("web-{n}")),
-        revision: "1".into(),
-        wish: Wish::LoadBalancer,
-        load_balancer_type: LoadBalancerType::Ours,
-        deletion: Deletion::None,
-        finalizers: Vec::new(),
-        annotations: Arc::new(annotations.collect()),
-        labels: Arc::default(),
-        selector: Arc::default(),
-        ports: vec![ServicePort {
-            name: "".into(),
-            protocol: Protocol::Tcp,
-            port: 80 + u16::from(n),
-            target_port: TargetPort::Number(8080),
-            node_port: Some(30080),
-            app_protocol: None,
-        }],
-        families: vec![Family::V4],
-        affinity: Affinity::None,
-        traffic_policy: TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        load_balancer_ip: None,
-        cluster_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        ingress: Vec::new(),
-        condition: None,
-        moving: None,
-        custody: model::kubernetes::Custody::Own,
-        editors: None,
-    }
+    let mut service = fixture::numbered(n, annotations);
+    service.ports[0].port = 80 + u16::from(n);
+    service
 }
 
 fn subnet(name: &str) -> Subnet {

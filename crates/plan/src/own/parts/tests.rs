@@ -3,6 +3,7 @@ use crate::own::name::is_of;
 use crate::shape::body::Body;
 use model::world::Fact;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 const BASES: [&str; 3] = [
     "a000000011111422283330123456789a",
@@ -80,16 +81,45 @@ proptest! {
             let of: Vec<_> = rules.iter().filter(|r| is_of(&r.name, base)).collect();
             prop_assert_eq!(view.rules_of(base), of);
             let counts = (view.rules_of(base).len(), view.frontends_of(base).len());
-            prop_assert_eq!(view.count_of(base), counts);
+            prop_assert_eq!(view.count_of(base_number(base)), counts);
             let of: Vec<_> = probes.iter().filter(|p| is_of(&p.name, base)).collect();
             prop_assert_eq!(view.probes_of(base), of);
         }
+        let shares = view.shares();
+        let all = frontends.iter().map(|f| &f.name).chain(rules.iter().map(|r| &r.name));
+        let all = all.chain(probes.iter().map(|p| &p.name));
+        let bases: BTreeSet<u128> = all.filter_map(|name| base_number(name)).collect();
+        prop_assert!(shares.iter().map(|share| share.base).eq(bases));
+        for share in shares {
+            prop_assert_eq!(base_number(share.part), Some(share.base));
+            prop_assert_eq!(view.count_of(Some(share.base)), (share.rules, share.frontends));
+        }
+        let on = |f: &Frontend| match &f.address {
+            FrontendAddress::Public(id) => Some(id.clone()),
+            _ => None,
+        };
+        let ips: Vec<ResourceId> = frontends.iter().filter_map(on).collect();
+        let once = ips.iter().collect::<BTreeSet<_>>().len() == ips.len();
+        prop_assert!(once || view.may_share_ips());
         let ip = ip(n, true);
         let on = |f: &&Frontend| matches!(&f.address, FrontendAddress::Public(id) if *id == ip);
         prop_assert_eq!(view.frontends_on(&ip), frontends.iter().filter(on).collect::<Vec<_>>());
         let ports = [(RuleProtocol::Tcp, 80), (RuleProtocol::Udp, 82)];
         let at = rules.iter().filter(|r| ports.contains(&backend(r)));
         prop_assert_eq!(view.rules_at(&ports), at.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_differs_makes_of_one_list_the_other(
+        a in prop::collection::vec(0u8..3, 0..6),
+        b in prop::collection::vec(0u8..3, 0..6),
+    ) {
+        let (x, y) = differing(&a, &b);
+        let begin = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+        let end = &a[begin + x.len()..];
+        prop_assert_eq!([&a[..begin], x, end].concat(), a.clone());
+        prop_assert_eq!([&a[..begin], y, end].concat(), b.clone());
+        prop_assert_eq!(a == b, x.is_empty() && y.is_empty());
     }
 
     #[test]
@@ -108,6 +138,25 @@ proptest! {
         }
         let found = body.view().parts().clone();
         prop_assert_eq!(found, Parts::of(&body.finish()));
+    }
+
+    #[test]
+    fn a_public_ip_is_found_by_its_id(all in prop::collection::vec((0u8..9, any::<bool>()), 0..9)) {
+        let mut world = World::default();
+        let mut index = Index::new();
+        for (n, cased) in all {
+            let id = ip(n, cased);
+            let group = id.group().expect("it has one");
+            let list = world.azure.public_ips.entry(group).or_insert(Fact::Known(BTreeMap::new()));
+            let new = PublicIp { id: id.clone(), ..fixture::public_ip("ip", None) };
+            list.known_mut().expect("read").insert(id, Arc::new(new));
+            index.renew(&world);
+            for id in (0..9).map(|n| ip(n, true)) {
+                let facts = world.azure.public_ips.values().filter_map(Fact::known);
+                let there = facts.flat_map(BTreeMap::values).find(|ip| ip.id == id);
+                prop_assert_eq!(index.public_ip(&id), there);
+            }
+        }
     }
 
     #[test]

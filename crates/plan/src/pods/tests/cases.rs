@@ -33,10 +33,7 @@ fn edit_ip(stage: &mut Stage, edit: impl FnOnce(&mut PublicIp)) -> ResourceId {
 
 #[test]
 fn a_service_with_pods_takes_four_calls() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.slice("web-a", 1, &[(10, 1), (11, 1), (20, 2)]);
-    stage.settle();
+    let mut stage = Stage::serving(&[(10, 1), (11, 1), (20, 2)]);
     let pip = format!("PUT {WEB}-pip");
     let balancer = format!("PUT {WEB}");
     assert_eq!(stage.calls, [&*pip, &*balancer, "POST services", "POST addressLocations"]);
@@ -83,9 +80,7 @@ fn the_load_balancer_has_the_recorded_shape() {
 
 #[test]
 fn defaults_that_azure_fills_in_are_no_difference() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     let all = stage.world.azure.balancers.known_mut().expect("known");
     for balancer in all.values_mut() {
         let balancer = Arc::make_mut(balancer);
@@ -99,9 +94,7 @@ fn defaults_that_azure_fills_in_are_no_difference() {
 
 #[test]
 fn an_address_is_told_once_azure_has_ended_the_write_that_leads_there() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     let show = |stage: &mut Stage, state: Provisioning| {
         let all = stage.world.azure.balancers.known_mut().expect("known");
         all.values_mut().for_each(|balancer| Arc::make_mut(balancer).provisioning = state);
@@ -125,9 +118,7 @@ fn an_address_is_told_once_azure_has_ended_the_write_that_leads_there() {
 
 #[test]
 fn an_address_is_told_once_nothing_more_is_to_be_written() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     // Its load balancer stands, no status tells that yet, and its owner asks for another port.
     let mut untold = service(1);
     untold.finalizers = stage.world.kubernetes.services[&uid(1)].finalizers.clone();
@@ -206,10 +197,7 @@ fn a_registration_waits_for_services_that_are_on_their_way() {
 
 #[test]
 fn a_deleted_service_is_drained_before_anything_goes() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.slice("web-a", 1, &[(10, 1)]);
-    stage.settle();
+    let mut stage = Stage::serving(&[(10, 1)]);
     stage.calls.clear();
     leave(&mut stage, 1);
     stage.settle();
@@ -222,10 +210,7 @@ fn a_deleted_service_is_drained_before_anything_goes() {
 
 #[test]
 fn a_retyped_service_loses_its_address_and_comes_back() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.slice("web-a", 1, &[(10, 1)]);
-    stage.settle();
+    let mut stage = Stage::serving(&[(10, 1)]);
     stage.edit(1, |s| {
         s.wish = Wish::Nothing;
         s.load_balancer_type = LoadBalancerType::Other;
@@ -246,10 +231,7 @@ fn a_retyped_service_loses_its_address_and_comes_back() {
 
 #[test]
 fn an_edit_that_is_refused_keeps_the_load_balancer_and_its_endpoints_moving() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.slice("web-a", 1, &[(10, 1)]);
-    stage.settle();
+    let mut stage = Stage::serving(&[(10, 1)]);
     stage.calls.clear();
     stage.edit(1, |s| s.affinity = Affinity::ClientIp);
     stage.slice("web-a", 1, &[(11, 2)]);
@@ -299,10 +281,7 @@ fn turn(stage: &mut Stage, node: u8, membership: Membership) {
 /// Azure refuses an address of the Service's: it gets no other either, and what goes stays.
 #[test]
 fn who_is_going_stays_while_azure_refuses_whoever_takes_over() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.slice("web-a", 1, &[(10, 1)]);
-    stage.settle();
+    let mut stage = Stage::serving(&[(10, 1)]);
     let hold = Hold {
         target: crate::own::pod_names::locations_table(&stage.policy),
         reason: "refused".into(),
@@ -327,10 +306,7 @@ fn who_is_going_stays_while_azure_refuses_whoever_takes_over() {
 
 #[test]
 fn a_service_whose_last_slice_goes_as_a_node_changes_says_so() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.slice("web-a", 1, &[(10, 1)]);
-    stage.settle();
+    let mut stage = Stage::serving(&[(10, 1)]);
     stage.world.kubernetes.slices.clear();
     stage.node(2, vec![node_ip(12)]);
     stage.settle();
@@ -341,10 +317,7 @@ fn a_service_whose_last_slice_goes_as_a_node_changes_says_so() {
 
 #[test]
 fn pods_on_a_node_that_is_going_leave_while_others_take_the_traffic() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.slice("web-a", 1, &[(10, 1), (11, 2)]);
-    stage.settle();
+    let mut stage = Stage::serving(&[(10, 1), (11, 2)]);
     let both = ["10.224.0.1 10.244.0.10 00000001", "10.224.0.2 10.244.0.11 00000001"];
     assert_eq!(stage.table(), both);
     stage.calls.clear();
@@ -431,9 +404,7 @@ fn tags_that_the_config_does_not_name_need_no_write() {
         edit_ip(stage, |ip| keys.extend(ip.tags.iter().flat_map(|t| t.keys().cloned())));
         keys.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     edit_ip(&mut stage, |ip| {
         ip.tags = Some([("aks-kept".into(), "x".into()), ("cost".into(), "x".into())].into());
     });
@@ -454,10 +425,7 @@ fn tags_that_the_config_does_not_name_need_no_write() {
 /// An address is taken away where it is before it is listed where it is to be.
 #[test]
 fn who_goes_stays_until_who_stays_is_listed() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.slice("web-a", 1, &[(10, 1), (11, 2)]);
-    stage.settle();
+    let mut stage = Stage::serving(&[(10, 1), (11, 2)]);
     turn(&mut stage, 1, Membership::Draining);
     turn(&mut stage, 2, Membership::Draining);
     stage.settle();
@@ -472,9 +440,7 @@ fn who_goes_stays_until_who_stays_is_listed() {
 
 #[test]
 fn a_service_without_a_ready_pod_says_so() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     let said = |stage: &mut Stage| -> Vec<String> {
         let (_, report) = stage.plan();
         let findings = &report.services[&uid(1)].findings;
@@ -501,9 +467,7 @@ fn a_service_without_a_ready_pod_says_so() {
 
 #[test]
 fn a_port_edit_is_one_call() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     stage.calls.clear();
     stage.edit(1, |s| s.ports = vec![port(443, 8443)]);
     stage.settle();
@@ -708,9 +672,7 @@ fn a_service_of_a_type_that_is_not_known_keeps_its_row_and_its_addresses() {
 
 #[test]
 fn a_public_ip_of_another_sku_is_left_whatever_its_name() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     stage.world.azure.balancers = Fact::Known(BTreeMap::new());
     let id = edit_ip(&mut stage, |ip| ip.sku = Sku::Standard);
     leave(&mut stage, 1);
@@ -806,10 +768,7 @@ fn a_pod_that_a_call_under_way_may_list_is_not_let_go() {
 
 #[test]
 fn what_is_being_registered_or_taken_away_keeps_its_addresses_as_they_are() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.slice("web-a", 1, &[(10, 1)]);
-    stage.settle();
+    let mut stage = Stage::serving(&[(10, 1)]);
     let registers =
         |calls: &[Change]| matches!(calls, [Change { action: Action::UpdateServices(_), .. }]);
     // Its owner wants none, and then wants one again while it is being taken away.
@@ -837,9 +796,7 @@ fn what_is_being_registered_or_taken_away_keeps_its_addresses_as_they_are() {
 /// Azure has no time for the write that detaches it, and its owner wants it back meanwhile.
 #[test]
 fn who_comes_back_waits_no_longer_than_the_write_that_takes_it_away() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     stage.edit(1, |s| s.wish = Wish::Nothing);
     stage.flying = stage.ready().0;
     let [Change { action: Action::UpdateServices(_), .. }] = &stage.flying[..] else {

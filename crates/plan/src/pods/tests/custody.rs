@@ -46,9 +46,7 @@ fn a_service_is_claimed_again_before_a_public_ip_is_made() {
 
 #[test]
 fn a_service_whose_public_ip_stands_is_not() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     stage.edit(1, |service| service.custody = Custody::Inherited);
     let (plan, _) = stage.plan();
     assert!(plan.is_empty(), "{plan:#?}");

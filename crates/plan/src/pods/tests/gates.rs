@@ -1,4 +1,4 @@
-use super::stage::{Stage, gated, labels_of, service, uid};
+use super::stage::{Stage, gated, labels_of, uid};
 use model::ServiceName;
 use model::kubernetes::{Gate, GateReason, Others};
 use model::plan::{Edit, Object};
@@ -22,9 +22,7 @@ fn name(n: u8) -> ServiceName {
 
 /// One Service that stands, and a Pod that waits for it.
 fn stage() -> Stage {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     stage.unready("web-a", 1, &[(10, 1)]);
     stage.put_gated(gated(10, &[("app", "web"), ("extra", "label")]));
     stage

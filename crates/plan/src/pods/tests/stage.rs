@@ -2,15 +2,15 @@
 
 use crate::Planner;
 use crate::own::pod_names;
+pub(super) use fixture::uid;
 use model::azure::{FrontendAddress, LoadBalancer, NatGateway, PublicIp, Sku};
 use model::gateway::{
     DefaultService, Direction, GatewayService, GatewayServices, Locations, LocationsUpdate,
     ServicesUpdate, UpdateAction,
 };
 use model::kubernetes::{
-    Affinity, Custody, Deletion, Endpoint, EndpointSlice, Gate, GateReason, GatedPod,
-    LoadBalancerType, Membership, Node, NodeRole, Others, Pod, PodPhase, Readiness, Service,
-    ServicePort, TargetPort, TrafficPolicy, Wish,
+    Custody, Deletion, Endpoint, EndpointSlice, Gate, GateReason, GatedPod, Membership, Node,
+    NodeRole, Others, Pod, PodPhase, Readiness, Service, ServicePort, TargetPort, Wish,
 };
 use model::plan::{
     Action, Change, ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, Object, Resource,
@@ -19,8 +19,7 @@ use model::policy::{BalancerSku, Layout, OutboundSnat, PoolKind};
 use model::report::Wait;
 use model::world::{Fact, InFlight, Kind, Labels};
 use model::{
-    Family, Group, NodeName, Plan, Policy, Protocol, Report, ResourceId, ServiceName, ServiceUid,
-    World,
+    Family, Group, NodeName, Plan, Policy, Protocol, Report, ResourceId, ServiceName, World,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -42,35 +41,11 @@ pub(super) fn ip(text: &str) -> IpAddr {
     text.parse().expect("tests write addresses that parse")
 }
 
-pub(super) fn uid(n: u8) -> ServiceUid {
-    ServiceUid::new(format!("{n:08x}-1111-4222-8333-0123456789ab"))
-}
-
 pub(super) fn service(n: u8) -> Service {
     Service {
-        uid: uid(n),
-        name: ServiceName::new("default", format!("web-{n}")),
-        revision: "1".into(),
-        wish: Wish::LoadBalancer,
-        load_balancer_type: LoadBalancerType::Ours,
-        deletion: Deletion::None,
-        finalizers: Vec::new(),
-        annotations: Arc::default(),
-        labels: Arc::default(),
         selector: labels_of(&[("app", "web")]),
         ports: vec![port(80, 8080)],
-        families: vec![Family::V4],
-        affinity: Affinity::None,
-        traffic_policy: TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        load_balancer_ip: None,
-        cluster_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        ingress: Vec::new(),
-        condition: None,
-        moving: None,
-        custody: Custody::Own,
-        editors: None,
+        ..fixture::numbered(n, &[])
     }
 }
 
@@ -181,6 +156,17 @@ impl Stage {
         for n in 1..=3 {
             stage.node(n, vec![node_ip(n)]);
         }
+        stage
+    }
+
+    /// Service 1 stands, with these endpoints in a slice where there are any.
+    pub fn serving(endpoints: &[(u8, u8)]) -> Self {
+        let mut stage = Self::new();
+        stage.put(service(1));
+        if !endpoints.is_empty() {
+            stage.slice("web-a", 1, endpoints);
+        }
+        stage.settle();
         stage
     }
 

@@ -62,9 +62,7 @@ fn finalizers_that_wait_for_their_turn_are_remembered_in_their_order() {
 
 #[test]
 fn a_condition_whose_write_waits_is_remembered() {
-    let mut stage = Stage::new();
-    stage.put(service(1));
-    stage.settle();
+    let mut stage = Stage::serving(&[]);
     let failed = Condition {
         truth: Truth::False,
         reason: "AzureWriteFailed".into(),

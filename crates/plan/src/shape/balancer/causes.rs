@@ -2,6 +2,7 @@
 
 use crate::draft::Draft;
 use crate::own::name;
+use crate::own::parts::differing;
 use model::ServiceUid;
 use model::azure::{Frontend, LoadBalancer, Probe, Rule};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +13,16 @@ pub(super) fn of(
     before: Option<&LoadBalancer>,
     after: &LoadBalancer,
 ) -> BTreeSet<ServiceUid> {
-    let before = before.map(parts).unwrap_or_default();
-    let after = parts(after);
+    let (frontends, rules, probes): Lists<'_> = match before {
+        Some(before) => (&before.frontends, &before.rules, &before.probes),
+        None => (&[], &[], &[]),
+    };
+    // What all begin with and end with makes no difference.
+    let frontends = differing(frontends, &after.frontends);
+    let rules = differing(rules, &after.rules);
+    let probes = differing(probes, &after.probes);
+    let before = parts((frontends.0, rules.0, probes.0));
+    let after = parts((frontends.1, rules.1, probes.1));
     let bases: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     bases
         .into_iter()
@@ -22,22 +31,25 @@ pub(super) fn of(
         .collect()
 }
 
+/// Frontends, rules and probes, one after the other.
+type Lists<'a> = (&'a [Frontend], &'a [Rule], &'a [Probe]);
+
 type Parts<'a> = (Vec<&'a Frontend>, Vec<&'a Rule>, Vec<&'a Probe>);
 
-fn parts(balancer: &LoadBalancer) -> BTreeMap<String, Parts<'_>> {
+fn parts((frontends, rules, probes): Lists<'_>) -> BTreeMap<String, Parts<'_>> {
     let mut parts: BTreeMap<String, Parts<'_>> = BTreeMap::new();
     let base = |name: &str| name::base_of(name).map(str::to_lowercase);
-    for frontend in &balancer.frontends {
+    for frontend in frontends {
         if let Some(base) = base(&frontend.name) {
             parts.entry(base).or_default().0.push(frontend);
         }
     }
-    for rule in &balancer.rules {
+    for rule in rules {
         if let Some(base) = base(&rule.name) {
             parts.entry(base).or_default().1.push(rule);
         }
     }
-    for probe in &balancer.probes {
+    for probe in probes {
         if let Some(base) = base(&probe.name) {
             parts.entry(base).or_default().2.push(probe);
         }

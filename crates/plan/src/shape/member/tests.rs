@@ -4,17 +4,12 @@ use model::azure::{
     PoolAddress, PoolMember, PrivateLinkRank, Rest,
 };
 use model::drain::Drainer;
-use model::kubernetes::{
-    Affinity, Deletion, LoadBalancerType, Membership, Node, NodeRole, Service, ServicePort,
-    TargetPort, TrafficPolicy, Wish,
-};
+use model::kubernetes::{Membership, Node, NodeRole, Service, Wish};
 use model::plan::{Action, Change, Edit, Resource};
 use model::policy::{ClusterProbe, ControlPlane, MigrateApi, NodeDrain, PoolKind};
 use model::report::{Until, Wait};
 use model::world::{Fact, InFlight, Kind, Need, VirtualMachine};
-use model::{
-    Etag, Family, Group, NodeName, Policy, Protocol, ResourceId, ServiceName, ServiceUid, World,
-};
+use model::{Etag, Family, Group, NodeName, Policy, ResourceId, ServiceUid, World};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,42 +24,11 @@ fn policy(pools: PoolKind) -> Policy {
 }
 
 fn uid() -> ServiceUid {
-    ServiceUid::new("00000001-1111-4222-8333-0123456789ab")
+    fixture::uid(1)
 }
 
 fn service() -> Service {
-    Service {
-        uid: uid(),
-        name: ServiceName::new("default", "web"),
-        revision: "1".into(),
-        wish: Wish::LoadBalancer,
-        load_balancer_type: LoadBalancerType::Ours,
-        deletion: Deletion::None,
-        finalizers: vec![model::kubernetes::SERVICE_FINALIZER.into()],
-        annotations: Arc::default(),
-        labels: Arc::default(),
-        selector: Arc::default(),
-        ports: vec![ServicePort {
-            name: "http".into(),
-            protocol: Protocol::Tcp,
-            port: 80,
-            target_port: TargetPort::Number(8080),
-            node_port: Some(30080),
-            app_protocol: None,
-        }],
-        families: vec![Family::V4],
-        affinity: Affinity::None,
-        traffic_policy: TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        load_balancer_ip: None,
-        cluster_ips: Vec::new(),
-        source_ranges: Vec::new(),
-        ingress: Vec::new(),
-        condition: None,
-        moving: None,
-        custody: model::kubernetes::Custody::Own,
-        editors: None,
-    }
+    fixture::claimed(fixture::service(&[]))
 }
 
 fn set() -> ResourceId {

@@ -1,6 +1,5 @@
 //! Which resource groups are read for Private Link Services.
 
-use crate::ask::annotation::PREFIX;
 use crate::claim::private_link::{CREATE, GROUP};
 use crate::draft::Draft;
 use crate::own::name::base_of;
@@ -49,8 +48,9 @@ fn may_be_linked(draft: &Draft<'_>) -> bool {
 
 /// Where a Service that is not planned as it asks may have one.
 fn annotated(draft: &Draft<'_>, service: &model::kubernetes::Service) -> Option<Group> {
-    let of = |key: &str| service.annotations.get(format!("{PREFIX}{key}").as_str());
-    of(CREATE).filter(|value| value.trim().eq_ignore_ascii_case("true"))?;
-    let group = of(GROUP).map(|name| name.trim()).filter(|name| !name.is_empty());
+    if !service.annotation(CREATE)?.trim().eq_ignore_ascii_case("true") {
+        return None;
+    }
+    let group = service.annotation(GROUP).map(str::trim).filter(|name| !name.is_empty());
     Some(group.map_or_else(|| draft.policy.private_link_group.clone(), Group::new))
 }

@@ -72,6 +72,14 @@ impl Behind {
     fn has(&self, rule: &SecurityRule) -> bool {
         !rule.ports.is_disjoint(&self.ports)
     }
+
+    /// The nodes that a rule of the Service's is to lead to, where it leads to nodes.
+    fn coming(&self, rule: &SecurityRule) -> impl Iterator<Item = &IpAddr> {
+        let led = rule.destinations.iter().filter(|d| self.ever.contains(*d));
+        let families: BTreeSet<Family> =
+            led.filter_map(|d| d.parse().ok()).map(Family::of).collect();
+        self.nodes.iter().filter(move |a| families.contains(&Family::of(**a)))
+    }
 }
 
 impl Kept {
@@ -102,6 +110,15 @@ impl Kept {
             || self.backends.iter().any(|behind| behind.has(rule) && is_node(behind))
     }
 
+    /// Whether no rule follows nodes.
+    pub fn rests(&self, group: &SecurityGroup) -> bool {
+        let mut followed = self.backends.iter().filter(|behind| behind.follower.is_some());
+        followed.all(|behind| {
+            let mut own = group.rules.iter().filter(|rule| is_managed(rule) && behind.has(rule));
+            own.all(|rule| behind.coming(rule).next().is_none())
+        })
+    }
+
     /// Opens the nodes that have come, once they are recorded: what a refused Service had goes on
     /// working on every node. Returns the Services on whose account rules changed.
     pub fn follow(
@@ -114,11 +131,7 @@ impl Kept {
         for behind in &self.backends {
             let Some(follower) = &behind.follower else { continue };
             for past in before.rules.iter().filter(|rule| is_managed(rule) && behind.has(rule)) {
-                let led = past.destinations.iter().filter(|d| behind.ever.contains(*d));
-                let families: BTreeSet<Family> =
-                    led.filter_map(|d| d.parse().ok()).map(Family::of).collect();
-                let coming = behind.nodes.iter().filter(|a| families.contains(&Family::of(**a)));
-                let coming = coming.filter(|a| book.ask(**a, Holder::Node));
+                let coming = behind.coming(past).filter(|a| book.ask(**a, Holder::Node));
                 let coming: BTreeSet<Arc<str>> = coming.map(|a| a.to_string().into()).collect();
                 if coming.is_subset(&past.destinations) {
                     continue;

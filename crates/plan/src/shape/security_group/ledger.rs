@@ -101,6 +101,24 @@ impl<'d> Book<'d> {
         })
     }
 
+    /// Whether what is wanted is recorded, and beside it only what is open.
+    pub fn is_exact(
+        &self,
+        draft: &Draft<'_>,
+        wanted: &[WantedRule],
+        group: &SecurityGroup,
+    ) -> bool {
+        let asked = wanted.iter().flat_map(|rule| &rule.destinations);
+        let asked: BTreeSet<IpAddr> = asked.filter_map(|d| d.parse().ok()).collect();
+        let recorded = self.ledger.destinations.keys();
+        let mut more = recorded.filter(|address| !asked.contains(*address)).peekable();
+        let is_open = more.peek().is_none() || {
+            let open = destinations(group);
+            more.all(|address| open.contains(address))
+        };
+        is_open && !self.ledger.is_absent() && self.has_all(draft, wanted)
+    }
+
     /// Whether an address may be opened on somebody's account; if not it is going to be recorded.
     pub fn ask(&mut self, address: IpAddr, holder: Holder) -> bool {
         let may = self.has(address, &holder);

@@ -2,7 +2,7 @@
 
 use crate::ask::Intent;
 use crate::claim::holder::keepers;
-use crate::claim::placement::Placement;
+use crate::claim::placement::{Assignment, Placement};
 use crate::draft::Draft;
 use crate::own::name;
 use crate::own::name::is_of;
@@ -13,6 +13,7 @@ use model::azure::{Frontend, FrontendAddress};
 use model::{Family, ServiceUid};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// What Services have in Azure now, looked up once a plan: planning writes nothing.
 pub(crate) type Standings<'w> = BTreeMap<ServiceUid, BTreeMap<Family, Standing<'w>>>;
@@ -20,16 +21,29 @@ pub(crate) type Standings<'w> = BTreeMap<ServiceUid, BTreeMap<Family, Standing<'
 /// The frontends of all Services that get what they ask.
 pub(crate) fn all<'w>(draft: &Draft<'w>, placement: &Placement, chosen: &Chosen) -> Standings<'w> {
     let intents = draft.cases.values().filter_map(|case| case.intent());
-    intents.map(|intent| (intent.uid.clone(), of(draft, placement, chosen, intent))).collect()
+    let mut all: Standings<'w> =
+        intents.map(|intent| (intent.uid.clone(), BTreeMap::new())).collect();
+    for (id, seats) in &placement.balancers {
+        let Some(balancer) = draft.view(id) else { continue };
+        for uid in &seats.services {
+            let intent = draft.cases.get(uid).and_then(|case| case.intent());
+            if let (Some(intent), Some(found)) = (intent, all.get_mut(uid)) {
+                find(draft, (balancer, seats), chosen, intent, found);
+            }
+        }
+    }
+    all
 }
 
 /// A frontend as it is in Azure now.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Standing<'d> {
     balancer: View<'d>,
     frontend: &'d Frontend,
     /// Its address.
     pub address: IpAddr,
+    /// The same as text.
+    pub text: Arc<str>,
     /// The Service that it is named after, another, stays on it.
     is_claimed: bool,
 }
@@ -44,59 +58,62 @@ impl Standing<'_> {
     }
 }
 
-/// A Service's frontends as they are in Azure now, with their addresses.
-fn of<'w>(
+/// Finds a Service's frontends on a load balancer as they are in Azure now, with their addresses.
+fn find<'w>(
     draft: &Draft<'w>,
-    placement: &Placement,
+    (balancer, seats): (View<'w>, &Assignment),
     chosen: &Chosen,
     intent: &Intent,
-) -> BTreeMap<Family, Standing<'w>> {
-    let mut found = BTreeMap::new();
-    let uid = &intent.uid;
-    let seats = placement.balancers.iter().filter(|(_, s)| s.has(uid));
-    for (id, seats) in seats {
-        let Some(balancer) = draft.view(id) else { continue };
-        for &family in &intent.families {
-            let own = name::frontend(intent, family);
-            // A shared frontend has another's name; the Service's rules lead to it: those that it
-            // asks for, else those that it has had until now.
-            let wanted = intent.rules.iter().find_map(|r| {
-                let rule = balancer.rule(&name::rule(intent, &r.kind, family))?;
-                rule.frontend.as_ref()
+    found: &mut BTreeMap<Family, Standing<'w>>,
+) {
+    for &family in &intent.families {
+        // A shared frontend has another's name; the Service's rules lead to it: those that it
+        // asks for, else those that it has had until now.
+        let wanted = intent.rules.iter().find_map(|r| {
+            let rule = balancer.rule(&name::rule(intent, &r.kind, family))?;
+            rule.frontend.as_ref()
+        });
+        let named = match wanted {
+            Some(id) => balancer.frontend(id.name()),
+            None => former(draft, balancer, intent, family).or_else(|| {
+                let own = balancer.frontend(&name::frontend(intent, family))?;
+                (!is_left(draft, balancer, chosen, (intent, family), own)).then_some(own)
+            }),
+        };
+        // Without rules nothing but the address says which one it shares.
+        let frontend = named.or_else(|| {
+            let ruleless = intent.rules.is_empty();
+            let mut all = balancer.whole().frontends.iter().filter(|_| ruleless);
+            all.find(|f| frontend::is_asked_for(draft, intent, family, f))
+        });
+        let standing = frontend.and_then(|frontend| {
+            let address = frontend::address_of(draft, frontend)?;
+            let owner = draft.owner_of(&frontend.name).filter(|owner| **owner != intent.uid);
+            let is_claimed = owner.is_some_and(|owner| {
+                seats.has(owner) && keepers(draft, chosen, balancer, frontend).contains(owner)
             });
-            let named = match wanted {
-                Some(id) => balancer.frontend(id.name()),
-                None => former(draft, balancer, intent, family).or_else(|| {
-                    let own = balancer.frontend(&own)?;
-                    (!is_left(draft, balancer, chosen, (intent, family), own)).then_some(own)
-                }),
-            };
-            // Without rules nothing but the address says which one it shares.
-            let frontend = named.or_else(|| {
-                let ruleless = intent.rules.is_empty();
-                let mut all = balancer.whole().frontends.iter().filter(|_| ruleless);
-                all.find(|f| frontend::is_asked_for(draft, intent, family, f))
-            });
-            let standing = frontend.and_then(|frontend| {
-                let address = frontend::address_of(draft, frontend)?;
-                let owner = draft.owner_of(&frontend.name).filter(|owner| *owner != uid);
-                let is_claimed = owner.is_some_and(|owner| {
-                    seats.has(owner) && keepers(draft, chosen, balancer, frontend).contains(owner)
-                });
-                Some(Standing { balancer, frontend, address, is_claimed })
-            });
-            // By the family of its address: a Service that becomes dual-stack has the address of
-            // its only family at the frontend that will be IPv4's, until that is written.
-            let Some(standing) = standing else { continue };
-            let actual = Family::of(standing.address);
-            if actual == family {
-                found.insert(family, standing);
-            } else {
-                found.entry(actual).or_insert(standing);
-            }
+            let text = text(draft, intent, address);
+            Some(Standing { balancer, frontend, address, text, is_claimed })
+        });
+        // By the family of its address: a Service that becomes dual-stack has the address of
+        // its only family at the frontend that will be IPv4's, until that is written.
+        let Some(standing) = standing else { continue };
+        let actual = Family::of(standing.address);
+        if actual == family {
+            found.insert(family, standing);
+        } else {
+            found.entry(actual).or_insert(standing);
         }
     }
-    found
+}
+
+/// An address as text: that of the Service's status, which most have. IPv4 has one text only.
+fn text(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> Arc<str> {
+    let case = draft.cases.get(&intent.uid).filter(|_| address.is_ipv4());
+    let mut told = case.into_iter().flat_map(|case| &case.service.ingress);
+    let is_it = |ip: &&Arc<str>| ip.parse::<IpAddr>().is_ok_and(|told| told == address);
+    let same = told.find_map(|ingress| ingress.ip.as_ref().filter(is_it));
+    same.cloned().unwrap_or_else(|| Arc::from(address.to_string()))
 }
 
 /// Whether a frontend that a Service has given its name serves only others any more. On a public IP

@@ -53,8 +53,9 @@ pub(super) fn all(
     placement: &Placement,
     standings: &Standings<'_>,
 ) -> Vec<WantedRule> {
-    let mut wanted: BTreeMap<String, WantedRule> = BTreeMap::new();
-    let mut order: Vec<String> = Vec::new();
+    let mut wanted: Vec<WantedRule> = Vec::new();
+    // Many Services want the same rule: it is named once.
+    let mut places: BTreeMap<Shape, usize> = BTreeMap::new();
     for uid in draft.by_name.values() {
         let case = &draft.cases[uid];
         let Some(intent) = case.intent().filter(|_| is_claimed(draft.policy, case.service)) else {
@@ -62,17 +63,19 @@ pub(super) fn all(
         };
         let Some(standing) = standings.get(uid) else { continue };
         for (shape, destinations) in rules(draft, placement, intent, standing) {
-            let name = shape.name();
-            let rule = wanted.entry(name.clone()).or_insert_with(|| {
-                order.push(name.clone());
+            let at = places.get(&shape).copied().unwrap_or_else(|| {
                 let (destinations, causes) = (BTreeSet::new(), BTreeMap::new());
-                WantedRule { shape, name, destinations, causes }
+                let name = shape.name();
+                places.insert(shape.clone(), wanted.len());
+                wanted.push(WantedRule { shape, name, destinations, causes });
+                wanted.len() - 1
             });
+            let rule = &mut wanted[at];
             rule.destinations.extend(destinations.iter().cloned());
             rule.causes.entry(uid.clone()).or_default().extend(destinations);
         }
     }
-    order.into_iter().filter_map(|name| wanted.remove(&name)).collect()
+    wanted
 }
 
 fn rules(
@@ -85,17 +88,17 @@ fn rules(
     if intent.access.rules == SecurityRules::Disabled || standing.is_empty() {
         return rules;
     }
-    let destinations: BTreeMap<Family, Destinations> = Family::ALL
-        .map(|family| (family, destinations(draft, placement, intent, standing, family)))
-        .into();
+    let destinations = Family::ALL.map(|family| {
+        let own = destinations(draft, placement, intent, standing, family);
+        (family, own.all(), own)
+    });
     for protocol in Protocol::ALL {
         let ports = ports(intent, protocol);
         if ports.is_empty() {
             continue;
         }
-        for (&family, destinations) in &destinations {
-            let destinations = destinations.all();
-            if destinations.is_empty() {
+        for &(family, ref all, _) in &destinations {
+            if all.is_empty() {
                 continue;
             }
             let mut sets: Vec<BTreeSet<Arc<str>>> =
@@ -109,12 +112,12 @@ fn rules(
                 let ports = ports.clone();
                 let protocol = wire(protocol);
                 let shape = Shape { access: Access::Allow, family, protocol, sources, ports };
-                rules.push((shape, destinations.clone()));
+                rules.push((shape, all.clone()));
             }
         }
     }
     if intent.access.deny_all == DenyAll::Yes {
-        for (family, destinations) in destinations {
+        for (family, _, destinations) in destinations {
             rules.extend(denied(intent, family, destinations));
         }
     }
@@ -178,6 +181,9 @@ struct Destinations {
 
 impl Destinations {
     fn all(&self) -> BTreeSet<Arc<str>> {
+        if self.own.is_empty() {
+            return self.shared.clone();
+        }
         self.own.union(&self.shared).cloned().collect()
     }
 }
@@ -195,7 +201,7 @@ fn destinations(
     let mut destinations = Destinations { shared, ..Destinations::default() };
     match (intent.rule_options.floating_ip, standing.get(&family)) {
         (FloatingIp::Enabled, Some(at)) => {
-            let address = text(at.address);
+            let address = Arc::clone(&at.text);
             // Only a rule that denies everything asks whose the address is.
             if intent.access.deny_all == DenyAll::Yes && at.is_alone(&intent.base) {
                 destinations.shared.remove(&address);

@@ -10,14 +10,9 @@ use azure_emulator::{
 use control::Options;
 use kube_emulator::{ObjectRef, Ownership, Part, Patch, Store, StoreOptions};
 use serde_json::{Map, Value, json};
+pub use sim::scene::objects::scale_set;
+pub use sim::scene::{GROUP, SUBSCRIPTION, network};
 use sim::{Config, Laboratory};
-
-pub const SUBSCRIPTION: &str = "00000000-0000-0000-0000-000000000001";
-pub const GROUP: &str = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/rg";
-
-pub fn network(kind_and_name: &str) -> String {
-    format!("{GROUP}/providers/Microsoft.Network/{kind_and_name}")
-}
 
 pub fn config(more: &Value) -> Value {
     let mut config = json!({
@@ -189,38 +184,4 @@ pub fn leftovers(lab: &Laboratory) -> Vec<String> {
     let rules = group["properties"]["securityRules"].as_array().cloned().unwrap_or_default();
     left.extend(rules.iter().map(|r| format!("security rule {}", r["name"])));
     left
-}
-
-/// A uniform scale set with so many instances.
-pub fn scale_set(name: &str, machines: u32) -> Vec<Value> {
-    let subnet = json!({"id": network("virtualNetworks/vnet/subnets/nodes")});
-    let nic = json!({"name": format!("{name}-nic"), "properties": {
-        "primary": true, "enableIPForwarding": true,
-        "networkSecurityGroup": {"id": network("networkSecurityGroups/nsg")},
-        "ipConfigurations": [
-            {"name": "ipconfig1", "properties": {"primary": true,
-                "privateIPAddressVersion": "IPv4", "subnet": subnet}},
-            {"name": "ipconfig2", "properties": {"primary": false,
-                "privateIPAddressVersion": "IPv6", "subnet": subnet}}]}});
-    let root = format!("{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/{name}");
-    let mut out =
-        vec![json!({"id": root, "sku": {"name": "Standard_D2s_v5", "capacity": machines},
-        "properties": {"orchestrationMode": "Uniform", "singlePlacementGroup": true,
-            "virtualMachineProfile": {"osProfile": {"computerNamePrefix": name},
-                "networkProfile": {"networkInterfaceConfigurations": [nic]}}}})];
-    for index in 0..machines {
-        let vm = format!("{root}/virtualMachines/{index}");
-        out.push(json!({"id": vm, "name": format!("{name}_{index}"),
-            "instanceId": index.to_string(),
-            "type": "Microsoft.Compute/virtualMachineScaleSets/virtualMachines",
-            "sku": {"name": "Standard_D2s_v5"}, "zones": [(index % 3 + 1).to_string()],
-            "properties": {"latestModelApplied": true, "vmId": format!("vm-{name}-{index}"),
-                "osProfile": {"computerName": format!("{name}{index:06}")},
-                "instanceView": {"statuses": [{"code": "PowerState/running"}]},
-                "networkProfile": {"networkInterfaces": [
-                    {"id": format!("{vm}/networkInterfaces/{name}-nic"),
-                        "properties": {"primary": true}}]},
-                "networkProfileConfiguration": {"networkInterfaceConfigurations": [nic]}}}));
-    }
-    out
 }

@@ -1,0 +1,62 @@
+//! Whether the group and the ledger are as Services want them, as they are in most plans.
+
+use super::kept::Kept;
+use super::ledger::Book;
+use super::{WantedRule, is_managed};
+use crate::draft::Draft;
+use model::azure::{Provisioning, SecurityGroup, SecurityRule};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Whether nothing is to be opened, closed, recorded or forgotten. Where that is not seen at once
+/// it is worked out.
+pub(super) fn is_settled(
+    draft: &Draft<'_>,
+    group: &SecurityGroup,
+    book: &Book<'_>,
+    (wanted, kept): (&[WantedRule], &Kept),
+) -> bool {
+    let named = wanted.iter().map(|wanted| (wanted.name.to_lowercase(), wanted));
+    let mut missing: BTreeMap<String, &WantedRule> = named.collect();
+    let mut stands = |rule: &SecurityRule| {
+        let stays =
+            |destination: &Arc<str>| !book.is_ours(destination) || kept.has(rule, destination);
+        match missing.remove(&rule.name.to_lowercase()) {
+            Some(wanted) => {
+                let mut more = rule.destinations.difference(&wanted.destinations);
+                is_as_wanted(rule, wanted) && more.all(stays)
+            }
+            None => !is_managed(rule) || rule.destinations.iter().all(stays),
+        }
+    };
+    group.provisioning != Provisioning::Failed
+        && kept.rests(group)
+        && group.rules.iter().all(&mut stands)
+        && missing.is_empty()
+        && book.is_exact(draft, wanted, group)
+}
+
+/// Whether a rule of the group does what a wanted one is to do, at all of its destinations.
+fn is_as_wanted(rule: &SecurityRule, wanted: &WantedRule) -> bool {
+    let SecurityRule {
+        name: _,
+        access,
+        direction,
+        priority: _,
+        protocol,
+        sources,
+        source_ports,
+        destinations,
+        ports,
+        rest: _,
+    } = rule;
+    let WantedRule { shape, name: _, destinations: asked, causes: _ } = wanted;
+    is_managed(rule)
+        && *access == shape.access
+        && **direction == *"Inbound"
+        && **protocol == *shape.protocol
+        && *sources == shape.sources
+        && source_ports.iter().map(|port| &**port).eq(["*"])
+        && *ports == shape.ports
+        && asked.is_subset(destinations)
+}
