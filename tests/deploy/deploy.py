@@ -340,11 +340,15 @@ def wrong_values(tools):
         (["--set", "identity.clientId="], "clientId"),
         (["--set", "identity.type=magic"], "identity"),
         (["--set", "networkPolicy.egressPorts={70000}"], "egressPorts"),
+        (["--set-json", "networkPolicy.egressPorts=[]"], "egressPorts"),
         (["--set", "existingSecret=also"], "both set"),
         (["--set", "cloudConfig=null"], "there is no cloud config"),
         (["--set", "cloudConfigHostFile=/etc/kubernetes/azure.json"], "both set"),
         (["--set", "cloudConfigHostFile=azure.json"], "cloudConfigHostFile"),
         (["--set", "image.digest=sha256:12"], "digest"),
+        (["--set", "cloudConfig.HealthCheck=agent"], "nodeAgent.enabled is false"),
+        (["--set", "cloudConfig.healthCheck=agent,nodeAgent.enabled=true,nodeAgent.port=10273"],
+         "healthCheckAgentPort is 10272"),
         (["--set", "topologySpread[0].maxSkew=1"], "topologyKey"),
         (["--set", "env[0].value=x"], "env"),
         (["--set", "monitoring.serviceMonitor.enabled=yes"], "enabled"),
@@ -356,6 +360,10 @@ def wrong_values(tools):
     # Helm tells that the chart's rules and dashboard are links to deploy/prometheus.
     told = [line for line in err.splitlines() if line and "found symbolic link" not in line]
     expect("helm with as little as is needed", (code, told), (0, []))
+    port = "cloudConfig.healthCheckAgentPort=10273,nodeAgent.port=10273"
+    agents = ["--set", f"cloudConfig.healthCheck=agent,nodeAgent.enabled=true,{port}"]
+    code, _, err = tools.run("helm", "template", "ballast", CHART, *right, *agents)
+    expect(f"helm with agents at one port: {err}", code, 0)
 
 
 def schema_finds_mistakes(deployment):
@@ -477,6 +485,21 @@ def node_agent(tools, binary, folder):
         "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
         "privileged": False, "readOnlyRootFilesystem": True})
     expect("node-agent: nobody", pod["securityContext"]["runAsNonRoot"], True)
+    # The port may be answered by the agent that is replaced: whether this one is up, its file says.
+    ready, = [arg.split("=", 1)[1] for arg in container["args"] if arg.startswith("--ready-file=")]
+    command = container["startupProbe"]["exec"]["command"]
+    installed = f"{command[0]}\n" in (ROOT / "deploy/Containerfile").read_text()
+    expect("node-agent: started when its own file is there", (installed, command[1:]),
+           (True, ["node-agent", f"--check-ready={ready}"]))
+    writable, = [mount["name"] for mount in container["volumeMounts"]
+                 if ready.startswith(mount["mountPath"] + "/") and not mount.get("readOnly")]
+    expect("node-agent: the file is on a volume that can be written",
+           [volume["name"] for volume in pod["volumes"] if "emptyDir" in volume], [writable])
+    mark = folder / "ready"
+    before = tools.run(binary, "node-agent", f"--check-ready={mark}")[0]
+    mark.touch()
+    expect("node-agent: the file is looked for",
+           (before, tools.run(binary, "node-agent", f"--check-ready={mark}")[0]), (1, 0))
     # The command line takes the arguments: what is missing is only the cluster.
     said = tools.run(binary, *container["args"], env={"KUBECONFIG": "/nowhere"})
     expect("node-agent: arguments", "no Kubernetes cluster" in said[2] or "kubeconfig" in said[2], True)

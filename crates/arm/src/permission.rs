@@ -68,6 +68,7 @@ const FRONTEND: &str = "Microsoft.Network/loadBalancers/frontendIPConfigurations
 const PIP: &str = "Microsoft.Network/publicIPAddresses";
 const PREFIX: &str = "Microsoft.Network/publicIPPrefixes";
 const NSG: &str = "Microsoft.Network/networkSecurityGroups";
+const ASG: &str = "Microsoft.Network/applicationSecurityGroups";
 const ROUTES: &str = "Microsoft.Network/routeTables";
 const VNET: &str = "Microsoft.Network/virtualNetworks";
 const SUBNET: &str = "Microsoft.Network/virtualNetworks/subnets";
@@ -202,6 +203,7 @@ const JOIN_VNET: &str = "Microsoft.Network/virtualNetworks/joinLoadBalancer/acti
 const JOIN_POOL: &str = "Microsoft.Network/loadBalancers/backendAddressPools/join/action";
 const JOIN_FRONTEND: &str = "Microsoft.Network/loadBalancers/frontendIPConfigurations/join/action";
 const JOIN_NSG: &str = "Microsoft.Network/networkSecurityGroups/join/action";
+const JOIN_ASG: &str = "Microsoft.Network/applicationSecurityGroups/joinNetworkSecurityRule/action";
 const JOIN_ROUTES: &str = "Microsoft.Network/routeTables/join/action";
 const JOIN_NAT: &str = "Microsoft.Network/natGateways/join/action";
 
@@ -212,6 +214,8 @@ pub static JOINS: &[Join] = &[
     // Pools of addresses name their network.
     join(LB, VNET, JOIN_VNET, Basic),
     join(PIP, PREFIX, JOIN_PREFIX, Basic),
+    // Rules of others go back with every write of the group they are in.
+    join(NSG, ASG, JOIN_ASG, Basic),
     join(NIC, SUBNET, JOIN_SUBNET, NicPools),
     join(NIC, NSG, JOIN_NSG, NicPools),
     join(NIC, POOL, JOIN_POOL, NicPools),

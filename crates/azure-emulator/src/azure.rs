@@ -31,6 +31,9 @@ pub struct Azure {
     pub(crate) guids: Guids,
     pub(crate) public_addresses: u64,
     pub(crate) public_prefixes: u64,
+    /// Dynamic public IPs whose address waits for the end of an operation, by the resource that the
+    /// operation writes.
+    pub(crate) unsettled: BTreeMap<String, BTreeSet<String>>,
     pub(crate) now_ms: u64,
     /// The fault that befalls the call being handled, for the places deep inside that act on it.
     pub(crate) fault: Option<FaultKind>,
@@ -56,6 +59,7 @@ impl Azure {
             operations: Operations::default(),
             public_addresses: 0,
             public_prefixes: 0,
+            unsettled: BTreeMap::new(),
             now_ms: 0,
             fault: None,
             faults: Faults::default(),

@@ -234,6 +234,7 @@ impl Azure {
                     self.set_state(key, "Succeeded");
                 }
             }
+            self.settle_addresses(key);
         }
         match error {
             None => State::Ended { status: "Succeeded", error: None },

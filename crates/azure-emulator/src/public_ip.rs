@@ -1,5 +1,6 @@
 //! Public IPs and the prefixes they may come from.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
@@ -22,6 +23,12 @@ fn sku(entry: &Entry) -> &str {
 
 fn is_v6(entry: &Entry) -> bool {
     same(text(&entry.value, &["properties", "publicIPAddressVersion"]), "IPv6")
+}
+
+/// Whether a public IP has an address only while something uses it.
+pub(crate) fn is_dynamic(entry: &Entry) -> bool {
+    let method = text(&entry.value, &["properties", "publicIPAllocationMethod"]);
+    entry.kind == kind::PIP && same(method, "Dynamic")
 }
 
 impl Azure {
@@ -153,6 +160,58 @@ impl Azure {
         };
         properties(&mut entry.value).insert("ipAddress".to_owned(), json!(address.to_string()));
         Ok(())
+    }
+
+    /// Notes the dynamic public IPs whose address follows once the write of `key` has ended: those
+    /// whose users it changes, and itself where it has become one.
+    pub(crate) fn hold_addresses(
+        &mut self,
+        key: &str,
+        old: Option<&Entry>,
+        touched: &BTreeSet<String>,
+    ) {
+        let own = old.is_none_or(|old| !is_dynamic(old)).then_some(key);
+        let ids = touched.iter().map(String::as_str).chain(own);
+        let dynamic = ids.filter(|id| self.store.get(id).is_some_and(is_dynamic));
+        let held: BTreeSet<String> = dynamic.map(str::to_owned).collect();
+        if !held.is_empty() {
+            self.unsettled.entry(key.to_owned()).or_default().extend(held);
+        }
+    }
+
+    /// The operation on `key` has ended, or `key` is gone: what waited for it follows.
+    pub(crate) fn settle_addresses(&mut self, key: &str) {
+        let held = self.unsettled.remove(key).unwrap_or_default();
+        held.iter().for_each(|id| self.follow_use(id));
+        if self.is_used(key) {
+            self.follow_use(key);
+        }
+    }
+
+    /// Gives a dynamic public IP an address where an IP configuration uses it, and takes it off
+    /// where none does (learn.microsoft.com/azure/virtual-network/ip-services/public-ip-addresses).
+    /// While an operation changes its users it stays as it is.
+    pub(crate) fn follow_use(&mut self, key: &str) {
+        let Some(entry) = self.store.get(key).filter(|entry| is_dynamic(entry)) else { return };
+        let has = !text(&entry.value, &["properties", "ipAddress"]).is_empty();
+        let waits = self.unsettled.values().any(|held| held.contains(key));
+        if waits || has == self.is_used(key) {
+            return;
+        }
+        let mut entry = entry.clone();
+        if has {
+            properties(&mut entry.value).shift_remove("ipAddress");
+        } else if self.assign_public(&mut entry).is_err() {
+            // Its prefix has none left.
+            return;
+        }
+        entry.value["etag"] = json!(self.guids.etag());
+        self.store.insert(key.to_owned(), entry);
+    }
+
+    /// Whether an IP configuration uses a public IP.
+    pub(crate) fn is_used(&self, key: &str) -> bool {
+        self.store.users(key).any(|user| user.property == "publicIPAddress")
     }
 
     /// The next address, from one counter for both families; what is taken is left out.

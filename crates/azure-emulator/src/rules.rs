@@ -8,6 +8,7 @@ use crate::azure::Azure;
 use crate::json::{drop_keys, list, list_mut, properties, text};
 use crate::message::{Checked, refuse};
 use crate::path::kind;
+use crate::public_ip::is_dynamic;
 use crate::store::Entry;
 use crate::uses::uses;
 
@@ -81,6 +82,8 @@ impl Azure {
             kind::NIC | kind::VMSS_NIC | kind::PLS => {
                 self.assign_private(key, entry, old, "ipConfigurations")
             }
+            // A dynamic one gets it from whoever uses it first.
+            kind::PIP if is_dynamic(entry) => Ok(()),
             kind::PIP => self.assign_public(entry),
             kind::PREFIX => {
                 self.assign_prefix(entry);
@@ -179,6 +182,7 @@ impl Azure {
             self.remove_now(&below);
         }
         let Some((entry, touched)) = self.store.remove(key) else { return };
+        self.settle_addresses(key);
         self.touch(&touched);
         self.gateways.remove(key);
         match entry.kind.as_str() {

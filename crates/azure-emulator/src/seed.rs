@@ -1,5 +1,7 @@
 //! Putting resources in place without asking whether Azure would take them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::azure::Azure;
@@ -8,23 +10,42 @@ use crate::options::Switch;
 use crate::path::{Route, kind, last};
 use crate::store::Entry;
 
+/// What a seed has put in place.
+#[derive(Default)]
+struct Placed {
+    routes: Vec<Route>,
+    /// Keys of what got other users.
+    touched: BTreeSet<String>,
+}
+
 impl Azure {
     /// Adds resources (or puts them in place of those with the same id), each `{"id", …}` as a
     /// GET shows it; what Azure would have filled in and is missing is filled in. Subnets may
     /// stand alone or inside their network. Items without a resource's id are left out.
     pub fn seed(&mut self, resources: Vec<Value>) {
         self.revision += 1;
-        let mut routes = Vec::new();
+        let mut placed = Placed::default();
         for resource in resources {
-            self.place(resource, &mut routes);
+            self.place(resource, &mut placed);
         }
         // Addresses only when all are there: subnets and prefixes may stand after their users.
-        for route in routes {
+        let seeded: BTreeSet<String> = placed.routes.iter().map(Route::key).collect();
+        for route in placed.routes {
             let key = route.key();
             let Some(mut entry) = self.store.get(&key).cloned() else { continue };
             let old = entry.clone();
             if self.assign(&key, &mut entry, Some(&old)).is_ok() {
                 self.store.insert(key, entry);
+            }
+        }
+        // An operation on what was replaced has no effect any more.
+        let held = seeded.iter().filter_map(|key| self.unsettled.remove(key)).flatten();
+        placed.touched.extend(held);
+        // A dynamic address that a seed has stays, also where nothing in sight uses it: an estate
+        // may lack its user, a VPN gateway for example.
+        for key in placed.touched.union(&seeded) {
+            if self.is_used(key) || !seeded.contains(key) {
+                self.follow_use(key);
             }
         }
     }
@@ -36,7 +57,7 @@ impl Azure {
         self.gateways.entry(id.to_lowercase()).or_default().load(tables);
     }
 
-    fn place(&mut self, resource: Value, routes: &mut Vec<Route>) {
+    fn place(&mut self, resource: Value, placed: &mut Placed) {
         let id = text(&resource, &["id"]).to_owned();
         let Some(route) = Route::parse(&id) else { return };
         if route.group.is_some() && route.namespace.is_empty() {
@@ -73,13 +94,14 @@ impl Azure {
             self.seed_gateway(&key, &json!({"services": by_name(&tables["services"])}));
         }
         let touched = self.store.insert(key, entry);
-        self.touch(&touched);
+        self.renew_etags(&touched);
+        placed.touched.extend(touched);
         let network = route.path.clone();
-        routes.push(route);
+        placed.routes.push(route);
         for mut subnet in subnets.and_then(|all| all.as_array().cloned()).unwrap_or_default() {
             let name = text(&subnet, &["name"]).to_owned();
             object(&mut subnet).insert("id".to_owned(), json!(format!("{network}/subnets/{name}")));
-            self.place(subnet, routes);
+            self.place(subnet, placed);
         }
     }
 

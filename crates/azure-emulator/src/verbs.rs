@@ -284,6 +284,7 @@ impl Azure {
             properties(&mut entry.value).insert("resourceGuid".to_owned(), json!(guid));
         }
         let touched = self.store.insert(key.to_owned(), entry);
+        self.hold_addresses(key, old, &touched);
         self.touch(&touched);
         self.after_write(key, old);
     }

@@ -178,8 +178,14 @@ impl Azure {
         properties(value).insert("subnets".to_owned(), json!(subnets));
     }
 
-    /// Gives a new ETag to the resources whose users changed and that show them.
+    /// What follows where users changed: new ETags, and the addresses of dynamic public IPs.
     pub(crate) fn touch(&mut self, targets: &BTreeSet<String>) {
+        self.renew_etags(targets);
+        targets.iter().for_each(|target| self.follow_use(target));
+    }
+
+    /// Gives a new ETag to the resources whose users changed and that show them.
+    pub(crate) fn renew_etags(&mut self, targets: &BTreeSet<String>) {
         let holders: BTreeSet<String> = targets
             .iter()
             .filter_map(|target| {

@@ -73,6 +73,8 @@ where
             }
         });
     }
+    // What connects from here on is refused at once, or finds a successor on the same port.
+    drop(listener);
     while connections.join_next().await.is_some() {}
 }
 
@@ -140,6 +142,7 @@ mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::Notify;
 
     const WHOLE: &str = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -208,6 +211,31 @@ mod tests {
         let mut probe = send(address, WHOLE).await;
         assert!(answer(&mut probe).await.ends_with("ok\n"));
         assert_eq!(rest(first).await, "", "the oldest went");
+    }
+
+    #[tokio::test]
+    async fn a_listener_that_is_stopped_takes_no_connection_while_an_answer_is_under_way() {
+        let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = socket.local_addr().expect("it is bound");
+        let (asked, go_on, stop) = (Notify::new(), Notify::new(), CancellationToken::new());
+        let both = Arc::new((asked, go_on));
+        let shared = Arc::clone(&both);
+        let slow = async move || {
+            shared.0.notify_one();
+            shared.1.notified().await;
+            "ok\n"
+        };
+        let app = Router::new().route("/livez", get(slow));
+        let served = tokio::spawn(serve(socket, app, Limits::default(), stop.clone()));
+        let first = send(address, WHOLE).await;
+        both.0.notified().await;
+        stop.cancel();
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        both.1.notify_one();
+        assert!(rest(first).await.ends_with("ok\n"), "its answer has come all the same");
+        served.await.expect("it has ended");
     }
 
     #[test]

@@ -92,9 +92,12 @@ impl Step for Reader {
 }
 
 /// Whether a read failed for a reason that may not pass. Of a limit on calls Azure says when it
-/// does: that is waited for as long as there is time.
+/// does: that is waited for as long as there is time. So are refusals of the zones, which planning
+/// does without after a few of them.
 fn is_failed_read(obstacle: &Obstacle) -> bool {
-    matches!(obstacle.about, Subject::Read(_)) && obstacle.kind == ObstacleKind::Unreadable
+    let Subject::Read(need) = &obstacle.about else { return false };
+    let spared = *need == Need::Zones && is_rejected(obstacle);
+    obstacle.kind == ObstacleKind::Unreadable && !spared
 }
 
 /// Whether Azure refused the credential.

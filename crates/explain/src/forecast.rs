@@ -15,7 +15,9 @@ pub use held_back::held_back;
 use crate::reach::{Reached, reached};
 use assumption::assume;
 use joined::joined;
-use model::azure::{AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, PublicIp};
+use model::azure::{
+    AdminState, Frontend, FrontendAddress, LoadBalancer, PoolAddress, Provisioning, PublicIp,
+};
 use model::gateway::UpdateAction;
 use model::ledger::{Ledger, LedgerWrite};
 use model::plan::{Action, Change, KubernetesWrite, Resource};
@@ -312,6 +314,7 @@ impl Path {
                 let mut ip = PublicIp::clone(ip);
                 ip.address = Some(ip.address.unwrap_or_else(|| self.placeholder(ip.family)));
                 ip.etag = etag;
+                ip.provisioning = Provisioning::Succeeded;
                 if let Some(group) = ip.id.group() {
                     let facts = self.world.azure.public_ips.entry(group).or_default();
                     insert(facts, ip.id.clone(), ip);
@@ -320,6 +323,7 @@ impl Path {
             Resource::LoadBalancer(balancer) => {
                 let mut balancer = LoadBalancer::clone(balancer);
                 balancer.etag = etag;
+                balancer.provisioning = Provisioning::Succeeded;
                 for frontend in &mut balancer.frontends {
                     if let FrontendAddress::Private { address, family, .. } = &mut frontend.address
                         && address.is_none()
@@ -328,10 +332,13 @@ impl Path {
                     }
                 }
                 attach(&mut self.world.azure, &balancer.id, &balancer.frontends);
+                self.allocate(&balancer.frontends);
                 insert(&mut self.world.azure.balancers, balancer.id.clone(), balancer);
             }
             Resource::SecurityGroup(group) => {
-                self.world.azure.security_group = Fact::Known(Some(Arc::clone(group)));
+                let mut group = Arc::clone(group);
+                Arc::make_mut(&mut group).provisioning = Provisioning::Succeeded;
+                self.world.azure.security_group = Fact::Known(Some(group));
             }
             Resource::Subnet(subnet) => {
                 let fact = Fact::Known(Some(Arc::clone(subnet)));
@@ -350,6 +357,28 @@ impl Path {
                 all.map(|all| all.insert(gateway.id.clone(), Arc::clone(gateway)));
             }
             Resource::PoolMember(member) => self.put_member(member),
+        }
+    }
+
+    /// A public IP without an address gets one with the frontend that is put on it.
+    fn allocate(&mut self, frontends: &[Frontend]) {
+        let bare = |id: &ResourceId| {
+            let facts = self.world.azure.public_ips.get(&id.group()?)?;
+            let ip = facts.known()?.get(id)?;
+            ip.address.is_none().then_some(ip.family)
+        };
+        let coming = frontends.iter().filter_map(|frontend| match &frontend.address {
+            FrontendAddress::Public(id) => Some((id, bare(id)?)),
+            FrontendAddress::Private { .. } | FrontendAddress::Other => None,
+        });
+        let coming: Vec<(&ResourceId, Family)> = coming.collect();
+        for (id, family) in coming {
+            let address = self.placeholder(family);
+            let facts = id.group().and_then(|group| self.world.azure.public_ips.get_mut(&group));
+            let all = facts.and_then(Fact::known_mut);
+            if let Some(ip) = all.and_then(|all| all.get_mut(id)) {
+                Arc::make_mut(ip).address = Some(address);
+            }
         }
     }
 

@@ -11,7 +11,8 @@
 //! - With `healthCheck: agent` the agent's port is asked instead of the proxy's: at
 //!   `/services/{namespace}/{name}` for the policy Local, also behind the PROXY protocol, and at
 //!   `/node` where the node as a whole is asked for.
-//! - With HA ports: the Local or shared one, else the first that a port has.
+//! - With HA ports: the Local or shared one, else that of the first port whose probe can be made.
+//!   The Service is refused only where ports have probes and all of them are wrong.
 
 use crate::Broken;
 use crate::asks::{Asks, Family, Port, Probe, ProbeProtocol, Protocol};

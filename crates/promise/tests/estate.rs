@@ -217,6 +217,35 @@ fn every_field_of_a_probe() {
     spoil(2, 0, place, &below(&format!("probes/{BASE}-TCP-80")), "probe", "the probe of rule");
 }
 
+/// With HA ports the first probe that can be made counts: a Service is served with it, and refused
+/// where all are wrong.
+#[test]
+fn ha_ports_need_one_probe_that_is_right() {
+    let served = |annotations: &[(&str, &str)]| {
+        let mut scene = kept();
+        let service = &mut scene[0][0];
+        let ha = "azure-load-balancer-enable-high-availability-ports";
+        let all = [("azure-load-balancer-internal", "true"), (ha, "true")];
+        for (key, value) in all.iter().chain(annotations) {
+            let key = format!("service.beta.kubernetes.io/{key}");
+            service["metadata"]["annotations"][key] = json!(value);
+        }
+        service["spec"]["ipFamilies"] = json!(["IPv4"]);
+        service["spec"]["ports"][1] =
+            json!({"name": "https", "protocol": "TCP", "port": 443, "nodePort": 30443});
+        let subnet = id("virtualNetworks/vnet/subnets/nodes");
+        scene[2].push(json!({"id": subnet, "properties": {"addressPrefix": "10.0.0.0/16"}}));
+        look(scene, config()).iter().any(|broken| broken.promise == "frontend")
+    };
+    let first = ("port_80_health-probe_interval", "3");
+    let second = ("port_443_health-probe_port", "admin");
+    assert!(served(&[]));
+    assert!(served(&[first]));
+    assert!(served(&[second]));
+    assert!(!served(&[first, second]));
+    assert!(!served(&[("azure-load-balancer-health-probe-interval", "3")]));
+}
+
 #[test]
 fn frontends_and_public_ips() {
     spoil(2, 0, "/properties/frontendIPConfigurations/1", &Value::Null, "frontend", "IPv6");

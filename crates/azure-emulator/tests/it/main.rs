@@ -6,6 +6,7 @@ mod data_path;
 mod http;
 mod load_balancers;
 mod operations;
+mod public_ips;
 mod resources;
 mod service_gateway;
 mod settings;

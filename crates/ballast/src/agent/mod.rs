@@ -1,6 +1,7 @@
 //! `ballast node-agent` with its sockets: watches, questions to the proxy, reports, and the port
 //! that probes ask.
 
+mod mark;
 mod metrics;
 mod probes;
 mod proxy;
@@ -8,6 +9,7 @@ mod reports;
 mod sources;
 mod stripped;
 
+pub use mark::check as check_ready;
 pub use proxy::ProxyUrl;
 
 use crate::exit::{Exit, Failure};
@@ -17,6 +19,7 @@ use health::{Agent, Fact};
 use kube::Client;
 use model::NodeName;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket};
@@ -41,6 +44,8 @@ pub struct Settings {
     pub interval: Duration,
     /// Where probes ask.
     pub listen: SocketAddr,
+    /// Stands from when the port is open.
+    pub ready_file: Option<PathBuf>,
 }
 
 /// One node's health, looked at by the port and by the reports. Clones share it.
@@ -71,13 +76,14 @@ impl SharedAgent {
 /// none, the node's probes fail, as they have to when the machine is shut down.
 ///
 /// # Errors
-/// The port cannot be opened.
+/// The port cannot be opened, or the file about it cannot be written.
 pub async fn run(
     client: Client,
     settings: Settings,
     clock: Clock,
     stop: CancellationToken,
 ) -> Result<(), Failure> {
+    let mark = mark::Mark::cleared(settings.ready_file.clone())?;
     let agent = SharedAgent::new(settings.node.clone());
     let (sender, mut facts) = mpsc::channel(QUEUE);
     for source in sources::sources(&settings) {
@@ -102,6 +108,7 @@ pub async fn run(
     let (socket, address) = open(settings.listen)?;
     tracing::info!(node = settings.node.as_str(), "health of Services on http://{address}");
     let port = tokio::spawn(probes::serve(socket, agent.clone(), stop.clone()));
+    mark.set()?;
     loop {
         let fact = tokio::select! {
             () = stop.cancelled() => break,

@@ -1,18 +1,24 @@
 //! Tells the controller that the proxy is ill, for as long as it is.
+//!
+//! An agent may write its report and not read it. Others can delete it: by hand, with its
+//! namespace, or with the rights of another node's agent. So it is written again when the verdict
+//! falls, and now and then; where it still stands, the API server says so.
 
 use super::{Settings, SharedAgent};
 use control::{KubernetesAnswer, KubernetesCall};
 use edge::clock::Clock;
 use edge::kubernetes::Sender;
 use edge::random::Pause;
-use health::object;
+use health::{Verdict, object};
 use kube::Client;
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// Between two writes: a proxy that flaps must not cost the API server more.
 const REST: Duration = Duration::from_secs(2);
+/// How long a report is believed to stand.
+const BELIEVED: Duration = Duration::from_secs(300);
 /// Pauses after a write that failed.
 const PAUSES_MS: (u64, u64) = (500, 30_000);
 
@@ -22,8 +28,12 @@ pub(super) struct Reports {
     namespace: String,
     agent: SharedAgent,
     clock: Clock,
-    /// Whether it stands; `None`: a predecessor may have left one.
+    /// Whether it stands; `None`: a predecessor may have left one, or others deleted it.
     stands: Option<bool>,
+    /// When that was last heard.
+    heard: Instant,
+    /// The verdict when it was last looked at.
+    verdict: Verdict,
 }
 
 impl Reports {
@@ -34,7 +44,8 @@ impl Reports {
         clock: Clock,
     ) -> Self {
         let (sender, namespace) = (Sender::new(client), settings.namespace.clone());
-        Self { sender, namespace, agent, clock, stands: None }
+        let (heard, verdict) = (Instant::now(), Verdict::Each);
+        Self { sender, namespace, agent, clock, stands: None, heard, verdict }
     }
 
     pub(super) async fn run(mut self, stop: CancellationToken) {
@@ -52,7 +63,7 @@ impl Reports {
                     if self.stands.is_some() || stands {
                         tracing::info!(node = node.as_str(), ill = stands, "the proxy's report");
                     }
-                    self.stands = Some(stands);
+                    self.hear(stands);
                     pause.reset();
                     REST
                 }
@@ -70,9 +81,25 @@ impl Reports {
         }
     }
 
+    fn hear(&mut self, stands: bool) {
+        self.stands = Some(stands);
+        self.heard = Instant::now();
+    }
+
+    /// Forgets that the report stands where others may have deleted it.
+    fn doubt(&mut self, verdict: Verdict) {
+        let fell = self.verdict == Verdict::Together && verdict == Verdict::Each;
+        self.verdict = verdict;
+        if self.stands == Some(true) && (fell || self.heard.elapsed() >= BELIEVED) {
+            self.stands = None;
+        }
+    }
+
     /// The write that is due, and whether the report stands after it.
-    fn call(&self) -> Option<(KubernetesCall, bool)> {
-        let agent = self.agent.lock();
+    fn call(&mut self) -> Option<(KubernetesCall, bool)> {
+        let shared = self.agent.clone();
+        let agent = shared.lock();
+        self.doubt(agent.verdict());
         let ill = agent.is_ready().then(|| agent.report()).flatten()?;
         if self.stands == Some(ill.is_some()) {
             return None;
@@ -104,5 +131,68 @@ fn settled(answer: &KubernetesAnswer, stands: bool) -> Result<(), String> {
             Err(format!("HTTP {status}: {}", message.unwrap_or("no explanation")))
         }
         KubernetesAnswer::Fault(why) => Err(why.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use edge::kubernetes::{ConnectFrom, connect};
+    use health::{Fact, NodeFact, Part, Proxy};
+    use model::NodeName;
+
+    /// The reports of a node whose proxy is ill, at an API server that is not there.
+    async fn ill() -> Reports {
+        let server = ConnectFrom::Address("http://127.0.0.1:1".to_owned());
+        let client = connect(&server, "t").await.expect("nothing is asked yet");
+        let agent = SharedAgent::new(NodeName::new("a"));
+        for part in Part::ALL {
+            agent.learn(Fact::Begin(part));
+            if part == Part::Node {
+                agent.learn(Fact::Node(NodeFact { uid: "u".to_owned(), leaving: None }));
+            }
+            agent.learn(Fact::End(part));
+        }
+        for _ in 0..2 {
+            agent.learn(Fact::Proxy(Proxy::Ill("HTTP 503".to_owned())));
+        }
+        Reports {
+            sender: Sender::new(client),
+            namespace: object::NAMESPACE.to_owned(),
+            agent,
+            clock: Clock::start(),
+            stands: None,
+            heard: Instant::now(),
+            verdict: Verdict::Each,
+        }
+    }
+
+    fn due(reports: &mut Reports) -> Option<&'static str> {
+        reports.call().map(|(call, _)| call.method)
+    }
+
+    #[tokio::test]
+    async fn a_report_that_others_may_have_deleted_is_written_again() {
+        let mut reports = ill().await;
+        assert_eq!(due(&mut reports), Some("POST"));
+        reports.hear(true);
+        assert_eq!(due(&mut reports), None);
+        reports.agent.learn(Fact::Verdict);
+        assert_eq!(due(&mut reports), None);
+        // While most are ill the verdict falls only where reports are missing.
+        reports.agent.learn(Fact::VerdictGone);
+        assert_eq!(due(&mut reports), Some("POST"));
+        reports.hear(true);
+        assert_eq!(due(&mut reports), None);
+        reports.heard = reports.heard.checked_sub(BELIEVED).expect("the machine is up for longer");
+        assert_eq!(due(&mut reports), Some("POST"));
+        reports.hear(true);
+        for _ in 0..2 {
+            reports.agent.learn(Fact::Proxy(Proxy::Healthy));
+        }
+        assert_eq!(due(&mut reports), Some("DELETE"));
+        reports.hear(false);
+        reports.heard = reports.heard.checked_sub(BELIEVED).expect("the machine is up for longer");
+        assert_eq!(due(&mut reports), None, "a healthy node writes nothing");
     }
 }

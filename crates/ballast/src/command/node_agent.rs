@@ -12,6 +12,7 @@ use edge::log::{self, LogFormat};
 use health::object::NAMESPACE;
 use model::NodeName;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Arguments of `node-agent`.
@@ -21,8 +22,8 @@ pub struct Args {
     #[command(flatten)]
     pub cluster: ClusterArgs,
     /// Name of the node on which the agent runs
-    #[arg(long, value_name = "NAME")]
-    pub node_name: String,
+    #[arg(long, value_name = "NAME", required_unless_present = "check_ready")]
+    pub node_name: Option<String>,
     /// Answer probes on this address; the port is healthCheckAgentPort of the cloud config
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:10272")]
     pub listen: SocketAddr,
@@ -36,6 +37,13 @@ pub struct Args {
     /// --agent-namespace`
     #[arg(long, value_name = "NAMESPACE", default_value = NAMESPACE)]
     pub namespace: String,
+    /// Create this file when the port is open, and remove it at the start
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// Start no agent: exit with 0 if the agent with this --ready-file has opened its port, else
+    /// with 1
+    #[arg(long, value_name = "FILE", exclusive = true)]
+    pub check_ready: Option<PathBuf>,
     /// Log level: error, warn, info, debug, trace, or target=level, separated by commas
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: String,
@@ -49,6 +57,9 @@ pub struct Args {
 /// # Errors
 /// Wrong flags, no cluster, a port in use. An API server that does not answer is waited for.
 pub async fn run(args: Args) -> Outcome {
+    if let Some(file) = &args.check_ready {
+        return agent::check_ready(file);
+    }
     let stop = signal::stop();
     let format = match args.log_format {
         Lines::Text => LogFormat::Text,
@@ -64,11 +75,13 @@ pub async fn run(args: Args) -> Outcome {
     };
     let client = cluster::client(&args.cluster.origin(ConnectFrom::Service)).await?;
     let settings = Settings {
-        node: NodeName::new(&args.node_name),
+        // The command line has it wherever there is no --check-ready.
+        node: NodeName::new(args.node_name.unwrap_or_default()),
         namespace: args.namespace,
         proxy,
         interval: Duration::from_millis(args.proxy_interval.max(10)),
         listen: args.listen,
+        ready_file: args.ready_file,
     };
     agent::run(client, settings, Clock::start(), stop).await?;
     tracing::info!("stopped");

@@ -28,6 +28,6 @@ fn kubectl_is_told_what_could_come_next() {
     assert!(out.starts_with("--server\t") && out.ends_with(":4\n"), "{out}");
     assert_eq!(
         ask(&["azure-role", "--for", "cont"]).1,
-        "container\tThe container load balancer\n:4\n"
+        "container\tContainer load balancers\n:4\n"
     );
 }

@@ -2,7 +2,7 @@
 //! forwards. Proxies are restarted, fall ill one by one and in most places at once, and agents die;
 //! what is counted is who leaves rotation, and every connection.
 
-use crate::support::{Emulators, Process, http, http_text, wait_for};
+use crate::support::{Emulators, Process, http, http_text, run, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -468,6 +468,53 @@ impl Stage {
         let broken = self.tally.get(&self.tally.broken);
         assert_eq!(broken, 0, "established connections live through all of it");
     }
+}
+
+/// During an update two agents share a port, and the kubelet asks it about either of them. Of a
+/// successor that cannot list the predecessor's answer must not count, nor what an earlier process
+/// left in its file.
+#[test]
+fn a_successor_is_not_ready_while_only_its_predecessor_listens() {
+    let emulators = Emulators::start();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "ballast-agents"}});
+    assert_eq!(http(&emulators.kube, "POST", "/api/v1/namespaces", Some(&namespace)).0, 201);
+    let path = |name: &str| emulators.path(name).display().to_string();
+    let kubeconfig = std::fs::read_to_string(path("kubeconfig")).unwrap();
+    let cut = kubeconfig.replace(&emulators.kube, "127.0.0.1:1");
+    assert_ne!(cut, kubeconfig);
+    std::fs::write(path("cut"), cut).unwrap();
+    let agent = |listen: &str, kubeconfig: &str, ready: &str| {
+        Process::start_logging(&[
+            "node-agent",
+            "--node-name",
+            &name(0),
+            "--listen",
+            listen,
+            "--proxy-health",
+            "none",
+            "--ready-file",
+            &path(ready),
+            "--kubeconfig",
+            &path(kubeconfig),
+        ])
+    };
+    let is_ready = |ready: &str| run(&["node-agent", "--check-ready", &path(ready)]).0;
+    let mut first = agent("127.0.0.1:0", "kubeconfig", "first");
+    let at = first.address();
+    wait_for("the first agent's file", || (is_ready("first") == 0).then_some(()));
+    std::fs::write(path("second"), "").unwrap();
+    let mut second = agent(&at, "cut", "second");
+    second.line_with("listing failed");
+    assert_eq!(http_text(&at, "GET", "/readyz", None).0, 200, "the first one answers for both");
+    assert_eq!((is_ready("first"), is_ready("second")), (0, 1));
+    // Once it lists, both listen; then the first one can go.
+    drop(second);
+    let mut second = agent(&at, "kubeconfig", "second");
+    second.address();
+    wait_for("the second agent's file", || (is_ready("second") == 0).then_some(()));
+    assert_eq!(first.terminate(), 0);
+    assert_eq!(http_text(&at, "GET", "/readyz", None).0, 200, "the second one answers");
 }
 
 #[test]

@@ -273,6 +273,19 @@ fn a_proxy_of_the_environment_does_not_lead_to_loopback() {
     assert_eq!(code, 0, "{out}{err}");
 }
 
+/// Without the right to read the zones the controller goes on after four refusals, seven seconds
+/// after the first. So does who looks.
+#[test]
+fn who_may_not_read_the_zones_may_plan() {
+    let emulators = Emulators::start();
+    emulators.create_service("web");
+    let rule = json!([{"kind": "status", "status": 403, "code": "AuthorizationFailed",
+        "times": "always", "method": "GET", "path": "/Microsoft.Compute$"}]);
+    assert_eq!(http(&emulators.azure, "POST", "/_/fail", Some(&rule)).0, 200);
+    let (code, out, err) = emulators.run(&["plan", "--exit-code"]);
+    assert_eq!(code, 2, "{out}{err}");
+}
+
 /// A controller of another cluster may run on this machine.
 #[test]
 fn flags_that_name_a_cluster_do_not_ask_the_controller_of_this_machine() {
@@ -293,7 +306,7 @@ fn a_read_that_azure_throttles_is_waited_for() {
     let emulators = Emulators::start();
     emulators.create_service("web");
     let rule = json!([{"kind": "status", "status": 429, "code": "TooManyRequests",
-        "retry_after_s": 6, "method": "GET", "path": "loadBalancers"}]);
+        "retry_after": 6, "method": "GET", "path": "loadBalancers"}]);
     assert_eq!(http(&emulators.azure, "POST", "/_/fail", Some(&rule)).0, 200);
     let cluster = format!("--kubeconfig={}", emulators.path("kubeconfig").display());
     let config = format!("--cloud-config={}", emulators.path("azure.json").display());

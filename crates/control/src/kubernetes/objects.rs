@@ -153,7 +153,8 @@ impl Controller {
                     self.delay(object, None, NOT_KEPT, now_ms);
                 }
             }
-            KubernetesAnswer::Reply { status: 404, .. } => {
+            // A list that lacks the Pod says that it is gone. One that is not found says nothing.
+            KubernetesAnswer::Reply { status: 404, .. } if !self.is_read(object) => {
                 self.kubernetes.objects.remove(object);
                 self.not_found(object, now_ms);
             }
@@ -540,9 +541,15 @@ mod tests {
         assert_eq!(send(&mut controller, 100), Some("PATCH"));
         controller.written(&object, answer(409, None), 100);
         assert_eq!(send(&mut controller, 1_100), Some("GET"));
+        // What is not found is the list, not the Pod.
+        controller.written(&object, answer(404, None), 1_100);
+        assert_eq!(known(&controller).as_deref(), Some("9"));
+        assert_eq!(send(&mut controller, 3_100), Some("PATCH"));
+        controller.written(&object, answer(409, None), 3_100);
+        assert_eq!(send(&mut controller, 7_100), Some("GET"));
         let mut next = pod("11");
         next["metadata"]["uid"] = json!("uid-2");
-        controller.written(&object, answer(200, Some(json!({"items": [next]}))), 1_100);
+        controller.written(&object, answer(200, Some(json!({"items": [next]}))), 7_100);
         assert_eq!(known(&controller), None, "it is gone, and another has its name");
     }
 

@@ -191,8 +191,10 @@ impl Controller {
         let Some(lane) = self.lanes.all.get_mut(id) else { return };
         let failure = Failure::of_read(format!("GET {}", short(id)), error);
         lane.note(failure, &work.change.causes, now_ms);
-        lane.failures += 1;
-        let at_ms = now_ms + backoff::after(lane.failures, None);
+        let throttled = error.kind == ErrorKind::Throttled;
+        let times = if throttled { &mut lane.turned_away } else { &mut lane.failures };
+        *times += 1;
+        let at_ms = now_ms + backoff::after(*times, None);
         lane.look_again(contract, id, Work { stage, ..work }, at_ms);
     }
 

@@ -88,9 +88,9 @@ impl Controller {
         self.lanes.strikes.retain(|uid, strike| strike.target != *id || !tried(uid));
     }
 
-    /// A Service that is as it asks is not rejected, whatever has made it so. Of the Service
-    /// Gateway's tables its state says nothing: it stays programmed while addresses of its Pods are
-    /// still to be written.
+    /// A Service that is as it asks is not rejected, whatever has made it so. It stays programmed
+    /// while addresses of its Pods are still to be written: until nothing is to be written for it
+    /// where it was rejected, it may be again.
     pub(crate) fn acquit_programmed(&mut self) {
         let mut strikes = std::mem::take(&mut self.lanes.strikes);
         let (holds, services) = (&self.world.holds, &self.planning.report.services);
@@ -98,8 +98,17 @@ impl Controller {
             let programmed = services.get(uid).is_some_and(|s| s.state == State::Programmed);
             programmed && !holds.contains_key(uid)
         };
-        strikes.retain(|uid, strike| self.is_behind_gateway(&strike.target) || !done(uid));
+        strikes.retain(|uid, strike| self.is_asked(&strike.target, uid) || !done(uid));
         self.lanes.strikes = strikes;
+    }
+
+    /// Whether something is still to be written to a resource on account of a Service. While it is
+    /// being written, for whomever, planning may leave out what comes next.
+    fn is_asked(&self, id: &ResourceId, uid: &ServiceUid) -> bool {
+        let changes = &self.planning.plan.changes;
+        let at = changes.binary_search_by(|change| change.target.cmp(id)).ok();
+        let planned = at.is_some_and(|at| changes[at].causes.contains(uid));
+        planned || self.lanes.all.get(id).is_some_and(|lane| lane.work.is_some())
     }
 
     /// A write that was sent at a time went through: a search on its resource goes on without the
@@ -196,6 +205,55 @@ impl Controller {
         self.lanes.searches.values_mut().for_each(|search| search.forget(uid));
         if self.world.holds.remove(uid).is_some() {
             self.planning.dirty = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use fixture::policy;
+    use model::ServiceName;
+    use model::gateway::{LocationsUpdate, UpdateAction};
+    use model::obstacle::ObstacleKind;
+    use model::plan::Change;
+    use model::report::{Report, ServiceReport};
+    use plan::own::pod_names;
+
+    /// The Pod goes whose address was refused. What the Service waits for hours later has nothing
+    /// to do with it.
+    #[test]
+    fn a_refusal_of_what_is_asked_for_no_longer_is_forgotten() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let uid = ServiceUid::new("uid");
+        let causes = BTreeSet::from([uid.clone()]);
+        let target = pod_names::locations_table(&controller.policy);
+        let failure = Failure {
+            kind: ObstacleKind::Rejected,
+            operation: "POST updateAddressLocations".to_owned(),
+            code: "BadRequest",
+            message: "on order",
+        };
+        let trouble = Trouble::after(None, failure, &causes, 0);
+        controller.lanes.strikes.insert(uid.clone(), Strike { target: target.clone(), trouble });
+        let service = ServiceReport {
+            name: ServiceName::new("default", "web"),
+            balancer: None,
+            addresses: Vec::new(),
+            state: State::Programmed,
+            waits: Vec::new(),
+            findings: Vec::new(),
+        };
+        let services = [(uid, Arc::new(service))].into();
+        controller.planning.report = Report { services, ..Report::default() };
+        let (action, locations) = (UpdateAction::PartialUpdate, Vec::new());
+        let action = Action::UpdateLocations(LocationsUpdate { action, locations });
+        let change = Change { target, action, guard: None, causes, waits: Vec::new() };
+        for (planned, known) in [(vec![Arc::new(change)], 1), (Vec::new(), 0)] {
+            controller.planning.plan.changes = planned;
+            controller.acquit_programmed();
+            assert_eq!(controller.lanes.strikes.len(), known);
         }
     }
 }

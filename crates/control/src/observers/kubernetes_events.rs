@@ -152,7 +152,9 @@ impl Controller {
         self.observers.latencies.look_at_service(uid);
         let was = said.state;
         let told_ms = was.is_none().then(|| since(&self.world, uid, now.state)).flatten();
-        let waited_ms = said.unread_ms.take().filter(|_| now.state == State::Waiting);
+        let waits_ms = (was == Some(State::Waiting)).then_some(said.since_ms);
+        let waited_ms = said.unread_ms.take().or(waits_ms);
+        let waited_ms = waited_ms.filter(|_| now.state == State::Waiting);
         let since_ms = told_ms.into_iter().chain(waited_ms).min().unwrap_or(now_ms);
         said.unread_ms = is_unread(now).then_some(since_ms);
         let mut words = Vec::new();
@@ -414,8 +416,8 @@ mod tests {
     use crate::controller::{Controller, Options};
     use crate::effect::Effect;
     use fixture::policy;
-    use model::report::{Finding, Report, ServiceReport, Severity, State};
-    use model::world::Fact;
+    use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
+    use model::world::{Fact, Need};
     use model::{ServiceName, ServiceUid};
     use std::sync::Arc;
 
@@ -452,6 +454,29 @@ mod tests {
             events += std::mem::take(&mut controller.calls.effects).len();
         }
         assert_eq!(events, 1);
+    }
+
+    /// Reads between two attempts are no other reason to wait.
+    #[test]
+    fn a_service_that_waits_has_waited_as_long_while_something_is_read() {
+        let mut controller = Controller::new(policy(), Options::default());
+        let uid = ServiceUid::new("uid");
+        let reading = Wait::Reading(Need::Balancers);
+        let waits = [(Wait::Status, 1_000), (reading, 60_000), (Wait::Status, 61_000)];
+        for (wait, now_ms) in waits {
+            let report = ServiceReport {
+                name: ServiceName::new("default", "web"),
+                balancer: None,
+                addresses: Vec::new(),
+                state: State::Waiting,
+                waits: vec![wait],
+                findings: Vec::new(),
+            };
+            let services = [(uid.clone(), Arc::new(report))].into();
+            controller.planning.report = Report { services, ..Report::default() };
+            controller.say_changes(now_ms);
+            assert_eq!(controller.since_ms(&uid), Some(1_000), "at {now_ms}");
+        }
     }
 
     #[test]

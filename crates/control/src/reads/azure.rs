@@ -104,6 +104,11 @@ impl Read {
         }
     }
 
+    /// Whether it has been asked for and is not answered to its end.
+    pub fn is_under_way(&self) -> bool {
+        self.under_way.is_some()
+    }
+
     /// Whether it is under way or about to be read.
     pub fn is_awaited(&self) -> bool {
         self.under_way.is_some() || self.stale != Staleness::Fresh || self.wait_until_ms.is_some()

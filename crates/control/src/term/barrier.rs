@@ -31,8 +31,15 @@ impl Controller {
             TakeoverBarrier::Done | TakeoverBarrier::Until(_) => {}
             TakeoverBarrier::Reading(since_ms) => {
                 let azure = &self.world.azure;
+                // Nothing of egress is planned before NAT gateways are known, and no Service waits
+                // for them. A read that has yet to begin shows all that there is of them.
+                let blind = |need: &Need, read: &Read| {
+                    let unknown = azure.nat_gateways == Fact::Unknown;
+                    *need == Need::NatGateways && unknown && !read.is_under_way()
+                };
                 let awaited = |need: &Need| is_list(need) && !is_unreadable(azure, need);
                 let lists = self.reads.store.iter().filter(|(need, _)| awaited(need));
+                let lists = lists.filter(|(need, read)| !blind(need, read));
                 let lists: Vec<&Read> = lists.map(|(_, read)| read).collect();
                 let read_again = !lists.iter().any(|read| read.is_awaited())
                     && self.lanes.all.values().all(|lane| !lane.hidden);

@@ -3,6 +3,7 @@
 
 pub mod connect;
 pub mod forward;
+mod items;
 pub mod lines;
 pub mod sender;
 pub mod sources;

@@ -1,14 +1,15 @@
 //! Lists and watches one kind: LIST in pages, then WATCH with bookmarks, for ever.
 //!
 //! # Guarantees
-//! Every list is framed by `ListBegin` and `ListEnd`; a list that breaks off is begun anew. After a
-//! cut the watch goes on from the last revision seen; when the server no longer knows it (410), the
-//! kind is listed again. An object that cannot be read is logged and left out: one odd object never
-//! stops the others.
+//! Every list is framed by `ListBegin` and `ListEnd`; a list that breaks off is begun anew. A list
+//! in one piece is never in memory as a whole. After a cut the watch goes on from the last revision
+//! seen; when the server no longer knows it (410), the kind is listed again. An object that cannot
+//! be read is logged and left out: one odd object never stops the others.
 //!
 //! # Errors
 //! Nothing ends a watch but its stop: failures are logged and tried again with growing pauses.
 
+use super::items::Items;
 use super::lines::Lines;
 use super::sender::{exchange, status_text};
 use super::strays::Strays;
@@ -16,9 +17,12 @@ use super::wire::{Frame, read_frame, read_page};
 use crate::credential::entra::form;
 use crate::random::Pause;
 use crate::retry_after::retry_after_ms;
+use crate::web::chain;
+use bytes::Bytes;
 use control::Event;
 use http::header::{ACCEPT, ACCEPT_ENCODING};
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use model::world::Kind;
@@ -36,9 +40,11 @@ const PAGE: &str = "500";
 const PAGE_OF_SLICES: &str = "100";
 /// How long a page may take.
 const PAGE_LIMIT: Duration = Duration::from_secs(60);
-/// How long the server keeps one watch, and how long we wait beyond that for its next line.
+/// How long the server keeps one watch.
 const WATCH_S: u64 = 240;
-const WATCH_GRACE: Duration = Duration::from_secs(20);
+/// How long a watch may be silent until it is opened anew. A server that lives sends a bookmark
+/// each minute; if its machine is gone, nothing comes, and nothing closes the connection.
+const SILENCE: Duration = Duration::from_secs(90);
 /// A watch that ends sooner without a word is taken for a failure.
 const TOO_SHORT: Duration = Duration::from_secs(5);
 
@@ -146,6 +152,7 @@ pub struct Watch<F: Told = KubernetesFact> {
     source: Source<F>,
     events: mpsc::Sender<F::Event>,
     pause: Pause,
+    silence: Duration,
 }
 
 /// Names and values of a query.
@@ -178,7 +185,8 @@ impl<F: Told> Watch<F> {
         events: mpsc::Sender<F::Event>,
         pace: Pace,
     ) -> Self {
-        Self { client, source, events, pause: Pause::new(pace.first_ms, pace.cap_ms) }
+        let pause = Pause::new(pace.first_ms, pace.cap_ms);
+        Self { client, source, events, pause, silence: SILENCE }
     }
 
     /// Lists and watches until stopped, or until nobody listens.
@@ -223,12 +231,44 @@ impl<F: Told> Watch<F> {
     }
 
     async fn list(&mut self) -> Result<String, ListFailure> {
+        match F::list(self.source.kind) {
+            Listing::Pages(limit) => self.list_pages(limit).await,
+            Listing::Cached => self.list_whole().await,
+        }
+    }
+
+    /// Hands on each object as it comes: there may be no room for all of them.
+    async fn list_whole(&mut self) -> Result<String, ListFailure> {
+        let failed = |why: String| ListFailure::Failed { why, wait_ms: 0 };
+        let request = self.request(vec![("resourceVersion", "0")]);
+        let request = request.map_err(|e| failed(e.to_string()))?;
+        let reply = match tokio::time::timeout(PAGE_LIMIT, self.client.send(request)).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(e)) => return Err(failed(chain(&e))),
+            Err(_) => return Err(failed("no answer".into())),
+        };
+        if !reply.status().is_success() {
+            let (why, wait_ms) = refusal(reply).await;
+            return Err(ListFailure::Failed { why, wait_ms });
+        }
+        self.tell(F::begin(self.source.kind)).await?;
+        let (mut body, mut items) = (reply.into_body(), Items::default());
+        while let Some(piece) = next_piece(&mut body).await.map_err(failed)? {
+            for object in items.add(&piece).map_err(failed)? {
+                if let Some(fact) = self.read(Change::Present, &object) {
+                    self.tell(fact).await?;
+                }
+            }
+        }
+        let revision = read_page(items.rest()).map_err(failed)?.revision;
+        self.tell(F::end(self.source.kind, &revision)).await?;
+        Ok(revision)
+    }
+
+    async fn list_pages(&mut self, limit: &str) -> Result<String, ListFailure> {
         let mut next: Option<String> = None;
         loop {
-            let mut query = match F::list(self.source.kind) {
-                Listing::Pages(limit) => vec![("limit", limit)],
-                Listing::Cached => vec![("resourceVersion", "0")],
-            };
+            let mut query = vec![("limit", limit)];
             if let Some(next) = &next {
                 query.push(("continue", next));
             }
@@ -250,7 +290,7 @@ impl<F: Told> Watch<F> {
         }
     }
 
-    async fn page<'a>(&'a self, query: Query<'a>) -> Result<bytes::Bytes, ListFailure> {
+    async fn page<'a>(&'a self, query: Query<'a>) -> Result<Bytes, ListFailure> {
         let failed = |why: String| ListFailure::Failed { why, wait_ms: 0 };
         let request = self.request(query).map_err(|e| failed(e.to_string()))?;
         let reply = exchange(&self.client, request, PAGE_LIMIT).await.map_err(failed)?;
@@ -276,28 +316,24 @@ impl<F: Told> Watch<F> {
         };
         let reply = match tokio::time::timeout(PAGE_LIMIT, self.client.send(request)).await {
             Ok(Ok(reply)) => reply,
-            Ok(Err(e)) => return broken(from, crate::web::chain(&e)),
+            Ok(Err(e)) => return broken(from, chain(&e)),
             Err(_) => return broken(from, "no answer".into()),
         };
         match reply.status() {
             StatusCode::GONE => End::Expired,
             status if status.is_success() => self.follow(from, Lines::new(reply.into_body())).await,
-            status => {
-                let wait_ms = retry_after_ms(reply.headers(), SystemTime::now()).unwrap_or(0);
-                let body = reply.into_body().collect_bytes();
-                let body = tokio::time::timeout(PAGE_LIMIT, body).await;
-                let body = body.ok().and_then(Result::ok).unwrap_or_default();
-                End::Broken { revision: from, why: status_text(status, &body), wait_ms }
+            _ => {
+                let (why, wait_ms) = refusal(reply).await;
+                End::Broken { revision: from, why, wait_ms }
             }
         }
     }
 
     async fn follow(&mut self, mut revision: String, mut lines: Lines<Body>) -> End {
-        let patience = Duration::from_secs(WATCH_S) + WATCH_GRACE;
         let began = Instant::now();
         let mut quiet = true;
         loop {
-            let line = match tokio::time::timeout(patience, lines.next()).await {
+            let line = match tokio::time::timeout(self.silence, lines.next()).await {
                 Ok(Ok(Some(line))) => line,
                 // A server that closes at once without a word would otherwise be asked in a loop.
                 Ok(Ok(None)) if quiet && began.elapsed() < TOO_SHORT => {
@@ -306,10 +342,8 @@ impl<F: Told> Watch<F> {
                 }
                 Ok(Ok(None)) => return End::Closed(revision),
                 Ok(Err(why)) => return End::Broken { revision, why, wait_ms: 0 },
-                Err(_) => {
-                    let why = format!("nothing came for {} s", patience.as_secs());
-                    return End::Broken { revision, why, wait_ms: 0 };
-                }
+                // From a server without bookmarks this is no failure: the next request tells.
+                Err(_) => return End::Closed(revision),
             };
             let seen = match read_frame(&line) {
                 Ok(Frame::Object { change, object, revision: seen }) => {
@@ -381,6 +415,28 @@ pub fn watch_all(
         tasks.spawn(watch.run(stop.clone()));
     }
     tasks
+}
+
+/// Why the server refuses, and for how long it wants to be left alone.
+async fn refusal(reply: Response<Body>) -> (String, u64) {
+    let status = reply.status();
+    let wait_ms = retry_after_ms(reply.headers(), SystemTime::now()).unwrap_or(0);
+    let body = tokio::time::timeout(PAGE_LIMIT, reply.into_body().collect_bytes()).await;
+    let body = body.ok().and_then(Result::ok).unwrap_or_default();
+    (status_text(status, &body), wait_ms)
+}
+
+/// What comes next of an answer; `None` at its end.
+async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, String> {
+    loop {
+        let frame = tokio::time::timeout(PAGE_LIMIT, body.frame()).await;
+        let frame = frame.map_err(|_| "the answer stands still".to_owned())?;
+        let Some(frame) = frame else { return Ok(None) };
+        let frame = frame.map_err(|e| format!("the answer broke off: {}", chain(&e)))?;
+        if let Ok(piece) = frame.into_data() {
+            return Ok(Some(piece));
+        }
+    }
 }
 
 fn ended_by(code: u16, message: &str, revision: String) -> End {

@@ -40,6 +40,15 @@ async fn watch(
     count: usize,
     script: impl Fn(&Seen, usize) -> Act + Send + Sync + 'static,
 ) -> (Vec<String>, Vec<Seen>) {
+    watch_for(SILENCE, count, script).await
+}
+
+/// With so much patience for a silent server.
+async fn watch_for(
+    silence: Duration,
+    count: usize,
+    script: impl Fn(&Seen, usize) -> Act + Send + Sync + 'static,
+) -> (Vec<String>, Vec<Seen>) {
     let fake = Fake::start(script).await;
     let client = connect(&ConnectFrom::Address(fake.url.clone()), "t").await.unwrap();
     let settings = SourceSettings { classes: BTreeSet::new(), group: Group::new("rg") };
@@ -47,7 +56,9 @@ async fn watch(
     let (sender, mut receiver) = mpsc::channel(4);
     let stop = CancellationToken::new();
     let pace = Pace { first_ms: 1, cap_ms: 5 };
-    let task = tokio::spawn(Watch::new(client, source, sender, pace).run(stop.clone()));
+    let mut watch = Watch::new(client, source, sender, pace);
+    watch.silence = silence;
+    let task = tokio::spawn(watch.run(stop.clone()));
     let mut words = Vec::new();
     while words.len() < count {
         words.push(word(receiver.recv().await.expect("the watch goes on")));
@@ -96,6 +107,21 @@ async fn after_a_cut_it_goes_on_from_the_last_bookmark_without_listing() {
     assert_eq!(revisions, ["1", "30", "30", "30"]);
 }
 
+/// A server whose machine is gone does not close its connections.
+#[tokio::test]
+async fn a_watch_that_falls_silent_is_opened_anew_where_it_was() {
+    let (words, seen) = watch_for(Duration::from_millis(50), 4, |_, before| match before {
+        0 => page("1", "", &[]),
+        1 => Act::Stream(vec![line("ADDED", &object("a", "2"))], Then::Hang),
+        2 => Act::Stream(vec![], Then::Hang),
+        _ => Act::Stream(vec![line("ADDED", &object("b", "3"))], Then::Hang),
+    })
+    .await;
+    assert_eq!(words, ["begin", "end", "a@2", "b@3"]);
+    let revisions: Vec<&str> = seen[1..4].iter().map(|s| field(s, "resourceVersion")).collect();
+    assert_eq!(revisions, ["1", "2", "2"]);
+}
+
 #[tokio::test]
 async fn a_forgotten_revision_makes_a_new_list() {
     let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
@@ -140,4 +166,68 @@ async fn one_odd_object_does_not_stop_the_others() {
     })
     .await;
     assert_eq!(words, ["begin", "a@2", "end", "b@4"]);
+}
+
+/// A fact of those of whom there is one on each node.
+struct OfNode(KubernetesFact);
+
+impl Told for OfNode {
+    type Event = Event;
+    type Kind = Kind;
+
+    fn begin(kind: Kind) -> Self {
+        Self(KubernetesFact::ListBegin(kind))
+    }
+
+    fn end(kind: Kind, revision: &str) -> Self {
+        Self(KubernetesFact::ListEnd(kind, Some(revision.into())))
+    }
+
+    fn event(self) -> Event {
+        Event::Kubernetes(self.0)
+    }
+
+    fn list(_kind: Kind) -> Listing {
+        Listing::Cached
+    }
+}
+
+#[tokio::test]
+async fn a_list_in_one_piece_is_told_object_by_object_and_begun_anew_where_it_breaks_off() {
+    let list = json!({"kind": "NamespaceList", "metadata": {"resourceVersion": "7"},
+        "items": [object("a", "1"), {"metadata": {"name": 7}}, object("b", "2")]});
+    let text = list.to_string();
+    let (half, _) = text.split_at(text.find("\"b\"").unwrap());
+    let half = half.to_owned();
+    let fake = Fake::start(move |seen, before| match before {
+        0 => json(503, &json!({"message": "starting"})),
+        1 => Act::Stream(vec![half.clone()], Then::Close),
+        2 => json(200, &json!({})),
+        3 => {
+            let pieces = text.as_bytes().chunks(9).map(|piece| std::str::from_utf8(piece).unwrap());
+            Act::Stream(pieces.map(String::from).collect(), Then::Close)
+        }
+        _ if field(seen, "resourceVersion") == "7" => Act::Hang,
+        _ => Act::Drop,
+    })
+    .await;
+    let client = connect(&ConnectFrom::Address(fake.url.clone()), "t").await.unwrap();
+    let settings = SourceSettings { classes: BTreeSet::new(), group: Group::new("rg") };
+    let Source { kind, path, selector, fields, read } =
+        sources(&[Kind::Namespaces], &settings).remove(0);
+    let read: Read<OfNode> = Arc::new(move |change, json| read(change, json).map(OfNode));
+    let source = Source { kind, path, selector, fields, read };
+    let (sender, mut receiver) = mpsc::channel(1);
+    let stop = CancellationToken::new();
+    let pace = Pace { first_ms: 1, cap_ms: 5 };
+    let task = tokio::spawn(Watch::new(client, source, sender, pace).run(stop.clone()));
+    let mut words = Vec::new();
+    while words.len() < 7 {
+        words.push(word(receiver.recv().await.expect("the watch goes on")));
+    }
+    assert_eq!(words, ["begin", "a@1", "begin", "begin", "a@1", "b@2", "end"]);
+    let seen = fake.seen();
+    assert_eq!((field(&seen[3], "resourceVersion"), field(&seen[3], "limit")), ("0", ""));
+    stop.cancel();
+    task.await.unwrap();
 }

@@ -151,8 +151,14 @@ fn families(raw: &[String]) -> Vec<Family> {
     found
 }
 
+/// An address is read in its shortest form, in which it is compared: the Go cloud provider writes
+/// IPv6 as Azure does, which may be longer.
 fn ingress(raw: &RawIngress) -> Ingress {
-    Ingress { ip: filled(raw.ip.as_ref()), hostname: filled(raw.hostname.as_ref()) }
+    let shortest = |text: Arc<str>| match text.parse::<IpAddr>() {
+        Ok(address) => Arc::from(address.to_string()),
+        Err(_) => text,
+    };
+    Ingress { ip: filled(raw.ip.as_ref()).map(shortest), hostname: filled(raw.hostname.as_ref()) }
 }
 
 /// How far a move to other backends is. A condition that says something else is as good as none:

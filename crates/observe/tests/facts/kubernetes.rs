@@ -24,6 +24,19 @@ fn read(spec: Value, metadata: Value) -> Service {
     service_from_value(&value, &classes, &mut Interner::default()).unwrap()
 }
 
+/// In a longer text it would count as none of the Service's: it would be taken out of the status
+/// while something else is still to be written.
+#[test]
+fn an_address_of_a_status_is_read_in_its_shortest_form() {
+    let told = json!([{"ip": "2603:0:0:0:0:0:0:1"}, {"ip": "20.1.2.3"}, {"ip": "?"}]);
+    let value = json!({"kind": "Service", "spec": {"type": "LoadBalancer"},
+        "metadata": {"name": "web", "namespace": "default", "uid": "u"},
+        "status": {"loadBalancer": {"ingress": told}}});
+    let found = service_from_value(&value, &BTreeSet::new(), &mut Interner::default()).unwrap();
+    let texts: Vec<_> = found.ingress.iter().map(|entry| entry.ip.as_deref()).collect();
+    assert_eq!(texts, [Some("2603::1"), Some("20.1.2.3"), Some("?")]);
+}
+
 #[test]
 fn a_service_is_read_from_bytes() {
     let bytes = br#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"web",

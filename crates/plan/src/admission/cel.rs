@@ -1,8 +1,9 @@
 //! Pieces of expressions.
 
+use super::probes;
 use crate::ask::annotation::{self, PREFIX, Truth};
 use model::Policy;
-use model::policy::{BalancerSku, ClusterProbe};
+use model::policy::BalancerSku;
 
 /// A name of a network resource, or nothing.
 pub const NAME: &str = "^([A-Za-z0-9_]([A-Za-z0-9._-]{0,78}[A-Za-z0-9_])?)?$";
@@ -182,7 +183,7 @@ fn of_nodes(policy: &Policy) -> Vec<(&'static str, String)> {
         ("prefix6", of_family6("azure-pip-prefix-id")),
         ("local", local().to_owned()),
         ("healthCheck", health_check(policy)),
-        ("probed", probed(policy)),
+        ("probed", probes::probed(policy)),
         (
             "timed",
             "variables.probed.map(p, p.port) + (variables.healthCheck ? \
@@ -224,26 +225,3 @@ fn health_check(policy: &Policy) -> String {
 
 /// Whether a port has a node port.
 pub const NODE_PORT: &str = "(has(p.nodePort) && p.nodePort > 0)";
-
-/// The ports that have a probe of their own.
-fn probed(policy: &Policy) -> String {
-    let named = format!("{} != ''", of_port("p.port", "health-probe_port"));
-    let own = format!("p.protocol == 'TCP' && ({NODE_PORT} || {named})");
-    let one = format!(
-        "variables.ports.filter(p, p.protocol == 'TCP').filter(p, {own} && p.port == \
-         variables.ports.filter(p, p.protocol == 'TCP')[0].port)"
-    );
-    let each = format!(
-        "variables.ports.filter(p, {own} && !({}) && !({}) && (!variables.healthCheck || {named}))",
-        is_set_of_port("p", "no_lb_rule"),
-        is_set_of_port("p", "no_probe_rule"),
-    );
-    let one = format!("(variables.healthCheck ? [] : {one})");
-    let all = format!("(variables.highAvailability ? {one} : {each})");
-    match policy.cluster_probe {
-        ClusterProbe::Shared { .. } => {
-            format!("!variables.local ? [] : {all}")
-        }
-        ClusterProbe::NodePort => all,
-    }
-}

@@ -14,6 +14,7 @@ mod cel;
 mod container;
 mod nodes;
 mod notes;
+mod probes;
 
 use crate::ask::annotation::{self, PREFIX};
 use crate::ask::rules::FindingRule;

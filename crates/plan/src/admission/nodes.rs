@@ -1,21 +1,20 @@
 //! What a Service on load balancers whose backends are nodes must be.
 
-use super::Validation;
 use super::cel::{
-    GROUP, NAME, NODE_PORT, is_group, is_range, is_set_of_port, is_whole, list, matches, of_port,
-    of_port_or_all, present, quote, text, words,
+    GROUP, NAME, NODE_PORT, is_group, is_range, is_set_of_port, is_whole, list, matches, present,
+    quote, text, words,
 };
+use super::{Validation, probes};
 use crate::ask::annotation::{CONFIGURATIONS, PREFIX};
 use crate::ask::rules::{
     CONFLICTING_PLACEMENT, CONFLICTING_SOURCE_RANGES, FORBIDDEN_ADDITIONAL_ADDRESS,
     INVALID_ADDITIONAL_ADDRESS, INVALID_DNS_LABEL, INVALID_IDLE_TIMEOUT, INVALID_NODE_SET,
     INVALID_PINNED_ADDRESS, INVALID_PRIVATE_LINK_ADDRESS, INVALID_PRIVATE_LINK_COUNT,
-    INVALID_PRIVATE_LINK_FQDN, INVALID_PRIVATE_LINK_NAME, INVALID_PROBE_COUNT,
-    INVALID_PROBE_INTERVAL, INVALID_PROBE_PORT, INVALID_PUBLIC_IP_NAME, INVALID_PUBLIC_IP_PREFIX,
-    INVALID_REQUEST_PATH, INVALID_RESOURCE_GROUP, INVALID_SERVICE_TAG, INVALID_SOURCE_RANGE,
+    INVALID_PRIVATE_LINK_FQDN, INVALID_PRIVATE_LINK_NAME, INVALID_PUBLIC_IP_NAME,
+    INVALID_PUBLIC_IP_PREFIX, INVALID_RESOURCE_GROUP, INVALID_SERVICE_TAG, INVALID_SOURCE_RANGE,
     INVALID_SUBNET, INVALID_SUBSCRIPTION, INVALID_TAG, NODE_PORTS_REQUIRED,
     PRIVATE_LINK_NEEDS_IPV4, PRIVATE_LINK_NEEDS_NIC_POOLS, PRIVATE_LINK_NEEDS_STANDARD,
-    PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, PROBE_TOO_SLOW, RESOURCE_GROUP_NOT_ALLOWED,
+    PRIVATE_LINK_UNREACHABLE, PRIVATE_PINNED_ADDRESS, RESOURCE_GROUP_NOT_ALLOWED,
     UNKNOWN_CONFIGURATION, UNSUPPORTED_SCTP,
 };
 use model::policy::{BalancerSku, Layout, PoolKind, Preconfigured};
@@ -45,7 +44,7 @@ pub fn validations(policy: &Policy) -> Vec<Validation> {
     all.extend(addresses(policy));
     all.extend(public_ips(policy));
     all.extend(rules(policy));
-    all.extend(probes(policy));
+    all.extend(probes::validations(policy));
     all.extend(access());
     all.extend(private_links(policy));
     all
@@ -283,77 +282,6 @@ fn rules(policy: &Policy) -> Vec<Validation> {
             ),
         ),
     ]
-}
-
-fn probes(policy: &Policy) -> Vec<Validation> {
-    let interval = of_port_or_all(
-        "n",
-        "health-probe_interval",
-        "azure-load-balancer-health-probe-interval",
-        "'5'",
-    );
-    let spelling = "load-balancer-health-probe-num-of-probe";
-    let other = format!("({} ? {} : '2')", present(spelling), text(spelling));
-    let count = of_port_or_all(
-        "n",
-        "health-probe_num-of-probe",
-        "azure-load-balancer-health-probe-num-of-probe",
-        &other,
-    );
-    let most = u64::from(u32::MAX);
-    let (interval_ok, count_ok) = (is_whole(&interval, 5, most), is_whole(&count, 2, most));
-    let port = of_port("p.port", "health-probe_port");
-    let named = format!(
-        "variables.ports.exists(q, has(q.name) && q.name.lowerAscii() == {port}.lowerAscii() && \
-         has(q.nodePort) && q.nodePort > 0)"
-    );
-    vec![
-        Validation::new(
-            &INVALID_PROBE_PORT,
-            format!(
-                "variables.probed.all(p, {port} == '' || {} || {named})",
-                is_whole(&port, 1, 65535)
-            ),
-        ),
-        Validation::new(&INVALID_PROBE_INTERVAL, format!("variables.timed.all(n, {interval_ok})")),
-        Validation::new(&INVALID_PROBE_COUNT, format!("variables.timed.all(n, {count_ok})")),
-        Validation::new(
-            &PROBE_TOO_SLOW,
-            format!(
-                "variables.timed.all(n, !{interval_ok} || !{count_ok} || int({interval}) < 120 && \
-                 int({count}) < 120 && int({interval}) * int({count}) < 120)"
-            ),
-        ),
-        Validation::new(
-            &INVALID_REQUEST_PATH,
-            format!(
-                "variables.probed.all(p, !({} in {}) || {}.startsWith('/'))",
-                protocol(),
-                match policy.sku {
-                    BalancerSku::Basic => "['http']",
-                    BalancerSku::Standard | BalancerSku::Service => "['http', 'https']",
-                },
-                path()
-            ),
-        ),
-    ]
-}
-
-/// The protocol of the probe of the port `p`.
-fn protocol() -> String {
-    let own = of_port("p.port", "health-probe_protocol");
-    let all = text("azure-load-balancer-health-probe-protocol");
-    format!(
-        "({own} != '' ? {own} : has(p.appProtocol) && p.appProtocol != '' ? \
-         p.appProtocol.trim() : {all}).lowerAscii()"
-    )
-}
-
-/// The path of the probe of the port `p`.
-fn path() -> String {
-    let own = of_port("p.port", "health-probe_request-path");
-    let all = text("azure-load-balancer-health-probe-request-path");
-    format!("({own} != '' ? {own} : {all} != '' ? {all} : '/')")
 }
 
 fn access() -> Vec<Validation> {

@@ -11,6 +11,7 @@ use crate::ask::annotation;
 use model::azure::ProbeProtocol;
 use model::kubernetes::{ServicePort, TrafficPolicy};
 use model::policy::{BalancerSku, ClusterProbe, HealthCheck};
+use model::report::Severity;
 use model::{Exposure, Family, Policy, Protocol};
 use std::sync::Arc;
 
@@ -167,16 +168,41 @@ fn note_shared(r: &mut Reader<'_>) {
     }
 }
 
-/// The rule for everything, named after the first port; its probe is the first that there is.
+/// The rule for everything, named after the first port.
 fn all_ports(r: &mut Reader<'_>, source: &Source) -> Option<RuleIntent> {
     let service = r.service;
     let first = service.ports.first()?;
     let probe = match source {
         Source::Common(probe) | Source::HealthCheck(probe) => Some(probe.clone()),
-        Source::Own => service.ports.iter().find_map(|port| own(r, port)),
+        Source::Own => first_own(r),
     };
     let kind = RuleKind::AllPorts { protocol: first.protocol, port: first.port };
     Some(RuleIntent { kind, probe })
+}
+
+/// The probe of the first port whose probe can be made. What is wrong with those before it does no
+/// harm and is noted; where none can be made, all that is wrong counts.
+fn first_own(r: &mut Reader<'_>) -> Option<ProbeIntent> {
+    let service = r.service;
+    let mut wrong = Vec::new();
+    for port in &service.ports {
+        let (probe, mut findings) = r.aside(|r| own(r, port));
+        findings.retain(|finding| finding.severity == Severity::Refusal);
+        if probe.is_none() || !findings.is_empty() {
+            wrong.extend(findings);
+            continue;
+        }
+        let as_port = port.port;
+        let message = format!("{{value}} has no effect; all ports are probed as port {as_port} is");
+        for finding in wrong {
+            r.find_with(&PROBE_SETTING_IGNORED, &finding.key, &finding.value, &message);
+        }
+        return own(r, port);
+    }
+    for port in &service.ports {
+        own(r, port);
+    }
+    None
 }
 
 /// Refuses ports that Azure has no rule for.

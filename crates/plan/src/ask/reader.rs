@@ -127,6 +127,15 @@ impl<'a> Reader<'a> {
         self.findings.push(rule.found_with(&quoted(key), &value, message));
     }
 
+    /// Reads something on trial: what was read, and what was found, which does not count.
+    pub fn aside<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> (T, Vec<Finding>) {
+        let findings = std::mem::take(&mut self.findings);
+        let found = std::mem::take(&mut self.found);
+        let result = read(self);
+        self.found = found;
+        (result, std::mem::replace(&mut self.findings, findings))
+    }
+
     /// One finding for all of a rule that were only counted, behind those that are listed.
     fn count_others(&mut self) {
         for (rule, (_, more)) in std::mem::take(&mut self.found) {

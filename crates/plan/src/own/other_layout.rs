@@ -5,7 +5,8 @@
 //! # Guarantees
 //! - Only what the other layout would take for its own counts: names made from the UIDs of
 //!   Services, the cluster's tags, the registrations of the cluster's Service Gateway.
-//! - What carries another cluster's UID does not count.
+//! - What carries another cluster's UID does not count, nor does a NAT gateway that a gateway
+//!   service of others leads to.
 //!
 //! # Assumptions
 //! Public IPs in a resource group that only a Service names are found by the frontends that stand
@@ -259,7 +260,8 @@ fn over_pods(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
             names.insert(name);
         }
     }
-    let gateways = nat_gateways(world, policy, own);
+    let others = pod_names::nats_of_others(&world.azure);
+    let gateways = nat_gateways(world, policy, own, &others);
     for (name, id) in &gateways {
         let (name, resource) = (Arc::clone(name), id.clone());
         left.push(Leftover { kind: "NAT gateway", name, resource, service: None });
@@ -270,7 +272,8 @@ fn over_pods(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
     for ip in public_ips(world, policy).filter(|ip| ip.sku == Sku::StandardV2) {
         let Some(of) = of_ip(&ip.id) else { continue };
         let known = service(&of);
-        let is_ours = names.contains(&of) || known.is_some() || is_egress_ip(policy, ip, &of);
+        let egress = is_egress_ip(policy, ip, &of, &others);
+        let is_ours = names.contains(&of) || known.is_some() || egress;
         if is_ours && !own.is_another_clusters(ip.tags.as_ref()) && !pod_names::is_reserved(&of) {
             let (name, resource) = (Arc::from(ip.id.name()), ip.id.clone());
             left.push(Leftover { kind: "public IP", name, resource, service: known });
@@ -291,17 +294,23 @@ fn of_ip(id: &ResourceId) -> Option<String> {
     Some(of.to_owned())
 }
 
-/// Whether a NAT gateway of its name stands on a public IP.
-fn is_egress_ip(policy: &Policy, ip: &PublicIp, of: &str) -> bool {
+/// Whether a NAT gateway of its name, and not of others, stands on a public IP.
+fn is_egress_ip(policy: &Policy, ip: &PublicIp, of: &str, others: &BTreeSet<&ResourceId>) -> bool {
     let nat = policy.network_id(&policy.group, "natGateways", of);
-    pod_names::is_egress(of) && ip.user.as_ref() == Some(&nat)
+    pod_names::is_egress(of) && ip.user.as_ref() == Some(&nat) && !others.contains(&nat)
 }
 
 /// NAT gateways of the cluster's Service Gateway, by their names in lower case.
-fn nat_gateways(world: &World, policy: &Policy, own: &Own<'_>) -> BTreeMap<Arc<str>, ResourceId> {
+fn nat_gateways(
+    world: &World,
+    policy: &Policy,
+    own: &Own<'_>,
+    others: &BTreeSet<&ResourceId>,
+) -> BTreeMap<Arc<str>, ResourceId> {
     let gateway = policy.gateway_id();
     let all = world.azure.nat_gateways.known().into_iter().flat_map(BTreeMap::values);
-    let ours = all.filter(|nat| nat.gateway.as_ref() == Some(&gateway));
+    let ours =
+        all.filter(|nat| nat.gateway.as_ref() == Some(&gateway) && !others.contains(&nat.id));
     let ours = ours.filter(|nat| !own.is_another_clusters(nat.tags.as_ref()));
     let named = ours.map(|nat| (Arc::from(nat.id.name().to_lowercase()), nat.id.clone()));
     named

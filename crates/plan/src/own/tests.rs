@@ -157,7 +157,8 @@ fn a_private_link_service_is_whose_frontend_it_stands_before() {
 mod layouts {
     use super::*;
     use crate::own::other_layout::RULE;
-    use model::azure::{LoadBalancer, Sku};
+    use model::azure::{LoadBalancer, NatGateway, Sku};
+    use model::gateway::{DefaultService, Direction, GatewayService};
     use model::policy::{BalancerSku, Layout, PoolKind};
     use model::report::{Report, Until, Wait};
     use model::world::{Fact, Kind, Need};
@@ -243,6 +244,44 @@ mod layouts {
         assert_eq!(of(&over_pods("somebodys")), [] as [&str; 0]);
         let (_, report) = plan(&world(Some(MINE)), &fixture::policy());
         assert_eq!(rules(&report), [] as [&str; 0]);
+    }
+
+    /// The cluster's way out may have any name. It is nobody's leftover, nor is its public IP.
+    #[test]
+    fn a_nat_gateway_that_a_service_of_others_leads_to_stops_nothing() {
+        let policy = fixture::policy();
+        let nat = NatGateway {
+            id: policy.network_id(&policy.group, "natGateways", "way-out"),
+            etag: None,
+            location: "eastus".into(),
+            tags: None,
+            sku: Sku::StandardV2,
+            gateway: Some(policy.gateway_id()),
+            public_ips: vec![policy.public_ip_id(&policy.group, "way-out-pip")],
+            public_ips_v6: Vec::new(),
+            provisioning: Provisioning::Succeeded,
+            rest: Rest::default(),
+        };
+        let user = Some(nat.id.clone());
+        let ip = fixture::public_ip("way-out-pip", None);
+        let ip = PublicIp { tags: None, sku: Sku::StandardV2, user, ..ip };
+        let mut world = world(Some(MINE));
+        let all = world.azure.public_ips.get_mut(&policy.group).and_then(Fact::known_mut);
+        all.expect("it was read").insert(ip.id.clone(), Arc::new(ip));
+        let way = Some(nat.id.clone());
+        world.azure.nat_gateways = Fact::Known([(nat.id.clone(), Arc::new(nat))].into());
+        for (default, found) in [(DefaultService::No, &[RULE][..]), (DefaultService::Yes, &[])] {
+            let row = GatewayService {
+                name: "way-out".into(),
+                direction: Direction::Outbound,
+                default,
+                pools: BTreeSet::new(),
+                nat_gateway: way.clone(),
+            };
+            let rows = [(Arc::clone(&row.name), Arc::new(row))].into();
+            world.azure.gateway_services = Fact::Known(rows);
+            assert_eq!(rules(&plan(&world, &policy).1), found, "{default:?}");
+        }
     }
 
     #[test]

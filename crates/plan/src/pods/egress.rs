@@ -64,7 +64,7 @@ pub(super) fn plan(
     uids: &BTreeMap<Arc<str>, ServiceUid>,
 ) -> Groups {
     let members = members(draft, tracker, uids);
-    let others = others(draft);
+    let others = pod_names::nats_of_others(&draft.world.azure);
     let candidates = candidates(draft, &members, &others);
     let full = full(draft, &members, &candidates);
     let mut groups = Groups { full, ..Groups::default() };
@@ -170,14 +170,6 @@ pub(crate) fn marks(pod: &Pod) -> impl Iterator<Item = &Arc<str>> {
 /// Whether a Pod has an address that can be published.
 pub(super) fn is_addressed(pod: &Pod) -> bool {
     hosted(pod).next().is_some()
-}
-
-/// NAT gateways that gateway services of others lead to, as the cluster's own way out does.
-fn others<'w>(draft: &Draft<'w>) -> BTreeSet<&'w ResourceId> {
-    let services =
-        draft.world.azure.gateway_services.known().into_iter().flat_map(BTreeMap::values);
-    let foreign = services.filter(|service| pod_names::is_foreign(service));
-    foreign.filter_map(|service| service.nat_gateway.as_ref()).collect()
 }
 
 /// Names that Pods ask for, that are registered, or that a NAT gateway of ours has.

@@ -19,15 +19,24 @@ pub(super) fn read(
     own_probes: bool,
 ) -> Result<Vec<Port>, Invalid> {
     let ports = &words.service["spec"]["ports"];
-    items(ports).map(|entry| port(words, setting, entry, local, own_probes)).collect()
+    let mut wrong = None;
+    let read = |entry| port(words, setting, entry, local, own_probes, &mut wrong);
+    let ports = items(ports).map(read).collect::<Result<Vec<Port>, Invalid>>()?;
+    match wrong {
+        Some(invalid) if ports.iter().all(|port| port.probe.is_none()) => Err(invalid),
+        _ => Ok(ports),
+    }
 }
 
+/// A port. With HA ports the first probe that cannot be made goes to `wrong`, and its port has
+/// none.
 fn port(
     words: &Words<'_>,
     setting: &Setting<'_>,
     entry: &Value,
     local: bool,
     own_probes: bool,
+    wrong: &mut Option<Invalid>,
 ) -> Result<Port, Invalid> {
     let number = entry["port"].as_u64().unwrap_or(0);
     let node_port = entry["nodePort"].as_u64().unwrap_or(0);
@@ -48,12 +57,18 @@ fn port(
             return Err(refuse("spec.allocateLoadBalancerNodePorts", "false"));
         }
     }
-    // The one rule of HA ports has the first probe that a port could have, whatever the port's own
-    // rule would have; where one probe is common to all rules, that one.
+    // The one rule of HA ports has the first probe that can be made, whatever the port's own rule
+    // would have; where one probe is common to all rules, that one.
     let read_probe = (has_rule && !no_probe || setting.ha_ports)
         && protocol == Protocol::Tcp
         && (own_probes || (local && own_probe_port && !setting.ha_ports));
-    let probe = if read_probe { Some(probe(words, entry, number, node_port)?) } else { None };
+    let probe = match read_probe.then(|| probe(words, entry, number, node_port)).transpose() {
+        Err(invalid) if setting.ha_ports => {
+            wrong.get_or_insert(invalid);
+            None
+        }
+        read => read?,
+    };
     let target = &entry["targetPort"];
     let target = match target {
         Value::Null => Some(number),

@@ -112,6 +112,24 @@ fn an_address_that_is_refused_is_tried_less_and_less_often() {
     assert_eq!(table(&lab).len(), 3);
 }
 
+/// A new process cannot read NAT gateways for a while. A Service that is deleted waits for lists
+/// that show what the process before may have made for it, and for nothing of egress.
+#[test]
+fn a_service_is_deleted_while_nat_gateways_cannot_be_read() {
+    let mut lab = quiet(3);
+    arrive(&mut lab, 1, 2, 3);
+    rest(&mut lab);
+    let failing = refusal(500, "InternalServerError", None);
+    lab.azure.add_fault(fault(failing, "GET", "/natGateways$").always());
+    lab.restart();
+    delete(&mut lab, "default", &web_name(0));
+    lab.pass(120_000);
+    assert!(service_of(&lab, &web_name(0)).is_none(), "it is still there");
+    lab.azure.clear_faults();
+    rest(&mut lab);
+    assert_eq!(container_leftovers(&lab), [""; 0]);
+}
+
 #[test]
 fn a_call_keeps_within_the_size_limit() {
     // 50 Services of 500 Pods are 25,000 addresses: more than one call may carry.

@@ -94,6 +94,21 @@ fn a_write_that_azure_rejects_is_remembered_with_code_and_message() {
     assert_ne!(new[0].correlation, new[1].correlation);
 }
 
+/// That what waits for such a write goes on waiting does not make each attempt the first.
+#[test]
+fn attempts_that_azure_turns_away_are_numbered() {
+    for (status, code) in [(412, "PreconditionFailed"), (429, "TooManyRequests")] {
+        let mut lab = one();
+        let before = records(&lab).len();
+        let turned_away = refusal(status, code, None);
+        lab.azure.add_fault(fault(turned_away, "PUT", "loadBalancers/kubernetes$").times(2));
+        set_timeout(&mut lab, "9");
+        let new = since(&lab, before);
+        let attempts: Vec<u32> = new.iter().map(|record| record.attempt).collect();
+        assert_eq!(attempts, [1, 2, 3], "{code}");
+    }
+}
+
 #[test]
 fn nodes_and_drift_are_causes_and_what_stands_at_a_start_says_so() {
     let mut lab = one();

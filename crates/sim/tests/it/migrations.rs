@@ -363,6 +363,32 @@ fn dynamic_addresses_become_static_before_their_basic_load_balancer_goes() {
     assert!(writes.iter().all(|w| !w.contains("->")), "{writes:?}");
 }
 
+/// Azure gives a dynamic public IP its address with the frontend that is put on it.
+#[test]
+fn a_dynamic_address_is_told_once_azure_has_given_it() {
+    let mut lab = estate_of(1, basic());
+    let id = network("publicIPAddresses/loose");
+    lab.azure.seed(vec![json!({"id": id, "sku": {"name": "Basic"}, "properties": {
+        "publicIPAllocationMethod": "Dynamic", "publicIPAddressVersion": "IPv4"}})]);
+    lab.azure.options_mut().lro_ms = 50;
+    lab.restart();
+    let mut web = labelled(1);
+    web["metadata"]["annotations"] = json!({"service.beta.kubernetes.io/azure-pip-name": "loose"});
+    create(&mut lab, web);
+    // Its Service waits, and nothing is left to be written: that counts as settled.
+    lab.pass(30_000);
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    let address = |lab: &Laboratory| {
+        lab.azure.resource(&id).expect("it stays")["properties"]["ipAddress"].clone()
+    };
+    let given = address(&lab);
+    assert!(given.is_string());
+    assert_eq!(addresses(&lab)["web-0001"][0]["ip"], given);
+    delete(&mut lab, "default", "web-0001");
+    assert!(lab.settle(LIMIT_MS), "{:#?}", lab.controller().report());
+    assert_eq!(address(&lab), Value::Null);
+}
+
 #[test]
 fn a_basic_load_balancer_with_parts_of_others_stays_and_it_is_said_why() {
     let mut lab = estate_of(3, basic());

@@ -115,11 +115,22 @@ fn machine() -> Vec<Value> {
     ]
 }
 
+/// A security group with a rule of another client between two application security groups.
+fn shared_group() -> Value {
+    let set = |name: &str| json!([{"id": network(&format!("applicationSecurityGroups/{name}"))}]);
+    json!({"id": network("networkSecurityGroups/nsg"), "properties": {"securityRules": [
+        {"name": "jump-hosts", "properties": {"access": "Allow", "direction": "Inbound",
+            "priority": 200, "protocol": "Tcp", "sourcePortRange": "*",
+            "destinationPortRange": "22", "sourceApplicationSecurityGroups": set("jump"),
+            "destinationApplicationSecurityGroups": set("nodes")}}]}})
+}
+
 fn machines(seen: &mut Seen) {
     let mut lab = laboratory(&json!({"vmType": "standard",
         "loadBalancerBackendPoolConfigurationType": "nodeIPConfiguration"}));
     lab.azure.seed(scale_set("vmss", 3));
     lab.azure.seed(machine());
+    lab.azure.seed(vec![shared_group()]);
     let id = format!("azure://{GROUP}/providers/Microsoft.Compute/virtualMachines/vm-0");
     create(
         &mut lab,

@@ -272,6 +272,29 @@ fn a_write_that_is_throttled_without_a_word_on_when_it_may_come_again() {
     assert_eq!(most_attempts(&lab), 1, "what waits for the write goes on waiting");
 }
 
+/// Azure has too many requests of the load balancer, which is read because another's write came
+/// first: the write has not failed for that.
+#[test]
+fn a_read_between_two_writes_that_is_throttled() {
+    let mut lab = laboratory(&json!({}));
+    create(&mut lab, service(1));
+    assert!(lab.settle(INTERVAL_MS));
+    let path = "loadBalancers/kubernetes$";
+    let stale = fault((Some(412), "PreconditionFailed")).times(1).on_method("PUT");
+    lab.azure.add_fault(stale.on_path(path).expect("it parses"));
+    let throttled = fault((Some(429), "TooManyRequests")).on_method("GET");
+    lab.azure.add_fault(throttled.on_path(path).expect("it parses"));
+    create(&mut lab, service(2));
+    lab.pass(INTERVAL_MS / 2);
+    let texts = texts(lab.controller().report(), lab.now_ms);
+    assert!(texts.iter().any(|text| text.contains("TooManyRequests")), "{texts:#?}");
+    assert_eq!(most_attempts(&lab), 1, "what waits for the write goes on waiting");
+    lab.azure.clear_faults();
+    lab.pass(2 * INTERVAL_MS);
+    let report = lab.controller().report();
+    assert!(report.is_clear(), "{:#?}", report.obstacles);
+}
+
 /// What a Service's condition was over a time: each change.
 fn conditions(lab: &mut sim::Laboratory, ms: u64) -> Vec<(String, String)> {
     let mut seen: Vec<(String, String)> = Vec::new();

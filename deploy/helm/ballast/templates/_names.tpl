@@ -47,3 +47,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- fail (printf "%s are both set: keep one" (join " and " $set)) -}}
 {{- end -}}
 {{- end -}}
+
+{{- /* Probes of a port where no agent answers take every node out of rotation. */ -}}
+{{- define "ballast.agents" -}}
+{{- $config := dict -}}
+{{- range $key, $value := .Values.cloudConfig -}}
+{{- $_ := set $config (lower $key) $value -}}
+{{- end -}}
+{{- if eq (lower (toString (get $config "healthcheck"))) "agent" -}}
+{{- if not .Values.nodeAgent.enabled -}}
+{{- fail "cloudConfig.healthCheck is agent, and nodeAgent.enabled is false: set it to true first" -}}
+{{- end -}}
+{{- $port := int (default 10272 (get $config "healthcheckagentport")) -}}
+{{- if ne $port (int .Values.nodeAgent.port) -}}
+{{- $ours := int .Values.nodeAgent.port -}}
+{{- $text := "cloudConfig.healthCheckAgentPort is %d, nodeAgent.port is %d: set both to one port" -}}
+{{- fail (printf $text $port $ours) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

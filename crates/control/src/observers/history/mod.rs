@@ -140,7 +140,8 @@ impl Controller {
         correlation: &str,
         now_ms: u64,
     ) {
-        let attempt = self.lanes.all.get(&change.target).map_or(0, |lane| lane.failures) + 1;
+        let lane = self.lanes.all.get(&change.target);
+        let attempt = lane.map_or(0, |lane| lane.failures + lane.turned_away) + 1;
         let fields = fields::of_action(&change.action);
         let causes = self.causes_of(change, &fields.shown);
         let services = self.names_of(&change.causes);

@@ -1,11 +1,13 @@
 use super::{Stage, Transition, transitions};
 use crate::forecast::assumption::assume;
 use crate::forecast::forecast;
-use fixture::{policy, service, world};
+use fixture::{policy, public_ip, service, world};
+use model::azure::{Allocation, Provisioning, PublicIp, Sku};
 use model::kubernetes::{Deletion, Service, Wish};
+use model::policy::BalancerSku;
 use model::report::State;
 use model::world::Fact;
-use model::{ServiceName, World};
+use model::{Policy, ServiceName, World};
 use std::sync::Arc;
 
 const PROGRAMMED: Stage = Stage::At(State::Programmed);
@@ -69,6 +71,40 @@ fn a_new_service_gets_an_address() {
     assert_eq!((transition.from, transition.to), (Stage::New, PROGRAMMED));
     assert!(transition.gets_address() && transition.written);
     assert!(!transition.changes_address() && !transition.releases_address());
+}
+
+/// Azure allocates it when a frontend is put on the public IP.
+#[test]
+fn a_service_on_a_dynamic_public_ip_gets_an_address() {
+    let policy = Policy { sku: BalancerSku::Basic, ..policy() };
+    let mut world = world();
+    world.azure.balancers = Fact::Known(Default::default());
+    let bare = PublicIp { tags: None, sku: Sku::Basic, ..public_ip("mine", None) };
+    let ip = PublicIp { allocation: Allocation::Dynamic, ..bare };
+    let all = Fact::Known([(ip.id.clone(), Arc::new(ip))].into());
+    world.azure.public_ips.insert(policy.group.clone(), all);
+    world.kubernetes.services.values_mut().for_each(|s| {
+        let service = Arc::make_mut(s);
+        annotate(service, "azure-pip-name", "mine");
+        service.ingress.clear();
+    });
+    let found = forecast(&world, &policy);
+    let states: Vec<State> = found.last.services.values().map(|s| s.state).collect();
+    assert_eq!(states, [State::Programmed], "{:#?}", found.last);
+}
+
+/// One write mends it.
+#[test]
+fn a_public_ip_that_failed_is_written_once() {
+    let mut world = world();
+    let all = world.azure.public_ips.values_mut().filter_map(Fact::known_mut);
+    for ip in all.flat_map(|ips| ips.values_mut()) {
+        Arc::make_mut(ip).provisioning = Provisioning::Failed;
+    }
+    let found = forecast(&world, &policy());
+    let states: Vec<State> = found.last.services.values().map(|s| s.state).collect();
+    assert_eq!(states, [State::Programmed], "{:#?}", found.last);
+    assert!(found.steps.len() < 5, "{} calls", found.steps.len());
 }
 
 #[test]

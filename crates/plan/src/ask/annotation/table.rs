@@ -125,7 +125,10 @@ pub static TABLE: &[Annotation] = &[
         .effect("Idle timeout of all rules. On Basic and container load balancers 4 to 30.")
         .on(ALL),
     flag("azure-load-balancer-enable-high-availability-ports")
-        .effect("One rule for all protocols and ports.")
+        .effect(
+            "One rule for all protocols and ports. Its probe is that of the first port whose \
+             probe has no wrong value.",
+        )
         .internal()
         .on(STANDARD),
     flag("azure-disable-load-balancer-floating-ip")

@@ -340,3 +340,45 @@ fn a_plain_service_is_taken() {
         assert_eq!(broken(&service(&[]), &policy, Action::Warn), Vec::<&str>::new());
     }
 }
+
+#[test]
+fn the_rule_for_all_ports_needs_one_probe_that_is_right() {
+    let ha = ("azure-load-balancer-enable-high-availability-ports", "true");
+    let first = [
+        ("port_80_health-probe_port", "admin"),
+        ("port_80_health-probe_interval", "3"),
+        ("port_80_health-probe_interval", "60"),
+        ("port_80_health-probe_num-of-probe", "1"),
+        ("port_80_health-probe_request-path", "ready"),
+        ("azure-load-balancer-health-probe-interval", "x"),
+        ("azure-load-balancer-health-probe-request-path", "ready"),
+        ("port_80_health-probe_interval", "+9"),
+    ];
+    let second = [
+        ("port_443_health-probe_port", "nothing"),
+        ("port_443_health-probe_interval", "9"),
+        ("port_443_health-probe_num-of-probe", "100"),
+        ("port_443_health-probe_request-path", "/up"),
+        ("port_443_health-probe_protocol", "tcp"),
+        ("port_443_health-probe_port", "8080"),
+    ];
+    let http = ("azure-load-balancer-health-probe-protocol", "http");
+    let mut bare = service(&[]);
+    bare.ports[1].node_port = None;
+    let mut datagrams = service(&[]);
+    datagrams.ports[1].protocol = Protocol::Udp;
+    for plain in [service(&[]), bare, datagrams] {
+        for (one, two) in first.iter().flat_map(|one| second.iter().map(move |two| (one, two))) {
+            let annotations = service(&[INTERNAL, ha, http, *one, *two]).annotations;
+            let web = Service { annotations, ..plain.clone() };
+            let denied = broken(&web, &policy(), Action::Deny);
+            let refused = read_rules(&web, &policy(), Severity::Refusal);
+            let both = (&denied, &refused);
+            assert_eq!(denied.is_empty(), refused.is_empty(), "{one:?} {two:?}: {both:?}");
+        }
+    }
+    let one_wrong = service(&[INTERNAL, ha, first[0]]);
+    assert_eq!(broken(&one_wrong, &policy(), Action::Deny), Vec::<&str>::new());
+    let both_wrong = service(&[INTERNAL, ha, first[0], second[0]]);
+    assert_eq!(broken(&both_wrong, &policy(), Action::Deny), ["InvalidProbePort"]);
+}

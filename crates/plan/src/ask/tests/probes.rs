@@ -163,6 +163,44 @@ fn high_availability_ports_are_one_rule_with_the_first_probe() {
 }
 
 #[test]
+fn high_availability_ports_have_the_first_probe_that_can_be_made() {
+    let ha = ("azure-load-balancer-enable-high-availability-ports", "true");
+    let asked = |more: &[(&str, &str)]| {
+        let mut all = vec![INTERNAL, ha];
+        all.extend(more);
+        let reading = read(&service(&all), &policy());
+        let probe = reading.intent.map(|i| i.rules[0].probe.as_ref().map(|p| p.port));
+        (probe, names(&reading.findings))
+    };
+    let ignored = "ProbeSettingIgnored";
+    let http = ("port_80_health-probe_protocol", "http");
+    for (key, value) in [
+        ("port_80_health-probe_port", "admin"),
+        ("port_80_health-probe_interval", "3"),
+        ("port_80_health-probe_num-of-probe", "1"),
+        ("port_80_health-probe_interval", "60"),
+        ("port_80_health-probe_request-path", "ready"),
+    ] {
+        assert_eq!(asked(&[http, (key, value)]), (Some(Some(30443)), vec![ignored]), "{key}");
+    }
+    // The first one is right: nothing is read of those behind it.
+    let behind = ("port_443_health-probe_interval", "3");
+    assert_eq!(asked(&[behind]), (Some(Some(30080)), vec![]));
+    // None is right.
+    let first = ("port_80_health-probe_port", "admin");
+    assert_eq!(asked(&[first, behind]), (None, vec!["InvalidProbePort", "InvalidProbeInterval"]));
+    let all = ("azure-load-balancer-health-probe-interval", "3");
+    assert_eq!(asked(&[all]), (None, vec!["InvalidProbeInterval"]));
+    let own = ("port_443_health-probe_interval", "9");
+    assert_eq!(asked(&[all, own]), (Some(Some(30443)), vec![ignored]));
+    // Findings tell what is probed instead.
+    let reading = read(&service(&[INTERNAL, ha, first]), &policy());
+    let finding = &reading.findings[0];
+    assert_eq!((finding.severity, &*finding.value), (Severity::Note, "admin"));
+    assert!(finding.message.ends_with("as port 443 is"), "{}", finding.message);
+}
+
+#[test]
 fn without_node_ports_the_node_is_probed() {
     let strip = |annotations: &[(&str, &str)]| {
         let mut web = service(annotations);

@@ -106,6 +106,23 @@ fn ha_ports_of_several_ports_and_both_families() {
     );
 }
 
+/// [probes] HA ports have the probe of the first port of which one can be made.
+#[test]
+fn ha_ports_with_a_probe_that_is_wrong() {
+    let mut s = stage(&json!({}));
+    s.ask(web("in").internal().ports(&["TCP 80 30080", "TCP 81 30081"]).with(&[
+        ("azure-load-balancer-enable-high-availability-ports", "true"),
+        ("port_80_health-probe_port", "admin"),
+        ("port_81_health-probe_interval", "7"),
+    ]));
+    is(
+        &s.lines(&RULES),
+        "rule <in>-TCP-80 All 0->0 from <in> to kubernetes probe <in>-TCP-80 idle 4 Default float \
+            reset no-snat
+        probe <in>-TCP-80 Tcp:30081 every 7 x2",
+    );
+}
+
 /// [rules, probes] HA ports of a Local Service are probed on the health check node port.
 #[test]
 fn ha_ports_of_a_local_service() {
