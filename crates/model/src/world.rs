@@ -182,7 +182,7 @@ pub struct Azure {
 }
 
 impl Azure {
-    /// How far a read came, without what it brought.
+    /// How far a read came, without what was read.
     #[must_use]
     pub fn answered(&self, need: &Need) -> Fact<()> {
         fn of<T>(fact: Option<&Fact<T>>) -> Fact<()> {

@@ -16,6 +16,8 @@ use crate::exit::{Exit, Failure};
 use edge::clock::Clock;
 use edge::kubernetes::{Pace, Watch};
 use health::{Agent, Fact};
+#[cfg(test)]
+use health::{NodeFact, Part};
 use kube::Client;
 use model::NodeName;
 use std::net::SocketAddr;
@@ -59,6 +61,20 @@ struct SharedAgent {
 impl SharedAgent {
     fn new(node: NodeName) -> Self {
         Self { agent: Arc::new(Mutex::new(Agent::new(node))), learnt: Arc::default() }
+    }
+
+    /// Of a node of which all is listed, and its proxy not yet asked.
+    #[cfg(test)]
+    fn listed() -> Self {
+        let agent = Self::new(NodeName::new("a"));
+        for part in Part::ALL {
+            agent.learn(Fact::Begin(part));
+            if part == Part::Node {
+                agent.learn(Fact::Node(NodeFact { uid: "u".to_owned(), leaving: None }));
+            }
+            agent.learn(Fact::End(part));
+        }
+        agent
     }
 
     fn lock(&self) -> MutexGuard<'_, Agent> {

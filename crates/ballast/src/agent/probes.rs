@@ -52,21 +52,13 @@ fn metrics_page(agent: &SharedAgent, headers: &HeaderMap) -> Response {
 mod tests {
     use super::*;
     use crate::metrics::table::{AGENT_METRICS, Metric};
-    use health::{Fact, NodeFact, Part, Proxy};
-    use model::NodeName;
+    use health::{Fact, Proxy};
     use std::net::SocketAddr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
     async fn served() -> SocketAddr {
-        let agent = SharedAgent::new(NodeName::new("a"));
-        for part in Part::ALL {
-            agent.learn(Fact::Begin(part));
-            if part == Part::Node {
-                agent.learn(Fact::Node(NodeFact { uid: "u".to_owned(), leaving: None }));
-            }
-            agent.learn(Fact::End(part));
-        }
+        let agent = SharedAgent::listed();
         agent.learn(Fact::Proxy(Proxy::Healthy));
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = socket.local_addr().expect("it is bound");

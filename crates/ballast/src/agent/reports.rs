@@ -138,21 +138,13 @@ fn settled(answer: &KubernetesAnswer, stands: bool) -> Result<(), String> {
 mod tests {
     use super::*;
     use edge::kubernetes::{ConnectFrom, connect};
-    use health::{Fact, NodeFact, Part, Proxy};
-    use model::NodeName;
+    use health::{Fact, Proxy};
 
     /// The reports of a node whose proxy is ill, at an API server that is not there.
     async fn ill() -> Reports {
         let server = ConnectFrom::Address("http://127.0.0.1:1".to_owned());
         let client = connect(&server, "t").await.expect("nothing is asked yet");
-        let agent = SharedAgent::new(NodeName::new("a"));
-        for part in Part::ALL {
-            agent.learn(Fact::Begin(part));
-            if part == Part::Node {
-                agent.learn(Fact::Node(NodeFact { uid: "u".to_owned(), leaving: None }));
-            }
-            agent.learn(Fact::End(part));
-        }
+        let agent = SharedAgent::listed();
         for _ in 0..2 {
             agent.learn(Fact::Proxy(Proxy::Ill("HTTP 503".to_owned())));
         }

@@ -500,30 +500,45 @@ fn what_is_refused_for_another_reason_is_not_tried() {
     }
 }
 
+/// A client that is stopped from the request on of which this is true.
+struct Stopping<F> {
+    azure: Emulated,
+    stops: F,
+    stopped: bool,
+}
+
+impl<F: FnMut(&Request) -> bool> Stopping<F> {
+    fn new(stops: F) -> Self {
+        Self { azure: Emulated::new(&site(), options()), stops, stopped: false }
+    }
+}
+
+impl<F: FnMut(&Request) -> bool> Client for Stopping<F> {
+    fn send(&mut self, request: &Request) -> Answer {
+        self.stopped |= (self.stops)(request);
+        self.azure.send(request)
+    }
+    fn wait(&mut self, ms: u64) {
+        self.azure.wait(ms);
+    }
+    fn now_ms(&self) -> u64 {
+        self.azure.now_ms()
+    }
+    fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+}
+
 #[test]
 fn an_interrupted_run_deletes_what_it_made() {
     let whole = check(&mut Emulated::new(&site(), options()), &site(), &all()).exchanges.len();
     for at in (0..whole).step_by(23) {
-        struct Stopping {
-            azure: Emulated,
-            left: usize,
-        }
-        impl Client for Stopping {
-            fn send(&mut self, request: &Request) -> Answer {
-                self.left = self.left.saturating_sub(1);
-                self.azure.send(request)
-            }
-            fn wait(&mut self, ms: u64) {
-                self.azure.wait(ms);
-            }
-            fn now_ms(&self) -> u64 {
-                self.azure.now_ms()
-            }
-            fn is_stopped(&self) -> bool {
-                self.left == 0
-            }
-        }
-        let mut azure = Stopping { azure: Emulated::new(&site(), options()), left: at };
+        let mut left = at;
+        let mut azure = Stopping::new(|_| {
+            left = left.saturating_sub(1);
+            left == 0
+        });
+        azure.stopped = at == 0;
         let checked = check(&mut azure, &site(), &all());
         assert!(checked.report.left.is_empty(), "{at}: {:?}", checked.report.left);
         assert_eq!(azure.azure.azure().resources(), Vec::<Value>::new(), "stopped after {at}");
@@ -533,30 +548,11 @@ fn an_interrupted_run_deletes_what_it_made() {
 
 #[test]
 fn a_nat_gateway_that_is_registered_and_attached_is_deleted() {
-    /// Stopped once a NAT gateway is registered.
-    struct Stopping {
-        azure: Emulated,
-        stopped: bool,
-    }
-    impl Client for Stopping {
-        fn send(&mut self, request: &Request) -> Answer {
-            self.stopped |= is(request, Method::Post, "updateServices");
-            self.azure.send(request)
-        }
-        fn wait(&mut self, ms: u64) {
-            self.azure.wait(ms);
-        }
-        fn now_ms(&self) -> u64 {
-            self.azure.now_ms()
-        }
-        fn is_stopped(&self) -> bool {
-            self.stopped
-        }
-    }
     // The first one leaves the NAT gateway with a reference to its Service Gateway.
     let chosen = ["absent-keeps-service-gateway", "null-clears-registration"];
     let chosen = chosen.map(|id| find(id).unwrap());
-    let mut azure = Stopping { azure: Emulated::new(&site(), options()), stopped: false };
+    // Stopped once it is registered.
+    let mut azure = Stopping::new(|request| is(request, Method::Post, "updateServices"));
     let checked = check(&mut azure, &site(), &chosen);
     assert!(checked.report.interrupted && checked.report.left.is_empty(), "{:?}", checked.report);
     assert_eq!(azure.azure.azure().resources(), Vec::<Value>::new());

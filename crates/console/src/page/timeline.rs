@@ -85,7 +85,7 @@ fn took(call: &Call, now_ms: u64) -> u64 {
 
 /// When a call ended, or until when it has lasted so far.
 fn end(call: &Call, now_ms: u64) -> u64 {
-    // How long one took that nobody saw the end of is not known.
+    // How long a write took whose end was not seen is not known.
     let open_ms = if call.outcome == Outcome::Unknown { call.sent_ms } else { now_ms };
     call.ended_ms.unwrap_or(open_ms)
 }

@@ -44,7 +44,7 @@ pub(crate) struct Room {
     frontends: Scarce,
     /// Rules that lead to the NICs behind it, over both of its load balancers.
     on_nics: Scarce,
-    /// Namespaces with Services that want a load balancer, once somebody asks for more.
+    /// Namespaces with Services that want a load balancer, once more is asked for.
     namespaces: OnceCell<usize>,
 }
 

@@ -37,6 +37,18 @@ fn sides() -> Sides {
 }
 
 /// The stage of a Service that tells these addresses, with a container load balancer at [`POD`].
+/// A Service, and the public IP of its container load balancer.
+fn world_of(sides: &Sides, service: Service) -> World {
+    let mut world = World::default();
+    let name = pod_names::public_ip(&pod_names::of_service(&service.uid));
+    let id = sides.target.public_ip_id(&sides.target.group, &name);
+    let ip = fixture::public_ip(&name, POD.parse().ok());
+    let ips = Fact::Known(BTreeMap::from([(id, Arc::new(ip))]));
+    world.azure.public_ips.insert(sides.target.group.clone(), ips);
+    world.kubernetes.services.insert(service.uid.clone(), Arc::new(service));
+    world
+}
+
 fn stage(told: &[&str], moving: Option<(Backends, MoveStage)>, elapsed: bool) -> Stage {
     stage_of(told, moving, elapsed, |_| ())
 }
@@ -56,14 +68,8 @@ fn stage_of(
     };
     change(&mut service);
     let uid = service.uid.clone();
-    let mut world = World::default();
-    let name = pod_names::public_ip(&pod_names::of_service(&uid));
-    let id = sides.target.public_ip_id(&sides.target.group, &name);
-    let ip = fixture::public_ip(&name, POD.parse().ok());
-    let ips = Fact::Known(BTreeMap::from([(id, Arc::new(ip))]));
-    world.azure.public_ips.insert(sides.target.group.clone(), ips);
+    let mut world = world_of(&sides, service);
     world.elapsed = if elapsed { BTreeSet::from([uid.clone()]) } else { BTreeSet::new() };
-    world.kubernetes.services.insert(uid.clone(), Arc::new(service));
     Stages::of(&world, &sides).all[&uid].stage
 }
 
@@ -124,13 +130,7 @@ fn a_protected_service_leaves_the_load_balancer_that_it_has_moved_from() {
         ..fixture::service(&[])
     };
     let uid = service.uid.clone();
-    let mut world = World::default();
-    let name = pod_names::public_ip(&pod_names::of_service(&uid));
-    let id = sides.target.public_ip_id(&sides.target.group, &name);
-    let ip = fixture::public_ip(&name, POD.parse().ok());
-    let ips = Fact::Known(BTreeMap::from([(id, Arc::new(ip))]));
-    world.azure.public_ips.insert(sides.target.group.clone(), ips);
-    world.kubernetes.services.insert(uid.clone(), Arc::new(service));
+    let world = world_of(&sides, service);
     let stages = Stages::of(&world, &sides);
     assert_eq!(stages.all[&uid].stage, Stage::Gone);
     let former = Views::default().of(&world, &sides, &stages, Backends::Nodes);

@@ -75,7 +75,7 @@ const ENDING: usize = 64;
 
 /// A digest of a text, the same in all letter cases: who looks for a name compares it in full, too.
 fn digest_of(text: &[u8]) -> u64 {
-    // As rustc's own tables do, eight bytes a step: nobody gains by making names alike.
+    // As rustc's own tables do, eight bytes a step: there is no gain in making names alike.
     let step =
         |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     // The two cases of a letter differ in one bit.

@@ -246,7 +246,7 @@ mod layouts {
         assert_eq!(rules(&report), [] as [&str; 0]);
     }
 
-    /// The cluster's way out may have any name. It is nobody's leftover, nor is its public IP.
+    /// The cluster's way out may have any name. It is no leftover, nor is its public IP.
     #[test]
     fn a_nat_gateway_that_a_service_of_others_leads_to_stops_nothing() {
         let policy = fixture::policy();

@@ -70,8 +70,8 @@ impl Stage {
         self.stripped_addresses()
     }
 
-    /// Services that went, or gave up their load balancer, without our finalizer, because somebody
-    /// had taken it off by hand.
+    /// Services that went, or gave up their load balancer, without our finalizer: it had been taken
+    /// off by hand.
     fn stripped(&self) -> impl Iterator<Item = &ServiceTruth> {
         self.truth.services.values().filter(|s| s.stripped && !s.wants && !s.claimed)
     }

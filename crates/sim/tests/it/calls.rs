@@ -305,10 +305,9 @@ fn a_frontend_that_fails_the_load_balancer_is_found() {
     assert_eq!(addressed(&lab), (50, 0));
 }
 
-/// A new Service every two seconds, and a load balancer that takes five to be written: there is
-/// always something to be sent. Those who were held back beside the one at fault have their turn.
-#[test]
-fn a_search_goes_on_while_others_come() {
+/// Eight Services on a load balancer that takes five seconds to be written; Azure refuses what is
+/// written for web-0003.
+fn one_at_fault_of_eight() -> sim::Laboratory {
     let mut lab = laboratory(&json!({}));
     lab.settle(DAY_MS);
     lab.azure.options_mut().lro_ms = 5_000;
@@ -317,6 +316,14 @@ fn a_search_goes_on_while_others_come() {
     let refused =
         fault(refusal(400, "InvalidRequestFormat", None), "PUT", "loadBalancers/kubernetes$");
     lab.azure.add_fault(refused.on_body(&format!("{base}-TCP-80")).always());
+    lab
+}
+
+/// A new Service every two seconds, and a load balancer that takes five to be written: there is
+/// always something to be sent. Those who were held back beside the one at fault have their turn.
+#[test]
+fn a_search_goes_on_while_others_come() {
+    let mut lab = one_at_fault_of_eight();
     for n in 8..98 {
         create(&mut lab, service(n));
         lab.pass(2_000);
@@ -333,14 +340,7 @@ fn a_search_goes_on_while_others_come() {
 /// A Service that comes meanwhile does not wait for them to stop.
 #[test]
 fn a_search_goes_on_while_those_that_are_tried_are_edited() {
-    let mut lab = laboratory(&json!({}));
-    lab.settle(DAY_MS);
-    lab.azure.options_mut().lro_ms = 5_000;
-    (0..8).for_each(|n| create(&mut lab, service(n)));
-    let base = base_of(&lab, "web-0003");
-    let refused =
-        fault(refusal(400, "InvalidRequestFormat", None), "PUT", "loadBalancers/kubernetes$");
-    lab.azure.add_fault(refused.on_body(&format!("{base}-TCP-80")).always());
+    let mut lab = one_at_fault_of_eight();
     let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
     for second in 0..180 {
         let name = format!("web-{:04}", [0, 1, 2, 4, 5, 6, 7][second % 7]);

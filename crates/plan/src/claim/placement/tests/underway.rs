@@ -99,7 +99,7 @@ fn a_shared_address_goes_where_it_is_being_written() {
     let all = world.azure.public_ips.get_mut(&policy.group).and_then(Fact::known_mut);
     let all = all.expect("read");
     let made = all.values().next().expect("of service 1").clone();
-    let id = policy.public_ip_id(&policy.group, "brought");
+    let id = policy.public_ip_id(&policy.group, "shared");
     let address = Some("20.0.1.1".parse().expect("an address"));
     all.insert(
         id.clone(),
@@ -107,7 +107,7 @@ fn a_shared_address_goes_where_it_is_being_written() {
     );
     let brings = |n: u8| {
         let finalizers = vec![SERVICE_FINALIZER.into()];
-        let mut service = Service { finalizers, ..annotated(n, "azure-pip-name", "brought") };
+        let mut service = Service { finalizers, ..annotated(n, "azure-pip-name", "shared") };
         service.ports[0].port = 80 + u16::from(n);
         service
     };
