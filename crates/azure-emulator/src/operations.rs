@@ -262,6 +262,7 @@ impl Azure {
         match (&operation.previous, operation.change) {
             (Some(previous), Change::Write) => {
                 let mut entry = (**previous).clone();
+                self.keep_address(key, &mut entry);
                 entry.value["etag"] = json!(self.guids.etag());
                 let touched = self.store.insert(key.clone(), entry);
                 self.touch(&touched);

@@ -209,6 +209,21 @@ impl Azure {
         self.store.insert(key.to_owned(), entry);
     }
 
+    /// A dynamic public IP that goes back to what it was has the address that its users have given
+    /// it since, or none where they have let it go.
+    pub(crate) fn keep_address(&self, key: &str, previous: &mut Entry) {
+        let follows = |now: &&Entry| is_dynamic(now) || self.is_used(key);
+        let Some(now) = self.store.get(key).filter(follows).filter(|_| is_dynamic(previous)) else {
+            return;
+        };
+        let address = now.value["properties"]["ipAddress"].clone();
+        let inside = properties(&mut previous.value);
+        inside.shift_remove("ipAddress");
+        if address.is_string() {
+            inside.insert("ipAddress".to_owned(), address);
+        }
+    }
+
     /// Whether an IP configuration uses a public IP.
     pub(crate) fn is_used(&self, key: &str) -> bool {
         self.store.users(key).any(|user| user.property == "publicIPAddress")

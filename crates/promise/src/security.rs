@@ -97,6 +97,8 @@ struct Doors {
     /// What may be open as well.
     may: BTreeMap<Door, Sources>,
     denied: BTreeSet<Door>,
+    /// What may be denied as well.
+    may_deny: BTreeSet<Door>,
 }
 
 /// What may be otherwise, because its Service is refused and keeps what it has.
@@ -223,6 +225,10 @@ fn wanted(case: &Case<'_>) -> Doors {
             let sources = sources(asks, &address);
             for port in asks.forwarded() {
                 doors.may.entry(door(address, asks, port)).or_default().join(&sources);
+            }
+            // The group is closed there as it is opened.
+            if asks.access.deny_all {
+                doors.may_deny.extend(asks.forwarded().map(|port| door(address, asks, port)));
             }
         }
     }
@@ -366,7 +372,7 @@ fn judge_denied(
     }
     for door in standing.denied.difference(&wanted.denied) {
         let (address, protocol, port) = door;
-        if !kept.has(door) && !is_others(case, address) {
+        if !kept.has(door) && !wanted.may_deny.contains(door) && !is_others(case, address) {
             found
                 .push(format!("{address} {protocol}/{port} is denied, and no Service asks for it"));
         }

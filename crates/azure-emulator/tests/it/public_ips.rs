@@ -133,6 +133,35 @@ fn a_canceled_write_changes_no_dynamic_address() {
     assert!(cloud.address(&ip("b")).is_null());
 }
 
+/// What its write would have changed goes back, and not what its users change meanwhile.
+#[test]
+fn a_canceled_write_of_a_dynamic_public_ip_leaves_its_address_to_its_users() {
+    let mut cloud = slow();
+    cloud.put(&ip("a"), dynamic());
+    cloud.wait();
+    let cancel = |cloud: &mut Cloud| {
+        cloud.now_ms += 500;
+        let canceled = FaultKind::OperationCanceled { code: "OperationPreempted".to_owned() };
+        cloud.azure.add_fault(Fault::new(canceled));
+        let mut tagged = dynamic();
+        tagged["tags"] = json!({"a": "b"});
+        cloud.put(&ip("a"), tagged);
+        cloud.now_ms += 600;
+    };
+    cloud.put(&lb_id(), basic(&ip("a")));
+    cancel(&mut cloud);
+    assert_eq!(cloud.address(&ip("a")), "20.0.0.1", "the load balancer stands");
+    cloud.wait();
+    let back = cloud.get(&ip("a"));
+    assert!(back["tags"]["a"].is_null());
+    assert_eq!(back["properties"]["ipAddress"], "20.0.0.1");
+    assert_eq!(cloud.delete(&lb_id()).status, 202);
+    cancel(&mut cloud);
+    assert!(cloud.address(&ip("a")).is_null(), "the load balancer is gone");
+    cloud.wait();
+    assert!(cloud.address(&ip("a")).is_null());
+}
+
 #[test]
 fn a_dynamic_address_is_kept_by_making_it_static() {
     let mut cloud = Cloud::new();

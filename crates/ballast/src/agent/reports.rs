@@ -28,7 +28,8 @@ pub(super) struct Reports {
     namespace: String,
     agent: SharedAgent,
     clock: Clock,
-    /// Whether it stands; `None`: a predecessor may have left one, or others deleted it.
+    /// Whether it stands; `None`: a predecessor or a write without an answer may have left one, or
+    /// others deleted it.
     stands: Option<bool>,
     /// When that was last heard.
     heard: Instant,
@@ -57,13 +58,14 @@ impl Reports {
                     () = self.agent.learnt.notified() => continue,
                 }
             };
-            let wait = match settled(&self.sender.send(&call).await, stands) {
+            let known = self.stands.is_some();
+            let answer = self.sender.send(&call).await;
+            let wait = match self.take(&answer, stands) {
                 Ok(()) => {
                     let node = self.agent.lock().name().clone();
-                    if self.stands.is_some() || stands {
+                    if known || stands {
                         tracing::info!(node = node.as_str(), ill = stands, "the proxy's report");
                     }
-                    self.hear(stands);
                     pause.reset();
                     REST
                 }
@@ -79,6 +81,17 @@ impl Reports {
                 () = tokio::time::sleep(wait) => {}
             }
         }
+    }
+
+    /// Takes in what has become of a write. Where it is not heard, it may be done all the same: by
+    /// the next write the proxy may be as it was before, and the report has to follow.
+    fn take(&mut self, answer: &KubernetesAnswer, stands: bool) -> Result<(), String> {
+        let settled = settled(answer, stands);
+        match settled {
+            Ok(()) => self.hear(stands),
+            Err(_) => self.stands = None,
+        }
+        settled
     }
 
     fn hear(&mut self, stands: bool) {
@@ -186,5 +199,26 @@ mod tests {
         reports.hear(false);
         reports.heard = reports.heard.checked_sub(BELIEVED).expect("the machine is up for longer");
         assert_eq!(due(&mut reports), None, "a healthy node writes nothing");
+    }
+
+    /// Nobody else takes a report back, and it has no end: its node would count as ill for ever.
+    #[tokio::test]
+    async fn a_report_whose_answer_is_lost_is_taken_back() {
+        let mut reports = ill().await;
+        reports.hear(false);
+        let lost = KubernetesAnswer::Fault("no whole answer within 30 s".to_owned());
+        assert_eq!(due(&mut reports), Some("POST"));
+        assert!(reports.take(&lost, true).is_err());
+        for _ in 0..2 {
+            reports.agent.learn(Fact::Proxy(Proxy::Healthy));
+        }
+        assert_eq!(due(&mut reports), Some("DELETE"));
+        // The other way round it would be missing.
+        reports.hear(true);
+        assert!(reports.take(&lost, false).is_err());
+        for _ in 0..2 {
+            reports.agent.learn(Fact::Proxy(Proxy::Ill("HTTP 503".to_owned())));
+        }
+        assert_eq!(due(&mut reports), Some("POST"));
     }
 }

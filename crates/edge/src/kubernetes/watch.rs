@@ -237,11 +237,41 @@ impl<F: Told> Watch<F> {
         }
     }
 
-    /// Hands on each object as it comes: there may be no room for all of them.
+    /// Hands on each object as it comes: there may be no room for all of them. A server that cuts
+    /// the list up all the same says so: what has not come yet must not pass for gone.
     async fn list_whole(&mut self) -> Result<String, ListFailure> {
         let failed = |why: String| ListFailure::Failed { why, wait_ms: 0 };
-        let request = self.request(vec![("resourceVersion", "0")]);
-        let request = request.map_err(|e| failed(e.to_string()))?;
+        let mut next: Option<String> = None;
+        loop {
+            let query = match &next {
+                Some(next) => vec![("continue", &**next)],
+                None => vec![("resourceVersion", "0")],
+            };
+            let mut body = self.open(query).await?;
+            if next.is_none() {
+                self.tell(F::begin(self.source.kind)).await?;
+            }
+            let mut items = Items::default();
+            while let Some(piece) = next_piece(&mut body).await.map_err(failed)? {
+                for object in items.add(&piece).map_err(failed)? {
+                    if let Some(fact) = self.read(Change::Present, &object) {
+                        self.tell(fact).await?;
+                    }
+                }
+            }
+            let page = read_page(items.rest()).map_err(failed)?;
+            next = page.next;
+            if next.is_none() {
+                self.tell(F::end(self.source.kind, &page.revision)).await?;
+                return Ok(page.revision);
+            }
+        }
+    }
+
+    /// The answer to a list, which is about to come.
+    async fn open<'a>(&'a self, query: Query<'a>) -> Result<Body, ListFailure> {
+        let failed = |why: String| ListFailure::Failed { why, wait_ms: 0 };
+        let request = self.request(query).map_err(|e| failed(e.to_string()))?;
         let reply = match tokio::time::timeout(PAGE_LIMIT, self.client.send(request)).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(e)) => return Err(failed(chain(&e))),
@@ -251,18 +281,7 @@ impl<F: Told> Watch<F> {
             let (why, wait_ms) = refusal(reply).await;
             return Err(ListFailure::Failed { why, wait_ms });
         }
-        self.tell(F::begin(self.source.kind)).await?;
-        let (mut body, mut items) = (reply.into_body(), Items::default());
-        while let Some(piece) = next_piece(&mut body).await.map_err(failed)? {
-            for object in items.add(&piece).map_err(failed)? {
-                if let Some(fact) = self.read(Change::Present, &object) {
-                    self.tell(fact).await?;
-                }
-            }
-        }
-        let revision = read_page(items.rest()).map_err(failed)?.revision;
-        self.tell(F::end(self.source.kind, &revision)).await?;
-        Ok(revision)
+        Ok(reply.into_body())
     }
 
     async fn list_pages(&mut self, limit: &str) -> Result<String, ListFailure> {

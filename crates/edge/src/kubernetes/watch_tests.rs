@@ -192,25 +192,12 @@ impl Told for OfNode {
     }
 }
 
-#[tokio::test]
-async fn a_list_in_one_piece_is_told_object_by_object_and_begun_anew_where_it_breaks_off() {
-    let list = json!({"kind": "NamespaceList", "metadata": {"resourceVersion": "7"},
-        "items": [object("a", "1"), {"metadata": {"name": 7}}, object("b", "2")]});
-    let text = list.to_string();
-    let (half, _) = text.split_at(text.find("\"b\"").unwrap());
-    let half = half.to_owned();
-    let fake = Fake::start(move |seen, before| match before {
-        0 => json(503, &json!({"message": "starting"})),
-        1 => Act::Stream(vec![half.clone()], Then::Close),
-        2 => json(200, &json!({})),
-        3 => {
-            let pieces = text.as_bytes().chunks(9).map(|piece| std::str::from_utf8(piece).unwrap());
-            Act::Stream(pieces.map(String::from).collect(), Then::Close)
-        }
-        _ if field(seen, "resourceVersion") == "7" => Act::Hang,
-        _ => Act::Drop,
-    })
-    .await;
+/// Watches what there is one of on each node until so many events have come.
+async fn watch_of_node(
+    count: usize,
+    script: impl Fn(&Seen, usize) -> Act + Send + Sync + 'static,
+) -> (Vec<String>, Vec<Seen>) {
+    let fake = Fake::start(script).await;
     let client = connect(&ConnectFrom::Address(fake.url.clone()), "t").await.unwrap();
     let settings = SourceSettings { classes: BTreeSet::new(), group: Group::new("rg") };
     let Source { kind, path, selector, fields, read } =
@@ -222,12 +209,49 @@ async fn a_list_in_one_piece_is_told_object_by_object_and_begun_anew_where_it_br
     let pace = Pace { first_ms: 1, cap_ms: 5 };
     let task = tokio::spawn(Watch::new(client, source, sender, pace).run(stop.clone()));
     let mut words = Vec::new();
-    while words.len() < 7 {
+    while words.len() < count {
         words.push(word(receiver.recv().await.expect("the watch goes on")));
     }
-    assert_eq!(words, ["begin", "a@1", "begin", "begin", "a@1", "b@2", "end"]);
-    let seen = fake.seen();
-    assert_eq!((field(&seen[3], "resourceVersion"), field(&seen[3], "limit")), ("0", ""));
     stop.cancel();
     task.await.unwrap();
+    (words, fake.seen())
+}
+
+#[tokio::test]
+async fn a_list_in_one_piece_is_told_object_by_object_and_begun_anew_where_it_breaks_off() {
+    let list = json!({"kind": "NamespaceList", "metadata": {"resourceVersion": "7"},
+        "items": [object("a", "1"), {"metadata": {"name": 7}}, object("b", "2")]});
+    let text = list.to_string();
+    let (half, _) = text.split_at(text.find("\"b\"").unwrap());
+    let half = half.to_owned();
+    let (words, seen) = watch_of_node(7, move |seen, before| match before {
+        0 => json(503, &json!({"message": "starting"})),
+        1 => Act::Stream(vec![half.clone()], Then::Close),
+        2 => json(200, &json!({})),
+        3 => {
+            let pieces = text.as_bytes().chunks(9).map(|piece| std::str::from_utf8(piece).unwrap());
+            Act::Stream(pieces.map(String::from).collect(), Then::Close)
+        }
+        _ if field(seen, "resourceVersion") == "7" => Act::Hang,
+        _ => Act::Drop,
+    })
+    .await;
+    assert_eq!(words, ["begin", "a@1", "begin", "begin", "a@1", "b@2", "end"]);
+    assert_eq!((field(&seen[3], "resourceVersion"), field(&seen[3], "limit")), ("0", ""));
+}
+
+/// Kubernetes does so only where it is asked to, what stands before it may not: an end in between
+/// would say that all other Pods are gone.
+#[tokio::test]
+async fn a_list_in_one_piece_that_goes_on_is_read_to_its_end() {
+    let (words, seen) = watch_of_node(4, |seen, _| match field(seen, "continue") {
+        _ if field(seen, "watch") == "true" => {
+            Act::Stream(vec![line("ADDED", &object("c", "8"))], Then::Hang)
+        }
+        "" => page("7", "p2", &[object("a", "1")]),
+        _ => page("7", "", &[object("b", "2")]),
+    })
+    .await;
+    assert_eq!(words, ["begin", "a@1", "b@2", "end"]);
+    assert_eq!((field(&seen[0], "resourceVersion"), field(&seen[1], "continue")), ("0", "p2"));
 }

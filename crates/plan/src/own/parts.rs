@@ -6,8 +6,8 @@
 //! lists.
 //!
 //! # Assumptions
-//! Names have letters of ASCII only, as Azure demands. A list of a resource group's public IPs has
-//! none of another group's.
+//! Names have letters of ASCII only, as Azure demands, but for those of resource groups. A list of
+//! a resource group's public IPs has none of another group's.
 
 use super::name::base_number;
 use model::azure::{Frontend, FrontendAddress, LoadBalancer, Probe, PublicIp, Rule, RuleProtocol};
@@ -91,10 +91,12 @@ fn digest(name: &str) -> u64 {
     digest_of(name.as_bytes())
 }
 
-/// The same of the end of an id.
+/// The same of the end of an id. Where its resource group is there, with letters of another script,
+/// whose two cases may differ in more than one bit, it is that of the name alone.
 fn ending(id: &ResourceId) -> u64 {
     let text = id.as_str().as_bytes();
-    digest_of(&text[text.len().saturating_sub(ENDING)..])
+    let end = &text[text.len().saturating_sub(ENDING)..];
+    if end.is_ascii() { digest_of(end) } else { digest(id.name()) }
 }
 
 fn same(a: &str, b: &str) -> bool {

@@ -181,3 +181,24 @@ proptest! {
         }
     }
 }
+
+/// Azure takes letters of every script there, and answers in those of whoever asked.
+#[test]
+fn a_public_ip_is_found_whatever_the_letters_of_its_resource_group_are() {
+    let ip = |group: &str| {
+        let kind = "providers/Microsoft.Network/publicIPAddresses";
+        ResourceId::new(format!("/subscriptions/s/resourceGroups/{group}/{kind}/ip"))
+    };
+    let on = |group: &str| {
+        let address = FrontendAddress::Public(ip(group));
+        Frontend { address, ..fixture::balancer().frontends[0].clone() }
+    };
+    let frontends = vec![on("\u{440}\u{44f}\u{434}"), on("\u{420}\u{42f}\u{414}")];
+    let balancer = LoadBalancer { frontends, ..fixture::balancer() };
+    let parts = Parts::of(&balancer);
+    let view = View::new(&balancer, &parts);
+    for group in ["\u{440}\u{44f}\u{434}", "\u{420}\u{42f}\u{414}"] {
+        assert_eq!(view.frontends_on(&ip(group)).len(), 2, "{group}");
+    }
+    assert!(view.may_share_ips());
+}
