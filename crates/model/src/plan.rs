@@ -1,7 +1,8 @@
 //! What to write, exactly.
 
 use crate::azure::{
-    LoadBalancer, NatGateway, PoolMember, PrivateLinkService, PublicIp, SecurityGroup, Subnet,
+    LoadBalancer, NatGateway, PoolMember, PrivateLinkService, Provisioning, PublicIp,
+    SecurityGroup, Subnet,
 };
 use crate::gateway::{LocationsUpdate, ServicesUpdate};
 use crate::id::{Etag, ResourceId, ServiceName, ServiceUid};
@@ -111,6 +112,21 @@ impl Resource {
             Self::NatGateway(r) => &r.id,
             Self::PoolMember(r) => &r.id,
         }
+    }
+
+    /// Whether Azure is still at work on it.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        let state = match self {
+            Self::PublicIp(r) => r.provisioning,
+            Self::LoadBalancer(r) => r.provisioning,
+            Self::SecurityGroup(r) => r.provisioning,
+            Self::PrivateLinkService(r) => r.provisioning,
+            Self::NatGateway(r) => r.provisioning,
+            Self::Subnet(r) => r.provisioning,
+            Self::PoolMember(_) => return false,
+        };
+        state == Provisioning::Busy
     }
 }
 

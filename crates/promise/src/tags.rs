@@ -140,9 +140,15 @@ fn users<'c, 'a>(case: &'c Case<'a>, id: &str, ip: &Value) -> Users<'c, 'a> {
     let mut users = Users { served: Vec::new(), kept: BTreeSet::new(), first: None };
     let address = text(&ip["properties"]["ipAddress"]);
     for service in &case.services {
-        if matches!(service.fate, Fate::Refused(_) | Fate::Denied(..))
-            && told(service.object).any(|ip| ip == address)
-        {
+        let has = || told(service.object).any(|ip| ip == address);
+        let kept = match &service.fate {
+            Fate::Refused(_) => has(),
+            // The Go cloud provider, too, binds a public IP to who asks for it before it makes
+            // rules, so that it names a Service whose port another has.
+            Fate::Denied(asks, _) => has() || names(asks, id, address),
+            Fate::Unwanted | Fate::Served(_) => false,
+        };
+        if kept {
             users.kept.insert(&service.key);
         }
         let Some(asks) = service.served() else { continue };
@@ -159,6 +165,13 @@ fn users<'c, 'a>(case: &'c Case<'a>, id: &str, ip: &Value) -> Users<'c, 'a> {
         }
     }
     users
+}
+
+/// Whether a Service names a public IP that is there, by its name or by its address.
+fn names(asks: &Asks, id: &str, address: &str) -> bool {
+    let mut pinned = asks.pinned.values();
+    pinned.any(|pinned| address.parse() == Ok(*pinned))
+        || asks.public_ip.name.values().any(|name| same(name, last(id)))
 }
 
 /// Whether a public IP has a name that is given to those that are made for Services.

@@ -261,6 +261,7 @@ impl Stage {
         if let Some(kind) = self.poisoned(&request) {
             if let Some(poison) = &mut self.poison {
                 poison.met = true;
+                poison.times += 1;
             }
             count(&mut self.tally.faults, Fault::Poison.name());
             self.azure.clear_faults();
@@ -336,7 +337,7 @@ impl Stage {
         request: KubernetesCall,
         id: u64,
     ) {
-        let fault = self.weather.api(id);
+        let fault = self.weather.api(&request.path, id);
         let lost = match (self.weather.lose(id), fault) {
             (None, Some(Fault::ApiAnswerLostApplied)) => Some(Side::After),
             (None, Some(Fault::ApiAnswerLostNotApplied)) => Some(Side::Before),
@@ -348,7 +349,7 @@ impl Stage {
             why()
         } else {
             match fault {
-                Some(Fault::ApiThrottled) => self.kubernetes.inject(next(Failure::Throttled(2))),
+                Some(Fault::ApiThrottled) => self.kubernetes.inject(next(throttled(id))),
                 Some(Fault::ApiError) => self.kubernetes.inject(next(Failure::Internal)),
                 Some(Fault::ApiUnavailable) => self.kubernetes.inject(next(Failure::Unavailable)),
                 Some(Fault::ApiConflict) => self.kubernetes.inject(next(Failure::Conflict)),
@@ -398,6 +399,11 @@ impl Stage {
         self.processes[number].inbox.push(event);
         self.queue_step(number);
     }
+}
+
+/// With a `Retry-After` of a few seconds: less than a back-off comes to, or more.
+fn throttled(call: u64) -> Failure {
+    Failure::Throttled(if call.is_multiple_of(3) { 9 } else { 2 })
 }
 
 fn next(failure: Failure) -> ApiFault {

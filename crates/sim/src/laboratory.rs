@@ -30,11 +30,11 @@ const KINDS: [(Kind, &str); 6] = [
 
 const EGRESS_LABEL: &str = "kubernetes.azure.com/service-egress-gateway";
 
-fn has_egress_label(object: &Value) -> bool {
+pub(crate) fn has_egress_label(object: &Value) -> bool {
     object["metadata"]["labels"].get(EGRESS_LABEL).is_some()
 }
 
-fn has_egress_finalizer(object: &Value) -> bool {
+pub(crate) fn has_egress_finalizer(object: &Value) -> bool {
     let finalizers = object["metadata"]["finalizers"].as_array();
     finalizers.is_some_and(|all| all.iter().any(|f| f == POD_FINALIZER))
 }

@@ -12,6 +12,7 @@ pub mod election;
 pub mod exhaust;
 pub mod fault;
 pub mod happening;
+pub mod interrupt;
 pub mod judge;
 pub mod laboratory;
 pub mod life;

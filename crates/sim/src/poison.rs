@@ -24,9 +24,15 @@ pub struct Poison {
     /// `namespace/name`.
     pub service: String,
     part: Refused,
+    /// The call that is refused: one that makes it, or one that deletes it.
+    method: Method,
+    status: u16,
     code: &'static str,
+    retry_after_s: Option<u64>,
     /// Whether something of it has been refused.
     pub met: bool,
+    /// How often.
+    pub times: u64,
 }
 
 impl Poison {
@@ -51,18 +57,44 @@ impl Poison {
             ],
         };
         let code: &&'static str = random.pick(codes);
-        Self { service, part, code, met: false }
+        let times = 0;
+        let (method, status, retry_after_s) = (Method::Put, 400, None);
+        Self { service, part, method, status, code, retry_after_s, met: false, times }
+    }
+
+    /// Another operation has the lock on its public IP, for so many seconds.
+    #[must_use]
+    pub fn locked(service: String, seconds: u64) -> Self {
+        let (part, method, code) =
+            (Refused::Address, Method::Put, "RetryableErrorDueToAnotherOperation");
+        let retry_after_s = Some(seconds);
+        Self { service, part, method, status: 429, code, retry_after_s, met: false, times: 0 }
+    }
+
+    /// A management lock keeps its public IP from being deleted.
+    #[must_use]
+    pub fn kept(service: String) -> Self {
+        let (part, method, code) = (Refused::Address, Method::Delete, "ScopeLocked");
+        Self { service, part, method, status: 409, code, retry_after_s: None, met: false, times: 0 }
+    }
+
+    fn refusal(&self) -> FaultKind {
+        refusal(self.status, self.code, "on order", self.retry_after_s)
     }
 }
 
 impl Stage {
     /// How Azure refuses a Service's first part, where that Service is the poisoned one.
     pub(crate) fn poisoned(&self, request: &Request) -> Option<FaultKind> {
-        let poison = self.poison.as_ref().filter(|_| request.method != Method::Delete)?;
+        let deletes = request.method == Method::Delete;
+        let poison = self.poison.as_ref();
+        let poison = poison.filter(|poison| deletes == (poison.method == Method::Delete))?;
         let path = bare_path(request);
         let part = match request.method {
             Method::Put if path.contains("/loadBalancers/") => Refused::Balancer,
-            Method::Put if path.contains("/publicIPAddresses/") => Refused::Address,
+            Method::Put | Method::Delete if path.contains("/publicIPAddresses/") => {
+                Refused::Address
+            }
             Method::Post if path.ends_with("/updateServices") => Refused::Registration,
             _ => return None,
         };
@@ -73,6 +105,9 @@ impl Stage {
         let mut services = services.filter(|(_, s)| s.name == poison.service);
         let (uid, service) = services.find(|(_, s)| s.gone_at.is_none())?;
         let has = |text: &str| text.contains(&service.base) || text.contains(uid.as_str());
+        if deletes {
+            return has(&path.to_lowercase()).then(|| poison.refusal());
+        }
         let body = request.body.as_ref()?.text().to_lowercase();
         let standing = match part {
             Refused::Balancer | Refused::Address => {
@@ -85,7 +120,7 @@ impl Stage {
         let there = standing.is_some_and(|standing| has(&standing.to_lowercase()));
         let asked = if part == Refused::Address { false } else { has(&body) };
         let refused = (asked || has(&path.to_lowercase())) && !there;
-        refused.then(|| refusal(400, poison.code, "on order", None))
+        refused.then(|| poison.refusal())
     }
 
     /// Whether a Service that asks for a load balancer is refused, and has been.

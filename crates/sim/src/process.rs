@@ -1,6 +1,8 @@
 //! One process: a controller, what its watches have brought it, and what it believes of the lease.
 
 use crate::fact;
+use crate::interrupt::Interruption;
+use crate::laboratory::{has_egress_finalizer, has_egress_label};
 use crate::scene::{CLASS, Layout};
 use control::{Controller, Event, Leadership, Options};
 use kube_emulator::{EventType, Method, Request, Store, WatchEvent};
@@ -32,6 +34,8 @@ pub struct Stream {
     pub queued: bool,
     /// An event from a while ago.
     pub old: Option<Arc<Value>>,
+    /// It breaks with its next delivery, and this takes its place.
+    pub interrupted: Option<Interruption>,
 }
 
 impl Stream {
@@ -191,9 +195,12 @@ impl Process {
         self.streams.values().all(|stream| stream.listed == Listed::Yes)
     }
 
-    /// Takes in a whole list; an older one than now if `back` says so.
+    /// Takes in a whole list; an older one than now if `back` says so. Pods are listed by their
+    /// label; those that have only our finalizer are looked through once, at the start.
     pub fn list(&mut self, store: &mut Store, kind: Kind, back: Option<u64>, now_ms: u64) -> bool {
         let (objects, revision, stale) = listed(store, kind, back, now_ms);
+        let (objects, strays): (Vec<_>, Vec<_>) =
+            objects.into_iter().partition(|object| kind != Kind::Pods || has_egress_label(object));
         self.inbox.push(Event::Kubernetes(KubernetesFact::ListBegin(kind)));
         for object in objects {
             self.tell(kind, &object, false);
@@ -202,6 +209,10 @@ impl Process {
             kind,
             Some(revision.to_string().into()),
         )));
+        let first = self.streams.get(&kind).is_some_and(|stream| stream.listed == Listed::No);
+        for object in strays.iter().filter(|object| first && has_egress_finalizer(object)) {
+            self.tell(kind, object, false);
+        }
         if let Some(stream) = self.streams.get_mut(&kind) {
             stream.listed = Listed::Yes;
             stream.reach(revision);

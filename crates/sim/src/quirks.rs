@@ -7,6 +7,10 @@ use crate::swarm::Swarm;
 use crate::tally::count;
 use azure_emulator::{Empties, GatewayReply, Switch};
 
+fn remainder(moves: u64) -> usize {
+    usize::try_from(moves % 4).unwrap_or(0)
+}
+
 /// Makes a stage uneven as a swarm says.
 pub(crate) fn apply(stage: &mut Stage, swarm: &Swarm) {
     let mut met = Vec::new();
@@ -53,6 +57,10 @@ pub(crate) fn apply(stage: &mut Stage, swarm: &Swarm) {
     }
     if on(Fault::Buckets) {
         options.throttle = Switch::On;
+    }
+    if !swarm.is_calm() {
+        // How long Azure wants to be left alone between two polls.
+        options.retry_after_s = *[1, 0, 4, 12].get(remainder(swarm.moves)).unwrap_or(&1);
     }
     for fault in ALL_ALONG {
         on(fault);

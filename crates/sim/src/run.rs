@@ -1,6 +1,7 @@
 //! One seed from its draw to its end.
 
 mod guests;
+mod locks;
 mod variety;
 
 use crate::actor::{Actor, Company, Planned};
@@ -238,6 +239,8 @@ impl Play {
         }
         self.stay_quiet();
         self.receive();
+        self.be_locked();
+        self.be_kept();
         self.leave();
         self.stage.breach.is_none().then_some(form)
     }
@@ -293,6 +296,9 @@ impl Play {
             }
             if let Some(text) = self.stage.unpublished().first() {
                 self.stage.fail("L1", text.clone());
+            }
+            if let Some(text) = self.stage.stuck_mover() {
+                self.stage.fail("L1", text);
             }
             let unkept = self.stage.unkept();
             if !unkept.is_empty() {

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::election::Lease;
 use crate::fault::Fault;
 pub use crate::happening::{Happening, Rightful, Sent};
+use crate::interrupt::Interruption;
 use crate::judge::Before;
 use crate::poison::Poison;
 use crate::process::{Cluster, Hold, Listed, Process, plural};
@@ -386,10 +387,17 @@ impl Stage {
             self.trace.say(self.now_ms, || format!("watch of {}: {}", plural(kind), fault.what()));
         }
         let back = self.weather.stale_relist(self.deliveries.1);
-        let now_ms = self.now_ms;
+        let (now_ms, newest) = (self.now_ms, self.kubernetes.revision());
         let process = &mut self.processes[number];
         let Some(stream) = process.streams.get_mut(&kind) else { return };
         stream.queued = false;
+        let interrupted = stream.interrupted.take();
+        let fault = interrupted.map_or(fault, |_| Some(Fault::WatchBroken));
+        let old = match interrupted {
+            Some(Interruption::Old(revision)) => Some(newest.saturating_sub(revision)),
+            Some(Interruption::Missed) | None => None,
+        };
+        let back = old.or(back);
         let seen = stream.revision;
         let events = match stream.listed {
             Listed::No => None,
@@ -400,7 +408,7 @@ impl Stage {
                 let again = stream.listed == Listed::Yes;
                 let stale =
                     process.list(&mut self.kubernetes, kind, back.filter(|_| again), now_ms);
-                if stale {
+                if stale && old.is_none() {
                     count(&mut self.tally.faults, Fault::StaleRelist.name());
                 }
             }
@@ -427,6 +435,9 @@ impl Stage {
         }
         if !process.inbox.is_empty() {
             self.queue_step(number);
+        }
+        if old.is_some() {
+            self.delay_watch(number, kind);
         }
         self.arrange_watches();
     }

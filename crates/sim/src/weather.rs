@@ -1,5 +1,8 @@
 //! What goes wrong, and when: drawn from a seed, or written down beforehand.
 
+mod spells;
+
+use self::spells::{ApiSpell, Spell, reads_zones};
 use crate::election::Ordeal;
 use crate::fault::Fault;
 use crate::random::Random;
@@ -187,21 +190,6 @@ pub enum Weather {
     Scripted(Script),
 }
 
-/// How many writes in a row a spell of one fault befalls: few, or so many that who does not pause
-/// is seen.
-const SPELLS_LAST: [(u64, u64); 4] = [(2, 7), (2, 7), (2, 7), (20, 30)];
-/// How many faults of a thousand begin one.
-const SPELLS: u64 = 80;
-
-/// What is wrong with one resource, and goes on being wrong: a fault befalls each write of it.
-#[derive(Clone, Debug)]
-struct Spell {
-    method: Method,
-    target: Target,
-    fault: Fault,
-    left: u64,
-}
-
 /// Draws faults by strength.
 #[derive(Clone, Debug)]
 pub struct Drawn {
@@ -209,6 +197,11 @@ pub struct Drawn {
     muted: BTreeMap<Fault, u64>,
     spell: Option<Spell>,
     spells: Random,
+    api_spell: Option<ApiSpell>,
+    api_spells: Random,
+    rights: Random,
+    /// How often something befell a read of the region's zones.
+    refused_lists: u32,
     azure: Random,
     api: Random,
     watch: Random,
@@ -227,6 +220,10 @@ impl Drawn {
             muted: swarm.muted.clone(),
             spell: None,
             spells: random.fork("spells"),
+            api_spell: None,
+            api_spells: random.fork("spells of the API server"),
+            rights: random.fork("rights"),
+            refused_lists: 0,
             azure: random.fork("weather of Azure"),
             api: random.fork("weather of the API server"),
             watch: random.fork("weather of watches"),
@@ -243,39 +240,17 @@ impl Drawn {
         drawn.copied().unwrap_or(0)
     }
 
-    /// The first of these faults that befalls, unless it is muted.
-    fn first(&mut self, faults: &[Fault], random: fn(&mut Self) -> &mut Random) -> Option<Fault> {
-        let fault = faults.iter().copied().find(|fault| {
+    /// The first of these faults that is drawn, muted or not.
+    fn draw(&mut self, faults: &[Fault], random: fn(&mut Self) -> &mut Random) -> Option<Fault> {
+        faults.iter().copied().find(|fault| {
             let strength = self.strength(*fault);
             strength > 0 && random(self).permille(strength)
-        });
-        fault.filter(|fault| self.is_heard(*fault))
+        })
     }
 
-    /// The fault that goes on befalling the writes of a resource.
-    fn goes_on(&mut self, request: &Request) -> Option<(Fault, u64)> {
-        let spell = self.spell.as_mut()?;
-        if spell.method != request.method || spell.target != request.target {
-            return None;
-        }
-        let fault = spell.fault;
-        spell.left -= 1;
-        if spell.left == 0 {
-            self.spell = None;
-        }
-        Some((fault, self.spells.draw())).filter(|_| self.is_heard(fault))
-    }
-
-    /// A fault befalls a write: the next ones of the same resource may have it, too. What Azure
-    /// refuses is some Service's part in a write, and goes with it.
-    fn begin_spell(&mut self, request: &Request, fault: Fault) {
-        let lasts = request.method.is_write() && fault != Fault::Refused;
-        if lasts && self.spell.is_none() && self.spells.permille(SPELLS) {
-            let (least, most) = *self.spells.pick(&SPELLS_LAST);
-            let left = self.spells.between(least, most);
-            let (method, target) = (request.method, request.target.clone());
-            self.spell = Some(Spell { method, target, fault, left });
-        }
+    /// The first of these faults that befalls, unless it is muted.
+    fn first(&mut self, faults: &[Fault], random: fn(&mut Self) -> &mut Random) -> Option<Fault> {
+        self.draw(faults, random).filter(|fault| self.is_heard(*fault))
     }
 
     /// What befalls a call on the Lease.
@@ -311,6 +286,9 @@ impl Weather {
             Self::Scripted(script) => return script.fault_at(call),
             Self::Drawn(drawn) => drawn,
         };
+        if drawn.hides_zones(request) {
+            return Some((Fault::Forbidden, 0));
+        }
         if let Some(again) = drawn.goes_on(request) {
             return Some(again);
         }
@@ -319,6 +297,7 @@ impl Weather {
             if strength > 0 && suits.fits(request) && drawn.azure.permille(strength) {
                 let number = drawn.azure.draw();
                 drawn.begin_spell(request, *fault);
+                drawn.refused_lists += u32::from(reads_zones(request));
                 return drawn.is_heard(*fault).then_some((*fault, number));
             }
         }
@@ -326,12 +305,19 @@ impl Weather {
     }
 
     /// What befalls a numbered call to the API server.
-    pub fn api(&mut self, call: u64) -> Option<Fault> {
-        match self {
-            Self::Fair => None,
-            Self::Scripted(script) => script.fault_at(call).map(|(fault, _)| fault),
-            Self::Drawn(drawn) => drawn.first(API_CALLS, |drawn| &mut drawn.api),
+    pub fn api(&mut self, path: &str, call: u64) -> Option<Fault> {
+        let drawn = match self {
+            Self::Fair => return None,
+            Self::Scripted(script) => return script.fault_at(call).map(|(fault, _)| fault),
+            Self::Drawn(drawn) => drawn,
+        };
+        // Drawn whatever goes on, so that the faults of later calls stay as they are.
+        let fault = drawn.draw(API_CALLS, |drawn| &mut drawn.api);
+        let again = drawn.api_goes_on(path);
+        if let Some(fault) = fault.filter(|_| again.is_none()) {
+            drawn.begin_api_spell(path, fault);
         }
+        again.or(fault).filter(|fault| drawn.is_heard(*fault))
     }
 
     /// What befalls a numbered delivery of a watch.

@@ -102,11 +102,15 @@ impl Confirmed {
         self.resources.insert(kept.id().clone(), kept);
     }
 
-    /// Notes everything that a plan leaves alone: it is as it should be.
+    /// Notes everything that a plan leaves alone: it is as it should be, once Azure has ended what
+    /// it does with it.
     pub fn note_settled(&mut self, world: &World, plan: &Plan) {
         let azure = &world.azure;
-        let busy: BTreeSet<&ResourceId> =
-            plan.changes.iter().map(|c| &c.target).chain(world.in_flight.keys()).collect();
+        // What Azure is still writing shows what was asked for, and may end as it was before.
+        let writing = place::all(azure).filter(Resource::is_busy);
+        let writing: Vec<ResourceId> = writing.map(|found| found.id().clone()).collect();
+        let planned = plan.changes.iter().map(|c| &c.target).chain(world.in_flight.keys());
+        let busy: BTreeSet<&ResourceId> = planned.chain(&writing).collect();
         let mut settled = BTreeMap::new();
         for found in place::all(azure).filter(|found| !busy.contains(found.id())) {
             settled.insert(found.id().clone(), found);

@@ -14,7 +14,7 @@ impl Company {
         count(&mut stage.tally.faults, Fault::TheirEdits.name());
         let number = random.below(3);
         let on_balancer = self.scene.outbound == Outbound::Theirs && random.permille(500);
-        let group = scene::security_group();
+        let group = self.scene.security_group();
         let balancer = scene::network("loadBalancers/kubernetes");
         let (place, what, value) = match (on_balancer, random.below(4)) {
             (false, 0 | 1) => {

@@ -1,8 +1,9 @@
 //! Operators: they edit our things by hand, restart, change the config; servers go away.
 
-use super::Company;
 use super::neighbour::edit;
+use super::values::key;
 use super::vandal::delete;
+use super::{Company, user};
 use crate::fault::Fault;
 use crate::random::Random;
 use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
@@ -36,7 +37,7 @@ impl Company {
             .filter_map(|r| r["id"].as_str().map(str::to_owned))
             .filter(|id| !is_theirs(id.rsplit('/').next().unwrap_or("")))
             .collect();
-        let group = scene::security_group();
+        let group = self.scene.security_group();
         let balancer = random.choose(&balancers).cloned();
         match (random.below(6), balancer) {
             (0, Some(id)) => {
@@ -118,6 +119,34 @@ impl Company {
         stage.reconfigure(self.scene.config(&changes));
         self.changes = changes;
         "restart with another cloud config"
+    }
+
+    /// Pools hold the other kind of members from now on, where both kinds can stand. False where
+    /// they cannot.
+    pub(crate) fn turn_pools(&mut self, stage: &mut Stage) -> bool {
+        const KIND: &str = "loadBalancerBackendPoolConfigurationType";
+        let Some(pools) = self.scene.layout.other_pools() else { return false };
+        // Azure takes no pool of addresses behind a Private Link Service. Without floating IP it
+        // matches security rules with the address of a node, which a pool of NICs does not show:
+        // not drawn with one (docs/dev/simulation.md).
+        let keys = [key::LINK, key::NO_FLOATING_IP].map(user::key);
+        let wants = |service: &Value| {
+            let annotations = &service["metadata"]["annotations"];
+            keys.iter().any(|key| !annotations[key].is_null())
+        };
+        if self.services.values().any(wants) {
+            return false;
+        }
+        self.scene.other_pools = !self.scene.other_pools;
+        if let Some(changes) = self.changes.as_object_mut() {
+            changes.shift_remove(KIND);
+        }
+        if self.scene.other_pools {
+            self.changes[KIND] = pools[KIND].clone();
+        }
+        stage.reconfigure(self.scene.config(&self.changes));
+        stage.ledger.settled.clear();
+        true
     }
 
     /// Services move back to the load balancers of the scene.

@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 /// How many there are.
 const SERVICES: u64 = 3;
 const NAMESPACE: &str = "default";
+/// Who wants the port of one of them.
+const RIVAL: &str = "rival";
+const RIVALS_NODE_PORT: u64 = 32_690;
+const ADDRESS: &str = "service.beta.kubernetes.io/azure-load-balancer-ipv4";
 
 fn place(number: u64) -> (String, String) {
     (NAMESPACE.to_owned(), format!("sharer-{number}"))
@@ -22,8 +26,7 @@ fn service(number: u64, address: Option<&str>) -> Value {
     let mut service = objects::service(NAMESPACE, 700 + number);
     service["metadata"]["name"] = json!(place(number).1);
     if let Some(address) = address {
-        let key = "service.beta.kubernetes.io/azure-load-balancer-ipv4";
-        service["metadata"]["annotations"] = json!({ key: address });
+        service["metadata"]["annotations"] = json!({ ADDRESS: address });
     }
     service
 }
@@ -39,7 +42,40 @@ fn address(stage: &Stage) -> Option<String> {
     addresses.into_iter().find(|address| !address.contains(':'))
 }
 
+/// One that comes to their address with the port of another of them. Its node port is its own: the
+/// API server gives none twice.
+fn rival(address: &str) -> Value {
+    let mut service = service(1, Some(address));
+    service["metadata"]["name"] = json!(RIVAL);
+    service["spec"]["ports"][0]["nodePort"] = json!(RIVALS_NODE_PORT);
+    service
+}
+
 impl Company {
+    /// Who wants a port that another has on the frontend which both share comes, or goes: who has
+    /// it keeps it, and nobody else on the load balancer notices.
+    pub(crate) fn contest(&mut self, random: &mut Random, stage: &mut Stage) {
+        let stays = random.permille(700);
+        let place = (NAMESPACE.to_owned(), RIVAL.to_owned());
+        let Some(address) = address(stage).filter(|_| self.can_share()) else { return };
+        if self.services.contains_key(&place) {
+            if !stays {
+                self.contest_no_more(stage);
+            }
+            return;
+        }
+        self.services.insert(place, rival(&address));
+        self.tend(stage);
+    }
+
+    /// It goes for good.
+    pub(crate) fn contest_no_more(&mut self, stage: &mut Stage) {
+        let place = (NAMESPACE.to_owned(), RIVAL.to_owned());
+        if self.services.remove(&place).is_some() {
+            self.delete(stage, &place);
+        }
+    }
+
     /// Whether all load balancers are one: an address chooses among several.
     fn can_share(&self) -> bool {
         matches!(self.scene.layout, Layout::Single | Layout::Nics)

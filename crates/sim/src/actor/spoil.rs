@@ -4,7 +4,6 @@
 
 use super::{Company, neighbour};
 use crate::random::Random;
-use crate::scene;
 use crate::scene::objects::{OTHER_CLUSTERS, is_theirs};
 use crate::stage::Stage;
 use serde_json::{Value, json};
@@ -155,7 +154,7 @@ impl Company {
                 });
             }
         }
-        let group = scene::security_group();
+        let group = stage.scene.security_group();
         neighbour::edit(stage, &group, |group| {
             if let Some(rule) = one(group, "securityRules", random) {
                 change(rule, of_security_rule, random);

@@ -151,7 +151,7 @@ impl Company {
             (Layout::Containers, _) => delete_balancer(random, stage),
             (Layout::Nics | Layout::PerSet, 4 | 5) => leave_group(random, stage),
             (_, 4..=7) => {
-                edit(stage, &scene::security_group(), |group| {
+                edit(stage, &self.scene.security_group(), |group| {
                     let rules = &mut group["properties"]["securityRules"];
                     let mut kept = rules.as_array().cloned().unwrap_or_default();
                     kept.retain(|rule| {
@@ -180,7 +180,7 @@ impl Company {
     }
 
     /// A public IP of ours goes, with what stands on it.
-    fn delete_ip(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
+    pub(super) fn delete_ip(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         let all = ours(stage, IPS);
         let Some(id) = random.choose(&all) else { return "find no public IP" };
         let (_, code) = delete(stage, id);

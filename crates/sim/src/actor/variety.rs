@@ -4,9 +4,10 @@
 use super::values::{self, key};
 use super::wishes::{self, FIELDS, SHIFT, Wish};
 use super::{Company, merge, neighbour};
-use crate::check::azure::UNKNOWN;
+use crate::check::azure::{UNKNOWN, memberships};
 use crate::check::form::parts;
 use crate::random::Random;
+use crate::scene::machines::is_nic;
 use crate::scene::objects::is_theirs;
 use crate::scene::second::is_second;
 use crate::scene::{Layout, objects};
@@ -167,10 +168,23 @@ impl Company {
 
     /// Another client's write of the security group fails.
     pub(crate) fn fail_group(random: &mut Random, stage: &mut Stage) {
-        let group = crate::scene::security_group();
+        let group = stage.scene.security_group();
         let nodes = stage.scene.layout != Layout::Containers;
         if random.permille(300) && nodes && stage.azure.shown_by_id(&group).is_some() {
             fail(stage, &group);
+        }
+    }
+
+    /// Another client's write of a NIC that is in a pool of ours fails: one that is in none is left
+    /// to whoever wrote it, this one is not.
+    pub(crate) fn fail_member(random: &mut Random, stage: &mut Stage) {
+        let all = stage.azure.resources_of("Microsoft.Network/networkInterfaces");
+        let joined = all.iter().filter(|nic| !memberships(nic).is_empty());
+        let ids = joined.filter_map(|nic| nic["id"].as_str());
+        // Those of a scale set's machines are written with their machines.
+        let ids: Vec<String> = ids.filter(|id| is_nic(id)).map(str::to_owned).collect();
+        if let Some(id) = random.choose(&ids) {
+            fail(stage, id);
         }
     }
 

@@ -113,7 +113,7 @@ impl Mutant {
             | Canary::UnregistersEarly => out.extend(self.tables(&mut request, &path, stage)),
             Canary::WritesWhenQuiet if is_list(&request) && path.contains("/loadBalancers") => {
                 self.seen += 1;
-                let id = scene::security_group();
+                let id = stage.scene.security_group();
                 // With the first list the group itself is only being read.
                 let group = stage.azure.resource(&id).filter(|_| self.seen > 1);
                 if let Some(group) = group {

@@ -1,6 +1,7 @@
 //! S1 to S5 at each write that Azure was asked for.
 
 use super::differential::apart;
+use super::fair::Lists;
 use super::form::{foreign, is_in, parts, plain, told};
 use crate::carry::bare_path;
 use crate::config::without_cluster;
@@ -53,7 +54,9 @@ impl Stage {
         let body = body.as_deref();
         let write = Write { sent, method: request.method, path, before, after, body };
         self.ledger.attempts += 1;
-        self.ledger.round.note(request.method, path, answer);
+        let paged = self.azure.options().page_size > 0;
+        let lists = if paged { Lists::Paged } else { Lists::Whole };
+        self.ledger.round.note(request, path, answer, lists);
         self.check_mark(&write);
         self.check_attached(&write);
         if request.method == Method::Post {
@@ -88,6 +91,7 @@ impl Stage {
             self.check_pools(&write);
             self.check_tenants(&write);
             self.check_numbers(&write);
+            self.check_steadiness(&write);
             self.check_drains(&write);
             self.check_addresses(&write);
         }
@@ -364,7 +368,7 @@ fn is_led_to(balancer: &Value, pool: &str) -> bool {
 }
 
 /// The pools that a machine's NICs are in, lower case.
-pub(super) fn memberships(machine: &Value) -> BTreeSet<String> {
+pub(crate) fn memberships(machine: &Value) -> BTreeSet<String> {
     fn walk(value: &Value, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(fields) => {

@@ -1,21 +1,23 @@
 //! S6: Retry-After is honoured, and nothing is retried without measure. What answers ask for counts
 //! as known once the process has taken them in: it may stand still when they arrive.
 
+mod reply;
+
+use self::reply::heard;
 use super::waits::Seen;
 use crate::carry::bare_path;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
-use arm::{Answer, Method, Reply, Request};
+use arm::{Answer, Method, Request};
 use control::{CallId, KubernetesAnswer, KubernetesCall};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Failed writes of one resource that one process may make in a minute. The back-off alone allows
 /// six; a search for the Service at fault adds two for each halving.
 const FAILURES_A_MINUTE: usize = 16;
-/// Writes of one resource that one process may make in a minute, whatever becomes of them: a seed
-/// makes at most a hundred moves, and each asks for one or two.
+/// Writes of one resource or object that one process may make in a minute, whatever becomes of
+/// them: a seed makes at most a hundred moves, and each asks for one or two.
 const WRITES_A_MINUTE: usize = 120;
 /// Writes of one resource in a row that ask for the same, and that Azure acknowledges, before there
 /// are pauses: one may have been lost, another overtaken by an edit.
@@ -81,6 +83,8 @@ pub struct Budget {
     writes: BTreeMap<Key, String>,
     /// Ids of writes that Azure has refused: nothing of theirs runs.
     refused: BTreeSet<Key>,
+    /// No poll of a write's operation before, by the write's id.
+    polls: BTreeMap<Key, u64>,
     /// What resources were last written with, by whom.
     asked: BTreeMap<Key, Asked>,
 }
@@ -94,6 +98,8 @@ struct Asked {
     times: u32,
     /// When it was last known what has become of it.
     ended_ms: u64,
+    /// When people had last edited anything in Azure.
+    edited_ms: Option<u64>,
 }
 
 /// A call under way.
@@ -137,10 +143,18 @@ pub(super) struct Heard {
     /// For how long Azure wants to be left alone.
     pub wait_ms: u64,
     quota: Option<String>,
+    /// For how long the operation that was started or looked at is not to be polled.
+    poll_ms: u64,
     /// Whether the state was another than it was planned on: no reason to wait.
     stale: bool,
     /// Whether an operation came to nothing: Azure answers that with a 200.
     undone: bool,
+}
+
+impl Heard {
+    fn of(end: End, wait_ms: u64) -> Self {
+        Self { end, wait_ms, quota: None, poll_ms: 0, stale: false, undone: false }
+    }
 }
 
 /// How a call ended.
@@ -209,6 +223,14 @@ impl Stage {
         };
         // What was learnt in this very moment may have come after this call was decided on.
         let now_ms = self.now_ms;
+        let id_of_write = (number, epoch, request.correlation.clone());
+        let poll_ms = budget.polls.get(&id_of_write).copied().unwrap_or(0);
+        let polls = path.contains("/operations/") || path.contains("/operationresults/");
+        if polls && now_ms < poll_ms {
+            let early = poll_ms - now_ms;
+            self.fail("S6", format!("the operation of {target} is polled {early} ms early"));
+            return;
+        }
         let mut open_ms = 0;
         if !budget.quota.is_empty() {
             for name in quotas(request.method, &path) {
@@ -250,9 +272,11 @@ impl Stage {
         body.tree().hash(&mut digest);
         let body = digest.finish();
         let now_ms = self.now_ms;
+        let edited_ms = self.ledger.touched.last_ms();
         let asked = self.ledger.budget.asked.entry(key).or_default();
-        if asked.body != body {
-            *asked = Asked { body, times: 0, ended_ms: now_ms };
+        // What people have edited since is put right, which is no reason to wait.
+        if asked.body != body || asked.edited_ms != edited_ms {
+            *asked = Asked { body, times: 0, ended_ms: now_ms, edited_ms };
         }
         asked.times += 1;
         if asked.times > ALIKE && now_ms < asked.ended_ms + SHORTEST_MS {
@@ -311,6 +335,7 @@ impl Stage {
         let pause_ms = call.purpose.pause_ms(record.failures);
         let last_ms = record.failed_ms.back().copied().unwrap_or(0);
         let writes = call.purpose == Purpose::Write;
+        let often = writes || (objects && !target.contains("/configmaps"));
         let text = if now_ms < record.not_before_ms {
             let early = record.not_before_ms - now_ms;
             Some(format!("{target} is called {early} ms before it was asked for"))
@@ -319,9 +344,8 @@ impl Stage {
             Some(format!("{target} is called {early} ms too early after {failures} failures"))
         } else if writes && failed > FAILURES_A_MINUTE {
             Some(format!("{target} failed {failed} times within a minute"))
-        } else if writes && record.sent_ms.len() > WRITES_A_MINUTE {
-            let all = record.sent_ms.len();
-            Some(format!("{target} is written {all} times within a minute"))
+        } else if often && record.sent_ms.len() > WRITES_A_MINUTE {
+            Some(format!("{target} is written {} times within a minute", record.sent_ms.len()))
         } else {
             None
         };
@@ -337,9 +361,7 @@ impl Stage {
         let key = (sent.process, sent.epoch, id);
         let Some(call) = budget.calls.remove(&key) else { return };
         let mut heard = match answer {
-            Answer::Fault(_) => {
-                Heard { end: End::Failed, wait_ms: 0, quota: None, stale: false, undone: false }
-            }
+            Answer::Fault(_) => Heard::of(End::Failed, 0),
             Answer::Reply(reply) => heard(&call, reply),
         };
         let write = (sent.process, sent.epoch, call.correlation.clone());
@@ -369,9 +391,7 @@ impl Stage {
             }
             KubernetesAnswer::Fault(_) => (End::Failed, 0),
         };
-        budget
-            .coming
-            .insert(key, (call, Heard { end, wait_ms, quota: None, stale: false, undone: false }));
+        budget.coming.insert(key, (call, Heard::of(end, wait_ms)));
     }
 
     /// An answer has reached a process: its next step takes it in before it sends anything.
@@ -390,6 +410,10 @@ impl Stage {
             // What Azure does not take has pauses of its own.
             let taken = heard.end != End::Failed && !heard.undone;
             asked.times = if taken { asked.times } else { 0 };
+        }
+        if heard.end == End::Runs {
+            let id_of_write = (number, epoch, call.correlation.clone());
+            budget.polls.insert(id_of_write, now_ms + heard.poll_ms);
         }
         if let Some(name) = &heard.quota {
             let (since_ms, until_ms) =
@@ -429,71 +453,9 @@ impl Stage {
     }
 }
 
-/// What a reply of Azure's says.
-fn heard(call: &Call, reply: &Reply) -> Heard {
-    let body = reply.body.as_ref();
-    // A read of what does not exist says so.
-    let absent = reply.status == 404 && call.purpose != Purpose::Write;
-    let gone = reply.status == 404 && call.method == Method::Delete;
-    let end = match reply.status {
-        200..300 if runs(call, reply) => End::Runs,
-        200..300 => End::Done,
-        _ if absent || gone => End::Done,
-        _ => End::Failed,
-    };
-    let error = body.map(|body| &body["error"]);
-    let quota = match error.and_then(|error| error["code"].as_str()) {
-        Some("SubscriptionRequestsThrottled") => Some(0),
-        Some("TooManyRequests") => Some(1),
-        _ => None,
-    };
-    let quota = quota.filter(|_| end == End::Failed);
-    let quota = quota.map(|at| quotas(call.method, &call.path)[at].clone());
-    let said_ms = || seconds_in(error?["message"].as_str()?).map(|seconds| seconds * 1_000);
-    let wait_ms = match end {
-        End::Failed => reply.retry_after_ms.or_else(said_ms).unwrap_or(0),
-        End::Done | End::Runs => 0,
-    };
-    let status = body.map_or("", |body| body["status"].as_str().unwrap_or(""));
-    let undone = matches!(status, "Failed" | "Canceled");
-    Heard { end, wait_ms, quota, stale: reply.status == 412, undone }
-}
-
-/// Whether what was asked for still runs.
-fn runs(call: &Call, reply: &Reply) -> bool {
-    if call.purpose == Purpose::Read {
-        return false;
-    }
-    let body = reply.body.as_ref();
-    let is = |value: &Value, words: &[&str]| {
-        let text = value.as_str();
-        text.is_some_and(|text| words.iter().any(|word| text.eq_ignore_ascii_case(word)))
-    };
-    let inside = body.map_or(&Value::Null, |body| &body["properties"]["provisioningState"]);
-    let state = body.map_or(&Value::Null, |body| &body["status"]);
-    reply.status == 202
-        || is(inside, &["Updating", "Deleting", "Creating"])
-        || is(state, &["InProgress", "Running", "Accepted"])
-}
-
-/// The seconds in "The operation can be retried in 15 seconds", which stand in for Retry-After.
-fn seconds_in(message: &str) -> Option<u64> {
-    let (_, rest) = message.split_once("can be retried in ")?;
-    let (number, unit) = rest.split_once(' ')?;
-    number.parse().ok().filter(|_| unit.starts_with("second"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn seconds_stand_in_the_message() {
-        let said = "The operation can be retried in 15 seconds.";
-        assert_eq!(seconds_in(said), Some(15));
-        assert_eq!(seconds_in("The operation can be retried in 3 minutes."), None);
-        assert_eq!(seconds_in("too many requests"), None);
-    }
 
     #[test]
     fn pauses_double_up_to_a_minute() {

@@ -3,9 +3,18 @@
 
 use crate::stage::Stage;
 use crate::tally::count;
-use arm::Method;
+use arm::{Condition, Method, Request};
 use azure_emulator::Answer;
 use std::collections::BTreeMap;
+
+/// How Azure answers with lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lists {
+    /// Each in one piece, as it is at one moment.
+    Whole,
+    /// In pages.
+    Paged,
+}
 
 /// The writes of one round of a phase without faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,8 +26,12 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// Takes in Azure's answer to a write.
-    pub(super) fn note(&mut self, method: Method, path: &str, answer: &Answer) {
+    /// Takes in Azure's answer to a write. In pages that go by number one of ours may stand on
+    /// neither of two, because others went between them; where that happens twice, who makes it
+    /// anew is right to, and to ask Azure first whether it stands.
+    pub(super) fn note(&mut self, request: &Request, path: &str, answer: &Answer, lists: Lists) {
+        let method = request.method;
+        let made = request.condition == Condition::Absent && lists == Lists::Whole;
         let what = || {
             let mut segments = path.rsplit('/');
             let (name, kind) = (segments.next().unwrap_or(""), segments.next().unwrap_or(""));
@@ -27,8 +40,9 @@ impl Round {
         match answer.status {
             // What is gone already is deleted.
             404 if method == Method::Delete => {}
-            // A load balancer changes with its members, which are others' to write, too.
-            412 => {}
+            // A load balancer changes with its members, which are others' to write, too. But nobody
+            // else makes what is ours: who is told that it stands has made it, and forgotten that.
+            412 if !made => {}
             400.. => {
                 let (status, code) = (answer.status, answer.code().unwrap_or("without a code"));
                 let error = answer.body.as_ref().map(|body| &body["error"]["message"]);

@@ -53,6 +53,11 @@ pub(crate) struct Before {
 }
 
 impl Touched {
+    /// When people last touched anything.
+    pub(super) fn last_ms(&self) -> Option<u64> {
+        self.last_ms
+    }
+
     /// What people touched is put right from now on only: until now drift was reported and left.
     pub(crate) fn renew(&mut self, now_ms: u64) {
         let times = self.addresses.values_mut().chain(self.resources.values_mut());

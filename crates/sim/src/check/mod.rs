@@ -18,6 +18,7 @@ mod openings;
 mod order;
 pub mod promised;
 pub mod remains;
+mod steady;
 pub mod stripped;
 pub mod tables;
 pub mod tenants;

@@ -3,7 +3,6 @@
 
 use super::azure::Write;
 use super::form::{destinations, is_in, parts, told, values};
-use crate::scene;
 use crate::scene::objects::OTHER_ADDRESS;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
@@ -141,7 +140,7 @@ impl Stage {
 
     /// L2: an address that the ledger has, and that is open nowhere.
     pub(crate) fn only_recorded(&self) -> Option<String> {
-        let group = self.azure.shown_by_id(&scene::security_group());
+        let group = self.azure.shown_by_id(&self.scene.security_group());
         let open = open(group.as_deref());
         let is_open = |address: &str| open.iter().any(|part| part.address == address);
         self.recorded().into_keys().find(|address| !is_open(address))
@@ -197,7 +196,7 @@ impl Stage {
                 recorded.is_some_and(|all| all.contains(&part.address)) && has_port(other, part)
             })
         };
-        let group = self.azure.shown_by_id(&scene::security_group());
+        let group = self.azure.shown_by_id(&self.scene.security_group());
         let open = open(group.as_deref());
         let own = open.iter().filter(|part| recorded.contains(&part.address));
         let mut own = own.filter(|part| has_port(service, part) && part.address != OTHER_ADDRESS);

@@ -71,8 +71,9 @@ impl Stage {
             let id = resource["id"].as_str().unwrap_or("");
             let name = id.rsplit('/').next().unwrap_or("");
             // Azure deletes no public IP that a frontend uses: one that others are on stays for
-            // them.
-            if is_own(name) && !self.is_used_by_others(&resource, &is_own) {
+            // them, and goes with the last whom its tag names.
+            let others = || self.is_others(&resource, uid, &service.name);
+            if is_own(name) && !self.is_used_by_others(&resource, &is_own) && !others() {
                 left.push(id.to_owned());
             }
             for rule in parts(&resource, "loadBalancingRules").into_keys() {
@@ -103,6 +104,16 @@ impl Stage {
         left
     }
 
+    /// Whether the tag of a public IP names Services that hold a finalizer, and not this one.
+    fn is_others(&self, ip: &Value, uid: &str, name: &str) -> bool {
+        let names = ip["tags"]["k8s-azure-service"].as_str().unwrap_or("");
+        let holds = |user: &str| {
+            let mut all = self.truth.services.iter();
+            all.any(|(u, s)| u != uid && s.name == user && s.claimed && s.gone_at.is_none())
+        };
+        !names.split(',').any(|user| user == name) && names.split(',').any(holds)
+    }
+
     /// Whether rules that are not a Service's own lead to the frontend of a public IP.
     fn is_used_by_others(&self, ip: &Value, is_own: &dyn Fn(&str) -> bool) -> bool {
         let frontend = ip["properties"]["ipConfiguration"]["id"].as_str().unwrap_or("");
@@ -124,7 +135,7 @@ impl Stage {
         closed.remove(OTHER_ADDRESS);
         closed.retain(|address| !self.is_anothers(uid, address));
         let mut left = Vec::new();
-        let group = self.azure.shown_by_id(&scene::security_group());
+        let group = self.azure.shown_by_id(&self.scene.security_group());
         for (name, rule) in group.iter().flat_map(|group| parts(group, "securityRules")) {
             if is_theirs(&name) || name == OTHER_CLUSTERS {
                 continue;

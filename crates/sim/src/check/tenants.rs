@@ -3,7 +3,6 @@
 
 use super::azure::{Write, memberships, pools};
 use super::form::{self, bare, destinations, is_in, parts, same};
-use crate::scene;
 use crate::scene::objects::is_theirs;
 use crate::stage::{Sent, Stage};
 use crate::tally::count;
@@ -251,7 +250,7 @@ impl Stage {
 
     /// Security rules that lead to addresses, each with its address.
     fn opened(&self, addresses: &BTreeSet<String>) -> BTreeSet<(String, String)> {
-        let group = self.azure.shown_by_id(&scene::security_group());
+        let group = self.azure.shown_by_id(&self.scene.security_group());
         let mut opened = BTreeSet::new();
         for (name, rule) in group.iter().flat_map(|group| parts(group, "securityRules")) {
             let to = destinations(rule).filter(|to| addresses.contains(*to) && !is_theirs(&name));
@@ -419,7 +418,7 @@ fn is_programmed(service: &Value) -> bool {
 
 /// Whether a Service says itself that it is refused, or held back. `promise` judges whether it is
 /// right to say so.
-fn is_refused(service: &Value) -> bool {
+pub(crate) fn is_refused(service: &Value) -> bool {
     says(service, "False")
 }
 
@@ -432,7 +431,7 @@ fn says(service: &Value, status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::{Layout, Scene, objects};
+    use crate::scene::{self, Layout, Scene, objects};
     use crate::swarm::Pace;
     use crate::weather::Weather;
     use kube_emulator::{Part, Patch};

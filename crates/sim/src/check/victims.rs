@@ -22,8 +22,18 @@ impl Stage {
         let services = self.kubernetes.list("services", None);
         let is_tenants = |service: &Value| service["metadata"]["namespace"] == TENANT;
         let (own, others): (Vec<_>, Vec<_>) = services.iter().partition(|s| is_tenants(s));
-        let kept = others.into_iter().filter(|service| strict || !consents(service));
-        let theirs: BTreeSet<&str> = kept.flat_map(|service| told(service)).collect();
+        // Whose name the frontend has holds its address first, and speaks for all on it.
+        let names = self.azure.resources_of("Microsoft.Network/loadBalancers");
+        let names = names.iter().flat_map(|balancer| parts(balancer, "frontendIPConfigurations"));
+        let names = names.map(|(name, _)| self.truth.owner_of(without_cluster(&name)));
+        let first: BTreeSet<&str> = names.flatten().collect();
+        let holds = |service: &Value| first.contains(text(&service["metadata"]["uid"]));
+        let (lent, kept): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|service| !strict && consents(service));
+        let lent = lent.into_iter().filter(|service| holds(service));
+        let lent: BTreeSet<&str> = lent.flat_map(|service| told(service)).collect();
+        let theirs = kept.iter().flat_map(|service| told(service));
+        let theirs: BTreeSet<&str> = theirs.filter(|address| !lent.contains(address)).collect();
         own.iter().find_map(|service| {
             let address = told(service).find(|address| theirs.contains(address))?;
             let name = text(&service["metadata"]["name"]);

@@ -3,6 +3,7 @@
 
 use super::api::{OURS, has_finalizer};
 use super::budget::{Call, End, Heard, Key, Purpose};
+use crate::scene::Layout;
 use crate::stage::Stage;
 use crate::tally::count;
 use arm::Method;
@@ -136,13 +137,18 @@ impl Stage {
     pub(super) fn expect(&mut self, key: Key, call: &Call, heard: &Heard, failures: u32) {
         let life = (key.0, key.1);
         let now_ms = self.now_ms;
+        let nodes = self.scene.layout != Layout::Containers;
         let waits = &mut self.ledger.waits;
         waits.close(life, now_ms + heard.wait_ms);
         let azure = matches!(call.purpose, Purpose::Write | Purpose::Read | Purpose::Follow);
         if azure {
             *waits.news.entry(life).or_insert(0) += 1;
         }
-        if heard.end == End::Done {
+        // Azure is known to acknowledge a pool and lose it: a load balancer is looked at after a
+        // write. The pool of a container load balancer is empty.
+        let written = call.purpose == Purpose::Write && call.method == Method::Put;
+        let read_back = written && nodes && call.about.contains("/loadbalancers/");
+        if heard.end == End::Done && !read_back {
             waits.open.remove(&key);
             return;
         }
@@ -151,8 +157,8 @@ impl Stage {
         let until_ms = now_ms + pause_ms + SLACK_MS;
         // What was taken is followed to its end, whatever becomes of its reason.
         let purpose = match heard.end {
-            End::Runs => Purpose::Follow,
-            End::Done | End::Failed => call.purpose,
+            End::Runs | End::Done => Purpose::Follow,
+            End::Failed => call.purpose,
         };
         // What Azure's answer itself changes is no news. The answer of the API server changes none:
         // what Azure has said since the call was sent may have made it needless by now.

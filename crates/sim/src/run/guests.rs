@@ -12,6 +12,11 @@ use serde_json::json;
 /// refused again and again.
 const MENDED_MS: u64 = 15_000;
 
+/// For so long a guest stays refused, and how often it is tried in that time: once a minute, and as
+/// often again for the search of whose fault it is.
+const REFUSED_MS: u64 = 10 * 60_000;
+const TRIES: u64 = 30;
+
 impl Play {
     /// S7: while one Service is refused, all others come right.
     pub(super) fn come_right_beside_poison(&mut self) {
@@ -74,6 +79,22 @@ impl Play {
         }
     }
 
+    /// S6: what is refused again and again is tried ever more rarely.
+    fn stay_refused(&mut self) {
+        if self.stage.breach.is_some() || !self.stage.is_refused() {
+            return;
+        }
+        count(&mut self.stage.tally.checks, "S6");
+        let times = |play: &Self| play.stage.poison.as_ref().map_or(0, |poison| poison.times);
+        let before = times(self);
+        self.stage.advance(self.stage.now_ms + REFUSED_MS);
+        let tries = times(self) - before;
+        if tries > TRIES {
+            let text = format!("{tries} tries at what is refused, within {REFUSED_MS} ms");
+            self.stage.fail("S6", text);
+        }
+    }
+
     /// S7: whoever mends a Service that was refused does not wait for the next attempt at what it
     /// was.
     fn mend_guest(&mut self, (namespace, slot): (&str, u64)) {
@@ -115,6 +136,7 @@ impl Play {
         self.tend();
         self.stage.advance(self.stage.now_ms + 60_000);
         self.come_right_beside_poison();
+        self.stay_refused();
         self.mend_guest(guests[0]);
         self.stage.poison = None;
         for (namespace, slot) in guests {

@@ -3,6 +3,7 @@
 use super::{HEAL_MS, Play};
 use crate::actor::Company;
 use crate::check::fair::Round;
+use crate::interrupt::LATE_MS;
 use crate::random::Random;
 use crate::tally::count;
 use serde_json::Value;
@@ -13,6 +14,15 @@ const DRAIN_MIN: u64 = 8;
 
 /// How long another client's outbound rule uses a frontend whose Service goes.
 const LENT_MS: u64 = 120_000;
+
+/// In how many rounds of a thousand watches break, and lists show what has changed.
+const MISSED: u64 = 350;
+
+/// Within so long everything has been read in pages, and what others made has its address.
+const PAGED_MS: u64 = 180_000;
+
+/// In how many seeds of a thousand pools hold the other kind of members for a while.
+const TURNED: u64 = 400;
 
 /// How often each of them changes.
 const CHANGES: usize = 3;
@@ -27,8 +37,12 @@ impl Play {
         let mut holds = self.late.fork("holds");
         let mut shrinking = self.late.fork("shrinking");
         let mut spoiling = self.late.fork("spoiling");
+        let mut missing = self.late.fork("missing");
+        let mut robbing = self.late.fork("robbing");
         let mut sharing = self.late.fork("sharing");
+        let mut contesting = self.late.fork("contesting");
         let mut failing = self.late.fork("failing");
+        let mut failing_member = self.late.fork("failing member");
         for round in 0..CHANGES + 2 {
             if self.stage.breach.is_some() {
                 return;
@@ -37,41 +51,101 @@ impl Play {
             self.stage.note_settled();
             self.stage.ledger.round = Round::default();
             let mut earlier: Vec<Arc<Value>> = Vec::new();
+            let revision = self.stage.kubernetes.revision();
             match round {
                 0 => {
                     earlier.extend(self.stage.azure.shown());
-                    self.company.doubt(&mut doubts, &mut self.stage);
-                    self.company.show(&mut random, &mut self.stage);
-                    self.company.share(&mut self.stage);
+                    self.bring_all(&mut random, &mut doubts);
                 }
-                round if round > CHANGES => {
-                    let lent = self.company.lend(&mut random, &mut self.stage);
-                    self.company.doubt_no_more(&mut self.stage);
-                    self.company.dismiss(&mut random, &mut self.stage);
-                    if let Some(balancer) = lent {
-                        self.stage.advance(self.stage.now_ms + LENT_MS);
-                        Company::take_back(&balancer, &mut self.stage);
-                    }
-                }
+                round if round > CHANGES => self.dismiss_some(&mut random),
                 _ => {
+                    if missing.permille(MISSED) {
+                        self.stage.break_watches();
+                    }
                     self.company.doubt_otherwise((&mut doubts, &mut holds), &mut self.stage);
                     self.company.change_all(&mut random, &mut self.stage);
                     self.company.scale_in(&mut shrinking, &mut self.stage);
                     self.company.share_otherwise(&mut sharing, &mut self.stage);
+                    self.company.move_about(&mut self.stage);
+                    self.company.move_on(&mut self.stage);
+                    if round > 1 {
+                        self.company.contest(&mut contesting, &mut self.stage);
+                    }
                 }
+            }
+            if round <= CHANGES {
+                self.company.roll(round, &mut self.stage);
             }
             self.stage.follow();
             self.come_right();
             self.stage.check_round(round == 0);
             if round == 0 {
                 self.judge_newcomers(&earlier);
+                self.hear_late(revision);
                 Company::meddle(&mut random, &mut self.stage);
                 Company::fail_group(&mut failing, &mut self.stage);
+                Company::fail_member(&mut failing_member, &mut self.stage);
                 Company::age(&mut aging, &mut self.stage);
                 self.come_right();
                 self.be_spoiled(&mut spoiling);
+                self.read_in_pages(&mut robbing);
+                self.suffer_mishaps();
                 self.scale_out();
             }
+        }
+        self.turn_pools();
+    }
+
+    /// All of them come.
+    fn bring_all(&mut self, random: &mut Random, doubts: &mut Random) {
+        self.company.doubt(doubts, &mut self.stage);
+        self.company.show(random, &mut self.stage);
+        self.company.share(&mut self.stage);
+        self.company.bring_bared(&mut self.stage);
+        self.company.move_in(&mut self.stage);
+        self.company.bring_movers(&mut self.stage);
+    }
+
+    /// Some go, one of them while another client's outbound rule uses its frontend.
+    fn dismiss_some(&mut self, random: &mut Random) {
+        let lent = self.company.lend(random, &mut self.stage);
+        self.company.doubt_no_more(&mut self.stage);
+        self.company.contest_no_more(&mut self.stage);
+        self.company.dismiss(random, &mut self.stage);
+        if let Some(balancer) = lent {
+            self.stage.advance(self.stage.now_ms + LENT_MS);
+            Company::take_back(&balancer, &mut self.stage);
+        }
+    }
+
+    /// The operator has pools hold the other kind of members, and then the first one again, while
+    /// nothing else goes wrong.
+    fn turn_pools(&mut self) {
+        let turned = self.late.fork("pool kinds").permille(TURNED);
+        for _ in 0..2 {
+            let goes_on = turned && self.stage.breach.is_none();
+            if !goes_on || !self.company.turn_pools(&mut self.stage) {
+                return;
+            }
+            self.stage.ledger.inputs += 1;
+            self.stage.follow();
+            self.come_right();
+        }
+    }
+
+    /// The API server refuses a few calls, and meanwhile a finalizer is taken off and a Pod goes.
+    fn suffer_mishaps(&mut self) {
+        if self.stage.breach.is_some() {
+            return;
+        }
+        self.stage.ledger.inputs += 1;
+        Company::bare(&mut self.stage);
+        self.come_right();
+        Company::cover(&mut self.stage);
+        if self.stage.breach.is_none() {
+            self.stage.ledger.inputs += 1;
+            self.company.flee(&mut self.stage);
+            self.come_right();
         }
     }
 
@@ -85,6 +159,24 @@ impl Play {
         self.stage.follow();
         self.come_right();
         self.judge_newcomers(&earlier);
+    }
+
+    /// L1: lists come that are older than what has come since, and the watches behind them are
+    /// late. Nothing has gone because an old list does not name it.
+    fn hear_late(&mut self, revision: u64) {
+        if self.stage.breach.is_some() {
+            return;
+        }
+        count(&mut self.stage.tally.checks, "L1");
+        let before = self.stage.ledger.attempts;
+        self.stage.list_from(revision);
+        self.stage.advance(self.stage.now_ms + 2 * LATE_MS);
+        self.stage.settle(60_000);
+        let written = self.stage.ledger.attempts - before;
+        if written > 0 {
+            let text = format!("{written} writes because lists were old");
+            self.stage.fail("L1", text);
+        }
     }
 
     /// L1 for Services or nodes that came together.
@@ -104,6 +196,31 @@ impl Play {
         Company::spoil(random, &mut self.stage);
         self.stage.after_hands(&before);
         self.come_right();
+    }
+
+    /// L1: lists come in pages of one. What one of several pages lacks is not gone because others
+    /// have gone while it was read; what all of them lack is.
+    fn read_in_pages(&mut self, random: &mut Random) {
+        if self.stage.breach.is_some() {
+            return;
+        }
+        count(&mut self.stage.tally.checks, "L1");
+        let usual = std::mem::replace(&mut self.stage.azure.options_mut().page_size, 1);
+        let written = self.stage.ledger.attempts;
+        Company::hoard(&mut self.stage);
+        self.stage.advance(self.stage.now_ms + PAGED_MS);
+        Company::shift_pages(&mut self.stage);
+        let written = self.stage.ledger.attempts - written;
+        if written > 0 {
+            let text = format!("{written} writes because others deleted what is theirs");
+            self.stage.fail("L1", text);
+            return;
+        }
+        let before = self.stage.before_hands();
+        self.company.rob(random, &mut self.stage);
+        self.stage.after_hands(&before);
+        self.come_right();
+        self.stage.azure.options_mut().page_size = usual;
     }
 
     /// Everything is as it should be once whoever drains has drained.

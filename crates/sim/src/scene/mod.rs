@@ -132,6 +132,14 @@ pub fn security_group() -> String {
     network("networkSecurityGroups/nsg")
 }
 
+/// The resource group of the security group where it is not the cluster's.
+pub const GROUP_APART: &str = "net-rg";
+
+/// The same id in the resource group apart.
+fn apart(id: &str) -> String {
+    id.replace("/resourceGroups/rg/", &format!("/resourceGroups/{GROUP_APART}/"))
+}
+
 /// Id of the Service Gateway.
 #[must_use]
 pub fn gateway() -> String {
@@ -293,6 +301,35 @@ impl Scene {
         self.layout == Layout::Containers && self.uids.is_multiple_of(3)
     }
 
+    /// Whether the security group is in a resource group apart.
+    #[must_use]
+    pub fn has_group_apart(&self) -> bool {
+        let suits = self.with.contains(&Fault::CloudConfig) && self.layout != Layout::Containers;
+        suits && Random::new(self.uids).fork("security group").permille(500)
+    }
+
+    /// Id of the security group of this scene.
+    #[must_use]
+    pub fn security_group(&self) -> String {
+        let id = security_group();
+        if self.has_group_apart() { apart(&id) } else { id }
+    }
+
+    /// What was made for a security group in the cluster's resource group, as it is where that one
+    /// is: the group itself, and machines that are in it.
+    fn grouped(&self, resources: Vec<Value>) -> Vec<Value> {
+        if !self.has_group_apart() {
+            return resources;
+        }
+        let id = security_group();
+        let (from, to) = (json!(id).to_string(), json!(apart(&id)).to_string());
+        let moved = |resource: Value| {
+            let text = resource.to_string().replace(&from, &to);
+            serde_json::from_str(&text).unwrap_or(resource)
+        };
+        resources.into_iter().map(moved).collect()
+    }
+
     /// The cluster with its nodes.
     #[must_use]
     pub fn cluster(&self, now_ms: u64) -> Store {
@@ -376,20 +413,20 @@ impl Scene {
             ..AzureOptions::default()
         };
         let mut azure = Azure::new(options);
-        azure.seed(objects::estate());
+        azure.seed(self.grouped(objects::estate()));
         // Where pools hold addresses, too, if the operator may have them hold NICs.
         if self.layout.has_nics() || self.layout.other_pools().is_some() {
-            azure.seed(objects::scale_set("vmss", MACHINES));
+            azure.seed(self.grouped(objects::scale_set("vmss", MACHINES)));
         }
         if self.has_two_sets() {
-            azure.seed(objects::scale_set("vmss2", MACHINES));
+            azure.seed(self.grouped(objects::scale_set("vmss2", MACHINES)));
         }
         let alone = (0..MACHINES).filter(|index| self.is_alone(*index));
-        azure.seed(alone.flat_map(machines::alone).collect());
+        azure.seed(self.grouped(alone.flat_map(machines::alone).collect()));
         if self.layout == Layout::Several {
-            azure.seed(objects::scale_set("vmss", 0));
-            azure.seed(objects::scale_set("vmss2", 0));
-            azure.seed(objects::scale_set("vmss3", 0));
+            azure.seed(self.grouped(objects::scale_set("vmss", 0)));
+            azure.seed(self.grouped(objects::scale_set("vmss2", 0)));
+            azure.seed(self.grouped(objects::scale_set("vmss3", 0)));
         }
         if self.layout == Layout::Containers {
             azure.seed(objects::gateway());
@@ -398,7 +435,7 @@ impl Scene {
         let basic = self.layout == Layout::PerSet;
         azure.seed(objects::what_annotations_name(if basic { "Basic" } else { "Standard" }));
         if self.with.contains(&Fault::SecondCluster) {
-            azure.seed(second::estate());
+            azure.seed(second::estate(self.cluster_name()));
         }
         if self.outbound == Outbound::Theirs {
             azure.seed(objects::outbound_balancer());

@@ -74,6 +74,14 @@ fn public_ip(name: &str, sku: &str, address: &str, tags: &Value) -> Value {
             "ipAddress": address, "idleTimeoutInMinutes": 4}})
 }
 
+/// A public IP that somebody else has for a while: it stands before ours in every list.
+#[must_use]
+pub fn spare(number: u64) -> Value {
+    let id = network(&format!("publicIPAddresses/byo-pip-spare-{number}"));
+    json!({"id": id, "location": "eastus", "sku": {"name": "Standard", "tier": "Regional"},
+        "properties": {"publicIPAllocationMethod": "Static", "publicIPAddressVersion": "IPv4"}})
+}
+
 /// A security rule of somebody else's.
 #[must_use]
 pub fn their_rule(name: &str, priority: u64) -> Value {

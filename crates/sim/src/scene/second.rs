@@ -9,11 +9,14 @@ const OTHER_UID: &str = "5c1d3e0a-0000-4000-8000-00000000000b";
 /// The base name of the other cluster's Service.
 const BASE: &str = "a11111111222243334444555555555555";
 
+/// The base name of a Service of another cluster that has our name.
+const NAMESAKES: &str = "a22222222333344445555666666666666";
+
 /// Whether a resource or a part of one is the other cluster's, by its name.
 #[must_use]
 pub fn is_second(name: &str) -> bool {
     let name = name.to_lowercase();
-    name.contains(BASE) || name == "second" || name == "second-internal"
+    name.contains(BASE) || name.contains(NAMESAKES) || name == "second" || name == "second-internal"
 }
 
 fn public_ip(group: &str, name: &str, address: &str) -> Value {
@@ -41,9 +44,18 @@ fn balancer(name: &str, address: &Value) -> Value {
             "probe": part("probes", &rule)}}]}})
 }
 
-/// What the other cluster has.
+/// A public IP of a cluster that the Go cloud provider serves, and that has our name: it is in a
+/// resource group that only Services name, where a name says nothing, and carries no UID.
+fn of_a_namesake(cluster: &str) -> Value {
+    let mut ip = public_ip("pip-rg", &format!("{cluster}-{NAMESAKES}"), "20.50.1.4");
+    ip["tags"] =
+        json!({"k8s-azure-cluster-name": cluster, "k8s-azure-service": "default/namesake"});
+    ip
+}
+
+/// What the other cluster has, and what one of our name has.
 #[must_use]
-pub fn estate() -> Vec<Value> {
+pub fn estate(cluster: &str) -> Vec<Value> {
     let ip = public_ip("rg", &format!("kubernetes-{BASE}"), "20.50.1.1");
     let orphan = public_ip("rg", &format!("kubernetes-{BASE}-ipv6"), "20.50.1.2");
     let far = public_ip("pip-rg", &format!("kubernetes-{BASE}"), "20.50.1.3");
@@ -59,7 +71,7 @@ pub fn estate() -> Vec<Value> {
             "ipConfigurations": [{"name": "apps-0", "properties": {"primary": true,
                 "privateIPAllocationMethod": "Dynamic", "subnet": subnet}}]}});
     let outside = json!({"publicIPAddress": {"id": ip["id"]}});
-    let mut all = vec![ip, orphan, far, balancer("second", &outside)];
+    let mut all = vec![ip, orphan, far, balancer("second", &outside), of_a_namesake(cluster)];
     all.extend([balancer("second-internal", &inside), link]);
     all
 }

@@ -1,7 +1,7 @@
 //! What the cloud config says beside what every run needs: in some seeds each of its other keys
 //! that decides on what is built has a value.
 
-use super::{Layout, Outbound, Scene};
+use super::{GROUP_APART, Layout, Outbound, Scene};
 use crate::config::{CLUSTER, OTHER_CLUSTER};
 use crate::fault::Fault;
 use crate::random::Random;
@@ -64,6 +64,9 @@ impl Scene {
         say(nodes && own, "loadBalancerResourceGroup", &[json!("pip-rg")]);
         say(nodes, "privateLinkServiceResourceGroup", &[json!("RG")]);
         let edge = random.permille(300);
+        if self.has_group_apart() {
+            site.insert("securityGroupResourceGroup".to_owned(), json!(GROUP_APART));
+        }
         if edge && one_balancer {
             site.insert("extendedLocationName".to_owned(), json!("losangeles"));
             site.insert("extendedLocationType".to_owned(), json!("EdgeZone"));

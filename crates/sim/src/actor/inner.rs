@@ -1,0 +1,59 @@
+//! Two Services of one namespace on one private address: the second one comes to the first one's,
+//! and leaves it again for one of its own, while the first one stays.
+
+use super::Company;
+use super::user::{annotation, key};
+use crate::check::form::told;
+use crate::scene::{Layout, objects};
+use crate::stage::Stage;
+use kube_emulator::ObjectRef;
+use serde_json::{Value, json};
+
+const NAMESPACE: &str = "default";
+/// The first of their numbers.
+const FIRST: u64 = 710;
+const PINNED: &str = "azure-load-balancer-ipv4";
+
+fn place(number: u64) -> (String, String) {
+    (NAMESPACE.to_owned(), format!("inner-{number}"))
+}
+
+fn service(number: u64) -> Value {
+    let mut service = objects::service(NAMESPACE, FIRST + number);
+    service["metadata"]["name"] = json!(place(number).1);
+    service["metadata"]["annotations"][key("azure-load-balancer-internal")] = json!("true");
+    service
+}
+
+/// The address that the first one has.
+fn address(stage: &Stage) -> Option<String> {
+    let (namespace, name) = place(0);
+    let service = stage.kubernetes.get(ObjectRef::new("services", &namespace, &name)).ok()?;
+    told(&service).find(|address| !address.contains(':')).map(str::to_owned)
+}
+
+impl Company {
+    /// The first one comes. Only where all load balancers are one: an address chooses among
+    /// several.
+    pub(crate) fn move_in(&mut self, stage: &mut Stage) {
+        if matches!(self.scene.layout, Layout::Single | Layout::Nics) {
+            self.services.insert(place(0), service(0));
+            self.tend(stage);
+        }
+    }
+
+    /// The second one comes to the first one's address, or leaves it, by turns.
+    pub(crate) fn move_about(&mut self, stage: &mut Stage) {
+        let Some(address) = address(stage) else { return };
+        let Some(standing) = self.services.get(&place(1)) else {
+            let mut second = service(1);
+            second["metadata"]["annotations"][key(PINNED)] = json!(address);
+            self.services.insert(place(1), second);
+            self.tend(stage);
+            return;
+        };
+        let shares = !standing["metadata"]["annotations"][key(PINNED)].is_null();
+        let pinned = if shares { Value::Null } else { json!(address) };
+        self.apply(stage, &place(1), &annotation(PINNED, pinned));
+    }
+}

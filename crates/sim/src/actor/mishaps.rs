@@ -1,0 +1,100 @@
+//! Small mishaps while all is right: the API server refuses a few calls, and meanwhile somebody
+//! takes something away.
+
+use super::{Company, living};
+use crate::scene::objects;
+use crate::stage::Stage;
+use kube_emulator::{Failure, Fault as ApiFault, Method, ObjectRef, Part, Patch};
+use model::kubernetes::READINESS_GATE;
+use model::world::Kind;
+use serde_json::{Value, json};
+
+const NAMESPACE: &str = "default";
+/// Whose finalizer is taken off: a Service that nobody else changes.
+const BARED: &str = "bared";
+const BARED_NUMBER: u64 = 730;
+/// A Pod with our gate that goes while its gate is being written.
+const FLEETING: &str = "fleeting";
+/// How many calls in a row are refused: until the last of the tries behind them, more time passes
+/// than writes to Azure wait for each other.
+const REFUSED: u32 = 5;
+
+fn bared() -> (String, String) {
+    (NAMESPACE.to_owned(), BARED.to_owned())
+}
+
+/// The next so many patches of an object are refused.
+fn refuse(stage: &mut Stage, plural: &str, name: &str, times: u32) {
+    let fault = ApiFault::next(Failure::Unavailable).on_method(Method::Patch).on_kind(plural);
+    stage.kubernetes.inject(fault.on_name(name).times(times));
+}
+
+fn set_ready(stage: &mut Stage, ready: bool) {
+    let status = if ready { "True" } else { "False" };
+    let status = json!({"conditions": [{"type": "ContainersReady", "status": status}]});
+    let object = ObjectRef::new("pods", NAMESPACE, FLEETING);
+    let patch = Patch::Strategic(json!({ "status": status }));
+    let _ = stage.kubernetes.patch(object, Part::Status, &patch, stage.now_ms);
+    stage.follow();
+}
+
+impl Company {
+    /// A Service comes whose finalizer somebody will take off.
+    pub(crate) fn bring_bared(&mut self, stage: &mut Stage) {
+        let mut service = objects::service(NAMESPACE, BARED_NUMBER);
+        service["metadata"]["name"] = json!(BARED);
+        self.services.insert(bared(), service);
+        self.tend(stage);
+    }
+
+    /// Its finalizer is taken off, and the API server refuses for a while to have it back: the
+    /// Service stays, and so does what it has.
+    pub(crate) fn bare(stage: &mut Stage) {
+        if living(stage, "services", NAMESPACE, BARED).is_none() {
+            return;
+        }
+        let object = ObjectRef::new("services", NAMESPACE, BARED);
+        let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        let _ = stage.kubernetes.patch(object, Part::Main, &patch, stage.now_ms);
+        refuse(stage, "services", BARED, REFUSED);
+        stage.follow();
+    }
+
+    /// It has its finalizer back, and nothing was lost meanwhile: when it goes, what it has goes
+    /// with it, as with every other Service.
+    pub(crate) fn cover(stage: &mut Stage) {
+        let name = format!("{NAMESPACE}/{BARED}");
+        for service in stage.truth.services.values_mut() {
+            service.stripped &= service.name != name || !service.claimed;
+        }
+    }
+
+    /// A Pod with our gate goes while its gate is still to be written, and the watch that would say
+    /// so is late.
+    pub(crate) fn flee(&self, stage: &mut Stage) {
+        let node = self.nodes.keys().next().copied().unwrap_or(0);
+        let labels = json!({"app": "nobody", READINESS_GATE: "enabled"});
+        let mut pod = objects::pod(FLEETING, &labels, node, "10.244.3.10");
+        pod["spec"]["readinessGates"] = json!([{"conditionType": READINESS_GATE}]);
+        let status: Value = pod["status"].clone();
+        let object = ObjectRef::new("pods", NAMESPACE, FLEETING);
+        if stage.kubernetes.create(pod, stage.now_ms).is_err() {
+            return;
+        }
+        let patch = Patch::Merge(json!({ "status": status }));
+        let _ = stage.kubernetes.patch(object, Part::Status, &patch, stage.now_ms);
+        set_ready(stage, false);
+        stage.advance(stage.now_ms + 60_000);
+        set_ready(stage, true);
+        refuse(stage, "pods", FLEETING, 2);
+        // The first try, and the one after the short wait, are refused by then.
+        stage.advance(stage.now_ms + 700);
+        for number in 0..stage.processes.len() {
+            stage.delay_watch(number, Kind::GatedPods);
+            stage.delay_watch(number, Kind::Pods);
+        }
+        let _ = stage.kubernetes.delete(object, stage.now_ms);
+        stage.follow();
+        stage.advance(stage.now_ms + 30_000);
+    }
+}
