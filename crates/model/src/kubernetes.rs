@@ -222,6 +222,9 @@ impl Service {
     /// An annotation's value, by the part of its key after `service.beta.kubernetes.io/`.
     #[must_use]
     pub fn annotation(&self, suffix: &str) -> Option<&str> {
+        if self.annotations.is_empty() {
+            return None;
+        }
         let key = ["service.beta.kubernetes.io/", suffix].concat();
         self.annotations.get(key.as_str()).map(AsRef::as_ref)
     }

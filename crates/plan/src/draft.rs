@@ -200,16 +200,23 @@ impl<'w> Draft<'w> {
     /// Takes a stance to every Service.
     pub fn admit_all(&mut self, readings: &mut Readings) {
         let services = self.world.kubernetes.services.values();
-        services.for_each(|service| self.admit(service, readings));
+        // All at once: they are sorted, and not put among each other one by one.
+        let named = services.clone().map(|service| (service.name.clone(), service.uid.clone()));
+        self.by_name = named.collect();
+        services.for_each(|service| self.admit_unnamed(service, readings));
     }
 
     /// Takes a stance to one Service.
     pub fn admit(&mut self, service: &'w Arc<Service>, readings: &mut Readings) {
+        self.by_name.insert(service.name.clone(), service.uid.clone());
+        self.admit_unnamed(service, readings);
+    }
+
+    fn admit_unnamed(&mut self, service: &'w Arc<Service>, readings: &mut Readings) {
         let case = self.case(service, readings);
         if let Some(base) = name::base_number(&case.base) {
             self.by_base.insert(base, service.uid.clone());
         }
-        self.by_name.insert(service.name.clone(), service.uid.clone());
         self.cases.insert(service.uid.clone(), case);
     }
 

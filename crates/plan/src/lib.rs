@@ -42,6 +42,8 @@ use migration::Course;
 use model::policy::Layout;
 use model::{Plan, Policy, Report, World};
 use own::other_layout::Leftover;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Plans: what is to be written now, and who waits on what.
 #[must_use]
@@ -73,8 +75,25 @@ pub struct Planner {
     containers: pods::Memory,
     readings: Readings,
     index: own::parts::Index,
+    memory: shape::memory::Memory,
     last: Option<Planned>,
     migration: Option<Box<migration::Memory>>,
+    alone: Option<Alone>,
+}
+
+/// What else than Services, load balancers and public IPs it followed from that nothing of the
+/// other kind of load balancers stands, and that no Service says that it moves.
+#[derive(Debug, PartialEq, Eq)]
+struct Alone {
+    cluster_uid: Option<Arc<str>>,
+    abandoned: BTreeSet<Arc<str>>,
+}
+
+impl Alone {
+    fn of(world: &World) -> Self {
+        let (cluster_uid, abandoned) = (&world.kubernetes.cluster_uid, &world.abandoned);
+        Self { cluster_uid: cluster_uid.clone(), abandoned: abandoned.clone() }
+    }
 }
 
 /// A World with nodes as backends, and what was planned of it.
@@ -92,10 +111,16 @@ impl Planner {
         if let Some(last) = self.last.as_ref().filter(|last| last.world == *world) {
             return (last.plan.clone(), last.report.clone());
         }
-        let left = match migration::course(world, policy) {
-            Course::Alone => Vec::new(),
-            Course::Blocked(left) => left,
-            Course::Moving(sides) => {
+        // Where ten thousand Services are on container load balancers, to find nothing of the
+        // other kind is most of a plan.
+        let single = policy.layout == Layout::PerService && policy.migration.is_none();
+        let alone = self.alone.take().filter(|alone| {
+            single && *alone == Alone::of(world) && self.containers.has_all(world, policy)
+        });
+        let left = match alone.is_none().then(|| migration::course(world, policy)) {
+            None | Some(Course::Alone) => Vec::new(),
+            Some(Course::Blocked(left)) => left,
+            Some(Course::Moving(sides)) => {
                 let mut memory = self.migration.take().unwrap_or_default();
                 let planned = migration::plan(self, &mut memory, world, &sides);
                 self.migration = Some(memory);
@@ -105,9 +130,13 @@ impl Planner {
             }
         };
         self.migration = None;
+        let updates = self.containers.updates;
         let (mut plan, report) = self.side(world, policy, &left);
-        if left.is_empty() {
-            migration::end(world, policy, &mut plan);
+        if alone.is_some() {
+            self.alone = alone;
+        } else if left.is_empty() && migration::end(world, policy, &mut plan) {
+            let taken_in = single && self.containers.updates > updates;
+            self.alone = taken_in.then(|| Alone::of(world));
         }
         if policy.layout != Layout::PerService {
             // Events that change nothing, such as a list that is as it was, are many.
@@ -120,13 +149,13 @@ impl Planner {
     /// Plans the load balancers of one kind, or says that what is left of the other kind stands in
     /// the way.
     fn side(&mut self, world: &World, policy: &Policy, left: &[Leftover]) -> (Plan, Report) {
-        let Self { containers, readings, index, .. } = self;
+        let Self { containers, readings, index, memory, .. } = self;
         readings.sweep(&world.kubernetes.services);
         match policy.layout {
             Layout::PerService => pods::plan(world, policy, (containers, readings), left),
             Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
                 index.renew(world);
-                let mut draft = nodes::settled(world, policy, (index, readings), left);
+                let mut draft = nodes::settled(world, policy, (index, readings, memory), left);
                 tell::gate::open_all(&mut draft);
                 draft.finish()
             }

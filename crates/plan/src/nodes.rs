@@ -11,6 +11,7 @@ use crate::order::upgrade;
 use crate::own::name;
 use crate::own::other_layout::{self, Leftover};
 use crate::own::parts::Index;
+use crate::shape::memory::Memory;
 use crate::shape::{balancer, member, private_link, public_ip, security_group};
 use crate::tell::kubernetes;
 use model::azure::{FrontendAddress, LoadBalancer};
@@ -29,7 +30,7 @@ use std::sync::Arc;
 pub(crate) fn settled<'w>(
     world: &'w World,
     policy: &'w Policy,
-    (index, readings): (&'w Index, &mut Readings),
+    (index, readings, memory): (&'w Index, &mut Readings, &mut Memory),
     left: &[Leftover],
 ) -> Draft<'w> {
     let mut held: BTreeMap<ServiceUid, Vec<Refusal>> = BTreeMap::new();
@@ -39,7 +40,7 @@ pub(crate) fn settled<'w>(
         for (uid, refusals) in &refused {
             refusals.iter().for_each(|refusal| draft.refuse(uid, refusal.clone()));
         }
-        plan(&mut draft, left);
+        plan(&mut draft, memory, left);
         let late = late(&draft, &refused);
         if !late.is_empty() {
             refused.extend(late);
@@ -83,7 +84,7 @@ fn late(
 }
 
 /// Drafts everything, or what has to be read first.
-fn plan(draft: &mut Draft<'_>, left: &[Leftover]) {
+fn plan(draft: &mut Draft<'_>, memory: &mut Memory, left: &[Leftover]) {
     if !draft.world.is_complete(&placement::kinds(draft)) || is_ledger_due(draft) {
         let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
         uids.iter().for_each(|uid| draft.wait(uid, Wait::Listing));
@@ -130,17 +131,17 @@ fn plan(draft: &mut Draft<'_>, left: &[Leftover]) {
     let basics = claim::upgrade::settle(draft);
     upgrade::plan(draft, &basics);
     let replaced: BTreeSet<ResourceId> = draft.changes.keys().cloned().collect();
-    let chosen = public_ip::plan(draft);
+    let chosen = public_ip::plan(draft, memory);
     let kept = draft.cases.iter().filter(|(_, case)| matches!(case.stance, Stance::Frozen(_)));
     draft.judged = kept.map(|(uid, _)| uid.clone()).collect();
     let placement = placement::place(draft, &chosen);
     draft.draining = Some(BTreeSet::new());
-    let standings = security_group::standing::all(draft, &placement, &chosen);
-    let opening = security_group::plan(draft, &placement, &chosen, &standings);
+    let standings = security_group::standing::all(draft, memory, &placement, &chosen);
+    let opening = security_group::plan(draft, &mut memory.group, &placement, &chosen, &standings);
     let links = claim::private_link::settle(draft, &placement);
     private_link::plan(draft, &links);
     for (id, seats) in placement.balancers.iter().filter(|(id, _)| !replaced.contains(*id)) {
-        balancer::plan(draft, id, seats, &chosen, &opening.closing);
+        balancer::plan(draft, memory, (id, seats), &chosen, &opening.closing);
     }
     let members = member::plan(draft, &placement);
     claim::confirm::settle(draft, &placement, &chosen);
@@ -216,3 +217,6 @@ fn frontend_groups(draft: &Draft<'_>) -> BTreeSet<Group> {
     }
     groups
 }
+
+#[cfg(test)]
+mod tests;

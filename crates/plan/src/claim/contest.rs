@@ -298,7 +298,7 @@ pub(crate) fn backend_port_taken<'b>(
 
 /// Backend ports of a Service's rules without floating IP. The annotation that switches it off does
 /// not count for HA ports.
-fn backend_ports(intent: &Intent, family: Family) -> Vec<(RuleProtocol, u16)> {
+pub(crate) fn backend_ports(intent: &Intent, family: Family) -> Vec<(RuleProtocol, u16)> {
     let inside = intent.exposure == Exposure::Internal && family == Family::V6;
     let translated = intent.rule_options.floating_ip == FloatingIp::Disabled || inside;
     let port = |wish: &RuleIntent| match wish.kind {

@@ -173,13 +173,15 @@ fn is_read(world: &World, policy: &Policy) -> bool {
 }
 
 /// Takes away what conditions say of moves that are over: nothing of the former load balancers
-/// stands, and everything has been read that would show it.
-pub(crate) fn end(world: &World, policy: &Policy, plan: &mut Plan) {
+/// stands, and everything has been read that would show it. Whether no condition says anything.
+pub(crate) fn end(world: &World, policy: &Policy, plan: &mut Plan) -> bool {
     if !is_read(world, policy) {
-        return;
+        return false;
     }
+    let mut silent = true;
     let over = world.kubernetes.services.values().filter(|service| service.moving.is_some());
     for service in over {
+        silent = false;
         let object = Object::Service { name: service.name.clone(), uid: service.uid.clone() };
         let mut planned = plan.writes.iter_mut().filter(|write| write.object == object);
         match planned.next().map(|write| &mut write.edit) {
@@ -193,4 +195,5 @@ pub(crate) fn end(world: &World, policy: &Policy, plan: &mut Plan) {
             }
         }
     }
+    silent
 }

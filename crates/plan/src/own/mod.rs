@@ -97,6 +97,14 @@ impl<'w> Own<'w> {
         }
     }
 
+    /// Whether a public IP is this cluster's by its resource group and the cluster's name alone,
+    /// whatever Services there are.
+    pub(crate) fn is_ours_by_name(&self, ip: &PublicIp) -> bool {
+        matches!(self.mark(ip.tags.as_ref()), Mark::None)
+            && self.is_own_group(&ip.id, &self.policy.group)
+            && self.public_ip(ip) == Whose::Ours
+    }
+
     /// Whose a Private Link Service is.
     pub fn private_link(&self, link: &PrivateLinkService) -> Whose {
         let tags = link.tags.as_ref();

@@ -62,6 +62,16 @@ pub fn is_name_of(name: &str, service: &ServiceName) -> bool {
     })
 }
 
+/// Whether a public IP's tag names this Service, letter by letter, and no other.
+pub fn names_only(ip: &PublicIp, service: &ServiceName) -> bool {
+    let is_it = |user: &str| {
+        let parts = user.split_once('/');
+        parts.is_some_and(|parts| parts == (&*service.namespace, &*service.name))
+    };
+    let mut users = each_user(ip);
+    users.next().is_some_and(is_it) && users.next().is_none()
+}
+
 /// The cluster that made a public IP.
 pub fn cluster(ip: &PublicIp) -> Option<&str> {
     of(ip, CLUSTER)

@@ -13,7 +13,7 @@ use model::gateway::GatewayServices;
 use model::kubernetes::Service;
 use model::plan::{KubernetesWrite, Object};
 use model::report::{Report, ServiceReport, Wait};
-use model::world::ById;
+use model::world::{ById, Fact};
 use model::{Plan, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub(crate) struct Memory {
     waiting: Waiting,
     /// Names that have to be looked at.
     open: BTreeSet<Arc<str>>,
+    /// How many times something was taken in.
+    pub updates: u64,
 }
 
 /// What becomes of the Services that were looked at.
@@ -51,6 +53,7 @@ pub(super) struct Closing {
 impl Memory {
     /// Takes in what has changed; gives the names that have to be looked at.
     pub fn update(&mut self, world: &World, policy: &Policy) -> BTreeSet<Arc<str>> {
+        self.updates += 1;
         let moved = self.take_services(world);
         let shifted = self.take_registered(world);
         self.take_resources(world, policy);
@@ -70,6 +73,15 @@ impl Memory {
             }
         }
         self.open.clone()
+    }
+
+    /// Whether Services, load balancers and public IPs are those that were taken in last.
+    pub fn has_all(&self, world: &World, policy: &Policy) -> bool {
+        let azure = &world.azure;
+        let ips = azure.public_ips.get(&policy.group).and_then(Fact::known);
+        is_same(&self.services, &world.kubernetes.services)
+            && azure.balancers.known().is_some_and(|all| is_same(&self.balancers, all))
+            && ips.is_some_and(|all| is_same(&self.ips, all))
     }
 
     /// Services that are not looked at and whose registration others may wait for.
@@ -221,6 +233,11 @@ fn subject(write: &KubernetesWrite) -> Option<&ServiceUid> {
         Object::Service { uid, .. } => Some(uid),
         Object::Pod { .. } => None,
     }
+}
+
+/// Whether two lists hold the same values in memory.
+fn is_same<K: PartialEq, T>(a: &BTreeMap<K, Arc<T>>, b: &BTreeMap<K, Arc<T>>) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|((k, a), (l, b))| Arc::ptr_eq(a, b) && k == l)
 }
 
 /// Brings a remembered list up to date; gives the ids that changed.

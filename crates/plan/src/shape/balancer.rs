@@ -1,9 +1,11 @@
 //! Load balancers of nodes: every Service's parts on one become one body.
 
 mod causes;
+mod resting;
 
 use super::body::Body;
 use super::frontend::{self, Place, Wanted};
+use super::memory::Memory;
 use super::private_link::{self, Linked};
 use super::public_ip::Chosen;
 use super::{pool, rule, unserved};
@@ -31,6 +33,9 @@ use std::sync::Arc;
 /// A load balancer while it is edited.
 struct Build<'a> {
     seats: &'a Assignment,
+    /// It as it stands.
+    there: Option<Arc<LoadBalancer>>,
+    memory: &'a mut Memory,
     after: Body,
     /// Services that are about to be ready to join.
     coming: BTreeSet<ServiceUid>,
@@ -111,22 +116,27 @@ impl Build<'_> {
 /// Edits one load balancer and drafts the change, if any.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
-    id: &ResourceId,
-    seats: &Assignment,
+    memory: &mut Memory,
+    (id, seats): (&ResourceId, &Assignment),
     chosen: &Chosen,
     open: &BTreeSet<IpAddr>,
 ) {
     let before = draft.view(id);
+    let there = draft.balancers().and_then(|all| all.get(id)).cloned();
     let after = before.map_or_else(|| Body::new(fresh(draft, id)), Body::of);
     let (linked, room) = (private_link::linked(draft), limit::Room::default());
     let (coming, movers, drafted) = (BTreeSet::new(), OnceCell::new(), OnceCell::new());
     let inherits = false;
-    let mut build = Build { seats, after, coming, linked, inherits, room, movers, drafted };
+    let mut build =
+        Build { seats, there, memory, after, coming, linked, inherits, room, movers, drafted };
     clear(draft, &mut build, open);
     build.room = limit::Room::of(draft, build.view());
     let mut seated = Vec::new();
     for uid in build.room.turns(draft, build.view(), &seats.services) {
-        if seat(draft, &mut build, &uid, chosen, before) {
+        if build.rests(draft, &uid, chosen) {
+            seated.push(uid);
+        } else if seat(draft, &mut build, &uid, chosen, before) {
+            build.note(draft, &uid, chosen);
             seated.push(uid);
         }
     }

@@ -58,9 +58,12 @@ impl Body {
             return self.balancer.frontends.push(wanted);
         };
         let there = &mut self.balancer.frontends[at];
+        if *there == wanted {
+            return;
+        }
         let moves = there.address != wanted.address;
-        self.edited |= moves || *there != wanted;
         *there = wanted;
+        self.edited = true;
         if moves {
             self.parts.move_frontend(&self.balancer);
         }

@@ -5,6 +5,7 @@ pub(crate) mod balancer;
 pub(crate) mod body;
 pub(crate) mod frontend;
 pub(crate) mod member;
+pub(crate) mod memory;
 pub(crate) mod pool;
 pub(crate) mod private_link;
 pub(crate) mod public_ip;

@@ -1,5 +1,6 @@
 //! Public IPs: made, adopted, tagged, released.
 
+use super::memory::Memory;
 use super::security_group;
 use crate::ask::{Intent, PublicIpIntent};
 use crate::claim::choice::{self, Choice, Pick};
@@ -31,64 +32,84 @@ pub(crate) struct Edited {
 
 /// Chooses, makes and adopts the public IPs that Services want; then lets go of those that none
 /// wants any more.
-pub(crate) fn plan(draft: &mut Draft<'_>) -> Chosen {
+pub(crate) fn plan(draft: &mut Draft<'_>, memory: &mut Memory) -> Chosen {
     let mut chosen = Chosen::new();
     let mut edited: BTreeMap<ResourceId, Edited> = BTreeMap::new();
+    let mut rests: Vec<*const PublicIp> = Vec::new();
     let uids: Vec<ServiceUid> = draft.by_name.values().cloned().collect();
+    memory.renew(draft);
     let first = FirstHolders::of(draft);
     for uid in uids {
         let Some(intent) = draft.cases[&uid].shared_intent() else { continue };
         if intent.exposure != Exposure::Public {
             continue;
         }
+        if let Some(held) = memory.find(draft, &intent, |id| edited.contains_key(id)) {
+            for (family, id, ip) in &held.ips {
+                chosen.insert((uid.clone(), *family), id.clone());
+                rests.push(Arc::as_ptr(ip));
+            }
+            continue;
+        }
         match choice::choose(draft, &intent, &edited) {
             Ok(picks) => {
-                for pick in picks {
-                    adopt(draft, &intent, &pick, &mut edited, &first);
-                    chosen.insert((uid.clone(), pick.family), pick.id);
+                let mut rest = true;
+                for pick in &picks {
+                    rest &= adopt(draft, &intent, pick, &mut edited, &first);
                 }
+                if rest {
+                    memory.note(draft, &intent, &picks);
+                }
+                let all = picks.into_iter().map(|pick| ((uid.clone(), pick.family), pick.id));
+                chosen.extend(all);
             }
             Err(Choice::Wait(wait)) => draft.wait(&uid, wait),
             Err(Choice::Refuse(finding)) => draft.refuse(&uid, *finding),
         }
     }
-    release(draft, &chosen, &mut edited);
+    rests.sort_unstable();
+    release(draft, &chosen, &mut edited, &rests);
     for (id, edit) in edited {
         put(draft, &chosen, id, edit);
     }
     chosen
 }
 
-/// Edits a public IP as a Service asks. One that is so already, as most are, is not edited.
+/// Edits a public IP as a Service asks. One that is so already, as most are, is not edited. Whether
+/// that is all there is to do, as long as neither changes.
 fn adopt(
     draft: &mut Draft<'_>,
     intent: &Intent,
     pick: &Pick,
     edited: &mut BTreeMap<ResourceId, Edited>,
     first: &FirstHolders,
-) {
+) -> bool {
     let &Pick { family, ref id, ref there } = pick;
     let intent = &*choice::asked_of(draft, intent, (family, id), edited);
     let before = there.as_ref().map(|(ip, _)| ip);
     let past = edited.get(id).map(|edit| &edit.after).or(before.map(AsRef::as_ref));
     let mut after = past.cloned().unwrap_or_else(|| fresh(draft, intent, family, id));
-    if there.as_ref().is_none_or(|(_, whose)| *whose != Whose::Foreign) {
-        let holding = first.holding(draft, intent, family, &after);
+    let foreign = there.as_ref().is_some_and(|(_, whose)| *whose == Whose::Foreign);
+    let holding = (!foreign).then(|| first.holding(draft, intent, family, &after));
+    if let Some(holding) = holding {
         ensure(draft, intent, family, &mut after, holding);
     }
     let same = before.is_some() && past == Some(&after);
     let ignored = wishes::ignored(intent, &after);
+    // Whoever holds it first has all it wants on it: so has one that comes later.
+    let rests = holding == Some(Holding::First) && ignored.is_empty() && !edited.contains_key(id);
     if !ignored.is_empty()
         && let Some(case) = draft.cases.get_mut(&intent.uid)
     {
         case.findings.extend(ignored);
     }
     if same && after.provisioning != Provisioning::Failed {
-        return;
+        return rests;
     }
     let mut causes = edited.remove(id).map(|edit| edit.causes).unwrap_or_default();
     causes.extend((!same).then(|| intent.uid.clone()));
     edited.insert(id.clone(), Edited { before: before.cloned(), after, causes });
+    false
 }
 
 fn fresh(draft: &Draft<'_>, intent: &Intent, family: Family, id: &ResourceId) -> PublicIp {
@@ -150,12 +171,21 @@ fn ensure(draft: &Draft<'_>, intent: &Intent, family: Family, ip: &mut PublicIp,
     }
 }
 
-/// Takes Services that no longer use a public IP off its tag; deletes it after the last one.
-fn release(draft: &mut Draft<'_>, chosen: &Chosen, edited: &mut BTreeMap<ResourceId, Edited>) {
+/// Takes Services that no longer use a public IP off its tag; deletes it after the last one. Those
+/// that rest are their only Service's still.
+fn release(
+    draft: &mut Draft<'_>,
+    chosen: &Chosen,
+    edited: &mut BTreeMap<ResourceId, Edited>,
+    rests: &[*const PublicIp],
+) {
     let groups: Vec<Group> = draft.world.azure.public_ips.keys().cloned().collect();
     for group in groups {
         let Some(known) = draft.public_ips(&group) else { continue };
         for ip in known.values() {
+            if rests.binary_search(&Arc::as_ptr(ip)).is_ok() {
+                continue;
+            }
             if !is_settled(draft, ip, chosen) && draft.own.public_ip(ip) == Whose::Ours {
                 release_one(draft, ip, chosen, edited);
             }

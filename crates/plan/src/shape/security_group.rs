@@ -28,6 +28,7 @@ use model::plan::{Action, Change, Resource};
 use model::report::Wait;
 use model::world::{Fact, Need};
 use model::{Family, ResourceId, ServiceUid};
+pub(crate) use settled::Memory;
 pub(crate) use standing::Standings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -82,6 +83,7 @@ pub(crate) struct Opening {
 /// Drafts the security group.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
+    memory: &mut Memory,
     placement: &Placement,
     chosen: &Chosen,
     standings: &Standings<'_>,
@@ -102,19 +104,18 @@ pub(crate) fn plan(
         return Opening { closing: addresses(&group.rules) };
     };
     let book = Book::open(draft, placement, ledger, &group);
-    let wanted = wanted::all(draft, placement, standings);
+    let wanted = memory.wanted.all(draft, placement, standings);
     let mut kept = kept(draft, placement);
     keep_moving(&mut kept, draft, placement, chosen, standings);
-    let mut after = SecurityGroup::clone(&group);
-    if draft.cases.values().any(|c| c.intent().is_some()) {
-        after.tags = tags::shared(after.tags.as_ref(), draft.policy);
-    }
-    let settled = after.tags == group.tags
-        && settled::is_settled(draft, &group, &book, (wanted.as_slice(), &kept));
+    let own = draft.cases.values().any(|c| c.intent().is_some());
+    let marks = own.then(|| tags::shared(group.tags.as_ref(), draft.policy));
+    let marks = marks.unwrap_or_else(|| group.tags.clone());
+    let settled = marks == group.tags && memory.is_settled(draft, &group, &book, (&wanted, &kept));
     if settled && !cfg!(debug_assertions) {
         return Opening::default();
     }
-    let opening = edit(draft, &group, after, book, (wanted, &kept));
+    let after = SecurityGroup { tags: marks, ..SecurityGroup::clone(&group) };
+    let opening = edit(draft, &group, after, book, (wanted.to_vec(), &kept));
     let idle = |draft: &Draft<'_>| draft.ledger.is_none() && !draft.changes.contains_key(&group.id);
     debug_assert!(!settled || (opening.closing.is_empty() && idle(draft)), "nothing is to be done");
     opening

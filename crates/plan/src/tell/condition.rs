@@ -36,13 +36,17 @@ pub(crate) fn write_all(
         }
     }
     for (uid, (service, report)) in services {
+        let status = statuses.get(uid);
+        if status.is_none() && service.condition.is_none() && is_plain(report) {
+            continue;
+        }
         let Some(wanted) = wanted(service, report) else { continue };
         let set = ConditionEdit::Set(wanted);
-        if let Some(at) = statuses.get(uid) {
+        if let Some(at) = status {
             if let Edit::Status { condition, .. } = &mut writes[*at].edit {
                 *condition = set;
             }
-        } else if service.condition.is_some() || !is_plain(report) {
+        } else {
             let edit = Edit::Status { ingress: None, condition: set, moving: MoveEdit::Keep };
             writes.push(KubernetesWrite { object: kubernetes::object(service), edit });
         }

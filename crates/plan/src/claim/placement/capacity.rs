@@ -15,14 +15,16 @@ impl Capacity {
     /// Counts what is in Azure, and what is on its way there.
     pub(super) fn of(draft: &Draft<'_>) -> Self {
         let mut capacity = Self { rules: BTreeMap::new(), homes: BTreeMap::new() };
-        let balancers = || draft.balancers().into_iter().flat_map(BTreeMap::values);
+        let shares: Vec<_> = draft.views().map(|view| (view, view.shares())).collect();
         // A Service's own frontend says more than a rule on another's.
-        for balancer in balancers() {
+        for (balancer, shares) in &shares {
             capacity.rules.insert(balancer.id.clone(), balancer.rules.len());
-            capacity.settle(draft, &balancer.id, balancer.frontends.iter().map(|f| &*f.name));
+            let own = shares.iter().filter(|share| share.frontends > 0);
+            capacity.settle(draft, &balancer.id, own.map(|share| share.base));
         }
-        for balancer in balancers() {
-            capacity.settle(draft, &balancer.id, balancer.rules.iter().map(|r| &*r.name));
+        for (balancer, shares) in &shares {
+            let led = shares.iter().filter(|share| share.rules > 0);
+            capacity.settle(draft, &balancer.id, led.map(|share| share.base));
         }
         // A write of its public IP says nothing about where it is to be.
         let is_balancer = |id: &ResourceId| *id == draft.policy.balancer_id(id.name());
@@ -38,13 +40,8 @@ impl Capacity {
         capacity
     }
 
-    fn settle<'a>(
-        &mut self,
-        draft: &Draft<'_>,
-        id: &ResourceId,
-        parts: impl Iterator<Item = &'a str>,
-    ) {
-        for uid in parts.filter_map(|p| draft.owner_of(p)) {
+    fn settle(&mut self, draft: &Draft<'_>, id: &ResourceId, bases: impl Iterator<Item = u128>) {
+        for uid in bases.filter_map(|base| draft.owner_of_base(base)) {
             self.add_home(uid, id);
         }
     }

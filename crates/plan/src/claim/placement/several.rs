@@ -222,21 +222,21 @@ impl Choice<'_> {
         let service = draft.cases[&intent.uid].service;
         let named = &intent.placement.configurations;
         let mut left: Vec<Index> = (0..self.configs.len()).collect();
-        let mut counts = vec![left.len()];
+        let mut counts = [left.len(); 5];
         left.retain(|at| {
             let name = &self.configs[*at].name;
             named.is_empty() || named.iter().any(|n| n.eq_ignore_ascii_case(name))
         });
-        counts.push(left.len());
+        counts[1] = left.len();
         left.retain(|at| self.configs[*at].placement == Admission::Allowed || active.contains(at));
-        counts.push(left.len());
+        counts[2] = left.len();
         left.retain(|at| {
             let selector = self.configs[*at].services.as_ref();
             selector.is_none_or(|s| s.matches(&service.labels))
         });
-        counts.push(left.len());
+        counts[3] = left.len();
         left.retain(|at| takes_namespace(draft, &self.configs[*at], service));
-        counts.push(left.len());
+        counts[4] = left.len();
         if left.is_empty() {
             let words = [
                 "configured",

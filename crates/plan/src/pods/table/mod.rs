@@ -145,6 +145,8 @@ pub(crate) fn changed<K: Ord + Clone, T, U>(
             (None, None) => return changed,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
+            // Most keys are the same value in memory, which equality sees at once.
+            (Some((a, _)), Some((b, _))) if a == b => Ordering::Equal,
             (Some((a, _)), Some((b, _))) => a.cmp(b),
         };
         let old = if order.is_le() { olds.next() } else { None };

@@ -1147,3 +1147,31 @@ fn nothing_is_registered_while_its_load_balancer_is_written() {
     stage.flying.push(written);
     assert_eq!(sendable(&mut stage), 0);
 }
+
+#[test]
+fn what_appears_of_the_other_kind_is_seen_at_once() {
+    let mut stage = Stage::serving(&[(1, 1)]);
+    let stands = |stage: &mut Stage| {
+        let (_, report) = stage.plan();
+        report.findings.iter().any(|finding| finding.rule == crate::OTHER_LAYOUT_STANDS)
+    };
+    assert!(!stands(&mut stage) && !stands(&mut stage));
+    let theirs = fixture::balancer();
+    let all = stage.world.azure.balancers.known_mut().expect("known");
+    all.insert(theirs.id.clone(), Arc::new(theirs.clone()));
+    assert!(stands(&mut stage) && stands(&mut stage));
+    stage.world.azure.balancers.known_mut().expect("known").remove(&theirs.id);
+    assert!(!stands(&mut stage) && !stands(&mut stage));
+    // A public IP that another cluster could have made is this one's once its UID is known.
+    let tags = [("k8s-azure-service", "a/b"), ("k8s-azure-cluster-name", "kubernetes")];
+    let tags = tags.into_iter().chain([(crate::own::UID, "cluster")]);
+    let theirs = PublicIp {
+        tags: Some(tags.map(|(key, value)| (Arc::from(key), Arc::from(value))).collect()),
+        ..fixture::public_ip("kubernetes-b", None)
+    };
+    let ips = stage.world.azure.public_ips.get_mut(&stage.policy.group);
+    ips.and_then(Fact::known_mut).expect("known").insert(theirs.id.clone(), Arc::new(theirs));
+    assert!(!stands(&mut stage) && !stands(&mut stage));
+    stage.world.kubernetes.cluster_uid = Some("cluster".into());
+    assert!(stands(&mut stage) && stands(&mut stage));
+}

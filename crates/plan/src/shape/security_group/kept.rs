@@ -101,6 +101,11 @@ impl Kept {
         }
     }
 
+    /// Whether nothing has to stay.
+    pub fn is_empty(&self) -> bool {
+        self.destinations.is_empty() && self.backends.is_empty()
+    }
+
     /// Whether a destination of a rule of ours stays.
     pub fn has(&self, rule: &SecurityRule, destination: &Arc<str>) -> bool {
         let is_node = |behind: &Behind| {

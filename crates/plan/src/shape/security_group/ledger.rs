@@ -16,6 +16,7 @@ use model::azure::{Provisioning, PublicIp, SecurityGroup, SecurityRule};
 use model::ledger::{Destinations, Holder, Ledger, LedgerWrite};
 use model::report::{Finding, Severity, Wait};
 use model::world::Fact;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 pub(super) struct Book<'d> {
     ledger: &'d Ledger,
     /// Destinations of the group that are ours.
-    known: Destinations,
+    known: Cow<'d, Destinations>,
     /// What is wanted, or kept.
     needed: Destinations,
 }
@@ -64,12 +65,12 @@ impl<'d> Book<'d> {
         ledger: &'d Ledger,
         group: &SecurityGroup,
     ) -> Self {
-        let mut known = ledger.destinations.clone();
+        let mut known = Cow::Borrowed(&ledger.destinations);
         if ledger.is_absent() {
             let open = destinations(group);
             for (address, holders) in cluster(draft, placement) {
                 if open.contains(&address) {
-                    known.entry(address).or_default().extend(holders);
+                    known.to_mut().entry(address).or_default().extend(holders);
                 }
             }
         }
@@ -193,7 +194,7 @@ impl<'d> Book<'d> {
             Holder::Node => true,
         };
         let mut destinations = needed;
-        for (address, holders) in known {
+        for (address, holders) in known.into_owned() {
             if open.contains(&address) || may_open || destinations.contains_key(&address) {
                 let holders = holders.into_iter().filter(lives);
                 destinations.entry(address).or_default().extend(holders);

@@ -2,15 +2,60 @@
 
 use super::kept::Kept;
 use super::ledger::Book;
+use super::wanted::Wanted;
 use super::{WantedRule, is_managed};
 use crate::draft::Draft;
 use model::azure::{Provisioning, SecurityGroup, SecurityRule};
+use model::ledger::Ledger;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// What is remembered of the group between two plans.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// What Services wanted.
+    pub wanted: Wanted,
+    settled: Option<Settled>,
+}
+
+/// What nothing was to be done about while nothing had to be kept.
+#[derive(Debug)]
+struct Settled {
+    group: Arc<SecurityGroup>,
+    ledger: Arc<Ledger>,
+    wanted: Arc<[WantedRule]>,
+}
+
+impl Memory {
+    /// Whether nothing is to be opened, closed, recorded or forgotten.
+    pub(super) fn is_settled(
+        &mut self,
+        draft: &Draft<'_>,
+        group: &Arc<SecurityGroup>,
+        book: &Book<'_>,
+        (wanted, kept): (&Arc<[WantedRule]>, &Kept),
+    ) -> bool {
+        let ledger = draft.world.kubernetes.ledger.known().filter(|_| kept.is_empty());
+        let Some(ledger) = ledger else { return is_settled(draft, group, book, (wanted, kept)) };
+        let past = self.settled.take().filter(|past| {
+            Arc::ptr_eq(&past.group, group)
+                && Arc::ptr_eq(&past.ledger, ledger)
+                && Arc::ptr_eq(&past.wanted, wanted)
+        });
+        let settled = past.is_some() || is_settled(draft, group, book, (wanted, kept));
+        let now = || Settled {
+            group: Arc::clone(group),
+            ledger: Arc::clone(ledger),
+            wanted: Arc::clone(wanted),
+        };
+        self.settled = settled.then(now);
+        settled
+    }
+}
+
 /// Whether nothing is to be opened, closed, recorded or forgotten. Where that is not seen at once
 /// it is worked out.
-pub(super) fn is_settled(
+fn is_settled(
     draft: &Draft<'_>,
     group: &SecurityGroup,
     book: &Book<'_>,

@@ -3,11 +3,12 @@
 use crate::ask::Intent;
 use crate::claim::holder::keepers;
 use crate::claim::placement::{Assignment, Placement};
-use crate::draft::Draft;
+use crate::draft::{Draft, Stance};
 use crate::own::name;
 use crate::own::name::is_of;
 use crate::own::parts::View;
 use crate::shape::frontend;
+use crate::shape::memory::{Held, Memory};
 use crate::shape::public_ip::Chosen;
 use model::azure::{Frontend, FrontendAddress};
 use model::{Family, ServiceUid};
@@ -19,16 +20,26 @@ use std::sync::Arc;
 pub(crate) type Standings<'w> = BTreeMap<ServiceUid, BTreeMap<Family, Standing<'w>>>;
 
 /// The frontends of all Services that get what they ask.
-pub(crate) fn all<'w>(draft: &Draft<'w>, placement: &Placement, chosen: &Chosen) -> Standings<'w> {
+pub(crate) fn all<'w>(
+    draft: &Draft<'w>,
+    memory: &Memory,
+    placement: &Placement,
+    chosen: &Chosen,
+) -> Standings<'w> {
     let intents = draft.cases.values().filter_map(|case| case.intent());
     let mut all: Standings<'w> =
         intents.map(|intent| (intent.uid.clone(), BTreeMap::new())).collect();
     for (id, seats) in &placement.balancers {
         let Some(balancer) = draft.view(id) else { continue };
+        let there = draft.balancers().and_then(|all| all.get(id));
         for uid in &seats.services {
-            let intent = draft.cases.get(uid).and_then(|case| case.intent());
-            if let (Some(intent), Some(found)) = (intent, all.get_mut(uid)) {
-                find(draft, (balancer, seats), chosen, intent, found);
+            let stance = draft.cases.get(uid).map(|case| &case.stance);
+            let (Some(Stance::Wanted(intent)), Some(found)) = (stance, all.get_mut(uid)) else {
+                continue;
+            };
+            match there.and_then(|there| memory.seated(intent, there)) {
+                Some(held) => found.extend(seated(balancer, held)),
+                None => find(draft, (balancer, seats), chosen, intent, found),
             }
         }
     }
@@ -56,6 +67,14 @@ impl Standing<'_> {
             && rules.iter().all(|rule| is_of(&rule.name, base))
             && !self.balancer.is_foreign(&self.frontend.name)
     }
+}
+
+/// The frontends of a Service that has all its parts on a load balancer: its own.
+fn seated<'w>(balancer: View<'w>, held: &Held) -> impl Iterator<Item = (Family, Standing<'w>)> {
+    held.frontends().map(move |(family, at, address, text)| {
+        let (frontend, text) = (&balancer.whole().frontends[at], Arc::clone(text));
+        (family, Standing { balancer, frontend, address, text, is_claimed: false })
+    })
 }
 
 /// Finds a Service's frontends on a load balancer as they are in Azure now, with their addresses.

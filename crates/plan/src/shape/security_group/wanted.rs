@@ -5,7 +5,7 @@ use super::standing::{Standing, Standings};
 use super::{Shape, WantedRule};
 use crate::ask::{DenyAll, FloatingIp, Intent, SecurityRules};
 use crate::claim::placement::{self, Backends, Placement};
-use crate::draft::Draft;
+use crate::draft::{Draft, Stance};
 use crate::tell::kubernetes::is_claimed;
 use model::azure::Access;
 use model::policy::PoolKind;
@@ -47,32 +47,101 @@ fn node_addresses(
     found
 }
 
-/// The rules that Services want, each once, in the order of the Services' names.
-pub(super) fn all(
-    draft: &Draft<'_>,
-    placement: &Placement,
-    standings: &Standings<'_>,
-) -> Vec<WantedRule> {
+/// What Services wanted at the last plan.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    /// By the Services' names.
+    shares: Vec<Share>,
+    rules: Arc<[WantedRule]>,
+}
+
+/// What one Service wants, and what that follows from.
+#[derive(Debug)]
+struct Share {
+    intent: Arc<Intent>,
+    standing: Vec<(Family, IpAddr)>,
+    rules: Vec<(Shape, BTreeSet<Arc<str>>)>,
+}
+
+impl Share {
+    /// Whether a Service that asks this, and has these frontends, wants the same: only its own
+    /// addresses are open, whoever else is on them.
+    fn holds(&self, intent: &Arc<Intent>, standing: &BTreeMap<Family, Standing<'_>>) -> bool {
+        let addresses = standing.iter().map(|(family, at)| (*family, at.address));
+        let floats = intent.rule_options.floating_ip == FloatingIp::Enabled;
+        Arc::ptr_eq(&self.intent, intent)
+            && floats
+            && intent.access.deny_all == DenyAll::No
+            && self.standing.iter().copied().eq(addresses)
+    }
+
+    /// Whether another wants the same, on account of the same holder.
+    fn is_same(&self, other: &Self) -> bool {
+        let holder = |share: &Self| share.intent.rule_options.floating_ip;
+        self.intent.uid == other.intent.uid
+            && self.rules == other.rules
+            && holder(self) == holder(other)
+            && self.intent.additional == other.intent.additional
+    }
+}
+
+impl Wanted {
+    /// The rules that Services want, each once, in the order of the Services' names. The same value
+    /// as at the last plan where they want the same.
+    pub fn all(
+        &mut self,
+        draft: &Draft<'_>,
+        placement: &Placement,
+        standings: &Standings<'_>,
+    ) -> Arc<[WantedRule]> {
+        let mut past = std::mem::take(&mut self.shares).into_iter().peekable();
+        let mut same = true;
+        for uid in draft.by_name.values() {
+            let case = &draft.cases[uid];
+            let Stance::Wanted(intent) = &case.stance else { continue };
+            let standing = standings.get(uid).filter(|standing| !standing.is_empty());
+            let claimed = standing.filter(|_| is_claimed(draft.policy, case.service));
+            let Some(standing) = claimed else { continue };
+            while past.next_if(|share| share.intent.name < intent.name).is_some() {
+                same = false;
+            }
+            let held = past.next_if(|share| share.intent.uid == *uid);
+            if held.as_ref().is_some_and(|held| held.holds(intent, standing)) {
+                self.shares.extend(held);
+                continue;
+            }
+            let share = Share {
+                intent: Arc::clone(intent),
+                standing: standing.iter().map(|(family, at)| (*family, at.address)).collect(),
+                rules: rules(draft, placement, intent, standing),
+            };
+            same &= held.is_some_and(|held| held.is_same(&share));
+            self.shares.push(share);
+        }
+        if !same || past.next().is_some() {
+            self.rules = joined(&self.shares).into();
+        }
+        Arc::clone(&self.rules)
+    }
+}
+
+/// What all Services want, in their order.
+fn joined(shares: &[Share]) -> Vec<WantedRule> {
     let mut wanted: Vec<WantedRule> = Vec::new();
     // Many Services want the same rule: it is named once.
-    let mut places: BTreeMap<Shape, usize> = BTreeMap::new();
-    for uid in draft.by_name.values() {
-        let case = &draft.cases[uid];
-        let Some(intent) = case.intent().filter(|_| is_claimed(draft.policy, case.service)) else {
-            continue;
-        };
-        let Some(standing) = standings.get(uid) else { continue };
-        for (shape, destinations) in rules(draft, placement, intent, standing) {
-            let at = places.get(&shape).copied().unwrap_or_else(|| {
+    let mut places: BTreeMap<&Shape, usize> = BTreeMap::new();
+    for Share { intent, rules, .. } in shares {
+        for (shape, destinations) in rules {
+            let at = *places.entry(shape).or_insert_with(|| {
+                let (shape, name) = (shape.clone(), shape.name());
                 let (destinations, causes) = (BTreeSet::new(), BTreeMap::new());
-                let name = shape.name();
-                places.insert(shape.clone(), wanted.len());
                 wanted.push(WantedRule { shape, name, destinations, causes });
                 wanted.len() - 1
             });
             let rule = &mut wanted[at];
             rule.destinations.extend(destinations.iter().cloned());
-            rule.causes.entry(uid.clone()).or_default().extend(destinations);
+            let own = rule.causes.entry(intent.uid.clone()).or_default();
+            own.extend(destinations.iter().cloned());
         }
     }
     wanted
