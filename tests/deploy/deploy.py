@@ -505,6 +505,29 @@ def node_agent(tools, binary, folder):
     expect("node-agent: arguments", "no Kubernetes cluster" in said[2] or "kubeconfig" in said[2], True)
 
 
+def moving(tools, _, folder):
+    """While Services move: the component and the chart's value mean the same, and give what either
+    kind of load balancers needs."""
+    relative = {"resources": OVERLAYS / "workload-identity",
+                "components": ROOT / "deploy/kustomize/components/moving"}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        **{key: [os.path.relpath(path, folder)] for key, path in relative.items()}}))
+    objects = documents(tools.good("kubectl", "kustomize", folder))
+    values = HERE / "values/workload-identity.yaml"
+    ours, theirs = meaning(objects), meaning(documents(tools.good(
+        "helm", "template", "ballast", CHART, "-n", "kube-system", "--values", values,
+        "--set", "loadBalancer=moving")))
+    expect("moving: objects of the chart", sorted(theirs), sorted(ours))
+    for key, one in ours.items():
+        expect(f"moving: {key}", theirs[key], one)
+    print(f"ok  moving: {schema.check(objects)} objects are as the API's schema says")
+    atoms = granted(objects, ACCOUNT)
+    for name in ("workload-identity", "several-load-balancers", "container-load-balancer"):
+        kind = documents(tools.good("kubectl", "kustomize", OVERLAYS / name))
+        expect(f"moving: has the rights of {name}", granted(kind, ACCOUNT) - atoms, set())
+
+
 # --- kubectl
 
 def plugin(tools, binary, folder):
@@ -577,7 +600,7 @@ def main():
         if args.only is None:
             wrong_values(tools)
             check_containerfile()
-            for part in (install, node_agent, plugin, release.check):
+            for part in (install, node_agent, moving, plugin, release.check):
                 folder = work / part.__name__
                 folder.mkdir()
                 part(tools, binary, folder)

@@ -5,7 +5,8 @@
 //!   `ballast.dev/confirmed` does not list. While what it asks for would take one, it keeps all
 //!   that it has, and its condition says so.
 //! - What it asks for beyond that is done at once.
-//! - It does not count on container load balancers, nor for a Service that is deleted.
+//! - It does not count on container load balancers, nor for a Service that is deleted. On the way
+//!   to them it does: both addresses are told until the former one is confirmed to go.
 
 use crate::asks::{Asks, Family};
 use crate::case::{Case, Service};

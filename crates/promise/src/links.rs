@@ -8,7 +8,8 @@
 //! - It lives as long as its frontend: where the Service that made both leaves, one that shares the
 //!   frontend owns it, and it stays as it is unless that one brings a configuration.
 //! - One to which private endpoints are connected goes only when its owner has agreed: until then
-//!   the owner keeps all that it has, whether it asks no longer or is being deleted.
+//!   the owner keeps all that it has, whether it asks no longer or is being deleted. Where its
+//!   owner is not known, the Service that made the frontend is asked.
 //! - Azure takes addresses for it only from a subnet whose network policies for it are off.
 //! - There is none that no Service asks for, or whose owner made the frontend and asks no longer.
 
@@ -55,15 +56,19 @@ pub(crate) fn hold(case: &mut Case<'_>) {
         .map(|link| (tags::tag(link, OWNER).unwrap_or("").to_owned(), frontends(link)))
         .collect();
     for (owner, before) in connected {
-        let Some(at) = case.services.iter().position(|s| same(&s.key, &owner)) else { continue };
+        let made = |s: &Service<'_>| before.iter().any(|id| names::is_of(last(id), &s.base));
+        let mut all = case.services.iter();
+        // Of an owner that is not known, whoever takes the frontend away is asked.
+        let at = all
+            .clone()
+            .position(|s| same(&s.key, &owner))
+            .or_else(|| all.position(|s| matches!(s.fate, Fate::Unwanted) && made(s)));
+        let Some(at) = at else { continue };
         let service = &case.services[at];
         let agrees = text(&service.object["metadata"]["annotations"][AGREES]);
         let lets_go = match &service.fate {
             Fate::Unwanted => !has_guest(case, service, &before),
-            Fate::Served(asks) => {
-                let made = before.iter().any(|id| names::is_of(last(id), &service.base));
-                made && asks.link.is_none()
-            }
+            Fate::Served(asks) => made(service) && asks.link.is_none(),
             Fate::Refused(_) | Fate::Denied(..) => false,
         };
         if lets_go && !same(agrees, "true") {
@@ -111,7 +116,10 @@ fn is_asked_for(case: &Case<'_>, link: &Value) -> bool {
     });
     case.services.iter().any(|service| match &service.fate {
         Fate::Unwanted => false,
-        Fate::Refused(_) | Fate::Denied(..) => same(&service.key, owner),
+        Fate::Refused(_) | Fate::Denied(..) => {
+            let made = before.iter().any(|id| names::is_of(last(id), &service.base));
+            same(&service.key, owner) || made
+        }
         Fate::Served(asks) => {
             let inherits = is_guest(case, service) && !asks_no_longer;
             (asks.link.is_some() || inherits) && on_it(service)

@@ -229,10 +229,8 @@ fn drains(case: &Case<'_>, kind: PoolKind) -> bool {
 
 fn stance(case: &Case<'_>, kind: PoolKind, pool: &Pool<'_>, node: &Node<'_>) -> Stance {
     let general = general(case, kind, pool.family, node);
-    let special = match pool.local {
-        Some(at) => local(case, at, node),
-        None => shares::stance(case, pool.balancer, node),
-    };
+    let special = pool.local.and_then(|at| local(case, at, node));
+    let special = special.unwrap_or_else(|| shares::stance(case, pool.balancer, node));
     match (general, special) {
         (Stance::Never, _) | (_, Stance::Never) => Stance::Never,
         (Stance::May, _) | (_, Stance::May) => Stance::May,
@@ -302,8 +300,8 @@ fn is_in_a_pool(nic: &Value) -> bool {
 }
 
 /// The pool of a Local Service: nodes with an endpoint that is not ready may be in it, as with the
-/// Go cloud provider. While there is no EndpointSlice, all nodes are.
-fn local(case: &Case<'_>, at: usize, node: &Node<'_>) -> Stance {
+/// Go cloud provider. While there is no EndpointSlice, those of its load balancer are.
+fn local(case: &Case<'_>, at: usize, node: &Node<'_>) -> Option<Stance> {
     let service = &case.services[at];
     let uid = text(&service.object["metadata"]["uid"]);
     let mut stance = None;
@@ -318,14 +316,14 @@ fn local(case: &Case<'_>, at: usize, node: &Node<'_>) -> Stance {
         for endpoint in items(&slice["endpoints"]) {
             let here = text(&endpoint["nodeName"]) == node.name;
             if here && labelled && endpoint["conditions"]["ready"] != false {
-                return Stance::Must;
+                return Some(Stance::Must);
             }
             if here {
                 stance = Some(Stance::May);
             }
         }
     }
-    stance.unwrap_or(Stance::Must)
+    stance
 }
 
 /// Nodes that are in a pool of the cluster, by name.

@@ -14,6 +14,7 @@ mod holds;
 mod leader;
 mod lint;
 mod migrate;
+mod moving;
 mod night;
 mod node_agent;
 mod operating;

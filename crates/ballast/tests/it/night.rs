@@ -3,6 +3,7 @@
 
 use crate::support::{Emulators, http, run, wait_for};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
@@ -117,4 +118,54 @@ fn ten_questions_have_one_command_each() {
         balancer(&emulators)["properties"]["loadBalancingRules"].as_array().unwrap().len(),
         2
     );
+}
+
+/// What will a deletion take away, where consumers are connected to it? The plan says beforehand
+/// that it takes nothing, and what would let it.
+#[test]
+fn a_plan_says_who_is_connected_to_what_would_be_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let scenario = scenarios.join("migrate-behind-private-link.txt");
+    let text = std::fs::read_to_string(scenario).unwrap();
+    let file = |name: &str| {
+        let (_, rest) = text.split_once(&format!("-- {name} --\n")).unwrap();
+        rest.split("\n-- ").next().unwrap()
+    };
+    let mut estate: Value = serde_json::from_str(file("estate.json")).unwrap();
+    let link = estate.as_array_mut().unwrap().last_mut().unwrap();
+    let id = format!("{}/privateEndpointConnections/shop-front", link["id"].as_str().unwrap());
+    link["properties"]["privateEndpointConnections"] = json!([{"name": "shop-front", "id": id,
+        "properties": {"privateLinkServiceConnectionState": {"status": "Approved"}}}]);
+    let deleted = file("cluster.yaml").replace(
+        r#""finalizers": ["#,
+        r#""deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["#,
+    );
+    let create = r#""service.beta.kubernetes.io/azure-pls-create": "true""#;
+    let agrees = format!(r#"{create}, "ballast.dev/disconnect-private-endpoints": "true""#);
+    let agreed = deleted.replace(create, &agrees);
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (config, estate) =
+        (write("azure.json", file("azure.json")), write("estate.json", &estate.to_string()));
+    let (deleted, agreed) = (write("deleted.yaml", &deleted), write("agreed.yaml", &agreed));
+    let plan = |manifest: &str| {
+        let words = ["plan", "-f", manifest, "--azure", &estate, "--cloud-config", &config];
+        let (_, out, err) = run(&words);
+        assert_eq!(err, "", "{out}");
+        out
+    };
+    let link = "pls-a00000016f3674599954c07992ea9537";
+    let goes = |out: &str| out.lines().any(|line| line.starts_with("- delete"));
+    let out = plan(&deleted);
+    let said = format!(
+        "ballast.dev/disconnect-private-endpoints: must be true before Private Link Service {link} \
+         is deleted, because private endpoints are connected to it (shop-front)"
+    );
+    assert!(out.contains(&said) && !goes(&out), "{out}");
+    let out = plan(&agreed);
+    assert!(!out.contains(&said) && goes(&out) && out.contains(link), "{out}");
 }

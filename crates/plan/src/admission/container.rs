@@ -51,13 +51,16 @@ pub fn validations() -> Vec<Validation> {
     ]
 }
 
-/// Whether nothing limits who may connect, or one of the sources is everybody.
+/// Whether nothing limits who may connect, or one of the sources is everybody. An annotation
+/// without an entry lets nobody in.
 fn is_open() -> String {
     let annotated: Vec<String> = SOURCES.iter().map(|key| list(key)).collect();
+    let absent: Vec<String> = SOURCES.iter().map(|key| format!("!{}", present(key))).collect();
     let everybody = "(variables.families[0] == 'IPv6' ? '::/0' : '0.0.0.0/0')";
     format!(
-        "[variables.fieldRanges + {}].all(s, size(s) == 0 || s.exists(e, e in [{everybody}, \
-         'Internet', '*']))",
-        annotated.join(" + ")
+        "[variables.fieldRanges + {}].all(s, (size(s) == 0 && {}) || s.exists(e, e in \
+         [{everybody}, 'Internet', '*']))",
+        annotated.join(" + "),
+        absent.join(" && ")
     )
 }

@@ -59,16 +59,18 @@ pub(super) fn read(r: &mut Reader<'_>) -> AccessIntent {
 }
 
 /// What limits who may connect, as the key and the value of each wish that does; nothing where one
-/// of them lets everybody in.
+/// of them lets everybody in. An annotation without an entry lets nobody in: a list that a template
+/// has left empty was to limit the sources.
 pub(super) fn limits(r: &Reader<'_>, family: Family) -> Vec<(Cow<'static, str>, String)> {
     let everybody = match family {
         Family::V4 => "0.0.0.0/0",
         Family::V6 => "::/0",
     };
-    let field = r.service.source_ranges.iter().map(|text| text.trim()).collect();
-    let all = SOURCES.map(|key| (Cow::from(annotation::full(key)), r.list(key)));
-    let all = all.into_iter().chain([(Cow::from(FIELD), field)]);
-    let all: Vec<(_, Vec<&str>)> = all.filter(|(_, entries)| !entries.is_empty()).collect();
+    let annotated = SOURCES.into_iter().filter(|key| r.raw(key).is_some());
+    let annotated = annotated.map(|key| (Cow::from(annotation::full(key)), r.list(key)));
+    let field: Vec<&str> = r.service.source_ranges.iter().map(|text| text.trim()).collect();
+    let field = Some((Cow::from(FIELD), field)).filter(|(_, entries)| !entries.is_empty());
+    let all: Vec<(_, Vec<&str>)> = annotated.chain(field).collect();
     let open = |entry: &&str| [everybody, "Internet", "*"].contains(entry);
     if all.iter().any(|(_, entries)| entries.iter().any(open)) {
         return Vec::new();

@@ -17,6 +17,10 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// What is said of a list of sources without an entry.
+const NO_SOURCE: &str = "allows no source, which cannot be enforced on container load balancers; \
+                         remove it, and use a NetworkPolicy";
+
 /// What a Service asks of its container load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ContainerIntent {
@@ -83,7 +87,10 @@ pub fn read(service: &Service, policy: &Policy) -> Reading<ContainerIntent> {
     let family = service.families.first().copied().unwrap_or(Family::V4);
     let limits = access::limits(&r, family);
     for (key, value) in &limits {
-        r.find_field(&UNENFORCED_SOURCES, key, value);
+        match value.as_str() {
+            "" => r.find_with(&UNENFORCED_SOURCES, key, value, NO_SOURCE),
+            value => r.find_field(&UNENFORCED_SOURCES, key, value),
+        }
     }
     note_ignored(&mut r, !limits.is_empty());
     let intent = ContainerIntent {

@@ -5,10 +5,13 @@ use super::verdict::{Frozen, hold};
 use crate::ask;
 use crate::ask::readings::Readings;
 use crate::draft::Stance;
+use crate::own::pod_names;
+use model::azure::Sku;
 use model::kubernetes::{Service, Wish};
 use model::policy::Layout;
 use model::report::{Finding, Wait};
-use model::{Policy, World};
+use model::world::Fact;
+use model::{Family, Policy, World};
 use std::sync::Arc;
 
 /// What is to become of a Service, before others are looked at.
@@ -34,7 +37,10 @@ pub(crate) fn admit(
         _ if !wishes => (Stance::Leaving, Vec::new()),
         Layout::PerService => {
             let reading = readings.container(service, policy);
-            let stance = reading.intent.clone().map_or_else(frozen, Stance::Container);
+            let stance = match reading.intent.clone() {
+                Some(_) if is_of_another_family(world, policy, service) => Stance::Leaving,
+                intent => intent.map_or_else(frozen, Stance::Container),
+            };
             (stance, reading.findings.clone())
         }
         Layout::Single | Layout::Several(_) | Layout::PerNodeSet { .. } => {
@@ -58,6 +64,18 @@ pub(crate) fn admit(
         wait = Some(Wait::Listing);
     }
     Admission { stance, findings, wait }
+}
+
+/// Whether the public IP under a Service's name, of a container load balancer, has another family
+/// than the Service, as where that was of type `ExternalName` for a while. Azure changes the family
+/// of none: it goes, with all that stands on it, before another one comes.
+fn is_of_another_family(world: &World, policy: &Policy, service: &Service) -> bool {
+    let name = pod_names::public_ip(&pod_names::of_service(&service.uid));
+    let id = policy.public_ip_id(&policy.group, &name);
+    let all = world.azure.public_ips.get(&policy.group).and_then(Fact::known);
+    let family = service.families.first().copied().unwrap_or(Family::V4);
+    let ip = all.and_then(|all| all.get(&id)).filter(|ip| ip.sku == Sku::StandardV2);
+    ip.is_some_and(|ip| ip.family != family)
 }
 
 /// Whether lists may not show yet what another process made for a Service. Of one that leaves it

@@ -16,7 +16,7 @@ use crate::own::parts::View;
 use crate::shape::frontend;
 use crate::shape::public_ip::Chosen;
 use model::azure::{Frontend, FrontendAddress, Rule, RuleProtocol, rule_protocol};
-use model::kubernetes::Service;
+use model::kubernetes::{Ingress, Service};
 use model::report::Finding;
 use model::{Exposure, Family, ResourceId};
 use std::collections::BTreeMap;
@@ -42,12 +42,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chos
             }
         }
         if !due.is_empty() {
-            let names: Vec<&str> = due.iter().map(|(name, _)| *name).collect();
-            let fates: Vec<&str> = due.iter().map(|(_, fate)| *fate).collect();
-            let lost = format!("the Service ({});", fates.join(", "));
-            let message = CONFIRMATION_DUE.message.replacen("the Service;", &lost, 1);
-            let finding = finding(&CONFIRMATION_DUE, CONFIRM, &names, &message);
-            draft.interrupted.insert(uid, Refusal::new(finding));
+            draft.interrupted.insert(uid, Refusal::new(interruption(&due)));
         } else if !left.is_empty() {
             let message = CONFIRMATION_LEFT.message;
             let finding = finding(&CONFIRMATION_LEFT, CONFIRMED, &left, message);
@@ -56,6 +51,29 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chos
             }
         }
     }
+}
+
+/// What a Service that moves to other load balancers would lose with its former addresses, unless
+/// its owner has confirmed that, or wants no questions.
+pub(crate) fn of_move(service: &Service, former: &[Ingress], to: &str) -> Option<Finding> {
+    if !asks_first(service) {
+        return None;
+    }
+    let lost = former.iter().filter_map(|entry| entry.ip.as_deref());
+    let lost = lost.filter(|address| !is_confirmed(service, address));
+    let lost: Vec<(&str, String)> =
+        lost.map(|address| (address, format!("address {address} → {to}"))).collect();
+    let due: Vec<(&str, &str)> = lost.iter().map(|(name, fate)| (*name, fate.as_str())).collect();
+    (!due.is_empty()).then(|| interruption(&due))
+}
+
+/// What would be lost, by name, and what becomes of it.
+fn interruption(due: &[(&str, &str)]) -> Finding {
+    let names: Vec<&str> = due.iter().map(|(name, _)| *name).collect();
+    let fates: Vec<&str> = due.iter().map(|(_, fate)| *fate).collect();
+    let lost = format!("the Service ({});", fates.join(", "));
+    let message = CONFIRMATION_DUE.message.replacen("the Service;", &lost, 1);
+    finding(&CONFIRMATION_DUE, CONFIRM, &names, &message)
 }
 
 fn finding(rule: &FindingRule, key: &str, names: &[&str], message: &str) -> Finding {

@@ -1,7 +1,11 @@
 //! Two plans become one.
 
-use super::stage::{Stage, Stages, Way};
+use super::stage::{Stage, Stages, Way, ips};
 use super::{MOVING, Sides};
+use crate::ask::rules::{
+    GATEWAY_ADDRESS_TAKEN, GATEWAY_FOREIGN_POD, GATEWAY_INVALID_ADDRESS, GATEWAY_NO_NODE,
+    GATEWAY_TORN_SLICE, GATEWAY_UNKNOWN_NODE, TARGET_PORT_SHARED, TARGET_PORTS_DIFFER,
+};
 use crate::shape::unserved;
 use crate::tell::condition;
 use crate::tell::kubernetes::drops;
@@ -64,7 +68,7 @@ pub(super) fn join(
         let (here, there) = (of(way.home), of(way.home.other()));
         let reports = [way.home, way.home.other()].map(|b| planned.of(b).1.services.get(uid));
         writes.extend(finalizers(service, way, here, there));
-        let report = report(way, reports);
+        let report = report(service, way, reports);
         let frozen = report.as_ref().is_some_and(|report| report.state.is_frozen());
         let readiness = match (frozen, is_idle(way, reports)) {
             (true, _) => Readiness::Held,
@@ -119,14 +123,32 @@ enum Readiness {
     Idle,
 }
 
-/// Whether only the former load balancer leads to backends. Where no Pod is ready neither does, as
-/// nodes pass connections on to Pods.
+/// Findings on endpoints that nodes pass connections on to, and container load balancers do not.
+const LEFT_OUT: [&str; 6] = [
+    GATEWAY_ADDRESS_TAKEN.name,
+    GATEWAY_FOREIGN_POD.name,
+    GATEWAY_INVALID_ADDRESS.name,
+    GATEWAY_NO_NODE.name,
+    GATEWAY_TORN_SLICE.name,
+    GATEWAY_UNKNOWN_NODE.name,
+];
+
+/// Findings on ports that nodes serve, and for which container load balancers have no rule.
+const WITHOUT_RULE: [&str; 2] = [TARGET_PORTS_DIFFER.name, TARGET_PORT_SHARED.name];
+
+/// Whether only the former load balancer leads to backends, wholly or at a port. Where no Pod is
+/// ready neither does, as nodes pass connections on to Pods. What else they pass them on to is no
+/// Pod that a container load balancer knows.
 fn is_idle(way: &Way, [here, there]: [Option<&Arc<ServiceReport>>; 2]) -> bool {
-    let lacks = |report: Option<&Arc<ServiceReport>>| {
+    let has = |report: Option<&Arc<ServiceReport>>, rules: &[&str]| {
         let mut findings = report.into_iter().flat_map(|report| &report.findings);
-        findings.any(|finding| finding.rule == unserved::RULE)
+        findings.any(|finding| rules.contains(&finding.rule))
     };
-    way.home == Backends::Nodes && lacks(here) && !lacks(there)
+    let lacks = |report: Option<&Arc<ServiceReport>>| has(report, &[unserved::RULE]);
+    match way.home {
+        Backends::Nodes => lacks(here) && !lacks(there),
+        Backends::Pods => has(here, &WITHOUT_RULE) || (lacks(here) && has(here, &LEFT_OUT)),
+    }
 }
 
 /// What a plan writes to each Service.
@@ -237,7 +259,11 @@ fn take_back(service: &Service) -> KubernetesWrite {
     KubernetesWrite { object: crate::tell::kubernetes::object(service), edit }
 }
 
-fn report(way: &Way, [here, there]: [Option<&Arc<ServiceReport>>; 2]) -> Option<ServiceReport> {
+fn report(
+    service: &Service,
+    way: &Way,
+    [here, there]: [Option<&Arc<ServiceReport>>; 2],
+) -> Option<ServiceReport> {
     let Some(here) = here else { return there.map(|report| ServiceReport::clone(report)) };
     let mut report = ServiceReport::clone(here);
     let Some(there) = there else { return Some(report) };
@@ -249,6 +275,7 @@ fn report(way: &Way, [here, there]: [Option<&Arc<ServiceReport>>; 2]) -> Option<
         if report.state == State::Programmed && !report.waits.is_empty() {
             report.state = State::Waiting;
         }
+        keep(&mut report, former);
         return Some(report);
     }
     if way.stage == Stage::Still {
@@ -272,7 +299,23 @@ fn report(way: &Way, [here, there]: [Option<&Arc<ServiceReport>>; 2]) -> Option<
     if matches!(way.stage, Stage::Both | Stage::Withdrawing) {
         report.findings.push(both(way));
     }
+    let due = way.unconfirmed(service).filter(|_| way.stage == Stage::Both);
+    if due.is_some() && !report.state.is_frozen() {
+        report.state = State::Held;
+    }
+    report.findings.extend(due);
     Some(report)
+}
+
+/// Where the former load balancer has to stay, although the Service has moved, its owner learns
+/// what for: only its owner can end that.
+fn keep(report: &mut ServiceReport, former: ServiceReport) {
+    if !former.state.is_frozen() || report.state.is_frozen() {
+        return;
+    }
+    report.state = if former.state == State::Held { State::Held } else { State::RefusedServing };
+    let reasons = former.findings.into_iter().filter(|f| f.severity != Severity::Note);
+    report.findings.extend(reasons);
 }
 
 fn waits(one: &ServiceReport, other: &ServiceReport) -> Vec<Wait> {
@@ -282,15 +325,11 @@ fn waits(one: &ServiceReport, other: &ServiceReport) -> Vec<Wait> {
 
 /// The finding on a Service that has the addresses of both load balancers.
 fn both(way: &Way) -> Finding {
-    let texts = |part: &[Ingress]| {
-        let ips = part.iter().filter_map(|entry| entry.ip.as_deref());
-        ips.collect::<Vec<_>>().join(", ")
-    };
-    let former = texts(way.part(way.home.other()));
+    let former = ips(way.part(way.home.other()));
     let message = format!(
         "the Service moves to other load balancers and has the addresses of both; {former} leaves \
          its status once keepBoth is over: let clients use {} instead",
-        texts(way.part(way.home))
+        ips(way.part(way.home))
     );
     Finding {
         severity: Severity::Note,
@@ -339,6 +378,7 @@ fn duration(seconds: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ask::rules::{FindingRule, NO_BACKENDS, TARGET_PORT_UNKNOWN};
 
     /// Its public IP over nodes is in a group that has not been read: nothing says whose its
     /// address is, and the container load balancer tells of its own alone.
@@ -357,5 +397,29 @@ mod tests {
             write(&Way { unlisted: false, ..way.clone() }).is_some(),
             "the list does not have it"
         );
+    }
+
+    /// Endpoints outside of the cluster, ports of several numbers: kube-proxy leads there.
+    #[test]
+    fn who_is_served_over_nodes_alone_does_not_move_to_pods() {
+        let (nodes, pods) = (Vec::new(), Vec::new());
+        let way =
+            Way { home: Backends::Pods, stage: Stage::Arriving, nodes, pods, unlisted: false };
+        let idle = |rules: &[&FindingRule]| {
+            let report = ServiceReport {
+                name: fixture::service(&[]).name,
+                balancer: None,
+                addresses: Vec::new(),
+                state: State::Programmed,
+                waits: Vec::new(),
+                findings: rules.iter().map(|rule| rule.found("key", "")).collect(),
+            };
+            is_idle(&way, [Some(&Arc::new(report)), None])
+        };
+        assert!(!idle(&[]) && !idle(&[&NO_BACKENDS]), "nodes lead nowhere, either");
+        assert!(!idle(&[&GATEWAY_NO_NODE]), "others take the traffic");
+        assert!(idle(&[&NO_BACKENDS, &GATEWAY_NO_NODE]));
+        assert!(idle(&[&TARGET_PORTS_DIFFER]) && idle(&[&TARGET_PORT_SHARED]));
+        assert!(!idle(&[&TARGET_PORT_UNKNOWN]), "nobody serves it");
     }
 }

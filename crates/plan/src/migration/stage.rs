@@ -6,10 +6,12 @@
 
 use super::Sides;
 use crate::ask::{additional, hold};
+use crate::claim::confirm;
 use crate::own::pod_names;
 use crate::tell::kubernetes::ip_lists;
 use model::azure::{FrontendAddress, PublicIp, Sku};
 use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
+use model::report::Finding;
 use model::world::Fact;
 use model::{Policy, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,10 +71,26 @@ impl Way {
         }
     }
 
+    /// What the Service waits for before its former address leaves the status, where its owner
+    /// confirms interruptions. On container load balancers that annotation has no effect.
+    pub fn unconfirmed(&self, service: &Service) -> Option<Finding> {
+        if self.home != Backends::Pods {
+            return None;
+        }
+        let to = ips(self.part(self.home));
+        confirm::of_move(service, self.part(Backends::Nodes), &to)
+    }
+
     /// Whether the Service is wanted by the load balancers of this kind.
     pub fn is_wanted(&self, backends: Backends) -> bool {
         backends == self.home || self.stage.keeps_former()
     }
+}
+
+/// The addresses in a part of a status, as a text.
+pub(super) fn ips(part: &[Ingress]) -> String {
+    let ips = part.iter().filter_map(|entry| entry.ip.as_deref());
+    ips.collect::<Vec<_>>().join(", ")
 }
 
 /// All Services on their ways.
@@ -123,7 +141,7 @@ fn stage(world: &World, service: &Service, way: &Way) -> Stage {
     let moving = moving.map(|moving| moving.stage);
     let is_told = |backends| !way.part(backends).is_empty();
     let (here, there) = (is_told(way.home), is_told(way.home.other()));
-    let elapsed = world.elapsed.contains(&service.uid);
+    let elapsed = world.elapsed.contains(&service.uid) && way.unconfirmed(service).is_none();
     if hold::find(service).is_some() {
         return Stage::Still;
     }

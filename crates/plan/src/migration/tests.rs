@@ -118,6 +118,22 @@ fn what_its_owner_holds_or_deletes_stands_still() {
     assert_eq!(still(pause), Stage::Still);
 }
 
+/// The cause does not matter, and the cloud config is one.
+#[test]
+fn whose_owner_confirms_interruptions_has_both_addresses_until_then() {
+    let both = Some((Backends::Pods, MoveStage::Both));
+    let asking = |confirmed: &str| {
+        stage_of(&[POD, NODE], both, true, |s| {
+            let pairs = [("ballast.dev/confirm", "true"), ("ballast.dev/confirmed", confirmed)];
+            let pairs = pairs.map(|(key, value)| (Arc::from(key), Arc::from(value)));
+            s.annotations = Arc::new(BTreeMap::from(pairs));
+        })
+    };
+    assert_eq!(asking(""), Stage::Both);
+    assert_eq!(asking("20.0.0.7, kubernetes"), Stage::Both);
+    assert_eq!(asking("20.0.0.7, 20.0.0.1"), Stage::Withdrawing);
+}
+
 /// Protection acts on a Service that is deleted or gets another type.
 #[test]
 fn a_protected_service_leaves_the_load_balancer_that_it_has_moved_from() {

@@ -1,16 +1,18 @@
 //! A Service that loses its container load balancer, known or not.
 //!
 //! Its addresses are drained, its pool is detached, load balancer and public IP are deleted, and
-//! its registration, the mark of what is ours, goes last.
+//! its registration, the mark of what is ours, goes last. One that comes back with another family
+//! loses load balancer and public IP, and gets others under its registration.
 
 use super::registry::Registry;
 use super::{obstacles, public_ip, until};
-use crate::draft::{Draft, Traces};
+use crate::draft::{Case, Draft, Traces};
 use crate::own::pod_names;
 use crate::pods::table::DiffTracker;
 use model::ServiceUid;
 use model::azure::{LoadBalancer, Sku};
 use model::gateway::{Direction, GatewayService};
+use model::kubernetes::Wish;
 use model::plan::{Action, Change, Resource};
 use model::report::{Until, Wait};
 use std::collections::BTreeSet;
@@ -24,6 +26,15 @@ pub(super) fn plan(
     known: Option<&ServiceUid>,
 ) {
     let uid = known.cloned().unwrap_or_else(|| ServiceUid::new(name));
+    let comes_back = |case: &&mut Case<'_>| case.service.wish == Wish::LoadBalancer;
+    if draft.world.inherited.contains(&uid)
+        && let Some(case) = draft.cases.get_mut(&uid).filter(comes_back)
+    {
+        // Another process may have replaced them already: lists may show them all the same.
+        case.traces = Traces::Some;
+        case.waits.insert(Wait::Listing);
+        return;
+    }
     let entry = draft
         .registered(name)
         .filter(|entry| !pod_names::is_foreign(entry) && entry.direction == Direction::Inbound);

@@ -222,6 +222,95 @@ fn a_service_that_is_refused_stays() {
     assert!(conditions.contains("internal"), "{conditions}");
 }
 
+/// Private endpoints are connected to the Private Link Service before the former address: the
+/// former load balancer stays for them, and the Service says why until its owner lets it go.
+#[test]
+fn what_others_are_connected_to_outlives_the_move() {
+    let mut lab = over_nodes_by("nodeIPConfiguration", 1);
+    let annotate = |lab: &mut Laboratory, key: &str| {
+        let body = json!({"metadata": {"annotations": {key: "true"}}});
+        patch(lab, "services", "default", &web_name(0), body);
+    };
+    for key in ["azure-disable-load-balancer-floating-ip", "azure-pls-create"] {
+        annotate(&mut lab, &format!("service.beta.kubernetes.io/{key}"));
+    }
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    let link = |lab: &Laboratory| {
+        let mut all = lab.azure.resources().into_iter();
+        all.find(|r| r["type"] == "Microsoft.Network/privateLinkServices")
+    };
+    let mut connected = link(&lab).expect("it is made");
+    let id = connected["id"].as_str().expect("it has an id").to_owned();
+    connected["properties"]["privateEndpointConnections"] = json!([{"name": "somebody",
+        "id": format!("{id}/privateEndpointConnections/somebody"), "properties": {
+            "privateLinkServiceConnectionState": {"status": "Approved"}}}]);
+    lab.azure.seed(vec![connected]);
+    let before = addresses(&lab);
+    lab.restart_with(pods());
+    lab.pass(DAY_MS);
+    let now = addresses(&lab);
+    assert!(now[0].len() == 1 && now != before, "{now:?}");
+    assert!(link(&lab).is_some(), "consumers keep what they are connected to");
+    assert!(is_served(&lab.azure, &before[0][0]), "and reach the Pods");
+    let said = service_of(&lab, &web_name(0)).expect("it is there")["status"].to_string();
+    assert!(said.contains("PrivateLinkConnected"), "{said}");
+    annotate(&mut lab, "ballast.dev/disconnect-private-endpoints");
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_eq!(link(&lab), None);
+    assert_moved(&lab, "Service", "in the end");
+}
+
+/// A Service whose owner confirms interruptions has both addresses until then; others move.
+#[test]
+fn whose_owner_confirms_interruptions_keeps_both_addresses_until_then() {
+    let mut lab = over_nodes(2);
+    let before = addresses(&lab);
+    let annotate = |lab: &mut Laboratory, key: &str, value: &str| {
+        let body = json!({"metadata": {"annotations": {key: value}}});
+        patch(lab, "services", "default", &web_name(0), body);
+    };
+    annotate(&mut lab, "ballast.dev/confirm", "true");
+    let seen = watched(&mut lab);
+    lab.restart_with(pods());
+    lab.pass(DAY_MS);
+    let now = addresses(&lab);
+    assert!(now[0].len() == 2 && now[0].contains(&before[0][0]), "{now:?}");
+    assert!(now[1].len() == 1 && now[1] != before[1], "{now:?}");
+    let service = service_of(&lab, &web_name(0)).expect("it is there");
+    let all = service["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let due = all.iter().find(|c| c["reason"] == "ConfirmationDue").expect("it waits");
+    let list = plan::ask::hold::to_confirm(due["message"].as_str().unwrap_or_default());
+    assert_eq!(list, Some(&*before[0][0]));
+    lab.restart();
+    lab.pass(DAY_MS);
+    assert_eq!(addresses(&lab), now, "a new process waits, too");
+    annotate(&mut lab, "ballast.dev/confirmed", &before[0][0]);
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_moved(&lab, "Service", "in the end");
+    assert_eq!(*seen.borrow(), Vec::<String>::new());
+}
+
+/// kube-proxy leads to an endpoint outside of the cluster, and no container load balancer does.
+#[test]
+fn a_service_that_only_nodes_can_serve_stays_until_pods_do() {
+    let mut lab = over_nodes(2);
+    let mut outside = endpoint("10.99.0.1", 0, true);
+    outside.as_object_mut().expect("it is an object").remove("nodeName");
+    set_slice(&mut lab, &web_name(0), 0, vec![outside]);
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    let before = addresses(&lab);
+    let seen = watched(&mut lab);
+    lab.restart_with(pods());
+    lab.pass(DAY_MS);
+    let now = addresses(&lab);
+    assert_eq!(now[0], before[0]);
+    assert!(now[1].len() == 1 && now[1] != before[1], "{now:?}");
+    set_slice(&mut lab, &web_name(0), 0, ready(&[(9, 0)]));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_moved(&lab, "Service", "in the end");
+    assert_eq!(*seen.borrow(), Vec::<String>::new());
+}
+
 /// Half-way the config is turned back: each Service returns to the address that it had.
 #[test]
 fn a_move_turns_around() {

@@ -105,6 +105,7 @@ pub fn document(forecast: &Forecast, world: &World, policy: &Policy) -> Migratio
     if forecast.steps.iter().any(|step| deletes_basic(&step.change.action)) {
         notes.push(OUTBOUND.to_owned());
     }
+    notes.extend(held_up_on_the_way(forecast));
     notes.extend(outbound::note(forecast, world, policy));
     MigrationDocument {
         to: target(policy),
@@ -116,6 +117,22 @@ pub fn document(forecast: &Forecast, world: &World, policy: &Policy) -> Migratio
         notes,
         calls: forecast.calls,
     }
+}
+
+/// What Services that are not held up before would be held up by in the end, such as a Private Link
+/// Service that has to stay because private endpoints are connected to it.
+fn held_up_on_the_way(forecast: &Forecast) -> Vec<String> {
+    let before = |uid: &ServiceUid| {
+        forecast.report.services.get(uid).is_some_and(|report| report.state.is_frozen())
+    };
+    let mut notes = Vec::new();
+    for (uid, report) in &forecast.last.services {
+        if report.state.is_frozen() && !before(uid) {
+            let found = report.findings.iter().filter(|f| f.severity != Severity::Note);
+            notes.extend(found.map(|finding| format!("{}: {finding}", report.name)));
+        }
+    }
+    notes
 }
 
 /// What a Basic load balancer did beside its work.
@@ -317,6 +334,7 @@ mod tests {
     use explain::forecast::forecast;
     use fixture::{policy, service, world};
     use model::kubernetes::LoadBalancerType;
+    use model::report::{Finding, State};
     use std::sync::Arc;
 
     #[test]
@@ -336,5 +354,29 @@ mod tests {
         let found = document(&forecast(&world, &policy), &world, &policy);
         assert_eq!(found.changed, [""; 0]);
         assert_eq!(found.kept, 1);
+    }
+
+    /// One that is refused from the start stays, and its own condition has said so for long.
+    #[test]
+    fn who_is_held_up_on_the_way_is_told_of_beforehand() {
+        let (world, policy) = (world(), policy());
+        let plain = forecast(&world, &policy);
+        let mut ending = plain.clone();
+        let uid = service(&[]).uid;
+        let report = Arc::make_mut(ending.last.services.get_mut(&uid).expect("it is reported"));
+        report.state = State::RefusedServing;
+        report.findings.push(Finding {
+            severity: Severity::Refusal,
+            rule: "PrivateLinkConnected",
+            key: Arc::from("key"),
+            value: Arc::from(""),
+            message: Arc::from("must be true"),
+        });
+        let notes = |forecast: &Forecast| document(forecast, &world, &policy).notes;
+        let said = "default/web: key: must be true".to_owned();
+        assert!(notes(&ending).contains(&said), "{:?}", notes(&ending));
+        assert!(!notes(&plain).contains(&said));
+        ending.report = ending.last.clone();
+        assert!(!notes(&ending).contains(&said));
     }
 }

@@ -91,11 +91,20 @@ fn who_asks_to_keep_somebody_out_is_refused() {
     let annotated = |key: &str, value: &str| names(&read(&plain(&[(key, value)])).findings);
     for key in access::SOURCES {
         assert_eq!(annotated(key, "10.0.0.0/8, 0.0.0.0/0"), [NOTED], "{key}");
-        assert_eq!(annotated(key, " , "), [NOTED], "{key}");
+        // A list without an entry opens nothing on the other load balancers, either.
+        for nobody in ["", " , "] {
+            assert_eq!(annotated(key, nobody), [REFUSED], "{key}");
+        }
         assert_eq!(annotated(key, "10.0.0.0/8, ::/0"), [REFUSED], "{key}");
         assert_eq!(annotated(key, "Storage"), [REFUSED], "{key}");
     }
     assert_eq!(annotated("azure-allowed-service-tags", "Storage,Internet"), [NOTED]);
+    let beside = [("azure-allowed-service-tags", "Internet"), ("azure-allowed-ip-ranges", "")];
+    assert_eq!(names(&read(&plain(&beside)).findings), [NOTED; 2], "one opens to all");
+    let empty = read(&plain(&[("azure-allowed-ip-ranges", "")]));
+    let text = "service.beta.kubernetes.io/azure-allowed-ip-ranges: allows no source, which cannot \
+                be enforced on container load balancers; remove it, and use a NetworkPolicy";
+    assert_eq!(empty.findings[0].to_string(), text);
     let deny = "azure-deny-all-except-load-balancer-source-ranges";
     assert_eq!(annotated(deny, "true"), [NOTED], "it has no effect without ranges anywhere");
 

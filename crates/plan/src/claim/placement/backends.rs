@@ -69,7 +69,7 @@ pub(crate) fn control_plane(draft: &Draft<'_>, balancer: &ResourceId) -> Vec<Arc
 }
 
 /// Divides the nodes among configurations: the public and the internal load balancer of one have
-/// the same.
+/// the same. What each may take now is for [`guard`] to say.
 pub(super) fn divide(draft: &Draft<'_>, configs: &[LoadBalancerConfig], placement: &mut Placement) {
     let policy = draft.policy;
     let ids = |config| [Exposure::Public, Exposure::Internal].map(|e| id(policy, config, e));
@@ -114,7 +114,6 @@ pub(super) fn divide(draft: &Draft<'_>, configs: &[LoadBalancerConfig], placemen
             }
         }
     }
-    guard(draft, placement);
 }
 
 /// The configurations that a node of no primary set may go to.
@@ -247,8 +246,8 @@ pub(super) fn keep_apart(draft: &Draft<'_>, placement: &mut Placement) {
     }
 }
 
-/// Finds the nodes of the Services that have a pool to themselves: those with endpoints, all of
-/// them while no slice is known.
+/// Finds the nodes of the Services that have a pool to themselves: those with endpoints; while no
+/// slice is known, those of the load balancer: nodes of another one have no reason to be here.
 pub(super) fn localize(draft: &Draft<'_>, placement: &mut Placement) {
     let mut hosts: BTreeMap<ServiceUid, BTreeSet<NodeName>> = BTreeMap::new();
     let local = |uid: &ServiceUid| {
@@ -273,7 +272,10 @@ pub(super) fn localize(draft: &Draft<'_>, placement: &mut Placement) {
         for uid in seats.services.iter().filter_map(local) {
             let share = match hosts.get(&uid) {
                 Some(hosts) => nodes.iter().filter(|n| hosts.contains(&n.name)).cloned().collect(),
-                None => Arc::clone(&nodes),
+                None => match &seats.backends {
+                    Backends::Nodes(own) => Arc::clone(own),
+                    Backends::AsTheyAre => Arc::clone(&nodes),
+                },
             };
             seats.local.insert(uid, share);
         }

@@ -83,6 +83,7 @@ pub(super) fn place(
     }
     backends::divide(draft, configs, &mut placement);
     backends::localize(draft, &mut placement);
+    backends::guard(draft, &mut placement);
     placement
 }
 

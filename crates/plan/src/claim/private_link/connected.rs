@@ -1,8 +1,9 @@
 //! Private Link Services with private endpoints connected. Who deletes one cuts off whoever is
 //! behind those endpoints, often in other companies, and a new one has another alias: each has to
-//! connect anew. So it stays, and its Service with it, until the owner has said so.
+//! connect anew. So it stays, and its Service with it, until the owner has said so. Where its owner
+//! is not known, the Service that takes its frontend away is asked.
 
-use super::{Links, owner_case, refusal};
+use super::{Links, refusal};
 use crate::ask::annotation::{DISCONNECT, truth};
 use crate::claim::Refusal;
 use crate::draft::Draft;
@@ -15,22 +16,21 @@ const NAMED: usize = 3;
 
 /// Refuses Services of which one would go.
 pub(super) fn keep(draft: &mut Draft<'_>, links: &mut Links) {
-    links.leaving.retain(|_, (link, _)| {
-        let Some(uid) = owner_case(draft, link) else { return true };
-        match obstacle(draft, &uid, link) {
-            Some(finding) => {
-                draft.refuse(&uid, Refusal::new(finding));
-                false
-            }
-            None => true,
+    links.leaving.retain(|_, (link, causes)| {
+        let found = causes.iter().filter_map(|uid| Some((uid, obstacle(draft, uid, link)?)));
+        let found: Vec<(&ServiceUid, Finding)> = found.collect();
+        let goes = found.is_empty();
+        for (uid, finding) in found {
+            draft.refuse(uid, Refusal::new(finding));
         }
+        goes
     });
 }
 
-fn obstacle(draft: &Draft<'_>, owner: &ServiceUid, link: &PrivateLinkService) -> Option<Finding> {
+fn obstacle(draft: &Draft<'_>, cause: &ServiceUid, link: &PrivateLinkService) -> Option<Finding> {
     let connected = link.connections.iter().filter(|c| c.state == ConnectionState::Connected);
     let names: Vec<&str> = connected.map(|connection| connection.id.name()).collect();
-    let value = draft.cases[owner].service.annotations.get(DISCONNECT);
+    let value = draft.cases[cause].service.annotations.get(DISCONNECT);
     let value = value.map_or("", |value| value);
     if names.is_empty() || truth(DISCONNECT).is_true(value) {
         return None;

@@ -576,6 +576,23 @@ fn what_others_are_connected_to_stays_until_the_owner_agrees() {
     }
 }
 
+/// Its owner's finalizers were stripped, or its tag names somebody else: the Service whose frontend
+/// goes is asked.
+#[test]
+fn where_the_owner_is_not_known_the_service_of_the_frontend_is_asked() {
+    let mut world = connected(ConnectionState::Connected);
+    tags::set(link(&mut world).tags.get_or_insert_default(), tags::OWNER, "default/gone");
+    edit(&mut world, 1, |s| s.wish = Wish::Nothing);
+    let way = forecast(&world, &policy());
+    assert_eq!(verbs(&way), [""; 0]);
+    assert_eq!(rules(&way, 1), ["PrivateLinkConnected"]);
+    let agrees = (annotation::DISCONNECT, "true");
+    edit(&mut world, 1, |s| s.annotations = service(1, &[INTERNAL, ASKED, agrees]).annotations);
+    let way = forecast(&world, &policy());
+    let goes = ["DELETE privateEndpointConnections", "DELETE privateLinkServices"];
+    assert_eq!(verbs(&way)[..2], goes);
+}
+
 #[test]
 fn who_shares_the_frontend_takes_over_by_the_tag() {
     let other = [ASKED, ("azure-pls-fqdns", "b.example")];

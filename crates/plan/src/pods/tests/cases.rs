@@ -229,6 +229,45 @@ fn a_retyped_service_loses_its_address_and_comes_back() {
     assert_eq!(ingress.len(), 1);
 }
 
+/// By way of the type `ExternalName` a Service may come back with another family, before or while
+/// what it had is taken away. Azure changes the family of no public IP.
+#[test]
+fn a_service_that_comes_back_with_another_family_gets_an_address_of_that_family() {
+    for rounds in [0, 1, 3] {
+        let mut stage = Stage::serving(&[(10, 1)]);
+        stage.edit(1, |s| {
+            s.wish = Wish::Nothing;
+            s.ingress.clear();
+        });
+        for _ in 0..rounds {
+            stage.round();
+        }
+        stage.slice("web-a", 1, &[]);
+        stage.edit(1, |s| {
+            s.wish = Wish::LoadBalancer;
+            s.families = vec![Family::V6];
+        });
+        stage.settle();
+        let families: Vec<Family> = stage.ips().values().map(|ip| ip.family).collect();
+        assert_eq!(families, [Family::V6], "after {rounds} rounds");
+        let service = &stage.world.kubernetes.services[&uid(1)];
+        let told: Vec<Option<&str>> = service.ingress.iter().map(|i| i.ip.as_deref()).collect();
+        assert_eq!(told, [Some("2603::2")], "after {rounds} rounds");
+        assert!(service.has_finalizer(GATEWAY_FINALIZER));
+        assert!(stage.services()[WEB].pools.len() == 1 && stage.balancers().len() == 1);
+    }
+    // A list may show for a while what another process has replaced.
+    let mut stage = Stage::serving(&[(10, 1)]);
+    stage.edit(1, |s| s.families = vec![Family::V6]);
+    stage.world.inherited.insert(uid(1));
+    let (plan, report) = stage.plan();
+    assert_eq!((plan.changes.as_slice(), plan.writes.as_slice()), (&[][..], &[][..]));
+    assert_eq!(report.services[&uid(1)].waits, [Wait::Listing]);
+    stage.world.inherited.clear();
+    stage.settle();
+    assert!(stage.ips().values().all(|ip| ip.family == Family::V6));
+}
+
 #[test]
 fn an_edit_that_is_refused_keeps_the_load_balancer_and_its_endpoints_moving() {
     let mut stage = Stage::serving(&[(10, 1)]);
@@ -915,6 +954,23 @@ fn a_pod_may_be_reached_and_leave_at_the_same_address() {
     assert_eq!(stage.table(), ["10.224.0.1 10.244.0.1 00000001"]);
     let pod = stage.world.kubernetes.pods.values().next().expect("it is there");
     assert!(pod.finalizers.is_empty());
+}
+
+/// The kubelet tells a Pod one of its node's addresses; the node's place in the table may be under
+/// another one. So it is for a Pod that has its node's network.
+#[test]
+fn a_pod_on_a_node_with_several_addresses_is_at_one_location() {
+    let mut stage = Stage::new();
+    stage.node(1, vec![node_ip(9), node_ip(10)]);
+    stage.put(service(1));
+    stage.slice("a", 1, &[(1, 1)]);
+    stage.put_pod(pod(1, "team-a", 9));
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.10 10.244.0.1 00000001,team-a"]);
+    stage.edit_slice("a", |slice| slice.endpoints[0].address = node_ip(9));
+    stage.edit_pod(1, |pod| pod.addresses = vec![node_ip(9)]);
+    stage.settle();
+    assert_eq!(stage.table(), ["10.224.0.10 10.224.0.9 00000001,team-a"]);
 }
 
 /// The controller's identity may have no right to read them, or Azure does not answer.

@@ -295,8 +295,8 @@ fn slice(s: &mut Stage, service: &str, part: u32, nodes: &[&str]) {
 }
 
 /// [pools, names] With several load balancers a Local Service has pools of its own: the nodes with
-/// endpoints in any slice, ready or not; all nodes while there is no slice; they go when it is no
-/// longer Local.
+/// endpoints in any slice, ready or not; those of its load balancer, here the only one, while there
+/// is no slice; they go when it is no longer Local.
 #[test]
 fn pools_of_a_local_service() {
     let mut s = several();
