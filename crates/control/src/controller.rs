@@ -291,7 +291,10 @@ impl Controller {
                 self.planning.look |= self.budget.limits.answered(call, &answer, now_ms);
                 match self.calls.callers.remove(&call).map(|call| call.caller) {
                     Some(Caller::Lane(id)) => self.advance_lane(&id, &answer, now_ms),
-                    Some(Caller::Read(need)) => self.advance_read(&need, answer, now_ms),
+                    Some(Caller::Read(need)) => {
+                        self.advance_read(&need, answer, now_ms);
+                        self.forget_unused(&need, now_ms);
+                    }
                     Some(Caller::Object(_) | Caller::Ledger(_) | Caller::Event) | None => {}
                 }
             }

@@ -13,7 +13,7 @@ use crate::effect::NoticeKind;
 use crate::lanes::lane::{Lane, Stage, Work};
 use arm::error::{ArmError, ErrorKind};
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
-use model::plan::Object;
+use model::plan::{Object, change_of};
 use model::report::{State, Wait, short};
 use model::world::Need;
 use model::{ResourceId, ServiceUid};
@@ -330,23 +330,11 @@ impl Controller {
     }
 
     fn is_needed(&self, need: &Need) -> bool {
-        let policy = &self.policy;
-        let own = [&policy.group, &policy.balancer_group, &policy.private_link_group];
-        let named = match need {
-            Need::PublicIps(group) | Need::PrivateLinks(group) => !own.contains(&group),
-            _ => false,
-        };
-        let refers = |group: &str| {
-            let findings =
-                self.planning.report.services.values().flat_map(|service| &service.findings);
-            findings.into_iter().any(|f| f.value.eq_ignore_ascii_case(group))
-        };
-        match need {
-            Need::PublicIps(group) | Need::PrivateLinks(group) if named => {
-                self.planning.report.needs.contains(need) || refers(group.as_str())
-            }
-            _ => true,
-        }
+        let Some(group) = self.named_group(need) else { return true };
+        let report = &self.planning.report;
+        let mut findings = report.services.values().flat_map(|service| &service.findings);
+        let mut refers = || findings.any(|f| f.value.eq_ignore_ascii_case(group.as_str()));
+        report.needs.contains(need) || refers()
     }
 
     fn is_unfinished(&self, uid: &ServiceUid) -> bool {
@@ -363,10 +351,9 @@ impl Controller {
         waiting: &Waiting<'_>,
     ) -> Option<Obstacle> {
         let trouble = lane.trouble.as_ref()?;
-        let changes = &self.planning.plan.changes;
-        let planned = changes.binary_search_by(|change| change.target.cmp(id)).ok();
+        let planned = change_of(&self.planning.plan.changes, id);
         let causes: BTreeSet<ServiceUid> = match (planned, &lane.work) {
-            (Some(at), _) => changes[at].causes.clone(),
+            (Some(change), _) => change.causes.clone(),
             (None, Some(work)) => work.change.causes.clone(),
             // Planning may leave out what is tried later.
             (None, None) => {
@@ -387,8 +374,7 @@ impl Controller {
         let closed = self.budget.limits.levels(now_ms).filter(|l| l.closed_until_ms > now_ms);
         for level in closed {
             let waits = |at: usize| {
-                let class =
-                    self.budget.queue.class_of(at).and_then(|class| self.budget.queue.class(class));
+                let class = self.budget.queue.class_at(at);
                 class.is_some_and(|class| class.limits.contains(&level.limit))
             };
             let kept = self.budget.queue.kept();

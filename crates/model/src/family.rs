@@ -50,6 +50,20 @@ pub enum Exposure {
     Internal,
 }
 
+impl Exposure {
+    /// Both, public first.
+    pub const ALL: [Self; 2] = [Self::Public, Self::Internal];
+
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Public => Self::Internal,
+            Self::Internal => Self::Public,
+        }
+    }
+}
+
 /// The transport protocol of a Service port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Protocol {

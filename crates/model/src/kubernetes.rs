@@ -219,6 +219,11 @@ impl Service {
         self.finalizers.iter().any(|f| **f == *finalizer)
     }
 
+    /// The addresses that its status tells.
+    pub fn told(&self) -> impl Iterator<Item = IpAddr> {
+        self.ingress.iter().filter_map(|entry| entry.ip.as_ref()?.parse().ok())
+    }
+
     /// An annotation's value, by the part of its key after `service.beta.kubernetes.io/`.
     #[must_use]
     pub fn annotation(&self, suffix: &str) -> Option<&str> {

@@ -24,6 +24,7 @@ pub mod obstacle;
 pub mod plan;
 pub mod policy;
 pub mod report;
+pub mod store;
 pub mod world;
 
 pub use backends::{Backend, ProbeState, ServiceBackends};

@@ -1,7 +1,7 @@
 //! What to write, exactly.
 
 use crate::azure::{
-    LoadBalancer, NatGateway, PoolMember, PrivateLinkService, Provisioning, PublicIp,
+    LoadBalancer, MemberKind, NatGateway, PoolMember, PrivateLinkService, Provisioning, PublicIp,
     SecurityGroup, Subnet,
 };
 use crate::gateway::{LocationsUpdate, ServicesUpdate};
@@ -37,6 +37,13 @@ impl Plan {
     }
 }
 
+/// The change of a resource, among changes in the order of a plan.
+#[must_use]
+pub fn change_of<'c>(changes: &'c [Arc<Change>], id: &ResourceId) -> Option<&'c Arc<Change>> {
+    let at = changes.binary_search_by(|change| change.target.cmp(id)).ok()?;
+    changes.get(at)
+}
+
 /// One Azure write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
@@ -50,6 +57,38 @@ pub struct Change {
     pub causes: BTreeSet<ServiceUid>,
     /// What has to happen first; nothing: it can be sent now.
     pub waits: Vec<Wait>,
+}
+
+impl Change {
+    /// A write that no ETag guards.
+    #[must_use]
+    pub fn new(
+        target: ResourceId,
+        action: Action,
+        causes: BTreeSet<ServiceUid>,
+        waits: Vec<Wait>,
+    ) -> Self {
+        Self { target, action, guard: None, causes, waits }
+    }
+
+    /// PUT of a resource, guarded by the ETag that it was planned on where Azure checks that.
+    #[must_use]
+    pub fn put(
+        before: Option<Resource>,
+        after: Resource,
+        causes: BTreeSet<ServiceUid>,
+        waits: Vec<Wait>,
+    ) -> Self {
+        let guard = before.as_ref().and_then(Resource::guard);
+        let target = after.id().clone();
+        Self { guard, ..Self::new(target, Action::Put { before, after }, causes, waits) }
+    }
+
+    /// DELETE of a resource.
+    #[must_use]
+    pub fn delete(before: Resource, causes: BTreeSet<ServiceUid>, waits: Vec<Wait>) -> Self {
+        Self::new(before.id().clone(), Action::Delete { before }, causes, waits)
+    }
 }
 
 /// What is done to a resource.
@@ -127,6 +166,30 @@ impl Resource {
             Self::PoolMember(_) => return false,
         };
         state == Provisioning::Busy
+    }
+
+    /// Its ETag, where it has been read.
+    #[must_use]
+    pub fn etag(&self) -> Option<&Etag> {
+        match self {
+            Self::PublicIp(r) => r.etag.as_ref(),
+            Self::LoadBalancer(r) => r.etag.as_ref(),
+            Self::SecurityGroup(r) => r.etag.as_ref(),
+            Self::Subnet(r) => r.etag.as_ref(),
+            Self::PrivateLinkService(r) => r.etag.as_ref(),
+            Self::NatGateway(r) => r.etag.as_ref(),
+            Self::PoolMember(r) => r.etag.as_ref(),
+        }
+    }
+
+    /// The ETag that guards a PUT of it. Azure checks none where a Private Link Service or a
+    /// flexible scale set's model is written.
+    fn guard(&self) -> Option<Etag> {
+        match self {
+            Self::PrivateLinkService(_) => None,
+            Self::PoolMember(r) if r.kind == MemberKind::FlexibleScaleSet => None,
+            _ => self.etag().cloned(),
+        }
     }
 }
 

@@ -360,6 +360,31 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// A finding of a rule.
+    #[must_use]
+    pub fn new(
+        severity: Severity,
+        rule: &'static str,
+        key: &str,
+        value: &str,
+        message: &str,
+    ) -> Self {
+        let (key, value, message) = (Arc::from(key), Arc::from(value), Arc::from(message));
+        Self { severity, rule, key, value, message }
+    }
+
+    /// Something that is worth knowing and refuses nothing.
+    #[must_use]
+    pub fn note(rule: &'static str, key: &str, value: &str, message: &str) -> Self {
+        Self::new(Severity::Note, rule, key, value, message)
+    }
+
+    /// Something that cannot be had.
+    #[must_use]
+    pub fn refusal(rule: &'static str, key: &str, value: &str, message: &str) -> Self {
+        Self::new(Severity::Refusal, rule, key, value, message)
+    }
+
     /// The message with the value: what stands after the key.
     #[must_use]
     pub fn text(&self) -> String {

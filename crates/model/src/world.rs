@@ -53,6 +53,13 @@ impl<T> Fact<T> {
     }
 }
 
+impl<K, V> Fact<BTreeMap<K, V>> {
+    /// What is in a list or a table, where it is known.
+    pub fn each(&self) -> impl Iterator<Item = &V> {
+        self.known().into_iter().flat_map(BTreeMap::values)
+    }
+}
+
 /// Resources of one type by id.
 pub type ById<T> = BTreeMap<ResourceId, Arc<T>>;
 
@@ -179,35 +186,6 @@ pub struct Azure {
     pub gateway_services: Fact<GatewayServices>,
     /// Address table of the Service Gateway.
     pub gateway_locations: Fact<Arc<Locations>>,
-}
-
-impl Azure {
-    /// How far a read came, without what was read.
-    #[must_use]
-    pub fn answered(&self, need: &Need) -> Fact<()> {
-        fn of<T>(fact: Option<&Fact<T>>) -> Fact<()> {
-            match fact {
-                None | Some(Fact::Unknown) => Fact::Unknown,
-                Some(Fact::Known(_)) => Fact::Known(()),
-                Some(Fact::Unreadable(why)) => Fact::Unreadable(Arc::clone(why)),
-            }
-        }
-        match need {
-            Need::Balancers => of(Some(&self.balancers)),
-            Need::PublicIps(group) => of(self.public_ips.get(group)),
-            Need::PrivateLinks(group) => of(self.private_links.get(group)),
-            Need::NatGateways => of(Some(&self.nat_gateways)),
-            Need::SecurityGroup => of(Some(&self.security_group)),
-            Need::Subnet(subnet) => of(self.subnets.get(subnet)),
-            Need::ScaleSets => of(Some(&self.scale_sets)),
-            Need::ScaleSetVms(set) => of(self.scale_set_vms.get(set)),
-            Need::NetworkInterfaces => of(Some(&self.network_interfaces)),
-            Need::Zones => of(Some(&self.zones)),
-            Need::VirtualMachines => of(Some(&self.virtual_machines)),
-            Need::GatewayServices => of(Some(&self.gateway_services)),
-            Need::GatewayLocations => of(Some(&self.gateway_locations)),
-        }
-    }
 }
 
 /// A VM, as far as placement looks.

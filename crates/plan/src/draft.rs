@@ -250,6 +250,12 @@ impl<'w> Draft<'w> {
         self.by_base.get(&base)
     }
 
+    /// The Service that a tag names.
+    pub fn by_user(&self, user: &str) -> Option<&ServiceUid> {
+        let (namespace, name) = user.split_once('/')?;
+        self.by_name.get(&ServiceName::new(namespace, name))
+    }
+
     /// Whether a part named like a Service's may be taken away although no such Service is known.
     pub fn is_abandoned(&self, name: &str) -> bool {
         self.world.abandoned.contains(name.to_lowercase().as_str())
@@ -267,6 +273,13 @@ impl<'w> Draft<'w> {
         }
     }
 
+    /// Notes that every Service waits.
+    pub fn wait_all(&mut self, wait: &Wait) {
+        for case in self.cases.values_mut() {
+            case.waits.insert(wait.clone());
+        }
+    }
+
     /// Whether the public IP of a family is made again: it leaves its load balancer first.
     pub fn is_recreated(&self, uid: &ServiceUid, family: Family) -> bool {
         !self.recreated.is_empty() && self.recreated.contains(&(uid.clone(), family))
@@ -276,6 +289,13 @@ impl<'w> Draft<'w> {
     pub fn refuse(&mut self, uid: &ServiceUid, refusal: Refusal) {
         if let Some(case) = self.cases.get_mut(uid) {
             case.refuse(refusal);
+        }
+    }
+
+    /// Notes what was found of a Service.
+    pub fn note(&mut self, uid: &ServiceUid, found: impl IntoIterator<Item = Finding>) {
+        if let Some(case) = self.cases.get_mut(uid) {
+            case.findings.extend(found);
         }
     }
 
@@ -293,6 +313,16 @@ impl<'w> Draft<'w> {
     /// Load balancers, where they are known.
     pub fn balancers(&self) -> Option<&'w ById<LoadBalancer>> {
         self.world.azure.balancers.known()
+    }
+
+    /// One load balancer, where it is known to exist.
+    pub fn balancer(&self, id: &ResourceId) -> Option<&'w Arc<LoadBalancer>> {
+        self.balancers()?.get(id)
+    }
+
+    /// Every load balancer that is known.
+    pub fn each_balancer(&self) -> impl Iterator<Item = &'w Arc<LoadBalancer>> + use<'w> {
+        self.world.azure.balancers.each()
     }
 
     /// One load balancer with its parts, where it is known to exist.

@@ -17,7 +17,7 @@ use crate::tell::kubernetes;
 use model::azure::{FrontendAddress, LoadBalancer};
 use model::kubernetes::SERVICE_FINALIZER;
 use model::policy::Layout;
-use model::report::{Finding, Severity, Wait};
+use model::report::{Finding, Wait};
 use model::world::{Fact, Need};
 use model::{Group, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +71,7 @@ fn late(
     let caused = |uid: &ServiceUid| draft.changes.values().any(|c| c.causes.contains(uid));
     let reasoned = kept.filter(|(_, case)| !case.refusals.is_empty());
     let affected = reasoned.filter(|(uid, case)| {
-        let mut all = draft.balancers().into_iter().flat_map(BTreeMap::values);
+        let mut all = draft.each_balancer();
         let of_it = |name: &str| name::is_of(name, &case.base);
         let holds = |b: &Arc<LoadBalancer>| {
             let frontends = b.frontends.iter().map(|f| &f.name);
@@ -86,21 +86,14 @@ fn late(
 /// Drafts everything, or what has to be read first.
 fn plan(draft: &mut Draft<'_>, memory: &mut Memory, left: &[Leftover]) {
     if !draft.world.is_complete(&placement::kinds(draft)) || is_ledger_due(draft) {
-        let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
-        uids.iter().for_each(|uid| draft.wait(uid, Wait::Listing));
+        draft.wait_all(&Wait::Listing);
         return;
     }
-    if let Some(why) = unreadable_balancers(draft) {
+    if let Fact::Unreadable(why) = &draft.world.azure.balancers {
         // Not to know them is not to know that there are none: nothing is planned.
-        let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
-        uids.iter().for_each(|uid| draft.wait(uid, Wait::Reading(Need::Balancers)));
-        draft.findings.push(Finding {
-            severity: Severity::Refusal,
-            rule: "LoadBalancersUnreadable",
-            key: Arc::from(Need::Balancers.to_string()),
-            value: why,
-            message: Arc::from(UNREADABLE),
-        });
+        draft.wait_all(&Wait::Reading(Need::Balancers));
+        let key = Need::Balancers.to_string();
+        draft.findings.push(Finding::refusal("LoadBalancersUnreadable", &key, why, UNREADABLE));
         if !other_layout::is_suspected(draft.world, draft.policy) {
             kubernetes::claim(draft);
         }
@@ -108,10 +101,7 @@ fn plan(draft: &mut Draft<'_>, memory: &mut Memory, left: &[Leftover]) {
     }
     if !is_read(draft, left) {
         let needs = draft.needs.clone();
-        let uids: Vec<ServiceUid> = draft.cases.keys().cloned().collect();
-        for uid in uids {
-            needs.iter().for_each(|need| draft.wait(&uid, Wait::Reading(need.clone())));
-        }
+        needs.into_iter().for_each(|need| draft.wait_all(&Wait::Reading(need)));
         // Read at the same time, but no Service waits for it.
         let members = member::needs(draft);
         draft.needs.extend(members);
@@ -157,36 +147,15 @@ fn is_ledger_due(draft: &Draft<'_>) -> bool {
     grouped && draft.world.kubernetes.ledger == Fact::Unknown
 }
 
-fn unreadable_balancers(draft: &Draft<'_>) -> Option<Arc<str>> {
-    match &draft.world.azure.balancers {
-        Fact::Unreadable(why) => Some(Arc::clone(why)),
-        Fact::Unknown | Fact::Known(_) => None,
-    }
-}
-
 /// Whether everything is known that any Service needs; what is not becomes a need.
 fn is_read(draft: &mut Draft<'_>, left: &[Leftover]) -> bool {
-    let azure = &draft.world.azure;
-    let mut needs = BTreeSet::new();
-    if azure.balancers == Fact::Unknown {
-        needs.insert(Need::Balancers);
-    }
-    let main = &draft.policy.group;
-    if matches!(azure.public_ips.get(main), None | Some(Fact::Unknown)) {
-        needs.insert(Need::PublicIps(main.clone()));
-    }
-    for group in frontend_groups(draft).into_iter().chain(claimed_groups(draft)) {
-        if matches!(azure.public_ips.get(&group), None | Some(Fact::Unknown)) {
-            needs.insert(Need::PublicIps(group));
-        }
-    }
-    if azure.zones == Fact::Unknown {
-        needs.insert(Need::Zones);
-    }
+    let groups = frontend_groups(draft).into_iter().chain(claimed_groups(draft));
+    let ips = groups.chain([draft.policy.group.clone()]).map(Need::PublicIps);
     let grouped = !draft.policy.security_group_name.is_empty();
-    if grouped && azure.security_group == Fact::Unknown {
-        needs.insert(Need::SecurityGroup);
-    }
+    let asked = [Need::Balancers, Need::Zones].into_iter().chain(ips);
+    let asked = asked.chain(grouped.then_some(Need::SecurityGroup));
+    let mut needs: BTreeSet<Need> =
+        asked.filter(|need| draft.world.azure.is_unread(need)).collect();
     needs.extend(private_link::needs(draft));
     needs.extend(placement::need(draft));
     needs.extend(member::doubts(draft));
@@ -207,8 +176,7 @@ fn claimed_groups(draft: &Draft<'_>) -> BTreeSet<Group> {
 /// Resource groups of public IPs that our Services' frontends stand on.
 fn frontend_groups(draft: &Draft<'_>) -> BTreeSet<Group> {
     let mut groups: BTreeSet<Group> = BTreeSet::new();
-    let balancers = draft.balancers().into_iter().flat_map(|all| all.values());
-    for frontend in balancers.flat_map(|b| &b.frontends) {
+    for frontend in draft.each_balancer().flat_map(|b| &b.frontends) {
         let FrontendAddress::Public(id) = &frontend.address else { continue };
         // Nearly all are of one.
         if !groups.iter().any(|group| id.is_in(group)) && draft.owner_of(&frontend.name).is_some() {

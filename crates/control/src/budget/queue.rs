@@ -210,6 +210,11 @@ impl Queue {
         self.classes.get(class)
     }
 
+    /// What is called for by a change.
+    pub fn class_at(&self, at: usize) -> Option<&Class> {
+        self.class(self.class_of(at)?)
+    }
+
     /// Changes are about to be sent.
     pub fn begin(&mut self, now_ms: u64) {
         self.refused.clear();

@@ -1,8 +1,9 @@
 //! The ledger ([`model::ledger`]) is read and written: one call at a time.
 //!
 //! It is read at the start, when the right to write is gained, after every write of it that was
-//! not answered with success, and at the interval of the drift check. Nothing is watched: who leads
-//! is the only one that writes it, and a hand that deletes it is seen at the next read.
+//! not answered with success or not kept, and at the interval of the drift check. Nothing is
+//! watched: who leads is the only one that writes it, and a hand that deletes it is seen at the
+//! next read.
 
 use crate::backoff;
 use crate::controller::{Caller, Controller};
@@ -23,6 +24,9 @@ use std::sync::Arc;
 
 /// The wait after a first failure: a conflict is over once the ledger is read.
 const FIRST_MS: u64 = 100;
+/// A write was answered with success, and the ledger shows other data.
+const NOT_KEPT: (&str, &str) =
+    ("NotKept", "the API server acknowledged the write and did not keep it");
 
 /// Calls about the ledger.
 #[derive(Debug, Default)]
@@ -220,9 +224,13 @@ impl Controller {
         self.planning.dirty = true;
         match (answer, call) {
             (KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. }, _) => {
-                self.kubernetes.ledger.rest(call, now_ms);
                 self.take_ledger(&body, now_ms);
-                self.tell_adoption(call, now_ms);
+                if self.is_kept(call) {
+                    self.kubernetes.ledger.rest(call, now_ms);
+                    self.tell_adoption(call, now_ms);
+                } else {
+                    self.delay_ledger(call, NOT_KEPT, asked_ms, now_ms);
+                }
             }
             (KubernetesAnswer::Reply { status: 404, .. }, LedgerCall::Read) => {
                 self.kubernetes.ledger.rest(call, now_ms);
@@ -257,6 +265,14 @@ impl Controller {
             let text = format!("the ledger {} cannot be read: {why}", self.options.ledger);
             self.say(now_ms, NoticeKind::Failed, &BTreeSet::new(), text, None);
         }
+    }
+
+    /// Whether the ledger shows what a write has put there.
+    fn is_kept(&self, call: &LedgerCall) -> bool {
+        let LedgerCall::Write(write) = call else { return true };
+        self.world.kubernetes.ledger.known().is_some_and(|ledger| {
+            ledger.destinations == write.destinations && ledger.planned_on == write.planned_on
+        })
     }
 
     /// There is no ledger. What this process knows of it stays.
@@ -403,6 +419,34 @@ mod tests {
         assert_eq!(waits(&write, true), Some(FIRST_MS));
         assert_eq!(waits(&read, false), None);
         assert_eq!(waits(&write, true), Some(1_000));
+    }
+
+    /// A webhook takes out what we put in, and the API server says that all is well: the writes
+    /// do not follow each other at its pace.
+    #[test]
+    fn a_write_that_is_not_kept_is_tried_again_later_and_later() {
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        let address = IpAddr::from([20, 0, 0, 1]);
+        let destinations = Destinations::from([(address, BTreeSet::from([Holder::Node]))]);
+        let (revision, planned_on) = (Some("7".into()), Some(model::Etag::new("W/\"1\"")));
+        let write = LedgerWrite { revision, planned_on, destinations, adopted: [].into() };
+        let write = LedgerCall::Write(Arc::new(write));
+        let mut waits = |call: &LedgerCall, text: &str| {
+            let id = controller.calls.begin(Caller::Ledger(call.clone()));
+            controller.kubernetes.ledger.call = Some(id);
+            controller.kubernetes.ledger.wait_until_ms = None;
+            let body = json!({ "metadata": { "resourceVersion": "8" }, "data": {
+                LEDGER_DESTINATIONS: text, LEDGER_PLANNED_ON: "W/\"1\"" } });
+            let body = Some(body);
+            let answer = KubernetesAnswer::Reply { status: 200, retry_after_ms: None, body };
+            controller.heard_of_ledger(id, call, answer, 0);
+            (controller.kubernetes.ledger.wait_until_ms, controller.kubernetes.ledger.is_idle())
+        };
+        assert_eq!(waits(&write, ""), (Some(FIRST_MS), false));
+        assert_eq!(waits(&LedgerCall::Read, ""), (None, true));
+        assert_eq!(waits(&write, ""), (Some(1_000), false));
+        assert_eq!(waits(&write, "node 20.0.0.1\n"), (None, true));
+        assert_eq!(waits(&write, "no ledger"), (Some(FIRST_MS), false));
     }
 
     /// The lease was won while a read was under way: what that read finds is of no use, but that

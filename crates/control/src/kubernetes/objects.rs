@@ -261,12 +261,9 @@ impl Controller {
         if lane.failures >= CLAIM_TRIES {
             self.waive(object, why, now_ms);
         }
-        let (name, about) = match object {
-            Object::Service { name, uid } => (name, BTreeSet::from([uid.clone()])),
-            Object::Pod { name, .. } => (name, BTreeSet::new()),
-        };
+        let (Object::Service { name, .. } | Object::Pod { name, .. }) = object;
         let text = format!("writing {name} failed, next try in {wait} ms: {why}");
-        self.say(now_ms, NoticeKind::Failed, &about, text, None);
+        self.say(now_ms, NoticeKind::Failed, &services_of(object), text, None);
     }
 }
 

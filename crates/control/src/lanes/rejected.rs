@@ -7,7 +7,7 @@ use crate::lanes::search::{Search, Verdict};
 use crate::obstacles::{Failure, Strike, Trouble};
 use crate::reads::tables;
 use arm::error::ArmError;
-use model::plan::Action;
+use model::plan::{Action, change_of};
 use model::report::State;
 use model::world::Hold;
 use model::{ResourceId, ServiceUid};
@@ -105,10 +105,9 @@ impl Controller {
     /// Whether something is still to be written to a resource on account of a Service. While it is
     /// being written, for whomever, planning may leave out what comes next.
     fn is_asked(&self, id: &ResourceId, uid: &ServiceUid) -> bool {
-        let changes = &self.planning.plan.changes;
-        let at = changes.binary_search_by(|change| change.target.cmp(id)).ok();
-        let planned = at.is_some_and(|at| changes[at].causes.contains(uid));
-        planned || self.lanes.all.get(id).is_some_and(|lane| lane.work.is_some())
+        let planned = change_of(&self.planning.plan.changes, id);
+        planned.is_some_and(|change| change.causes.contains(uid))
+            || self.lanes.all.get(id).is_some_and(|lane| lane.work.is_some())
     }
 
     /// A write that was sent at a time went through: a search on its resource goes on without the
@@ -135,9 +134,7 @@ impl Controller {
         };
         let changes = &self.planning.plan.changes;
         let goes_on = |id: &ResourceId, search: &Search| {
-            let at = changes.binary_search_by(|change| change.target.cmp(id)).ok();
-            at.is_some_and(|at| {
-                let change = &changes[at];
+            change_of(changes, id).is_some_and(|change| {
                 // A call about a table may be full: who is not in it may be in the next one.
                 let open = tables::is_table(&change.action) && !change.causes.is_empty();
                 open || search.tries_any_of(&change.causes)

@@ -14,7 +14,7 @@ use arm::Request;
 use arm::operation::Operation;
 use model::azure::{FrontendAddress, PrivateLinkService, PublicIp};
 use model::obstacle::ObstacleKind;
-use model::plan::{Action, Change, Resource};
+use model::plan::{Action, Change, Resource, change_of};
 use model::report::{Wait, short};
 use model::world::Fact;
 use model::{Report, ResourceId, World};
@@ -66,10 +66,7 @@ impl Controller {
 
     /// Forgets what lanes knew that belongs to no change any more.
     fn clear_lanes(&mut self, changes: &[Arc<Change>], now_ms: u64) {
-        let planned = |id: &ResourceId| {
-            let at = changes.binary_search_by(|change| change.target.cmp(id));
-            at.ok().and_then(|at| changes.get(at))
-        };
+        let planned = |id: &ResourceId| change_of(changes, id);
         let gathers = |change: &Arc<Change>| {
             change.waits.iter().all(|wait| matches!(wait, Wait::Gathering { .. }))
         };
@@ -250,8 +247,7 @@ impl Controller {
         let mut ahead: BTreeMap<Limit, u64> = BTreeMap::new();
         let mut waits = Vec::new();
         while let Some((at, _)) = self.budget.shares.next(&mut line) {
-            let class =
-                self.budget.queue.class_of(at).and_then(|class| self.budget.queue.class(class));
+            let class = self.budget.queue.class_at(at);
             let Some(Class { limits, urgency }) = class else { continue };
             let Err(refusal) = budget.ask(limits, *urgency, now_ms) else { continue };
             let before = ahead.entry(refusal.limit.clone()).or_default();

@@ -7,14 +7,14 @@
 //! as it was, until it is too old to be shown.
 
 use crate::effect::KubernetesCall;
-use crate::observers::kubernetes_events::timestamp;
+use crate::observers::event_queue::Waiting;
+use crate::observers::kubernetes_events::word;
 use crate::observers::reason;
 use arm::probe_status::Series;
 use model::azure::Sku;
 use model::kubernetes::{Service, TrafficPolicy};
 use model::{Backend, NodeName, ProbeState, Protocol, Report, ResourceId, ServiceBackends};
 use model::{ServiceName, ServiceUid, World};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -152,20 +152,10 @@ impl Turn {
         now_ms: u64,
     ) -> KubernetesCall {
         let reason = if self.now.is_out() { &reason::NO_BACKEND_UP } else { &reason::BACKEND_UP };
-        let ServiceName { namespace, name } = name;
-        let at = timestamp(now_ms);
-        let body = json!({
-            "apiVersion": "v1", "kind": "Event",
-            "metadata": {"namespace": &**namespace,
-                "name": format!("{name}.{instance}b{number:08x}")},
-            "involvedObject": {"apiVersion": "v1", "kind": "Service", "namespace": &**namespace,
-                "name": &**name, "uid": self.uid.to_string()},
-            "type": reason.kind, "reason": reason.name, "message": self.message(),
-            "source": {"component": "ballast"}, "reportingComponent": "ballast",
-            "reportingInstance": instance, "firstTimestamp": at, "lastTimestamp": at, "count": 1,
-        });
-        let path = format!("/api/v1/namespaces/{namespace}/events");
-        KubernetesCall { method: "POST", path, content_type: "application/json", body }
+        let (name, uid) = (name.clone(), Arc::from(self.uid.as_str()));
+        let word = word(reason, &self.message());
+        let waiting = Waiting { kind: "Service", name, uid, word, at_ms: now_ms };
+        waiting.call(instance, &format!("b{number:08x}"))
     }
 }
 

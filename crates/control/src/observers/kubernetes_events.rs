@@ -8,7 +8,7 @@ use crate::obstacles::Complaints;
 use model::kubernetes::{POD_FINALIZER, Service, Truth};
 use model::policy::Layout;
 use model::report::{Finding, Report, ServiceReport, Severity, State, Wait};
-use model::world::Fact;
+use model::world::Need;
 use model::{ServiceName, ServiceUid, World};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +31,13 @@ pub(crate) struct Said {
     pub report: Option<Arc<ServiceReport>>,
 }
 
+impl Said {
+    /// Nothing was said yet.
+    fn new(name: ServiceName, since_ms: u64) -> Self {
+        Self { name, state: None, since_ms, unread_ms: None, texts: BTreeSet::new(), report: None }
+    }
+}
+
 /// What Services and Pods were told.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
@@ -50,15 +57,8 @@ const NAMED: usize = 6;
 impl Controller {
     /// Remembers a Service's name.
     pub(crate) fn note_name(&mut self, service: &Service) {
-        let name = service.name.clone();
-        self.observers.events.said.entry(service.uid.clone()).or_insert(Said {
-            name,
-            state: None,
-            since_ms: 0,
-            unread_ms: None,
-            texts: BTreeSet::new(),
-            report: None,
-        });
+        let said = self.observers.events.said.entry(service.uid.clone());
+        said.or_insert_with(|| Said::new(service.name.clone(), 0));
     }
 
     /// Since when a Service is as it is; `None` before it was planned.
@@ -108,13 +108,10 @@ impl Controller {
     /// Whether the last plan has looked at egress Pods. While Azure's lists and tables are unknown,
     /// as they are after a lost answer, its report says nothing of them.
     fn has_judged_pods(&self) -> bool {
-        let azure = &self.world.azure;
-        let ips = azure.public_ips.get(&self.policy.group).and_then(Fact::known);
-        azure.balancers.known().is_some()
-            && ips.is_some()
-            && azure.nat_gateways.known().is_some()
-            && azure.gateway_services.known().is_some()
-            && azure.gateway_locations.known().is_some()
+        let lists =
+            [Need::Balancers, Need::PublicIps(self.policy.group.clone()), Need::NatGateways];
+        let needs = lists.into_iter().chain([Need::GatewayServices, Need::GatewayLocations]);
+        needs.into_iter().all(|need| self.world.azure.is_known(&need))
     }
 
     /// What is wrong with egress Pods, each thing once.
@@ -140,14 +137,8 @@ impl Controller {
 
     fn say_service(&mut self, uid: &ServiceUid, now: &Arc<ServiceReport>, now_ms: u64) {
         let held = self.world.holds.contains_key(uid);
-        let said = self.observers.events.said.entry(uid.clone()).or_insert_with(|| Said {
-            name: now.name.clone(),
-            state: None,
-            since_ms: now_ms,
-            unread_ms: None,
-            texts: BTreeSet::new(),
-            report: None,
-        });
+        let said = self.observers.events.said.entry(uid.clone());
+        let said = said.or_insert_with(|| Said::new(now.name.clone(), now_ms));
         said.report = Some(Arc::clone(now));
         self.observers.latencies.look_at_service(uid);
         let was = said.state;
@@ -289,39 +280,31 @@ impl Controller {
         }
     }
 
-    fn send_word(&mut self, Waiting { kind, name, uid, word, at_ms }: &Waiting) {
+    fn send_word(&mut self, waiting: &Waiting) {
         self.observers.events.last += 1;
-        let number = self.observers.events.last;
+        let number = format!("{:08x}", self.observers.events.last);
+        let request = waiting.call(&self.options.instance, &number);
+        let call = self.calls.begin(Caller::Event);
+        self.calls.effects.push(Effect::Kubernetes { call, request });
+    }
+}
+
+impl Waiting {
+    /// The call that posts it. Its name is made of the object's, the instance's and a number.
+    pub fn call(&self, instance: &str, number: &str) -> KubernetesCall {
+        let Self { kind, name: ServiceName { namespace, name }, uid, word, at_ms } = self;
         let at = timestamp(*at_ms);
         let body = json!({
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {
-                "namespace": &*name.namespace,
-                "name": format!("{}.{}{number:08x}", name.name, self.options.instance),
-            },
-            "involvedObject": {
-                "apiVersion": "v1",
-                "kind": kind,
-                "namespace": &*name.namespace,
-                "name": &*name.name,
-                "uid": &**uid,
-            },
-            "type": word.kind,
-            "reason": word.reason,
-            "message": word.message,
-            "source": { "component": "ballast" },
-            "reportingComponent": "ballast",
-            "reportingInstance": self.options.instance,
-            "firstTimestamp": at,
-            "lastTimestamp": at,
-            "count": 1,
+            "apiVersion": "v1", "kind": "Event",
+            "metadata": {"namespace": &**namespace, "name": format!("{name}.{instance}{number}")},
+            "involvedObject": {"apiVersion": "v1", "kind": kind, "namespace": &**namespace,
+                "name": &**name, "uid": &**uid},
+            "type": word.kind, "reason": word.reason, "message": word.message,
+            "source": {"component": "ballast"}, "reportingComponent": "ballast",
+            "reportingInstance": instance, "firstTimestamp": at, "lastTimestamp": at, "count": 1,
         });
-        let call = self.calls.begin(Caller::Event);
-        let path = format!("/api/v1/namespaces/{}/events", name.namespace);
-        let content_type = "application/json";
-        let request = KubernetesCall { method: "POST", path, content_type, body };
-        self.calls.effects.push(Effect::Kubernetes { call, request });
+        let path = format!("/api/v1/namespaces/{namespace}/events");
+        KubernetesCall { method: "POST", path, content_type: "application/json", body }
     }
 }
 
@@ -352,7 +335,7 @@ fn is_done(was: Option<State>) -> bool {
     was.is_none_or(|was| was == State::Programmed || was.is_frozen())
 }
 
-fn word(reason: &EventReason, message: &str) -> Word {
+pub(super) fn word(reason: &EventReason, message: &str) -> Word {
     Word { kind: reason.kind, reason: reason.name.to_owned(), message: message.to_owned() }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::controller::Controller;
 use crate::effect::{Effect, Notice, NoticeKind};
-use model::ServiceUid;
+use model::{ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,6 +15,17 @@ pub(crate) struct Changes {
 }
 
 impl Controller {
+    /// Names of Services, of those that are gone as far as known.
+    pub(super) fn names_of(
+        &self,
+        uids: &BTreeSet<ServiceUid>,
+    ) -> impl Iterator<Item = ServiceName> {
+        uids.iter().filter_map(move |uid| {
+            let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
+            known.or_else(|| self.observers.events.said.get(uid).map(|s| s.name.clone()))
+        })
+    }
+
     /// A correlation id in the form of a UUID, from the instance and the number of the call that
     /// comes next. It is given once, whether that call is made or not.
     pub(crate) fn correlation(&mut self) -> String {
@@ -43,11 +54,7 @@ impl Controller {
         let changes =
             services.iter().filter_map(|uid| self.observers.changes.ids.get(uid).cloned());
         let changes = changes.collect();
-        let services = services.iter().filter_map(|uid| {
-            let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
-            known.or_else(|| self.observers.events.said.get(uid).map(|s| s.name.clone()))
-        });
-        let services = services.collect();
+        let services = self.names_of(services).collect();
         let notice = Notice { at_ms: now_ms, kind, services, text, changes, correlation };
         self.calls.effects.push(Effect::Say(notice));
     }

@@ -51,6 +51,8 @@ pub(crate) struct Read {
     pub trouble: Option<Trouble>,
     /// The next page, which waits for budget until a time.
     held: Option<(Request, u64)>,
+    /// Since when neither a Service nor planning has needed the list.
+    pub unused_ms: Option<u64>,
     /// How often in a row it was read again because something in it was being changed.
     busy_rounds: u32,
     /// What the last read lacked in its pages although it was held.
@@ -398,18 +400,22 @@ impl Controller {
     /// What was to be read does not exist. While the cluster's own groups go, nothing is left in
     /// them; one that a Service names and that is not there is a mistake.
     fn miss(&mut self, need: &Need) {
+        let named = self.named_group(need);
+        let azure = &mut self.world.azure;
+        if let Some(group) = named {
+            observe::azure::apply_unreadable(azure, need, "there is no such resource group");
+            azure.absent_groups.insert(group.clone());
+        } else {
+            observe::azure::apply_missing(azure, need);
+        }
+    }
+
+    /// The resource group that is listed, where it is not the cluster's own: Services name it.
+    pub(crate) fn named_group<'n>(&self, need: &'n Need) -> Option<&'n Group> {
+        let (Need::PublicIps(group) | Need::PrivateLinks(group)) = need else { return None };
         let policy = &self.policy;
         let own = [&policy.group, &policy.balancer_group, &policy.private_link_group];
-        let azure = &mut self.world.azure;
-        match need {
-            Need::PublicIps(group) | Need::PrivateLinks(group) if !own.contains(&group) => {
-                observe::azure::apply_unreadable(azure, need, "there is no such resource group");
-                azure.absent_groups.insert(group.clone());
-            }
-            _ => {
-                observe::azure::apply_missing(azure, need);
-            }
-        }
+        (!own.contains(&group)).then_some(group)
     }
 
     /// What is being read, or will be soon.

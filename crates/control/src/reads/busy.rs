@@ -22,19 +22,16 @@ impl Controller {
         let busy = |state: Provisioning, id: &ResourceId| state == Provisioning::Busy && !ours(id);
         let mut needs = Vec::new();
         for (group, facts) in &azure.public_ips {
-            let all = facts.known().into_iter().flat_map(|all| all.values());
             let basic = |ip: &PublicIp| ip.sku == Sku::Basic;
             let later = |ip: &PublicIp| basic(ip) && (self.is_released(ip) || self.is_taken(ip));
-            if all.into_iter().any(|r| busy(r.provisioning, &r.id) || later(r)) {
+            if facts.each().any(|r| busy(r.provisioning, &r.id) || later(r)) {
                 needs.push(Need::PublicIps(group.clone()));
             }
         }
-        let all = azure.balancers.known().into_iter().flat_map(|all| all.values());
-        if all.into_iter().any(|r| busy(r.provisioning, &r.id)) {
+        if azure.balancers.each().any(|r| busy(r.provisioning, &r.id)) {
             needs.push(Need::Balancers);
         }
-        let all = azure.nat_gateways.known().into_iter().flat_map(|all| all.values());
-        if all.into_iter().any(|r| busy(r.provisioning, &r.id)) {
+        if azure.nat_gateways.each().any(|r| busy(r.provisioning, &r.id)) {
             needs.push(Need::NatGateways);
         }
         let group = azure.security_group.known().and_then(Option::as_ref);
@@ -75,20 +72,15 @@ impl Controller {
     fn is_taken(&self, ip: &PublicIp) -> bool {
         let address = FrontendAddress::Public(ip.id.clone());
         let takes = |b: &Arc<LoadBalancer>| b.frontends.iter().any(|f| f.address == address);
-        let mut all = self.world.azure.balancers.known().into_iter().flat_map(|all| all.values());
-        ip.address.is_none() && all.any(takes)
+        ip.address.is_none() && self.world.azure.balancers.each().any(takes)
     }
 
     /// A load balancer is gone: Basic addresses that were on it can now be raised.
     pub(crate) fn look_at_released(&mut self) {
         let facts = self.world.azure.public_ips.iter();
-        let groups: Vec<Group> = facts
-            .filter(|(_, all)| {
-                let mut all = all.known().into_iter().flat_map(|all| all.values());
-                all.any(|ip| ip.sku == Sku::Basic && self.is_released(ip))
-            })
-            .map(|(group, _)| group.clone())
-            .collect();
+        let released = |ip: &Arc<PublicIp>| ip.sku == Sku::Basic && self.is_released(ip);
+        let groups = facts.filter(|(_, all)| all.each().any(released));
+        let groups: Vec<Group> = groups.map(|(group, _)| group.clone()).collect();
         groups.into_iter().for_each(|group| self.read_now(Need::PublicIps(group)));
     }
 }

@@ -52,7 +52,7 @@ impl Controller {
         }
         let paged = match &coming {
             Coming::Whole => Vec::new(),
-            Coming::Pages(_) => keep::ids(&self.world.azure, need),
+            Coming::Pages(_) => self.world.azure.shelf(need).map(|of| of.ids()).unwrap_or_default(),
         };
         let believed = |id: &ResourceId| match &coming {
             Coming::Whole => true,

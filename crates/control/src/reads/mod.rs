@@ -3,6 +3,7 @@
 pub(crate) mod azure;
 pub(crate) mod busy;
 mod facts;
+mod groups;
 pub(crate) mod keep;
 pub(crate) mod lists;
 pub(crate) mod tables;

@@ -23,6 +23,19 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
+    /// Notes which entries a write reaches at a time.
+    fn note(&mut self, action: &Action, at_ms: u64) {
+        match action {
+            Action::UpdateServices(update) => {
+                self.services.extend(names(update).map(|name| (name, at_ms)));
+            }
+            Action::UpdateLocations(update) => {
+                self.locations.extend(places(update).map(|place| (place, at_ms)));
+            }
+            _ => {}
+        }
+    }
+
     /// A table has been stored that is certain to show what was written before a time, and so is
     /// every one that is asked for later: that need not be remembered.
     fn forget(&mut self, need: &Need, from_ms: u64) {
@@ -58,15 +71,7 @@ fn places(update: &LocationsUpdate) -> impl Iterator<Item = IpAddr> + '_ {
 impl Controller {
     /// Remembers which entries a write has reached.
     pub(crate) fn touch(&mut self, action: &Action, now_ms: u64) {
-        match action {
-            Action::UpdateServices(update) => {
-                self.lanes.touched.services.extend(names(update).map(|name| (name, now_ms)));
-            }
-            Action::UpdateLocations(update) => {
-                self.lanes.touched.locations.extend(places(update).map(|place| (place, now_ms)));
-            }
-            _ => {}
-        }
+        self.lanes.touched.note(action, now_ms);
     }
 
     /// After a write that may or may not have been carried out nobody knows the tables: nothing
@@ -110,18 +115,9 @@ impl Controller {
     ) -> Option<(LeftOut, Vec<String>)> {
         let (sent_ms, now_ms) = times;
         let from_ms = sent_ms.saturating_sub(LIST_LAG_MS);
-        let mut busy = Touched::default();
-        std::mem::swap(&mut busy, &mut self.lanes.touched);
+        let mut busy = std::mem::take(&mut self.lanes.touched);
         for work in self.lanes.all.values().filter_map(|lane| lane.work.as_ref()) {
-            match &work.change.action {
-                Action::UpdateServices(u) => {
-                    busy.services.extend(names(u).map(|n| (n, u64::MAX)));
-                }
-                Action::UpdateLocations(u) => {
-                    busy.locations.extend(places(u).map(|p| (p, u64::MAX)));
-                }
-                _ => {}
-            }
+            busy.note(&work.change.action, u64::MAX);
         }
         let azure = &mut self.world.azure;
         let (known, late) = match need {
@@ -141,31 +137,22 @@ impl Controller {
             self.inherit_registered(now_ms);
         }
         let azure = &mut self.world.azure;
+        let before = match &coming {
+            Coming::Whole => None,
+            Coming::Pages(before) => Some(before),
+        };
         let mut left_out = LeftOut::default();
-        match need {
-            Need::GatewayServices => {
-                if let (Some(old), Some(new)) = (services, azure.gateway_services.known_mut()) {
-                    if let Coming::Pages(before) = &coming {
-                        let written = &busy.services;
-                        left_out.services = lacking(&old, new, &before.services, written, from_ms);
-                        busy.services.extend(mark(&left_out.services));
-                    }
-                    keep(&old, new, &busy.services, from_ms);
-                }
+        if *need == Need::GatewayServices {
+            if let (Some(old), Some(new)) = (services, azure.gateway_services.known_mut()) {
+                let before = before.map(|before| &before.services);
+                left_out.services = lacking(&old, new, before, &mut busy.services, from_ms);
+                keep(&old, new, &busy.services, from_ms);
             }
-            _ => {
-                if let (Some(old), Some(new)) = (locations, azure.gateway_locations.known_mut()) {
-                    if let Coming::Pages(before) = &coming {
-                        let written = &busy.locations;
-                        left_out.locations =
-                            lacking(&old, new, &before.locations, written, from_ms);
-                        busy.locations.extend(mark(&left_out.locations));
-                    }
-                    let recent = busy.locations.values().any(|at| *at >= from_ms);
-                    if recent {
-                        keep(&old, Arc::make_mut(new), &busy.locations, from_ms);
-                    }
-                }
+        } else if let (Some(old), Some(new)) = (locations, azure.gateway_locations.known_mut()) {
+            let before = before.map(|before| &before.locations);
+            left_out.locations = lacking(&old, new, before, &mut busy.locations, from_ms);
+            if busy.locations.values().any(|at| *at >= from_ms) {
+                keep(&old, Arc::make_mut(new), &busy.locations, from_ms);
             }
         }
         busy.forget(need, from_ms);
@@ -217,22 +204,21 @@ impl Controller {
     }
 }
 
-/// What a table of several pages lacks, was there, and was not lacking before.
+/// What a table of several pages lacks, was there, and was not lacking before. It is kept as what
+/// is being written.
 fn lacking<K: Ord + Clone, V>(
     old: &BTreeMap<K, V>,
     new: &BTreeMap<K, V>,
-    before: &BTreeSet<K>,
-    written: &BTreeMap<K, u64>,
+    before: Option<&BTreeSet<K>>,
+    written: &mut BTreeMap<K, u64>,
     from_ms: u64,
 ) -> BTreeSet<K> {
+    let Some(before) = before else { return BTreeSet::new() };
     let lately = |key: &K| written.get(key).is_some_and(|at| *at >= from_ms);
     let doubted = |key: &&K| !new.contains_key(*key) && !before.contains(*key) && !lately(key);
-    old.keys().filter(doubted).cloned().collect()
-}
-
-/// Entries that are kept as those are that are being written.
-fn mark<K: Clone>(keys: &BTreeSet<K>) -> impl Iterator<Item = (K, u64)> {
-    keys.iter().map(|key| (key.clone(), u64::MAX))
+    let lacking: BTreeSet<K> = old.keys().filter(doubted).cloned().collect();
+    written.extend(lacking.iter().map(|key| (key.clone(), u64::MAX)));
+    lacking
 }
 
 fn keep<K: Ord + Clone, V: Clone>(

@@ -189,28 +189,14 @@ impl Gathering {
 /// Takes the news that what was to be read does not exist: a list is empty then, but a Service
 /// Gateway without tables is one that has to be made first.
 pub fn apply_missing(azure: &mut Azure, need: &Need) -> Applied {
-    match need {
-        Need::Balancers => set(&mut azure.balancers, ById::new()),
-        Need::PublicIps(group) => {
-            set(azure.public_ips.entry(group.clone()).or_default(), ById::new())
-        }
-        Need::PrivateLinks(group) => {
-            set(azure.private_links.entry(group.clone()).or_default(), ById::new())
-        }
-        Need::SecurityGroup => set(&mut azure.security_group, None),
-        Need::Subnet(id) => set(azure.subnets.entry(id.clone()).or_default(), None),
-        Need::ScaleSets => set(&mut azure.scale_sets, ById::new()),
-        Need::ScaleSetVms(id) => {
-            set(azure.scale_set_vms.entry(id.clone()).or_default(), ById::new())
-        }
-        Need::NetworkInterfaces => set(&mut azure.network_interfaces, ById::new()),
-        Need::VirtualMachines => set(&mut azure.virtual_machines, ById::new()),
-        Need::NatGateways => set(&mut azure.nat_gateways, ById::new()),
-        Need::Zones => spoil_need(azure, need, "Azure does not know the subscription"),
+    let shelf = azure.shelf_mut(need);
+    applied(match need {
+        Need::Zones => shelf.spoil("Azure does not know the subscription"),
         Need::GatewayServices | Need::GatewayLocations => {
-            spoil_need(azure, need, "the Service Gateway does not exist")
+            shelf.spoil("the Service Gateway does not exist")
         }
-    }
+        _ => shelf.clear(),
+    })
 }
 
 /// Takes the news that something cannot be read until somebody does something about it. What was
@@ -219,28 +205,12 @@ pub fn apply_missing(azure: &mut Azure, need: &Need) -> Applied {
 pub fn apply_unreadable(azure: &mut Azure, need: &Need, why: &str) -> Applied {
     match azure.answered(need) {
         Fact::Known(()) => Applied::Unchanged,
-        Fact::Unknown | Fact::Unreadable(_) => spoil_need(azure, need, why),
+        Fact::Unknown | Fact::Unreadable(_) => applied(azure.shelf_mut(need).spoil(why)),
     }
 }
 
-fn spoil_need(azure: &mut Azure, need: &Need, why: &str) -> Applied {
-    match need {
-        Need::Balancers => spoil(&mut azure.balancers, why),
-        Need::PublicIps(group) => spoil(azure.public_ips.entry(group.clone()).or_default(), why),
-        Need::PrivateLinks(group) => {
-            spoil(azure.private_links.entry(group.clone()).or_default(), why)
-        }
-        Need::SecurityGroup => spoil(&mut azure.security_group, why),
-        Need::Subnet(id) => spoil(azure.subnets.entry(id.clone()).or_default(), why),
-        Need::Zones => spoil(&mut azure.zones, why),
-        Need::ScaleSets => spoil(&mut azure.scale_sets, why),
-        Need::ScaleSetVms(id) => spoil(azure.scale_set_vms.entry(id.clone()).or_default(), why),
-        Need::NetworkInterfaces => spoil(&mut azure.network_interfaces, why),
-        Need::VirtualMachines => spoil(&mut azure.virtual_machines, why),
-        Need::NatGateways => spoil(&mut azure.nat_gateways, why),
-        Need::GatewayServices => spoil(&mut azure.gateway_services, why),
-        Need::GatewayLocations => spoil(&mut azure.gateway_locations, why),
-    }
+fn applied(news: bool) -> Applied {
+    if news { Applied::Changed } else { Applied::Unchanged }
 }
 
 fn set<T: PartialEq>(fact: &mut Fact<T>, value: T) -> Applied {

@@ -1,7 +1,6 @@
 //! A rule that a Service can break, and the finding that says so.
 
 use model::report::{Finding, Severity, with_value};
-use std::sync::Arc;
 
 /// A rule that a Service can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +31,7 @@ impl FindingRule {
     /// The same with a message of its own.
     #[must_use]
     pub fn found_with(&self, key: &str, value: &str, message: &str) -> Finding {
-        Finding {
-            severity: self.severity,
-            rule: self.name,
-            key: Arc::from(key),
-            value: Arc::from(value),
-            message: Arc::from(message),
-        }
+        Finding::new(self.severity, self.name, key, value, message)
     }
 
     /// The text about the example, without its key.

@@ -8,7 +8,7 @@ use model::kubernetes::{
     GATEWAY_FINALIZER, Ingress, POD_FINALIZER, SERVICE_FINALIZER, Service, Wish,
 };
 use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ impl Lint<'_> {
     fn trace(&self, service: &Service) -> Option<String> {
         let azure = &self.world.azure;
         let base = service.uid.base_name();
-        for balancer in azure.balancers.known().into_iter().flat_map(BTreeMap::values) {
+        for balancer in azure.balancers.each() {
             if let Some(part) = part_of(balancer, &base) {
                 return Some(part);
             }
@@ -136,8 +136,7 @@ impl Lint<'_> {
 
     /// Addresses of all frontends in Azure.
     pub(super) fn standing(&self) -> BTreeSet<IpAddr> {
-        let balancers = self.world.azure.balancers.known().into_iter().flat_map(BTreeMap::values);
-        let frontends = balancers.flat_map(|b| &b.frontends);
+        let frontends = self.world.azure.balancers.each().flat_map(|b| &b.frontends);
         frontends.filter_map(|f| self.address(&f.address)).collect()
     }
 

@@ -169,43 +169,13 @@ impl<'a> Lint<'a> {
     }
 
     fn links(&self) -> impl Iterator<Item = &'a Arc<PrivateLinkService>> + use<'a> {
-        let facts = self.world.azure.private_links.values();
-        facts.filter_map(Fact::known).flat_map(BTreeMap::values)
-    }
-
-    /// The resource as the World has it; `None`: it is not there.
-    fn there(&self, id: &ResourceId, like: &Resource) -> Option<Resource> {
-        let azure = &self.world.azure;
-        match like {
-            Resource::LoadBalancer(_) => self.balancer(id).cloned().map(Resource::LoadBalancer),
-            Resource::PublicIp(_) => self.public_ip(id).cloned().map(Resource::PublicIp),
-            Resource::SecurityGroup(_) => {
-                let group = azure.security_group.known()?.as_ref()?;
-                (group.id == *id).then(|| Resource::SecurityGroup(Arc::clone(group)))
-            }
-            Resource::Subnet(_) => {
-                let subnet = azure.subnets.get(id)?.known()?.as_ref()?;
-                Some(Resource::Subnet(Arc::clone(subnet)))
-            }
-            Resource::PrivateLinkService(_) => {
-                let link = self.links().find(|link| link.id == *id)?;
-                Some(Resource::PrivateLinkService(Arc::clone(link)))
-            }
-            Resource::NatGateway(_) => {
-                azure.nat_gateways.known()?.get(id).cloned().map(Resource::NatGateway)
-            }
-            Resource::PoolMember(_) => {
-                let member = self.members().find(|member| member.id == *id)?;
-                Some(Resource::PoolMember(Arc::clone(member)))
-            }
-        }
+        self.world.azure.private_links.values().flat_map(Fact::each)
     }
 
     fn members(&self) -> impl Iterator<Item = &'a Arc<model::azure::PoolMember>> + use<'a> {
         let azure = &self.world.azure;
         let facts = azure.scale_set_vms.values();
-        let facts = facts.chain([&azure.scale_sets, &azure.network_interfaces]);
-        facts.filter_map(Fact::known).flat_map(BTreeMap::values)
+        facts.chain([&azure.scale_sets, &azure.network_interfaces]).flat_map(Fact::each)
     }
 
     /// One target a change, and made on what the World says.
@@ -224,7 +194,7 @@ impl<'a> Lint<'a> {
             }
         }
         let Some(like) = before.or(after) else { return };
-        let there = self.there(&change.target, like);
+        let there = self.world.azure.find(&change.target);
         if there.as_ref() != before {
             self.say(Breach::Stale, &change.target, "the World has another one");
         }

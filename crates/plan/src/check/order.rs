@@ -5,7 +5,6 @@ use model::ResourceId;
 use model::kubernetes::Custody;
 use model::plan::{Action, Change, FinalizerPurpose, Resource};
 use model::report::Wait;
-use model::world::Fact;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Lint<'_> {
@@ -52,17 +51,8 @@ impl Lint<'_> {
 
     /// Whether a resource, or the table it stands for, is known to be in Azure.
     fn exists(&self, id: &ResourceId) -> bool {
-        let azure = &self.world.azure;
-        let group = azure.security_group.known().and_then(Option::as_ref);
-        self.balancer(id).is_some()
-            || self.public_ip(id).is_some()
-            || group.is_some_and(|group| group.id == *id)
-            || matches!(azure.subnets.get(id), Some(Fact::Known(Some(_))))
-            || self
-                .links()
-                .any(|link| link.id == *id || link.connections.iter().any(|c| c.id == *id))
-            || self.members().any(|member| member.id == *id)
-            || azure.nat_gateways.known().is_some_and(|all| all.contains_key(id))
+        self.world.azure.find(id).is_some()
+            || self.links().any(|link| link.connections.iter().any(|c| c.id == *id))
             || id.parent().is_some_and(|p| p == self.policy.gateway_id())
             || id.as_str().starts_with(self.policy.gateway_id().as_str())
     }

@@ -13,7 +13,7 @@ use model::gateway::DEFAULT_EGRESS;
 use model::kubernetes::Backends;
 use model::plan::{Action, Change, Resource};
 use model::{Family, ResourceId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Whether a public IP is a container load balancer's or an egress gateway's.
@@ -328,13 +328,11 @@ impl Lint<'_> {
         let ips = own::public_ips(self.world);
         let ours = ips.filter(|ip| self.own.public_ip(ip) == Whose::Ours);
         known.extend(ours.filter_map(|ip| ip.address));
-        let balancers = azure.balancers.known().into_iter().flat_map(BTreeMap::values);
-        let pools = balancers.flat_map(|b| &b.pools);
+        let pools = azure.balancers.each().flat_map(|b| &b.pools);
         known.extend(pools.flat_map(|p| &p.addresses).map(|a| a.address));
         let nodes = self.world.kubernetes.nodes.values();
         known.extend(nodes.flat_map(|n| n.addresses.iter().copied()));
-        let ingress = self.services.values().flat_map(|s| &s.ingress);
-        known.extend(ingress.filter_map(|i| i.ip.as_ref()?.parse::<std::net::IpAddr>().ok()));
+        known.extend(self.services.values().flat_map(|s| s.told()));
         known
     }
 

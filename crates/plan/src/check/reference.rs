@@ -173,8 +173,7 @@ impl Lint<'_> {
                     }
                 }
                 Resource::NatGateway(gateway) => {
-                    let services = self.world.azure.gateway_services.known();
-                    let mut services = services.into_iter().flat_map(BTreeMap::values);
+                    let mut services = self.world.azure.gateway_services.each();
                     let user = services.find(|s| s.nat_gateway.as_ref() == Some(&gateway.id));
                     if let Some(user) = user {
                         self.say(Breach::StillReferenced, &change.target, Arc::clone(&user.name));
@@ -202,12 +201,12 @@ impl Lint<'_> {
 
     fn public_ip_goes(&mut self, change: &Change, id: &ResourceId) {
         let azure = &self.world.azure;
-        let balancers = azure.balancers.known().into_iter().flat_map(BTreeMap::values);
         let address = FrontendAddress::Public(id.clone());
-        let mut frontends = balancers.flat_map(|b| b.frontends.iter().map(move |f| (b, f)));
+        let all = azure.balancers.each();
+        let mut frontends = all.flat_map(|b| b.frontends.iter().map(move |f| (b, f)));
         let user = frontends.find(|(_, f)| f.address == address);
         let user = user.map(|(b, f)| format!("frontend {} of {}", f.name, b.id.name()));
-        let gateways = azure.nat_gateways.known().into_iter().flat_map(BTreeMap::values);
+        let gateways = azure.nat_gateways.each();
         let mut gateways = gateways
             .filter(|g| g.public_ips.contains(id) || g.public_ips_v6.contains(id))
             .map(|g| format!("NAT gateway {}", g.id.name()));
@@ -256,8 +255,7 @@ impl Lint<'_> {
                 .members()
                 .find(|m| m.configurations.iter().any(|c| c.pools.contains(&id)))
                 .map(|m| m.id.to_string());
-            let services = self.world.azure.gateway_services.known();
-            let mut services = services.into_iter().flat_map(BTreeMap::values);
+            let mut services = self.world.azure.gateway_services.each();
             let service = services.find(|s| s.pools.contains(&id)).map(|s| s.name.to_string());
             if let Some(user) = member.or(service) {
                 let detail = format!("{user} is in pool {}", pool.name);

@@ -1,19 +1,19 @@
 //! Additional addresses: none that others in the cluster depend on.
 
-use super::{Refusal, refusal};
+use super::Refusal;
 use crate::ask::additional::{self, KEY};
 use crate::ask::annotation::PREFIX;
 use crate::ask::hold;
 use crate::draft::{Draft, Stance};
-use crate::own::{name, tags};
+use crate::own::{self, name, tags};
 use crate::shape::frontend;
 use ipnet::IpNet;
+use model::ServiceUid;
 use model::azure::LoadBalancer;
 use model::kubernetes::Service;
-use model::policy::{Layout, Sharing};
+use model::policy::Sharing;
 use model::report::Finding;
 use model::world::Fact;
-use model::{Exposure, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
         let finding = |(address, what): (IpAddr, String)| {
             let message = format!("address {{value}} is {what}; use another one");
             let key = format!("{PREFIX}{KEY}");
-            refusal("AdditionalAddressTaken", &key, &address.to_string(), &message)
+            Finding::refusal("AdditionalAddressTaken", &key, &address.to_string(), &message)
         };
         refused.extend(obstacles.take(FINDINGS).map(|found| (uid.clone(), finding(found))));
     }
@@ -72,8 +72,7 @@ fn withheld(draft: &Draft<'_>, taken: &Taken) -> BTreeMap<ServiceUid, BTreeSet<I
             continue;
         }
         let base = case.base.to_lowercase();
-        let shown = case.service.ingress.iter().filter_map(|i| i.ip.as_ref()?.parse().ok());
-        let mut beside: BTreeSet<IpAddr> = shown.collect();
+        let mut beside: BTreeSet<IpAddr> = case.service.told().collect();
         beside.retain(|address| !taken.is_on(&base, *address));
         if beside.is_empty() {
             continue;
@@ -122,8 +121,8 @@ impl Taken {
                 .collect(),
             standing: BTreeSet::new(),
         };
-        let all = draft.balancers().into_iter().flat_map(BTreeMap::values);
-        all.filter(|b| is_of_clusters(draft, b)).for_each(|b| taken.add_frontends(draft, b));
+        let ours = draft.each_balancer().filter(|b| is_of_clusters(draft, b));
+        ours.for_each(|b| taken.add_frontends(draft, b));
         taken.add_public_ips(draft);
         taken
     }
@@ -147,8 +146,7 @@ impl Taken {
     }
 
     fn add_public_ips(&mut self, draft: &Draft<'_>) {
-        let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);
-        for ip in facts.flat_map(BTreeMap::values) {
+        for ip in own::public_ips(draft.world) {
             // Others' tags have the name, too, that older releases gave theirs.
             let users = tags::users(ip).into_iter().filter(|user| user.contains('/'));
             let users: BTreeSet<String> = users.map(str::to_lowercase).collect();
@@ -188,18 +186,9 @@ impl Taken {
 /// Whether a load balancer is of a cluster, by its name or the names on it. Others may well have an
 /// additional address: that is what a load balancer across regions is for.
 fn is_of_clusters(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
-    let policy = draft.policy;
-    let both = [Exposure::Public, Exposure::Internal];
-    let named = |name: &str| balancer.id.name().eq_ignore_ascii_case(name);
-    let of_layout = match &policy.layout {
-        Layout::Several(configs) => {
-            configs.iter().any(|c| both.iter().any(|e| named(&name::balancer_of(&c.name, *e))))
-        }
-        Layout::Single | Layout::PerNodeSet { .. } | Layout::PerService => {
-            both.iter().any(|e| named(&name::balancer(policy, *e)))
-        }
-    };
-    of_layout || balancer.frontends.iter().any(|f| name::base_of(&f.name).is_some())
+    let mut of_layout = name::balancers(draft.policy);
+    of_layout.any(|name| name.eq_ignore_ascii_case(balancer.id.name()))
+        || balancer.frontends.iter().any(|f| name::base_of(&f.name).is_some())
 }
 
 /// The namespaces that have additional addresses already.
@@ -221,7 +210,7 @@ impl Holders {
             }
         }
         for case in draft.cases.values() {
-            let told = case.service.ingress.iter().filter_map(|i| i.ip.as_ref()?.parse().ok());
+            let told = case.service.told();
             for address in told.filter(|address| holders.first.contains_key(address)) {
                 let namespace = Arc::clone(&case.service.name.namespace);
                 holders.told.entry(address).or_default().insert(namespace);

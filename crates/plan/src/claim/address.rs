@@ -1,15 +1,15 @@
 //! Whether a subnet has a given address to give.
 
-use super::{Refusal, refusal};
+use super::Refusal;
 use crate::ask::Intent;
 use crate::draft::Draft;
 use crate::shape::frontend;
 use ipnet::IpNet;
 use model::azure::{FrontendAddress, Subnet};
 use model::plan::{Action, Resource};
+use model::report::Finding;
 use model::world::Fact;
 use model::{Family, ResourceId};
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Why a resource cannot have an address of a subnet: the rest of "an address …".
@@ -57,8 +57,7 @@ fn user(
     if let Some(node) = nodes.find(|node| node.addresses.contains(&address)) {
         return Some(format!("node {}", node.name));
     }
-    let facts = draft.world.azure.private_links.values().filter_map(Fact::known);
-    let known = facts.flat_map(BTreeMap::values);
+    let known = draft.world.azure.private_links.values().flat_map(Fact::each);
     let planned = draft.changes.values().filter_map(|change| match &change.action {
         Action::Put { after: Resource::PrivateLinkService(link), .. } => Some(link),
         _ => None,
@@ -69,9 +68,8 @@ fn user(
     if let Some(link) = link {
         return Some(format!("Private Link Service {}", link.id.name()));
     }
-    let balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
-    let mut frontends =
-        balancers.filter(|b| b.id != *asker).flat_map(|b| b.frontends.iter().map(move |f| (b, f)));
+    let balancers = draft.each_balancer().filter(|b| b.id != *asker);
+    let mut frontends = balancers.flat_map(|b| b.frontends.iter().map(move |f| (b, f)));
     let holds = |f: &model::azure::Frontend| {
         let within = |of: &ResourceId| of == subnet;
         frontend::private(f) == Some(address)
@@ -91,7 +89,7 @@ pub(crate) fn unusable(draft: &Draft<'_>, intent: &Intent, pinned: IpAddr, what:
     let annotated = case.is_some_and(|case| case.service.annotations.contains_key(key));
     let key = if annotated { key } else { "spec.loadBalancerIP" };
     let message = format!("must be an address {what}");
-    Refusal::new(refusal("PinnedAddressUnusable", key, &pinned.to_string(), &message))
+    Refusal::new(Finding::refusal("PinnedAddressUnusable", key, &pinned.to_string(), &message))
 }
 
 /// The subnet that a Service names, or that of the cloud config, is not there.
@@ -101,5 +99,5 @@ pub(crate) fn no_subnet(draft: &Draft<'_>, intent: &Intent, subnet: &str) -> Ref
         None => "subnetName",
     };
     let message = format!("must be a subnet of virtual network {}", draft.policy.network_name);
-    Refusal::new(refusal("SubnetNotFound", key, subnet, &message))
+    Refusal::new(Finding::refusal("SubnetNotFound", key, subnet, &message))
 }

@@ -1,17 +1,15 @@
 //! Which public IP a Service stands on, and why it cannot stand on one.
 
-use super::{Refusal, refusal, upgrade};
+use super::{Refusal, upgrade};
 use crate::ask::{DnsLabel, Intent, PublicIpIntent};
 use crate::draft::Draft;
-use crate::own::Whose;
-use crate::own::name;
-use crate::own::tags;
+use crate::own::{self, Whose, name, tags};
 use crate::shape::public_ip::{Edited, delete};
 use model::azure::{PublicIp, Sku};
 use model::policy::{BalancerSku, IpTagChange};
-use model::report::{Finding, Severity, Until, Wait};
-use model::world::{Fact, Need};
-use model::{Family, ResourceId};
+use model::report::{Finding, Until, Wait};
+use model::world::{ById, Fact, Need};
+use model::{Family, Group, ResourceId};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,25 +40,7 @@ pub(crate) fn choose(
     edited: &BTreeMap<ResourceId, Edited>,
 ) -> Result<Vec<Pick>, Choice> {
     let group = &intent.public_ip_group;
-    let known = match draft.world.azure.public_ips.get(group) {
-        Some(Fact::Known(known)) => known,
-        Some(Fact::Unreadable(why)) => {
-            return Err(refuse(
-                "PublicIpGroupUnreadable",
-                "service.beta.kubernetes.io/azure-load-balancer-resource-group",
-                group.as_str(),
-                &format!(
-                    "public IPs of resource group {{value}} cannot be read ({why}); use a \
-                     resource group that exists and that the controller's identity can read"
-                ),
-            ));
-        }
-        Some(Fact::Unknown) | None => {
-            let need = Need::PublicIps(group.clone());
-            draft.needs.insert(need.clone());
-            return Err(Choice::Wait(Wait::Reading(need)));
-        }
-    };
+    let known = known(draft, group)?;
     let (mut picks, mut remade) = (Vec::new(), Vec::new());
     for (&family, wish) in &intent.public_ips {
         let id = match wish {
@@ -71,13 +51,10 @@ pub(crate) fn choose(
             PublicIpIntent::Named(name) => {
                 let id = draft.policy.public_ip_id(group, name);
                 let Some((id, _)) = known.get_key_value(&id) else {
-                    let key = match family {
-                        Family::V4 => "service.beta.kubernetes.io/azure-pip-name",
-                        Family::V6 => "service.beta.kubernetes.io/azure-pip-name-ipv6",
-                    };
+                    let (key, name) = named_by(intent, family);
                     let message =
                         format!("must be the name of a public IP in resource group {group}");
-                    return Err(refuse("PublicIpNotFound", key, name, &message));
+                    return Err(refuse("PublicIpNotFound", &key, &name, &message));
                 };
                 id.clone()
             }
@@ -115,27 +92,40 @@ pub(crate) fn choose(
     Ok(picks)
 }
 
-fn pinned(
-    intent: &Intent,
-    family: Family,
-    known: &BTreeMap<ResourceId, Arc<PublicIp>>,
-) -> Result<ResourceId, Choice> {
+/// The public IPs of a resource group.
+fn known<'w>(draft: &mut Draft<'w>, group: &Group) -> Result<&'w ById<PublicIp>, Choice> {
+    match draft.world.azure.public_ips.get(group) {
+        Some(Fact::Known(known)) => Ok(known),
+        Some(Fact::Unreadable(why)) => Err(refuse(
+            "PublicIpGroupUnreadable",
+            "service.beta.kubernetes.io/azure-load-balancer-resource-group",
+            group.as_str(),
+            &format!(
+                "public IPs of resource group {{value}} cannot be read ({why}); use a resource \
+                 group that exists and that the controller's identity can read"
+            ),
+        )),
+        Some(Fact::Unknown) | None => {
+            let need = Need::PublicIps(group.clone());
+            draft.needs.insert(need.clone());
+            Err(Choice::Wait(Wait::Reading(need)))
+        }
+    }
+}
+
+fn pinned(intent: &Intent, family: Family, known: &ById<PublicIp>) -> Result<ResourceId, Choice> {
     let wanted = intent.pinned.get(&family).copied();
     let found = known.values().find(|ip| wanted.is_some() && ip.address == wanted);
     found.map(|ip| ip.id.clone()).ok_or_else(|| {
-        let value = wanted.map(|a| a.to_string()).unwrap_or_default();
+        let (key, value) = named_by(intent, family);
         let group = &intent.public_ip_group;
         let message = format!("must be the address of a public IP in resource group {group}");
-        let key = match family {
-            Family::V4 => "service.beta.kubernetes.io/azure-load-balancer-ipv4",
-            Family::V6 => "service.beta.kubernetes.io/azure-load-balancer-ipv6",
-        };
-        refuse("PinnedAddressNotFound", key, &value, &message)
+        refuse("PinnedAddressNotFound", &key, &value, &message)
     })
 }
 
 fn refuse(rule: &'static str, key: &str, value: &str, message: &str) -> Choice {
-    Choice::Refuse(Box::new(Refusal::new(refusal(rule, key, value, message))))
+    Choice::Refuse(Box::new(Refusal::new(Finding::refusal(rule, key, value, message))))
 }
 
 /// Key and value by which a Service names the public IP of a family.
@@ -235,7 +225,7 @@ pub(crate) fn on_another(
     let (name, balancer) = (ip.name(), balancer.name());
     let message =
         format!("must be a public IP that is free; {name} is on load balancer {balancer}");
-    Refusal::new(refusal("PublicIpInUse", &key, &value, &message))
+    Refusal::new(Finding::refusal("PublicIpInUse", &key, &value, &message))
 }
 
 /// A DNS label that another Service has set is not taken over.
@@ -292,8 +282,7 @@ fn label_holder<'d>(
     (family, id): (Family, &ResourceId),
     edited: &'d BTreeMap<ResourceId, Edited>,
 ) -> Option<&'d PublicIp> {
-    let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);
-    let known = facts.flat_map(BTreeMap::values).map(AsRef::as_ref);
+    let known = own::public_ips(draft.world).map(AsRef::as_ref);
     let mut others = known.chain(edited.values().map(|edit| &edit.after));
     others.find(|ip| {
         ip.id != *id
@@ -367,21 +356,14 @@ fn is_retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &PublicIp) -> bool {
     let key = intent.name.to_string();
     if !tags::users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key)) {
         let tags: Vec<String> = wanted.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        let finding = Finding {
-            severity: Severity::Note,
-            rule: "IpTagsOfSharedPublicIp",
-            key: Arc::from("service.beta.kubernetes.io/azure-pip-ip-tags"),
-            value: Arc::from(tags.join(",")),
-            message: format!(
-                "{{value}} is not applied, because other Services use public IP {}, too; use the \
-                 IP tags that it has",
-                ip.id.name()
-            )
-            .into(),
-        };
-        if let Some(case) = draft.cases.get_mut(&intent.uid) {
-            case.findings.push(finding);
-        }
+        let message = format!(
+            "{{value}} is not applied, because other Services use public IP {}, too; use the IP \
+             tags that it has",
+            ip.id.name()
+        );
+        let key = "service.beta.kubernetes.io/azure-pip-ip-tags";
+        let finding = Finding::note("IpTagsOfSharedPublicIp", key, &tags.join(","), &message);
+        draft.note(&intent.uid, [finding]);
         return false;
     }
     true

@@ -45,10 +45,7 @@ pub(crate) fn settle(draft: &mut Draft<'_>, placement: &Placement, chosen: &Chos
             draft.interrupted.insert(uid, Refusal::new(interruption(&due)));
         } else if !left.is_empty() {
             let message = CONFIRMATION_LEFT.message;
-            let finding = finding(&CONFIRMATION_LEFT, CONFIRMED, &left, message);
-            if let Some(case) = draft.cases.get_mut(&uid) {
-                case.findings.push(finding);
-            }
+            draft.note(&uid, [finding(&CONFIRMATION_LEFT, CONFIRMED, &left, message)]);
         }
     }
 }

@@ -12,8 +12,9 @@
 //! Service for which the public IP was made, then one whose status tells the address, then the
 //! first by name.
 
+use super::Refusal;
 use super::holder::Address;
-use super::{Refusal, refusal};
+use super::public_ip::Known;
 use crate::ask::annotation::{self, SHARE};
 use crate::ask::{Intent, PublicIpIntent};
 use crate::draft::{Case, Draft, Stance};
@@ -23,7 +24,7 @@ use model::kubernetes::Service;
 use model::policy::Sharing;
 use model::report::Finding;
 use model::world::Fact;
-use model::{Exposure, Family, Group, ResourceId, ServiceName, ServiceUid};
+use model::{Exposure, Family, ResourceId, ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -116,13 +117,13 @@ impl Addresses {
         if !self.is_on(draft, case, address) {
             let (key, value) = words(case.service, intent, address);
             let message = format!("{{value}} {held}; use another address, {cure}");
-            return Some(refusal("AddressNotShared", &key, &value, &message));
+            return Some(Finding::refusal("AddressNotShared", &key, &value, &message));
         }
         intent.private_link.as_ref()?;
         let message = format!("the frontend {held}; use a frontend of the Service's own, {cure}");
         let key = annotation::full("azure-pls-create");
         let linked = self.is_linked(draft, &intent.name, address);
-        (!linked).then(|| refusal("PrivateLinkNotShared", &key, "", &message))
+        (!linked).then(|| Finding::refusal("PrivateLinkNotShared", &key, "", &message))
     }
 
     /// The Service that holds an address first.
@@ -147,8 +148,7 @@ impl Addresses {
     /// Whether a Private Link Service of a Service stands before a frontend with an address.
     fn is_linked(&self, draft: &Draft<'_>, name: &ServiceName, address: &Address) -> bool {
         let Some(standing) = self.standing.get(address) else { return false };
-        let links = draft.world.azure.private_links.values().filter_map(Fact::known);
-        links.flat_map(BTreeMap::values).any(|link| {
+        draft.world.azure.private_links.values().flat_map(Fact::each).any(|link| {
             let owner = link.tags.as_ref().and_then(|t| model::azure::tag(t, OWNER));
             owner.is_some_and(|owner| owner.eq_ignore_ascii_case(&name.to_string()))
                 && link.frontends.iter().any(|frontend| standing.frontends.contains(frontend))
@@ -157,17 +157,11 @@ impl Addresses {
 }
 
 /// The addresses that a Service names: those of Services that it may share one with.
-fn named_by(draft: &Draft<'_>, intent: &Intent, known: &mut Known) -> Vec<Address> {
-    if intent.exposure == Exposure::Internal {
-        return intent.pinned.values().copied().map(Address::Private).collect();
+fn named_by<'w>(draft: &Draft<'w>, intent: &Intent, known: &mut Known<'w>) -> Vec<Address> {
+    match intent.exposure {
+        Exposure::Internal => intent.pinned.values().copied().map(Address::Private).collect(),
+        Exposure::Public => known.named_by(draft, intent).map(Address::Public).collect(),
     }
-    let group = &intent.public_ip_group;
-    let id = |(family, wish): (&Family, &PublicIpIntent)| match wish {
-        PublicIpIntent::Managed { .. } => None,
-        PublicIpIntent::Named(name) => Some(draft.policy.public_ip_id(group, name)),
-        PublicIpIntent::Pinned => known.find(draft, group, *intent.pinned.get(family)?),
-    };
-    intent.public_ips.iter().filter_map(id).map(Address::Public).collect()
 }
 
 /// Whether a Service that an address is of goes on with it.
@@ -205,9 +199,7 @@ fn goes_on(draft: &Draft<'_>, case: &Case<'_>, address: &Address) -> bool {
 /// The Service for which a public IP was made.
 fn made_for<'d>(draft: &'d Draft<'_>, address: &Address) -> Option<&'d ServiceUid> {
     let Address::Public(id) = address else { return None };
-    let ip = draft.public_ip(id)?;
-    let (namespace, name) = tags::users(ip).first()?.split_once('/')?;
-    draft.by_name.get(&ServiceName::new(namespace, name))
+    draft.by_user(tags::users(draft.public_ip(id)?).first()?)
 }
 
 /// Whether a Service's status tells an address.
@@ -216,8 +208,7 @@ fn is_told(draft: &Draft<'_>, service: &Service, address: &Address) -> bool {
         Address::Public(id) => of_public_ip(draft, id),
         Address::Private(address) => Some(*address),
     };
-    let mut told = service.ingress.iter().filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok());
-    address.is_some_and(|address| told.any(|told| told == address))
+    address.is_some_and(|address| service.told().any(|told| told == address))
 }
 
 fn of_public_ip(draft: &Draft<'_>, id: &ResourceId) -> Option<IpAddr> {
@@ -251,20 +242,6 @@ fn words(service: &Service, intent: &Intent, address: &Address) -> (String, Stri
     match service.annotation(key) {
         Some(_) => (annotation::full(key), value),
         None => ("spec.loadBalancerIP".to_owned(), value),
-    }
-}
-
-/// Public IPs by their addresses, looked up when first asked for.
-#[derive(Default)]
-struct Known(BTreeMap<Group, BTreeMap<IpAddr, ResourceId>>);
-
-impl Known {
-    fn find(&mut self, draft: &Draft<'_>, group: &Group, address: IpAddr) -> Option<ResourceId> {
-        let all = || {
-            let ips = draft.public_ips(group).into_iter().flat_map(BTreeMap::values);
-            ips.filter_map(|ip| Some((ip.address?, ip.id.clone()))).collect()
-        };
-        self.0.entry(group.clone()).or_insert_with(all).get(&address).cloned()
     }
 }
 

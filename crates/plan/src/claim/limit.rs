@@ -1,9 +1,9 @@
 //! What Azure takes at most on a load balancer, and what two cannot have at once.
 
+use super::Refusal;
 use super::contest;
 use super::listeners::Listeners;
 use super::share::{self, Scarce, Shortage};
-use super::{Refusal, refusal};
 use crate::ask::{Intent, annotation};
 use crate::draft::Draft;
 use crate::own::name;
@@ -15,7 +15,7 @@ use model::azure::{
 };
 use model::plan::{Action, Resource};
 use model::policy::PoolKind;
-use model::report::{Finding, Severity};
+use model::report::Finding;
 use model::{Family, ResourceId, ServiceUid};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -170,10 +170,10 @@ fn backend_port_taken(rule: &Rule, pool: &str) -> Finding {
     if rule.protocol == RuleProtocol::All {
         let message = format!("all ports of pool {pool} are used by rule {name}; use single ones");
         let key = annotation::full("azure-load-balancer-enable-high-availability-ports");
-        return refusal("NodePortTaken", &key, "true", &message);
+        return Finding::refusal("NodePortTaken", &key, "true", &message);
     }
     let message = format!("node port {{value}} is used by rule {name} in pool {pool}; use another");
-    refusal("NodePortTaken", "spec.ports", &rule.backend_port.to_string(), &message)
+    Finding::refusal("NodePortTaken", "spec.ports", &rule.backend_port.to_string(), &message)
 }
 
 /// There is no room for what a Service has more than before.
@@ -213,7 +213,7 @@ fn no_room(
             "{} do not fit on load balancer {name}, which has {others}; it has at most {most}{who}",
             counted(rules, "rule")
         );
-        return Some(refusal("LoadBalancerRuleLimit", "spec.ports", "", &message));
+        return Some(Finding::refusal("LoadBalancerRuleLimit", "spec.ports", "", &message));
     }
     let (stood_on, has_on) = (stood.frontends, has.frontends);
     if let Some((most, others, who)) =
@@ -223,7 +223,7 @@ fn no_room(
             "{} do not fit on load balancer {name}, which has {others}; it has at most {most}{who}",
             counted(frontends, "frontend")
         );
-        return Some(refusal("LoadBalancerFrontendLimit", "spec.type", "", &message));
+        return Some(Finding::refusal("LoadBalancerFrontendLimit", "spec.type", "", &message));
     }
     if pool::kind(draft, &balancer.id) != PoolKind::NodeNic {
         return None;
@@ -235,7 +235,7 @@ fn no_room(
          (nodeIP) have no such limit{who}",
         counted(rules, "rule")
     );
-    Some(refusal("NetworkInterfaceRuleLimit", "spec.ports", "", &message))
+    Some(Finding::refusal("NetworkInterfaceRuleLimit", "spec.ports", "", &message))
 }
 
 /// No load balancer can be added. Those of other resource groups are not seen and count, too: what
@@ -256,7 +256,7 @@ fn no_balancer(draft: &Draft<'_>, balancer: &LoadBalancer) -> Option<Finding> {
             balancer.id.name(),
             draft.policy.balancer_group
         );
-        refusal("LoadBalancerLimit", "spec.type", "", &message)
+        Finding::refusal("LoadBalancerLimit", "spec.type", "", &message)
     })
 }
 
@@ -267,7 +267,7 @@ fn counterpart(draft: &Draft<'_>, id: &ResourceId) -> usize {
         Some(base) => ResourceId::new(base),
         None => ResourceId::new(format!("{text}{}", name::INTERNAL)),
     };
-    draft.balancers().and_then(|all| all.get(&other)).map_or(0, |b| b.rules.len())
+    draft.balancer(&other).map_or(0, |b| b.rules.len())
 }
 
 /// Says that there are more nodes than a pool takes.
@@ -279,18 +279,14 @@ pub(crate) fn crowded(draft: &Draft<'_>, balancer: &LoadBalancer, nodes: usize) 
         // Who is in a Service Gateway is no pool's business.
         PoolKind::PodIp => return None,
     };
-    (nodes > most).then(|| Finding {
-        severity: Severity::Note,
-        rule: "PoolAddressLimit",
-        key: Arc::from("nodes"),
-        value: Arc::from(""),
-        message: format!(
+    (nodes > most).then(|| {
+        let message = format!(
             "{} of {nodes} nodes get no traffic from load balancer {}; a pool has at most {most} \
              {what}",
             nodes.saturating_sub(most),
             balancer.id.name()
-        )
-        .into(),
+        );
+        Finding::note("PoolAddressLimit", "nodes", "", &message)
     })
 }
 
@@ -319,7 +315,7 @@ fn taken(balancer: View<'_>, intent: &Intent, family: Family, frontend: &str) ->
                 "port {{value}} of frontend {frontend} of {} is used by {taken}; use a free one",
                 balancer.id.name()
             );
-            return Some(refusal("PortTaken", "spec.ports", &port.to_string(), &message));
+            return Some(Finding::refusal("PortTaken", "spec.ports", &port.to_string(), &message));
         }
     }
     None

@@ -28,7 +28,7 @@ pub(crate) mod upgrade;
 pub(crate) mod verdict;
 
 use crate::draft::Draft;
-use verdict::{Refusal, refusal};
+use verdict::Refusal;
 
 /// Refuses Services that claim what others have.
 pub(crate) fn settle(draft: &mut Draft<'_>) {

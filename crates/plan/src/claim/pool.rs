@@ -1,8 +1,8 @@
 //! Names of backend pools, where Services have pools to themselves: `namespace-name` is the name of
 //! many namespaces and names.
 
+use super::Refusal;
 use super::placement;
-use super::{Refusal, refusal};
 use crate::ask::Intent;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
@@ -46,7 +46,7 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
                  Service"
             );
             let name = draft.cases[uid].service.name.to_string();
-            let finding = refusal("PoolNameTaken", "metadata.name", &name, &message);
+            let finding = Finding::refusal("PoolNameTaken", "metadata.name", &name, &message);
             refused.entry(uid.clone()).or_insert(finding);
         }
     }
@@ -66,7 +66,7 @@ fn contests(draft: &Draft<'_>) -> BTreeMap<String, Contest> {
     if contests.is_empty() {
         return contests;
     }
-    for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
+    for balancer in draft.each_balancer() {
         for rule in &balancer.rules {
             let Some(pool) = &rule.pool else { continue };
             let Some(contest) = contests.get_mut(&pool.name().to_lowercase()) else { continue };

@@ -75,8 +75,7 @@ pub(crate) struct Wish {
 pub(crate) fn known<'w>(
     draft: &Draft<'w>,
 ) -> impl Iterator<Item = &'w Arc<PrivateLinkService>> + use<'w> {
-    let facts = draft.world.azure.private_links.values();
-    facts.filter_map(Fact::known).flat_map(BTreeMap::values)
+    draft.world.azure.private_links.values().flat_map(Fact::each)
 }
 
 /// A Private Link Service that stands before a load balancer, as far as they are read.
@@ -150,8 +149,7 @@ fn is_ours(draft: &Draft<'_>, link: &PrivateLinkService) -> bool {
 }
 
 fn owner_case(draft: &Draft<'_>, link: &PrivateLinkService) -> Option<ServiceUid> {
-    let (namespace, name) = owner(link)?.split_once('/')?;
-    draft.by_name.get(&ServiceName::new(namespace, name)).cloned()
+    draft.by_user(owner(link)?).cloned()
 }
 
 /// What is ours and before no frontend that it is asked for on goes. It lives as long as its
@@ -425,7 +423,7 @@ fn taken(name: &str) -> Finding {
 }
 
 fn refusal(key: &str, value: &str, rule: &'static str, message: String) -> Finding {
-    super::refusal(rule, &annotation::full(key), value, &message)
+    Finding::refusal(rule, &annotation::full(key), value, &message)
 }
 
 /// The subnet of its addresses, and the same where it takes none yet.

@@ -27,27 +27,15 @@ pub(crate) struct FirstHolders {
 impl FirstHolders {
     pub fn of(draft: &Draft<'_>) -> Self {
         let mut holders = Self { naming: BTreeMap::new() };
-        let mut by_address: BTreeMap<&Group, BTreeMap<IpAddr, &ResourceId>> = BTreeMap::new();
+        let mut known = Known::default();
         // By name, as frontends are made.
         let cases = draft.by_name.values().map(|uid| &draft.cases[uid]);
         for intent in cases.filter_map(|case| case.intent()) {
             if intent.exposure != Exposure::Public {
                 continue;
             }
-            let group = &intent.public_ip_group;
-            for (family, wish) in &intent.public_ips {
-                let id = match wish {
-                    PublicIpIntent::Managed { .. } => None,
-                    PublicIpIntent::Named(name) => Some(draft.policy.public_ip_id(group, name)),
-                    PublicIpIntent::Pinned => {
-                        let all =
-                            by_address.entry(group).or_insert_with(|| addresses(draft, group));
-                        intent.pinned.get(family).and_then(|a| all.get(a)).map(|id| (*id).clone())
-                    }
-                };
-                if let Some(id) = id {
-                    holders.naming.entry(id).or_insert_with(|| intent.uid.clone());
-                }
+            for id in known.named_by(draft, intent) {
+                holders.naming.entry(id).or_insert_with(|| intent.uid.clone());
             }
         }
         holders
@@ -89,7 +77,31 @@ fn standing<'d>(draft: &'d Draft<'_>, ip: &ResourceId) -> Option<Option<&'d Serv
     Some(draft.owner_of(&frontend.name).or_else(heir))
 }
 
-fn addresses<'d>(draft: &Draft<'d>, group: &Group) -> BTreeMap<IpAddr, &'d ResourceId> {
+/// Public IPs by their addresses, looked up when first asked for.
+#[derive(Default)]
+pub(crate) struct Known<'w>(BTreeMap<Group, BTreeMap<IpAddr, &'w ResourceId>>);
+
+impl<'w> Known<'w> {
+    /// The public IPs that a Service names: those that it may share with others.
+    pub fn named_by(
+        &mut self,
+        draft: &Draft<'w>,
+        intent: &Intent,
+    ) -> impl Iterator<Item = ResourceId> {
+        let group = &intent.public_ip_group;
+        intent.public_ips.iter().filter_map(move |(family, wish)| match wish {
+            PublicIpIntent::Managed { .. } => None,
+            PublicIpIntent::Named(name) => Some(draft.policy.public_ip_id(group, name)),
+            PublicIpIntent::Pinned => {
+                let address = intent.pinned.get(family)?;
+                let all = self.0.entry(group.clone()).or_insert_with(|| addresses(draft, group));
+                all.get(address).map(|id| (*id).clone())
+            }
+        })
+    }
+}
+
+fn addresses<'w>(draft: &Draft<'w>, group: &Group) -> BTreeMap<IpAddr, &'w ResourceId> {
     let all = draft.public_ips(group).into_iter().flat_map(BTreeMap::values);
     all.filter_map(|ip| Some((ip.address?, &ip.id))).collect()
 }

@@ -3,7 +3,7 @@
 pub(crate) mod room;
 pub(crate) mod share;
 
-use super::{Refusal, refusal};
+use super::Refusal;
 use crate::ask::{Intent, SecurityRules};
 use crate::draft::{Case, Draft};
 use crate::shape::security_group::is_idle;
@@ -39,7 +39,7 @@ fn not_found(draft: &Draft<'_>) -> Finding {
          cloud config",
         draft.policy.security_group_group
     );
-    refusal(
+    Finding::refusal(
         "SecurityGroupNotFound",
         "securityGroupName",
         &draft.policy.security_group_name,

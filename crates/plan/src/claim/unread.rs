@@ -11,7 +11,7 @@ use crate::own::name;
 use crate::shape::frontend;
 use model::policy::Layout;
 use model::report::Wait;
-use model::world::{Fact, Need};
+use model::world::Need;
 use model::{Exposure, ServiceUid};
 
 /// Lets Services that stand stay as they are until what decides about them has been read, and notes
@@ -65,22 +65,20 @@ fn is_there(draft: &Draft<'_>, intent: &Intent) -> bool {
 fn need(draft: &Draft<'_>, intent: &Intent) -> Option<Need> {
     let azure = &draft.world.azure;
     if let Some(link) = &intent.private_link {
-        let subnet = draft.policy.subnet_id(&link.subnet);
-        if matches!(azure.subnets.get(&subnet), None | Some(Fact::Unknown)) {
-            return Some(Need::Subnet(subnet));
+        let need = Need::Subnet(draft.policy.subnet_id(&link.subnet));
+        if azure.is_unread(&need) {
+            return Some(need);
         }
     }
     match intent.exposure {
         Exposure::Public => {
-            let group = &intent.public_ip_group;
-            let unread = matches!(azure.public_ips.get(group), None | Some(Fact::Unknown));
-            unread.then(|| Need::PublicIps(group.clone()))
+            let need = Need::PublicIps(intent.public_ip_group.clone());
+            azure.is_unread(&need).then_some(need)
         }
         Exposure::Internal => {
             let named = intent.subnet.as_ref().unwrap_or(&draft.policy.subnet_name);
-            let subnet = draft.policy.subnet_id(named);
-            let unread = matches!(azure.subnets.get(&subnet), None | Some(Fact::Unknown));
-            (unread && !stands(draft, intent)).then_some(Need::Subnet(subnet))
+            let need = Need::Subnet(draft.policy.subnet_id(named));
+            (azure.is_unread(&need) && !stands(draft, intent)).then_some(need)
         }
     }
 }

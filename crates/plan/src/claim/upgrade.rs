@@ -5,10 +5,10 @@ use super::Refusal;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
 use model::azure::{Allocation, FrontendAddress, LoadBalancer, Sku, Subnet};
-use model::policy::{BalancerSku, Layout};
-use model::report::{Finding, Severity};
+use model::policy::BalancerSku;
+use model::report::Finding;
 use model::world::{Fact, Need};
-use model::{Exposure, Family, ResourceId, ServiceUid};
+use model::{Family, ResourceId, ServiceUid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
         return BTreeSet::new();
     }
     let basics = ours(draft, Sku::Basic);
-    basics.iter().flat_map(|b| unread(draft, b)).map(Need::Subnet).collect()
+    let subnets = basics.iter().flat_map(|b| subnets(b)).map(Need::Subnet);
+    subnets.filter(|need| draft.world.azure.is_unread(need)).collect()
 }
 
 /// The Basic load balancers that go, so that Standard ones take their place. Where one of them
@@ -45,21 +46,12 @@ pub(crate) fn settle(draft: &mut Draft<'_>) -> Vec<Arc<LoadBalancer>> {
 
 /// Load balancers of this SKU that hold our Services, or have the name of one that would.
 fn ours(draft: &Draft<'_>, sku: Sku) -> Vec<Arc<LoadBalancer>> {
-    let policy = draft.policy;
-    let mut names: BTreeSet<String> = BTreeSet::new();
-    for exposure in [Exposure::Public, Exposure::Internal] {
-        if let Layout::Several(configs) = &policy.layout {
-            names.extend(configs.iter().map(|c| name::balancer_of(&c.name, exposure)));
-        } else {
-            names.insert(name::balancer(policy, exposure));
-        }
-    }
+    let names: Vec<String> = name::balancers(draft.policy).collect();
     let is_ours = |b: &LoadBalancer| {
         b.frontends.iter().any(|f| draft.owner_of(&f.name).is_some())
             || names.iter().any(|name| name.eq_ignore_ascii_case(b.id.name()))
     };
-    let all = draft.balancers().into_iter().flat_map(|all| all.values());
-    all.filter(|b| b.sku == sku && is_ours(b)).cloned().collect()
+    draft.each_balancer().filter(|b| b.sku == sku && is_ours(b)).cloned().collect()
 }
 
 /// Services with a frontend on a load balancer.
@@ -67,31 +59,25 @@ pub(crate) fn owners(draft: &Draft<'_>, balancer: &LoadBalancer) -> BTreeSet<Ser
     balancer.frontends.iter().filter_map(|f| draft.owner_of(&f.name)).cloned().collect()
 }
 
-/// Subnets of a load balancer's frontends that have not been read yet.
-fn unread(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<ResourceId> {
-    let facts = &draft.world.azure.subnets;
-    let subnets = balancer.frontends.iter().filter_map(|f| match &f.address {
+/// Subnets of a load balancer's frontends.
+fn subnets(balancer: &LoadBalancer) -> impl Iterator<Item = ResourceId> {
+    balancer.frontends.iter().filter_map(|f| match &f.address {
         FrontendAddress::Private { subnet, .. } => Some(subnet.clone()),
         FrontendAddress::Public(_) | FrontendAddress::Other => None,
-    });
-    subnets.filter(|id| matches!(facts.get(id), None | Some(Fact::Unknown))).collect()
+    })
 }
 
 /// What Azure, or somebody else, would have against deleting a Basic load balancer.
 fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut say = |what: String, remedy: &str| {
-        findings.push(Finding {
-            severity: Severity::Refusal,
-            rule: "BasicLoadBalancerCannotBeReplaced",
-            key: Arc::from("loadBalancerSku"),
-            value: Arc::from(""),
-            message: Arc::from(format!(
-                "Basic load balancer {} cannot be replaced by a Standard one, because it has \
-                 {what}; {remedy}",
-                balancer.id.name()
-            )),
-        });
+        let message = format!(
+            "Basic load balancer {} cannot be replaced by a Standard one, because it has {what}; \
+             {remedy}",
+            balancer.id.name()
+        );
+        let rule = "BasicLoadBalancerCannotBeReplaced";
+        findings.push(Finding::refusal(rule, "loadBalancerSku", "", &message));
     };
     let others = "remove what is not this cluster's, as Ballast deletes it and creates it again";
     if !balancer.foreign.is_empty() {
@@ -145,8 +131,8 @@ fn obstacles(draft: &Draft<'_>, balancer: &LoadBalancer) -> Vec<Finding> {
 /// Services on these load balancers, and new ones, wait until it is decided.
 fn refuse(draft: &mut Draft<'_>, balancers: &[Arc<LoadBalancer>], finding: &Finding) {
     let there: BTreeSet<ServiceUid> = balancers.iter().flat_map(|b| owners(draft, b)).collect();
-    let all = draft.balancers().into_iter().flat_map(|all| all.values());
-    let placed: BTreeSet<ServiceUid> = all.flat_map(|b| owners(draft, b)).collect();
+    let placed: BTreeSet<ServiceUid> =
+        draft.each_balancer().flat_map(|b| owners(draft, b)).collect();
     let wanted = draft.cases.iter().filter(|(_, case)| case.intent().is_some());
     let uids: Vec<ServiceUid> = wanted
         .map(|(uid, _)| uid)
@@ -160,7 +146,7 @@ fn refuse(draft: &mut Draft<'_>, balancers: &[Arc<LoadBalancer>], finding: &Find
 pub(crate) fn is_taken(draft: &Draft<'_>, user: &ResourceId) -> bool {
     let Some(owner) = user.parent() else { return true };
     let balancer = owner.folded().contains("/microsoft.network/loadbalancers/");
-    let there = draft.balancers().is_some_and(|all| all.contains_key(&owner));
+    let there = draft.balancer(&owner).is_some();
     let ours = owner.is_in(&draft.policy.balancer_group);
     !balancer || !ours || (there && !draft.basics.contains(&owner))
 }
@@ -169,17 +155,13 @@ pub(crate) fn is_taken(draft: &Draft<'_>, user: &ResourceId) -> bool {
 fn refuse_standard(draft: &mut Draft<'_>) {
     let standard = ours(draft, Sku::Standard);
     let Some(balancer) = standard.first() else { return };
-    let finding = Finding {
-        severity: Severity::Refusal,
-        rule: "StandardCannotBecomeBasic",
-        key: Arc::from("loadBalancerSku"),
-        value: Arc::from("basic"),
-        message: Arc::from(format!(
-            "{{value}} is not possible, because load balancer {} is Standard; use standard, as \
-             Azure cannot turn it into Basic",
-            balancer.id.name()
-        )),
-    };
+    let message = format!(
+        "{{value}} is not possible, because load balancer {} is Standard; use standard, as Azure \
+         cannot turn it into Basic",
+        balancer.id.name()
+    );
+    let key = "loadBalancerSku";
+    let finding = Finding::refusal("StandardCannotBecomeBasic", key, "basic", &message);
     refuse(draft, &standard, &finding);
     draft.findings.push(finding);
 }

@@ -2,8 +2,7 @@
 //! is private.
 
 use crate::ask::rules::FindingRule;
-use model::report::{Finding, Severity};
-use std::sync::Arc;
+use model::report::Finding;
 
 /// Why a Service does not get what it asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,19 +37,4 @@ impl Frozen {
 /// The finding of a Service that its owner holds back.
 pub(in crate::claim) fn hold(rule: &FindingRule, key: &str) -> Finding {
     rule.found(key, "")
-}
-
-pub(in crate::claim) fn refusal(
-    rule: &'static str,
-    key: &str,
-    value: &str,
-    message: &str,
-) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from(key),
-        value: Arc::from(value),
-        message: Arc::from(message),
-    }
 }

@@ -1,6 +1,6 @@
 //! Plans as if nothing had drifted, and writes nothing of what has.
 
-use super::{Confirmed, find_among, overlay, parts, parts_after, place, tables};
+use super::{Confirmed, find_among, overlay, parts, parts_after, tables};
 use crate::Planner;
 use crate::shape::frontend;
 use model::azure::{LoadBalancer, Rule};
@@ -62,9 +62,9 @@ pub fn plan_around(
 fn mask(azure: &mut Azure, confirmed: &Confirmed, held: &Held) -> Azure {
     let real = azure.clone();
     for (id, parts) in held {
-        match (confirmed.resources.get(id), place::find(azure, id)) {
-            (Some(ours), Some(found)) => place::set(azure, overlay(&found, ours, parts)),
-            (Some(ours), None) => place::set(azure, ours.clone()),
+        match (confirmed.resources.get(id), azure.find(id)) {
+            (Some(ours), Some(found)) => azure.put(overlay(&found, ours, parts)),
+            (Some(ours), None) => azure.put(ours.clone()),
             (None, _) => parts.iter().for_each(|p| tables::restore(&confirmed.tables, azure, p)),
         }
     }
@@ -87,7 +87,7 @@ fn unmask(
             kept.push(change);
             continue;
         };
-        let Some(found) = place::find(real, &change.target) else {
+        let Some(found) = real.find(&change.target) else {
             if confirmed.resources.contains_key(&change.target) {
                 // It is written, so it has to be there.
                 needed.extend(parts.iter().map(|part| (change.target.clone(), part.clone())));

@@ -1,7 +1,7 @@
 //! Tags by which we know what is ours. Planning takes a public IP without them for its user's own,
 //! and would never write them again; who remembers that it had them knows better.
 
-use super::{Confirmed, place};
+use super::Confirmed;
 use crate::own;
 use model::azure::Tags;
 use model::plan::{Action, Change, Resource};
@@ -41,7 +41,7 @@ fn lost<'a>(ours: &'a Resource, found: &Resource) -> Vec<(&'a Arc<str>, &'a Arc<
 pub fn unmarked(confirmed: &Confirmed, world: &World) -> BTreeSet<ResourceId> {
     let marked = confirmed.resources.iter().filter(|(_, ours)| tags(ours).is_some());
     let unmarked = marked.filter(|(id, ours)| {
-        place::find(&world.azure, id).is_some_and(|found| !lost(ours, &found).is_empty())
+        world.azure.find(id).is_some_and(|found| !lost(ours, &found).is_empty())
     });
     unmarked.map(|(id, _)| id.clone()).collect()
 }
@@ -55,7 +55,7 @@ pub fn restore_marks(
 ) {
     for id in ids.iter().filter(|id| !world.in_flight.contains_key(*id)) {
         let Some(ours) = confirmed.resources.get(id) else { continue };
-        let Some(found) = place::find(&world.azure, id) else { continue };
+        let Some(found) = world.azure.find(id) else { continue };
         let lost = lost(ours, &found);
         let change = plan.changes.iter_mut().find(|change| change.target == *id);
         match change {
@@ -69,15 +69,9 @@ pub fn restore_marks(
             None => {
                 let mut after = found.clone();
                 mark(&mut after, &lost);
-                let guard = match &found {
-                    Resource::PublicIp(r) => r.etag.clone(),
-                    Resource::PrivateLinkService(r) => r.etag.clone(),
-                    _ => None,
-                };
-                let causes = causes(world, &lost);
-                let action = Action::Put { before: Some(found), after };
-                let change =
-                    Change { target: id.clone(), action, guard, causes, waits: Vec::new() };
+                let guard = found.etag().cloned();
+                let put = Change::put(Some(found), after, causes(world, &lost), Vec::new());
+                let change = Change { target: id.clone(), guard, ..put };
                 let at = plan.changes.partition_point(|known| known.target < change.target);
                 plan.changes.insert(at, Arc::new(change));
             }

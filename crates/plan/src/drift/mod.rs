@@ -18,7 +18,6 @@
 mod around;
 mod marks;
 mod parts;
-mod place;
 mod sent;
 mod tables;
 
@@ -70,7 +69,7 @@ impl Confirmed {
             Action::UpdateServices(u) => tables::note_services(&mut self.tables, azure, u),
             Action::UpdateLocations(u) => tables::note_locations(&mut self.tables, azure, u),
             Action::Put { .. } | Action::MigratePools { .. } => {
-                if let Some(found) = place::find(azure, id) {
+                if let Some(found) = azure.find(id) {
                     self.note(found, now);
                 }
             }
@@ -107,12 +106,12 @@ impl Confirmed {
     pub fn note_settled(&mut self, world: &World, plan: &Plan) {
         let azure = &world.azure;
         // What Azure is still writing shows what was asked for, and may end as it was before.
-        let writing = place::all(azure).filter(Resource::is_busy);
+        let writing = azure.resources().filter(Resource::is_busy);
         let writing: Vec<ResourceId> = writing.map(|found| found.id().clone()).collect();
         let planned = plan.changes.iter().map(|c| &c.target).chain(world.in_flight.keys());
         let busy: BTreeSet<&ResourceId> = planned.chain(&writing).collect();
         let mut settled = BTreeMap::new();
-        for found in place::all(azure).filter(|found| !busy.contains(found.id())) {
+        for found in azure.resources().filter(|found| !busy.contains(found.id())) {
             settled.insert(found.id().clone(), found);
         }
         for (id, ours) in std::mem::take(&mut self.resources) {
@@ -230,16 +229,7 @@ fn of_put(ours: &Resource, before: Option<&Resource>, after: &Resource) -> Vec<t
 
 /// Whether a resource is certain to be as we left it.
 fn is_untouched(ours: &Resource, found: &Resource) -> bool {
-    let tags = |r: &Resource| match r {
-        Resource::LoadBalancer(r) => r.etag.clone(),
-        Resource::PublicIp(r) => r.etag.clone(),
-        Resource::SecurityGroup(r) => r.etag.clone(),
-        Resource::Subnet(r) => r.etag.clone(),
-        Resource::PrivateLinkService(r) => r.etag.clone(),
-        Resource::NatGateway(r) => r.etag.clone(),
-        Resource::PoolMember(r) => r.etag.clone(),
-    };
-    tags(ours).is_some() && tags(ours) == tags(found)
+    ours.etag().is_some() && ours.etag() == found.etag()
 }
 
 /// Whether what is wanted anew is what was there: what nobody asks for, Azure chose.

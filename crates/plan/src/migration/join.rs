@@ -331,13 +331,7 @@ fn both(way: &Way) -> Finding {
          its status once keepBoth is over: let clients use {} instead",
         ips(way.part(way.home))
     );
-    Finding {
-        severity: Severity::Note,
-        rule: BOTH,
-        key: Arc::from("layoutMigration"),
-        value: Arc::from(""),
-        message: Arc::from(message),
-    }
+    Finding::note(BOTH, "layoutMigration", "", &message)
 }
 
 /// What is said of the whole.
@@ -358,13 +352,7 @@ fn summary(sides: &Sides, stages: &Stages) -> Finding {
          {there} of {} have moved",
         moving().count()
     );
-    Finding {
-        severity: Severity::Note,
-        rule: MOVING,
-        key: Arc::from("layoutMigration"),
-        value: Arc::from(""),
-        message: Arc::from(message),
-    }
+    Finding::note(MOVING, "layoutMigration", "", &message)
 }
 
 /// A time in the largest unit that it is a whole number of.

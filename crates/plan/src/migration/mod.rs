@@ -28,9 +28,9 @@ use model::azure::{LoadBalancer, Sku};
 use model::kubernetes::Backends;
 use model::plan::{Edit, KubernetesWrite, MoveEdit, Object};
 use model::policy::{Chosen, Layout, Migration, OutboundSnat, PoolKind};
+use model::world::Need;
 use model::{Plan, Policy, Report, World};
 use stage::Stages;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use view::Views;
 
@@ -124,7 +124,7 @@ fn former(world: &World, migration: &Migration) -> Policy {
     if from.backends() == Backends::Pods {
         return from;
     }
-    let balancers = world.azure.balancers.known().into_iter().flat_map(BTreeMap::values);
+    let balancers = world.azure.balancers.each();
     let ours: Vec<&Arc<LoadBalancer>> = balancers.filter(|b| b.sku == Sku::Standard).collect();
     let mut rules = ours.iter().flat_map(|b| &b.rules).filter(|r| name::base_of(&r.name).is_some());
     let closed = rules.any(|rule| rule.disable_outbound_snat == Some(true));
@@ -165,11 +165,9 @@ pub(crate) fn plan(
 
 /// Whether everything has been read that shows load balancers of either kind.
 fn is_read(world: &World, policy: &Policy) -> bool {
-    let azure = &world.azure;
-    azure.balancers.known().is_some()
-        && azure.public_ips.get(&policy.group).is_some_and(|ips| ips.known().is_some())
-        && azure.nat_gateways.known().is_some()
-        && azure.gateway_services.known().is_some()
+    let ips = Need::PublicIps(policy.group.clone());
+    let needs = [Need::Balancers, ips, Need::NatGateways, Need::GatewayServices];
+    needs.iter().all(|need| world.azure.is_known(need))
 }
 
 /// Takes away what conditions say of moves that are over: nothing of the former load balancers

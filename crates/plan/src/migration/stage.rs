@@ -7,7 +7,7 @@
 use super::Sides;
 use crate::ask::{additional, hold};
 use crate::claim::confirm;
-use crate::own::pod_names;
+use crate::own::{self, pod_names};
 use crate::tell::kubernetes::ip_lists;
 use model::azure::{FrontendAddress, PublicIp, Sku};
 use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
@@ -184,10 +184,9 @@ fn is_unlisted(world: &World, policy: &Policy, service: &Service) -> bool {
 
 /// The addresses of load balancers over nodes.
 fn over_nodes(world: &World) -> BTreeSet<IpAddr> {
-    let ips = world.azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values);
-    let public = ips.filter(|ip| ip.sku != Sku::StandardV2).filter_map(|ip| ip.address);
-    let balancers = world.azure.balancers.known().into_iter().flat_map(BTreeMap::values);
-    let frontends = balancers.flat_map(|balancer| &balancer.frontends);
+    let ips = own::public_ips(world).filter(|ip| ip.sku != Sku::StandardV2);
+    let public = ips.filter_map(|ip| ip.address);
+    let frontends = world.azure.balancers.each().flat_map(|balancer| &balancer.frontends);
     let private = frontends.filter_map(|frontend| match &frontend.address {
         FrontendAddress::Private { address, .. } => *address,
         FrontendAddress::Public(_) | FrontendAddress::Other => None,

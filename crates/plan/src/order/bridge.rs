@@ -12,9 +12,8 @@ use crate::own::name as names;
 use crate::shape::{member, pool};
 use model::azure::{LoadBalancer, Pool, Sku};
 use model::policy::{MigrateApi, PoolKind};
-use model::report::{Finding, Severity};
+use model::report::Finding;
 use model::{Family, ResourceId};
-use std::sync::Arc;
 
 /// The pools that a switch goes over now, each as it is to be.
 pub(crate) type TransitionPools = Vec<(Family, Pool)>;
@@ -138,11 +137,6 @@ fn under_way(draft: &Draft<'_>, balancer: &LoadBalancer, main: &str, over: &str)
         PoolKind::NodeNic => "nodeIPConfiguration",
         PoolKind::NodeIp | PoolKind::PodIp => "nodeIP",
     };
-    Finding {
-        severity: Severity::Note,
-        rule: "PoolKindSwitching",
-        key: Arc::from("loadBalancerBackendPoolConfigurationType"),
-        value: Arc::from(value),
-        message: Arc::from(message),
-    }
+    let key = "loadBalancerBackendPoolConfigurationType";
+    Finding::note("PoolKindSwitching", key, value, &message)
 }

@@ -3,11 +3,10 @@
 use crate::ask::Intent;
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, PATIENCE};
-use crate::own::name;
+use crate::own::{self, name};
 use crate::shape::frontend;
 use crate::shape::public_ip::Chosen;
 use crate::shape::security_group::standing::Standing;
-use model::world::Fact;
 use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -29,7 +28,7 @@ pub(crate) struct Mover {
 /// for: it is told there, and others go on.
 pub(crate) fn private(draft: &Draft<'_>) -> Vec<Mover> {
     let mut standing: BTreeMap<&ResourceId, BTreeSet<IpAddr>> = BTreeMap::new();
-    for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
+    for balancer in draft.each_balancer() {
         let addresses = balancer.frontends.iter().filter_map(frontend::private);
         standing.entry(&balancer.id).or_default().extend(addresses);
     }
@@ -107,8 +106,7 @@ fn internal(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr
         return stays.find(|a| pinned.is_none_or(|pinned| pinned == a));
     }
     let address = frontend::status(draft, intent, family)?;
-    let facts = draft.world.azure.public_ips.values().filter_map(Fact::known);
-    let mut public = facts.flat_map(BTreeMap::values).filter_map(|ip| ip.address);
+    let mut public = own::public_ips(draft.world).filter_map(|ip| ip.address);
     let pinned = intent.pinned.get(&family).is_none_or(|pinned| *pinned == address);
     (pinned && !public.any(|a| a == address)).then_some(address)
 }

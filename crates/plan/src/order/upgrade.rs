@@ -8,7 +8,7 @@ use crate::claim::upgrade::owners;
 use crate::draft::{Draft, Stance};
 use model::ServiceUid;
 use model::azure::{Allocation, FrontendAddress, LoadBalancer};
-use model::plan::{Action, Change, Resource};
+use model::plan::{Change, Resource};
 use model::report::{Until, Wait};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,13 +37,7 @@ fn delete(draft: &mut Draft<'_>, balancer: &Arc<LoadBalancer>, causes: BTreeSet<
             waits.push(Wait::Resource { id: id.clone(), until: Until::Written });
         }
     }
-    draft.change(Change {
-        target: balancer.id.clone(),
-        action: Action::Delete { before: Resource::LoadBalancer(Arc::clone(balancer)) },
-        guard: None,
-        causes,
-        waits,
-    });
+    draft.change(Change::delete(Resource::LoadBalancer(Arc::clone(balancer)), causes, waits));
 }
 
 /// Whether a Basic public IP can be raised: static, and used by nothing.

@@ -128,9 +128,9 @@ impl<'w> Own<'w> {
 
     /// Whether a public IP stands on a frontend that is named after a Service of this cluster.
     pub fn is_on_our_frontend(&self, ip: &PublicIp) -> bool {
-        let balancers = self.world.azure.balancers.known().into_iter().flat_map(BTreeMap::values);
+        let frontends = self.world.azure.balancers.each().flat_map(|b| &b.frontends);
         let address = FrontendAddress::Public(ip.id.clone());
-        let mut frontends = balancers.flat_map(|b| &b.frontends).filter(|f| f.address == address);
+        let mut frontends = frontends.filter(|f| f.address == address);
         frontends.any(|f| base_of(&f.name).is_some_and(|base| self.knows(base)))
     }
 
@@ -211,7 +211,7 @@ fn base_in(name: &str) -> Option<&str> {
 
 /// Public IPs of every group that has been read.
 pub fn public_ips(world: &World) -> impl Iterator<Item = &Arc<PublicIp>> {
-    world.azure.public_ips.values().filter_map(Fact::known).flat_map(BTreeMap::values)
+    world.azure.public_ips.values().flat_map(Fact::each)
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use crate::ask::{Intent, ProbeIntent, ProbeName, RuleKind, SHARED_PROBE};
 use md5::{Digest, Md5};
+use model::policy::Layout;
 use model::{Exposure, Family, Policy, Protocol, ResourceId, ServiceName};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Azure allows 80 characters; five are kept for a family's suffix.
 const LENGTH: usize = 75;
@@ -28,6 +30,17 @@ pub fn balancer_of(base: &str, exposure: Exposure) -> String {
         Exposure::Public => base.to_owned(),
         Exposure::Internal => format!("{base}{INTERNAL}"),
     }
+}
+
+/// The load balancers of a layout over nodes, but for those of node sets.
+pub fn balancers(policy: &Policy) -> impl Iterator<Item = String> {
+    let bases: Vec<&Arc<str>> = match &policy.layout {
+        Layout::Several(configs) => configs.iter().map(|config| &config.name).collect(),
+        Layout::Single | Layout::PerNodeSet { .. } | Layout::PerService => {
+            vec![policy.balancer_name.as_ref().unwrap_or(&policy.cluster)]
+        }
+    };
+    bases.into_iter().flat_map(|base| Exposure::ALL.map(|exposure| balancer_of(base, exposure)))
 }
 
 /// The configuration or node set that a load balancer is called after; `None` where it is not of

@@ -22,7 +22,7 @@ use model::azure::{FrontendAddress, LoadBalancer, PublicIp, Sku};
 use model::gateway::Direction;
 use model::kubernetes::{Backends, GATEWAY_FINALIZER, SERVICE_FINALIZER, Service};
 use model::policy::{BalancerSku, Layout};
-use model::report::{Finding, Severity, Until, Wait};
+use model::report::{Finding, Until, Wait};
 use model::world::{Fact, Need};
 use model::{Exposure, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,13 +132,7 @@ fn finding(policy: &Policy, left: &[Leftover]) -> Finding {
          keys back. To move the Services, {}",
         way(policy)
     );
-    Finding {
-        severity: Severity::Refusal,
-        rule: RULE,
-        key: Arc::from("loadBalancerSku"),
-        value: Arc::from(now),
-        message: Arc::from(message),
-    }
+    Finding::refusal(RULE, "loadBalancerSku", now, &message)
 }
 
 /// What the config lacks for Services to move.
@@ -153,20 +147,15 @@ fn way(policy: &Policy) -> &'static str {
     }
 }
 
-fn balancers(world: &World) -> impl Iterator<Item = &Arc<LoadBalancer>> {
-    world.azure.balancers.known().into_iter().flat_map(BTreeMap::values)
-}
-
 fn public_ips<'w>(world: &'w World, policy: &Policy) -> impl Iterator<Item = &'w Arc<PublicIp>> {
-    let fact = world.azure.public_ips.get(&policy.group).and_then(Fact::known);
-    fact.into_iter().flat_map(BTreeMap::values)
+    world.azure.public_ips.get(&policy.group).into_iter().flat_map(Fact::each)
 }
 
 /// Rules and frontends on load balancers over nodes, and the public IPs of their Services.
 fn over_nodes(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
     let mut left = Vec::new();
     let mut far = Vec::new();
-    for balancer in balancers(world).filter(|b| b.sku != Sku::Service) {
+    for balancer in world.azure.balancers.each().filter(|b| b.sku != Sku::Service) {
         if !own.is_another_clusters(balancer.tags.as_ref()) {
             on_balancer(policy, own, balancer, &mut left);
             far.extend(far_ips(policy, own, balancer));
@@ -190,7 +179,7 @@ fn over_nodes(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
 /// or because the load balancer has the cluster's name.
 fn is_part(policy: &Policy, own: &Own<'_>, balancer: &LoadBalancer, part: &str) -> bool {
     let named = |exposure| name::balancer(policy, exposure);
-    let mut common = [Exposure::Public, Exposure::Internal].map(named).into_iter();
+    let mut common = Exposure::ALL.map(named).into_iter();
     name::base_of(part).is_some_and(|base| {
         own.service(base).is_some() || common.any(|c| c.eq_ignore_ascii_case(balancer.id.name()))
     })
@@ -198,7 +187,7 @@ fn is_part(policy: &Policy, own: &Own<'_>, balancer: &LoadBalancer, part: &str) 
 
 /// Whether a load balancer over nodes has a name that the config gives one.
 pub(crate) fn is_named(policy: &Policy, found: &str) -> bool {
-    let common = [Exposure::Public, Exposure::Internal].map(|e| name::balancer(policy, e));
+    let common = Exposure::ALL.map(|e| name::balancer(policy, e));
     let configured: Vec<String> = match policy.over(Backends::Nodes).map(|p| &p.layout) {
         Some(Layout::Several(all)) => {
             all.iter().flat_map(|c| [c.name.to_string(), format!("{}-internal", c.name)]).collect()
@@ -250,7 +239,7 @@ fn over_pods(world: &World, policy: &Policy, own: &Own<'_>) -> Vec<Leftover> {
         world.kubernetes.services.contains_key(&uid).then_some(uid)
     };
     let mut names: BTreeSet<String> = BTreeSet::new();
-    let made = balancers(world).filter(|b| b.sku == Sku::Service);
+    let made = world.azure.balancers.each().filter(|b| b.sku == Sku::Service);
     for balancer in made.filter(|b| !own.is_another_clusters(b.tags.as_ref())) {
         let name = pod_names::of_balancer(&balancer.id);
         if pod_names::is_uid(&name) {
@@ -308,9 +297,9 @@ fn nat_gateways(
     others: &BTreeSet<&ResourceId>,
 ) -> BTreeMap<Arc<str>, ResourceId> {
     let gateway = policy.gateway_id();
-    let all = world.azure.nat_gateways.known().into_iter().flat_map(BTreeMap::values);
+    let ours = world.azure.nat_gateways.each();
     let ours =
-        all.filter(|nat| nat.gateway.as_ref() == Some(&gateway) && !others.contains(&nat.id));
+        ours.filter(|nat| nat.gateway.as_ref() == Some(&gateway) && !others.contains(&nat.id));
     let ours = ours.filter(|nat| !own.is_another_clusters(nat.tags.as_ref()));
     let named = ours.map(|nat| (Arc::from(nat.id.name().to_lowercase()), nat.id.clone()));
     named

@@ -11,7 +11,7 @@
 
 use super::name::base_number;
 use model::azure::{Frontend, FrontendAddress, LoadBalancer, Probe, PublicIp, Rule, RuleProtocol};
-use model::world::{ById, Fact};
+use model::world::ById;
 use model::{ResourceId, World};
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -372,8 +372,7 @@ impl Index {
 
     /// Looks anew at load balancers that are other values, and lets go of those that are gone.
     pub fn renew(&mut self, world: &World) {
-        let ips = world.azure.public_ips.values().filter_map(Fact::known);
-        let ips = ips.flat_map(BTreeMap::values).map(|ip| (ending(&ip.id), Arc::clone(ip)));
+        let ips = super::public_ips(world).map(|ip| (ending(&ip.id), Arc::clone(ip)));
         self.ips.clear();
         self.ips.extend(ips);
         self.ips.sort_by_key(|(end, _)| *end);

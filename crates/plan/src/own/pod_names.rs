@@ -4,7 +4,7 @@
 use model::gateway::{DEFAULT_EGRESS, DefaultService, Direction, GatewayService};
 use model::world::Azure;
 use model::{Policy, Protocol, ResourceId, ServiceUid};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The frontend of a container load balancer.
@@ -98,8 +98,7 @@ pub fn is_foreign(service: &GatewayService) -> bool {
 
 /// NAT gateways that gateway services of others lead to, as the cluster's own way out does.
 pub fn nats_of_others(azure: &Azure) -> BTreeSet<&ResourceId> {
-    let services = azure.gateway_services.known().into_iter().flat_map(BTreeMap::values);
-    let foreign = services.filter(|service| is_foreign(service));
+    let foreign = azure.gateway_services.each().filter(|service| is_foreign(service));
     foreign.filter_map(|service| service.nat_gateway.as_ref()).collect()
 }
 

@@ -68,13 +68,9 @@ pub(super) fn plan(
         Some(uid) => uid.clone(),
         None => ServiceUid::new(name),
     });
-    let change = Change {
-        target: target.clone(),
-        causes: named.collect(),
-        action: Action::UpdateLocations(call.update(tracker)),
-        guard: None,
-        waits: Vec::new(),
-    };
+    let causes = named.collect();
+    let action = Action::UpdateLocations(call.update(tracker));
+    let change = Change::new(target.clone(), action, causes, Vec::new());
     // Pods come and go all the time: a Service stays programmed while its addresses follow.
     draft.changes.insert(target, change);
 }

@@ -8,7 +8,7 @@ use crate::own::pod_names;
 use crate::tell::kubernetes;
 use model::azure::Provisioning;
 use model::gateway::{DefaultService, Direction, GatewayService};
-use model::plan::{Action, Change, Resource};
+use model::plan::{Change, Resource};
 use model::report::{Until, Wait};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -67,16 +67,9 @@ fn put_balancer(
         settled == after
     });
     if failed || !same {
-        draft.change(Change {
-            target: after.id.clone(),
-            guard: before.as_ref().and_then(|b| b.etag.clone()),
-            action: Action::Put {
-                before: before.clone().map(Resource::LoadBalancer),
-                after: Resource::LoadBalancer(Arc::new(after)),
-            },
-            causes: BTreeSet::from([intent.uid.clone()]),
-            waits,
-        });
+        let there = before.clone().map(Resource::LoadBalancer);
+        let after = Resource::LoadBalancer(Arc::new(after));
+        draft.change(Change::put(there, after, BTreeSet::from([intent.uid.clone()]), waits));
     }
     before.is_some() && idle
 }

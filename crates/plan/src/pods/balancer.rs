@@ -4,6 +4,8 @@ use crate::ask::container::{ContainerIntent, ContainerPort};
 use crate::draft::Draft;
 use crate::own::pod_names::{self, FRONTEND};
 use crate::own::tags;
+use crate::shape::balancer::fresh;
+use crate::shape::pool;
 use crate::shape::rule::is_same;
 use model::azure::{
     Distribution, Frontend, FrontendAddress, LoadBalancer, Pool, Provisioning, Rest, Rule, Sku,
@@ -20,22 +22,8 @@ pub(super) fn wanted(
     before: Option<&LoadBalancer>,
 ) -> LoadBalancer {
     let id = draft.policy.balancer_id(name);
-    let mut balancer = before.cloned().unwrap_or_else(|| LoadBalancer {
-        id: id.clone(),
-        etag: None,
-        location: Arc::clone(&draft.policy.location),
-        edge_zone: None,
-        tags: None,
-        sku: Sku::Service,
-        scope: None,
-        frontends: Vec::new(),
-        pools: Vec::new(),
-        rules: Vec::new(),
-        probes: Vec::new(),
-        foreign: Vec::new(),
-        provisioning: Provisioning::Succeeded,
-        rest: Rest::default(),
-    });
+    let new = || LoadBalancer { edge_zone: None, ..fresh(draft.policy, &id) };
+    let mut balancer = before.cloned().unwrap_or_else(new);
     balancer.tags = tags::configured(balancer.tags.as_ref(), draft.policy);
     balancer.sku = Sku::Service;
     balancer.provisioning = Provisioning::Succeeded;
@@ -70,13 +58,7 @@ fn ensure_frontend(frontends: &mut Vec<Frontend>, ip: ResourceId) {
 fn ensure_pool(pools: &mut Vec<Pool>, name: &str) {
     pools.retain(|p| p.name.eq_ignore_ascii_case(name));
     if pools.is_empty() {
-        pools.push(Pool {
-            name: Arc::from(name),
-            network: None,
-            addresses: Vec::new(),
-            nics: std::collections::BTreeSet::new(),
-            rest: Rest::default(),
-        });
+        pools.push(pool::empty(name));
     }
 }
 

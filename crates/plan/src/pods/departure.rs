@@ -13,7 +13,7 @@ use model::ServiceUid;
 use model::azure::{LoadBalancer, Sku};
 use model::gateway::{Direction, GatewayService};
 use model::kubernetes::Wish;
-use model::plan::{Action, Change, Resource};
+use model::plan::{Change, Resource};
 use model::report::{Until, Wait};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,13 +53,9 @@ pub(super) fn plan(
         waits.push(until(&table, Until::Released));
     }
     if let Some(before) = balancer {
-        draft.change(Change {
-            target: balancer_id.clone(),
-            action: Action::Delete { before: Resource::LoadBalancer(before) },
-            guard: None,
-            causes: BTreeSet::from([uid.clone()]),
-            waits: waits.clone(),
-        });
+        let causes = BTreeSet::from([uid.clone()]);
+        let delete = Change::delete(Resource::LoadBalancer(before), causes, waits.clone());
+        draft.change(Change { target: balancer_id.clone(), ..delete });
         waits.push(until(&balancer_id, Until::Gone));
     } else if draft.is_in_flight(&balancer_id) {
         waits.push(Wait::Writing(balancer_id.clone()));

@@ -11,7 +11,7 @@ use crate::pods::table::{DiffTracker, hosted, is_alive};
 use model::azure::{NatGateway, Provisioning, PublicIp, Rest, Sku};
 use model::gateway::{DefaultService, Direction, GatewayService};
 use model::kubernetes::{Claim, Custody, POD_FINALIZER, Pod};
-use model::plan::{Action, Change, Resource};
+use model::plan::{Change, Resource};
 use model::report::{Until, Wait};
 use model::{Family, ResourceId, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
@@ -302,16 +302,11 @@ impl Gateway {
     }
 
     fn put_nat(&self, draft: &mut Draft<'_>, after: NatGateway, waits: Vec<Wait>) {
-        draft.change(Change {
-            target: self.id.clone(),
-            guard: self.nat.as_ref().and_then(|nat| nat.etag.clone()),
-            action: Action::Put {
-                before: self.nat.clone().map(Resource::NatGateway),
-                after: Resource::NatGateway(Arc::new(after)),
-            },
-            causes: BTreeSet::from([self.cause.clone()]),
-            waits,
-        });
+        let before = self.nat.clone().map(Resource::NatGateway);
+        let (after, causes) =
+            (Resource::NatGateway(Arc::new(after)), BTreeSet::from([self.cause.clone()]));
+        let put = Change::put(before, after, causes, waits);
+        draft.change(Change { target: self.id.clone(), ..put });
     }
 }
 
@@ -451,13 +446,10 @@ fn leave(
             let after = NatGateway { gateway: None, ..NatGateway::clone(nat) };
             gateway.put_nat(draft, after, waits.clone());
         } else {
-            draft.change(Change {
-                target: gateway.id.clone(),
-                action: Action::Delete { before: Resource::NatGateway(Arc::clone(nat)) },
-                guard: None,
-                causes: BTreeSet::from([gateway.cause.clone()]),
-                waits: waits.clone(),
-            });
+            let before = Resource::NatGateway(Arc::clone(nat));
+            let causes = BTreeSet::from([gateway.cause.clone()]);
+            let delete = Change::delete(before, causes, waits.clone());
+            draft.change(Change { target: gateway.id.clone(), ..delete });
         }
         waits.push(until(&gateway.id, Until::Gone));
     } else if draft.is_in_flight(&gateway.id) {

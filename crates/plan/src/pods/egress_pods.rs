@@ -7,7 +7,7 @@ use crate::own::pod_names;
 use crate::pods::table::{DiffTracker, hosted, is_alive};
 use model::kubernetes::{Custody, POD_FINALIZER, Pod};
 use model::plan::{Edit, FinalizerPurpose, KubernetesWrite, Object};
-use model::report::{Finding, Severity};
+use model::report::Finding;
 use model::{ServiceName, ServiceUid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -103,22 +103,22 @@ fn complaints(
     };
     if pod_names::is_reserved(label) {
         let message = "{value} is reserved for the cluster's own egress; use another name";
-        return vec![finding("ServiceGatewayReservedEgressLabel", LABEL, label, message)];
+        return vec![Finding::refusal("ServiceGatewayReservedEgressLabel", LABEL, label, message)];
     }
     if !valid {
         let message = "must be 1 to 73 characters of a-z, 0-9, dot, dash and underscore, \
                        beginning with a letter or digit, ending with one or an underscore, and \
                        not the UID of a Service";
-        return vec![finding("ServiceGatewayInvalidEgressLabel", LABEL, label, message)];
+        return vec![Finding::refusal("ServiceGatewayInvalidEgressLabel", LABEL, label, message)];
     }
     if groups.taken.contains(label) {
         let message = "must be a name that no other NAT gateway or public IP has";
-        return vec![finding("ServiceGatewayEgressNameTaken", LABEL, label, message)];
+        return vec![Finding::refusal("ServiceGatewayEgressNameTaken", LABEL, label, message)];
     }
     if !tracker.admits(pod, label) {
         let message = "{value} is held by another namespace; use another name, or have \
                        egressGatewayNamespaces of the cloud config list this namespace for it";
-        return vec![finding("ServiceGatewayEgressNameHeld", LABEL, label, message)];
+        return vec![Finding::refusal("ServiceGatewayEgressNameHeld", LABEL, label, message)];
     }
     if groups.full.contains(label) {
         let most = draft.policy.tenancy.most_egress;
@@ -126,7 +126,7 @@ fn complaints(
             "{{value}} gets no gateway, because maximumEgressGateways of the cloud config allows \
              {most}; use a name that is in use, or have the number raised"
         );
-        return vec![finding("ServiceGatewayEgressLimit", LABEL, label, &message)];
+        return vec![Finding::refusal("ServiceGatewayEgressLimit", LABEL, label, &message)];
     }
     if pod.hosts.is_empty() {
         return Vec::new();
@@ -137,17 +137,7 @@ fn complaints(
         .map(|address| {
             let message = "must be of a family that one of status.hostIPs has";
             let value = address.to_string();
-            finding("ServiceGatewayNoNodeLocation", "status.podIPs", &value, message)
+            Finding::refusal("ServiceGatewayNoNodeLocation", "status.podIPs", &value, message)
         })
         .collect()
-}
-
-fn finding(rule: &'static str, key: &str, value: &str, message: &str) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule,
-        key: Arc::from(key),
-        value: Arc::from(value),
-        message: Arc::from(message),
-    }
 }

@@ -41,7 +41,7 @@ use crate::tell::container;
 use crate::tell::kubernetes;
 use model::azure::{LoadBalancer, NatGateway, PublicIp};
 use model::gateway::GatewayService;
-use model::report::{Finding, Severity, Until, Wait};
+use model::report::{Finding, Until, Wait};
 use model::world::{Fact, Hold, Kind, Need};
 use model::{Plan, Policy, Report, ResourceId, ServiceUid, World};
 use registry::{Registrations, Registry};
@@ -58,7 +58,7 @@ pub(crate) fn plan(
     let mut draft = Draft::bare(world, policy);
     if !world.is_complete(&Kind::CONTAINER) {
         draft.admit_all(readings);
-        wait_all(&mut draft, &Wait::Listing);
+        draft.wait_all(&Wait::Listing);
         return draft.finish();
     }
     if !is_known(&draft) || !left.is_empty() {
@@ -109,9 +109,9 @@ fn draw(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) -> R
         }
         container::show(draft, name, uid);
     }
-    let nats = missing(&draft.world.azure.nat_gateways);
-    let groups = nats.is_none().then(|| egress::plan(draft, &mut registry, tracker, uids));
-    note_missing(draft, Need::NatGateways, nats);
+    let nats = draft.world.azure.is_known(&Need::NatGateways);
+    let groups = nats.then(|| egress::plan(draft, &mut registry, tracker, uids));
+    note_missing(draft, Need::NatGateways);
     addresses::plan(draft, tracker, uids);
     let registrations = registry.conclude(draft, memory.awaited());
     kubernetes::claim(draft);
@@ -136,74 +136,44 @@ fn complain(draft: &mut Draft<'_>, memory: &Memory, names: &BTreeSet<Arc<str>>) 
     }
 }
 
-fn wait_all(draft: &mut Draft<'_>, wait: &Wait) {
-    for case in draft.cases.values_mut() {
-        case.waits.insert(wait.clone());
-    }
-}
-
 /// What Services are planned on.
-fn facts(draft: &Draft<'_>) -> [(Need, Option<Missing>); 4] {
-    let azure = &draft.world.azure;
-    let group = &draft.policy.group;
-    let ips = azure.public_ips.get(group).unwrap_or(&Fact::Unknown);
-    [
-        (Need::Balancers, missing(&azure.balancers)),
-        (Need::PublicIps(group.clone()), missing(ips)),
-        (Need::GatewayServices, missing(&azure.gateway_services)),
-        (Need::GatewayLocations, missing(&azure.gateway_locations)),
-    ]
+fn needs(policy: &Policy) -> [Need; 4] {
+    let ips = Need::PublicIps(policy.group.clone());
+    [Need::Balancers, ips, Need::GatewayServices, Need::GatewayLocations]
 }
 
 fn is_known(draft: &Draft<'_>) -> bool {
-    facts(draft).iter().all(|(_, missing)| missing.is_none())
+    needs(draft.policy).iter().all(|need| draft.world.azure.is_known(need))
 }
 
 /// What is not known becomes a need, or a finding where reading does not help.
 fn note_unread(draft: &mut Draft<'_>) {
-    for (need, missing) in facts(draft) {
-        if missing.is_some() {
-            wait_all(draft, &Wait::Reading(need.clone()));
+    for need in needs(draft.policy) {
+        if !draft.world.azure.is_known(&need) {
+            draft.wait_all(&Wait::Reading(need.clone()));
         }
-        note_missing(draft, need, missing);
+        note_missing(draft, need);
     }
-    let nats = missing(&draft.world.azure.nat_gateways);
-    note_missing(draft, Need::NatGateways, nats);
+    note_missing(draft, Need::NatGateways);
 }
 
-fn note_missing(draft: &mut Draft<'_>, need: Need, missing: Option<Missing>) {
-    match missing {
-        None => {}
-        Some(Missing::Unknown) => {
+fn note_missing(draft: &mut Draft<'_>, need: Need) {
+    match draft.world.azure.answered(&need) {
+        Fact::Known(()) => {}
+        Fact::Unknown => {
             draft.needs.insert(need);
         }
-        Some(Missing::Unreadable(why)) => draft.findings.push(Finding {
-            severity: Severity::Refusal,
-            rule: "ServiceGatewayUnreadable",
-            key: Arc::from(need.to_string()),
-            value: why,
-            message: Arc::from(UNREADABLE),
-        }),
-    }
-}
-
-enum Missing {
-    Unknown,
-    Unreadable(Arc<str>),
-}
-
-fn missing<T>(fact: &Fact<T>) -> Option<Missing> {
-    match fact {
-        Fact::Known(_) => None,
-        Fact::Unknown => Some(Missing::Unknown),
-        Fact::Unreadable(why) => Some(Missing::Unreadable(Arc::clone(why))),
+        Fact::Unreadable(why) => {
+            let (rule, key) = ("ServiceGatewayUnreadable", need.to_string());
+            draft.findings.push(Finding::refusal(rule, &key, &why, UNREADABLE));
+        }
     }
 }
 
 impl<'w> Draft<'w> {
     /// A Service's container load balancer.
     pub(crate) fn container(&self, name: &str) -> Option<&'w Arc<LoadBalancer>> {
-        self.balancers()?.get(&self.policy.balancer_id(name))
+        self.balancer(&self.policy.balancer_id(name))
     }
 
     /// A Service's public IP.

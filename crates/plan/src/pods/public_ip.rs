@@ -3,7 +3,7 @@
 use crate::draft::Draft;
 use crate::own::tags;
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
-use model::plan::{Action, Change, Resource};
+use model::plan::{Change, Resource};
 use model::report::Wait;
 use model::{Family, ResourceId, ServiceUid};
 use std::collections::BTreeSet;
@@ -56,16 +56,9 @@ pub(super) fn ensure(
             PublicIp { tags, ..PublicIp::clone(ip) }
         }
     };
-    draft.change(Change {
-        target: id.clone(),
-        guard: before.as_ref().and_then(|ip| ip.etag.clone()),
-        action: Action::Put {
-            before: before.map(Resource::PublicIp),
-            after: Resource::PublicIp(Arc::new(after)),
-        },
-        causes: BTreeSet::from([cause.clone()]),
-        waits,
-    });
+    let (before, after) = (before.map(Resource::PublicIp), Resource::PublicIp(Arc::new(after)));
+    let put = Change::put(before, after, BTreeSet::from([cause.clone()]), waits);
+    draft.change(Change { target: id.clone(), ..put });
 }
 
 /// Deletes a public IP of ours; says whether there was one.
@@ -80,12 +73,8 @@ pub(super) fn release(
         ip.sku == Sku::StandardV2 && !draft.own.is_another_clusters(ip.tags.as_ref())
     };
     let Some(ip) = draft.public_ip(id).filter(ours) else { return false };
-    draft.change(Change {
-        target: id.clone(),
-        action: Action::Delete { before: Resource::PublicIp(Arc::clone(ip)) },
-        guard: None,
-        causes: BTreeSet::from([cause.clone()]),
-        waits,
-    });
+    let before = Resource::PublicIp(Arc::clone(ip));
+    let delete = Change::delete(before, BTreeSet::from([cause.clone()]), waits);
+    draft.change(Change { target: id.clone(), ..delete });
     true
 }

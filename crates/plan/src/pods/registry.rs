@@ -87,7 +87,7 @@ impl Registry {
             waits.push(Wait::Gathering { others });
         }
         let action = Action::UpdateServices(update);
-        draft.change(Change { target, action, guard: None, causes, waits });
+        draft.change(Change::new(target, action, causes, waits));
         registrations
     }
 }

@@ -21,10 +21,10 @@ use crate::own::parts::{Share, View};
 use crate::own::shell::is_shell;
 use crate::own::tags;
 use model::azure::{Frontend, LoadBalancer, Provisioning, Rest, Rule, Sku};
-use model::plan::{Action, Change, Resource};
+use model::plan::{Change, Resource};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
-use model::{Family, ResourceId, ServiceUid};
+use model::{Family, Policy, ResourceId, ServiceUid};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -123,7 +123,7 @@ pub(crate) fn plan(
 ) {
     let before = draft.view(id);
     let there = draft.balancers().and_then(|all| all.get(id)).cloned();
-    let after = before.map_or_else(|| Body::new(fresh(draft, id)), Body::of);
+    let after = before.map_or_else(|| Body::new(fresh(draft.policy, id)), Body::of);
     let (linked, room) = (private_link::linked(draft), limit::Room::default());
     let (coming, movers, drafted) = (BTreeSet::new(), OnceCell::new(), OnceCell::new());
     let inherits = false;
@@ -172,8 +172,8 @@ fn has_owned(draft: &Draft<'_>, balancer: &LoadBalancer) -> bool {
     balancer.frontends.iter().any(|f| draft.owner_of(&f.name).is_some())
 }
 
-fn fresh(draft: &Draft<'_>, id: &ResourceId) -> LoadBalancer {
-    let policy = draft.policy;
+/// A load balancer that does not exist yet.
+pub(crate) fn fresh(policy: &Policy, id: &ResourceId) -> LoadBalancer {
     let sku = if policy.sku == BalancerSku::Basic { Sku::Basic } else { Sku::Standard };
     LoadBalancer {
         id: id.clone(),
@@ -436,7 +436,7 @@ fn conclude(
     after: LoadBalancer,
     coming: &BTreeSet<ServiceUid>,
 ) {
-    let before = draft.balancers().and_then(|all| all.get(&after.id)).cloned();
+    let before = draft.balancer(&after.id).cloned();
     let differs = before.as_deref() != Some(&after);
     let failed = before.as_ref().is_some_and(|b| b.provisioning == Provisioning::Failed);
     if !differs && !failed && !after.frontends.is_empty() {
@@ -466,10 +466,8 @@ fn conclude(
     if emptied && !keeps && coming.is_empty() {
         // Its name outlives it: one that somebody has made anew is not the one to go.
         let guard = before.etag.clone();
-        let before = Resource::LoadBalancer(before);
-        let target = before.id().clone();
-        let action = Action::Delete { before };
-        draft.change(Change { target, action, guard, causes, waits });
+        let delete = Change::delete(Resource::LoadBalancer(before), causes, waits);
+        draft.change(Change { guard, ..delete });
     } else if differs || failed {
         put(draft, Some(before), after, causes, waits);
     }
@@ -482,14 +480,7 @@ fn put(
     causes: BTreeSet<ServiceUid>,
     waits: Vec<Wait>,
 ) {
-    draft.change(Change {
-        target: after.id.clone(),
-        guard: before.as_ref().and_then(|b| b.etag.clone()),
-        action: Action::Put {
-            before: before.map(Resource::LoadBalancer),
-            after: Resource::LoadBalancer(Arc::new(after)),
-        },
-        causes,
-        waits,
-    });
+    let (before, after) =
+        (before.map(Resource::LoadBalancer), Resource::LoadBalancer(Arc::new(after)));
+    draft.change(Change::put(before, after, causes, waits));
 }

@@ -117,17 +117,12 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
     let balancer = place.balancer;
     let name = name::frontend(intent, family);
     let pinned = intent.pinned.get(&family).copied();
-    let is_own = |f: &Frontend| f.name.eq_ignore_ascii_case(&name);
     let own = balancer.frontend(&name);
-    let with = |address| Address::Private(address).find(balancer);
     let subnet_name = intent.subnet.clone().unwrap_or_else(|| draft.policy.subnet_name.clone());
     let subnet = draft.policy.subnet_id(&subnet_name);
-    // Its own one of another subnet is left: whether the subnet has the address is looked at below.
-    let left =
-        |f: &Frontend| draft.owner_of(&f.name) == Some(&intent.uid) && !is_within(f, &subnet);
-    if let Some(other) = pinned.and_then(with).filter(|other| !is_own(other) && !left(other))
-        && let Some(wanted) = tenancy(draft, place, intent, other)
-    {
+    let other =
+        pinned.and_then(|pinned| pinned_by_another(draft, intent, place, (&name, &subnet), pinned));
+    if let Some(wanted) = other.and_then(|other| tenancy(draft, place, intent, other)) {
         return wanted;
     }
     if let Some(own) = own
@@ -187,6 +182,21 @@ fn internal(draft: &mut Draft<'_>, intent: &Intent, family: Family, place: &Plac
         address: FrontendAddress::Private { subnet, family, allocation, address },
         rest: own.map(|f| f.rest.clone()).unwrap_or_default(),
     })
+}
+
+/// The frontend of another name that has the address on which a Service insists.
+fn pinned_by_another<'b>(
+    draft: &Draft<'_>,
+    intent: &Intent,
+    place: &Place<'b>,
+    (name, subnet): (&str, &ResourceId),
+    pinned: IpAddr,
+) -> Option<&'b Frontend> {
+    let other = Address::Private(pinned).find(place.balancer)?;
+    let own = other.name.eq_ignore_ascii_case(name);
+    // Its own one of another subnet is left: whether the subnet has the address is looked at later.
+    let left = draft.owner_of(&other.name) == Some(&intent.uid) && !is_within(other, subnet);
+    (!own && !left).then_some(other)
 }
 
 /// The load balancer that another Service's private address is on its way to: who asks for any of
@@ -275,16 +285,14 @@ pub(crate) fn private(frontend: &Frontend) -> Option<IpAddr> {
 
 /// Whether a private address is that of a frontend which has another name than this Service's.
 fn is_anothers(draft: &Draft<'_>, intent: &Intent, address: IpAddr) -> bool {
-    let all = draft.balancers().into_iter().flat_map(|all| all.values());
-    let mut frontends = all.flat_map(|b| &b.frontends).filter(|f| private(f) == Some(address));
+    let frontends = draft.each_balancer().flat_map(|b| &b.frontends);
+    let mut frontends = frontends.filter(|f| private(f) == Some(address));
     frontends.any(|f| !name::is_of(&f.name, &intent.base))
 }
 
 /// The address of a family in a Service's status.
 pub(crate) fn status(draft: &Draft<'_>, intent: &Intent, family: Family) -> Option<IpAddr> {
-    let ingress = &draft.cases.get(&intent.uid)?.service.ingress;
-    let addresses = ingress.iter().filter_map(|i| i.ip.as_ref()?.parse::<IpAddr>().ok());
-    addresses.into_iter().find(|a| Family::of(*a) == family)
+    draft.cases.get(&intent.uid)?.service.told().find(|a| Family::of(*a) == family)
 }
 
 /// Whether a Service's status tells a frontend's address.

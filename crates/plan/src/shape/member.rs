@@ -11,7 +11,7 @@ use crate::claim::placement::{Assignment, Placement};
 use crate::draft::{Draft, Stance};
 use crate::own::name;
 use model::azure::{
-    Ipv6Service, MemberConfiguration, MemberKind, MemberState, PoolMember, PrivateLinkRank, Sku,
+    Ipv6Service, MemberConfiguration, MemberState, PoolMember, PrivateLinkRank, Sku,
 };
 use model::kubernetes::{Node, NodeRole};
 use model::plan::{Action, Change, Resource};
@@ -99,7 +99,7 @@ pub(crate) fn plan(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<Nee
 fn targets(draft: &Draft<'_>, placement: &Placement) -> Vec<Target> {
     let mut targets = Vec::new();
     for (id, seats) in &placement.balancers {
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        let Some(balancer) = draft.balancer(id) else { continue };
         if pool::is_preconfigured(draft, seats.exposure) {
             continue;
         }
@@ -146,7 +146,7 @@ fn is_deleted(draft: &Draft<'_>, id: &ResourceId) -> bool {
 
 /// Whether a Service is, or stays, on a load balancer.
 fn is_used(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> bool {
-    let balancer = draft.balancers().and_then(|all| all.get(id));
+    let balancer = draft.balancer(id);
     let mut owners = balancer.into_iter().flat_map(|b| &b.frontends).filter_map(|f| {
         let uid = draft.owner_of(&f.name)?;
         Some(&draft.cases[uid].stance)
@@ -176,7 +176,7 @@ fn is_kept_out(draft: &Draft<'_>, node: &Node) -> bool {
 }
 
 fn all(fact: Option<&Fact<ById<PoolMember>>>) -> impl Iterator<Item = &Arc<PoolMember>> {
-    fact.and_then(Fact::known).into_iter().flat_map(BTreeMap::values)
+    fact.into_iter().flat_map(Fact::each)
 }
 
 fn models<'a>(draft: &'a Draft<'_>) -> impl Iterator<Item = &'a Arc<PoolMember>> {
@@ -296,18 +296,8 @@ fn arriving(draft: &Draft<'_>) -> Option<ResourceId> {
 }
 
 fn put(before: &Arc<PoolMember>, after: PoolMember, waits: Vec<Wait>) -> Change {
-    // Azure checks no ETag where a flexible scale set's model is written.
-    let checked = before.kind != MemberKind::FlexibleScaleSet;
-    Change {
-        target: before.id.clone(),
-        guard: before.etag.clone().filter(|_| checked),
-        action: Action::Put {
-            before: Some(Resource::PoolMember(Arc::clone(before))),
-            after: Resource::PoolMember(Arc::new(after)),
-        },
-        causes: BTreeSet::new(),
-        waits,
-    }
+    let before = Some(Resource::PoolMember(Arc::clone(before)));
+    Change::put(before, Resource::PoolMember(Arc::new(after)), BTreeSet::new(), waits)
 }
 
 /// The member as it is to be, where that differs from what it is.

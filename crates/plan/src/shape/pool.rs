@@ -27,7 +27,7 @@ pub(crate) fn is_preconfigured(draft: &Draft<'_>, exposure: Exposure) -> bool {
 /// stands before it, Azure turns no pool of NICs into one of addresses, and nodes go on joining.
 pub(crate) fn kind(draft: &Draft<'_>, balancer: &ResourceId) -> PoolKind {
     let on_nics = || {
-        let there = draft.balancers().and_then(|all| all.get(balancer));
+        let there = draft.balancer(balancer);
         there.is_some_and(|b| b.pools.iter().all(|pool| pool.addresses.is_empty()))
     };
     match draft.policy.pools {

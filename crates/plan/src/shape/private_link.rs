@@ -38,22 +38,11 @@ fn delete(draft: &mut Draft<'_>, link: &Arc<PrivateLinkService>, causes: &BTreeS
     let mut waits = leaving(draft, &link.id);
     for connection in &link.connections {
         waits.insert(Wait::Resource { id: connection.id.clone(), until: Until::Gone });
-        draft.change(Change {
-            target: connection.id.clone(),
-            action: Action::DeleteChild,
-            guard: None,
-            causes: causes.clone(),
-            waits: Vec::new(),
-        });
+        let (id, action) = (connection.id.clone(), Action::DeleteChild);
+        draft.change(Change::new(id, action, causes.clone(), Vec::new()));
     }
     let before = Resource::PrivateLinkService(Arc::clone(link));
-    draft.change(Change {
-        target: link.id.clone(),
-        action: Action::Delete { before },
-        guard: None,
-        causes: causes.clone(),
-        waits: waits.into_iter().collect(),
-    });
+    draft.change(Change::delete(before, causes.clone(), waits.into_iter().collect()));
 }
 
 /// Connections of a Private Link Service that are being deleted: while Azure is at it, it shows
@@ -78,16 +67,9 @@ fn write(draft: &mut Draft<'_>, held: &Held) {
     if there.is_none_or(|t| *t != after || t.provisioning == Provisioning::Failed) {
         waits.extend(leaving(draft, &after.id));
         draft.own.sign(&after.id, &draft.policy.private_link_group, &mut after.tags);
-        draft.change(Change {
-            target: after.id.clone(),
-            guard: None,
-            action: Action::Put {
-                before: held.there.clone().map(Resource::PrivateLinkService),
-                after: Resource::PrivateLinkService(Arc::new(after)),
-            },
-            causes: held.causes.clone(),
-            waits,
-        });
+        let before = held.there.clone().map(Resource::PrivateLinkService);
+        let after = Resource::PrivateLinkService(Arc::new(after));
+        draft.change(Change::put(before, after, held.causes.clone(), waits));
     }
 }
 
@@ -104,14 +86,7 @@ fn open(draft: &mut Draft<'_>, subnet: &Arc<Subnet>, causes: &BTreeSet<ServiceUi
     let mut rest = after.rest.unpack();
     rest.properties.shift_remove("privateLinkServiceNetworkPolicies");
     after.rest = rest.into();
-    draft.change(Change {
-        target: subnet.id.clone(),
-        guard: subnet.etag.clone(),
-        action: Action::Put {
-            before: Some(Resource::Subnet(Arc::clone(subnet))),
-            after: Resource::Subnet(Arc::new(after)),
-        },
-        causes,
-        waits: Vec::new(),
-    });
+    let before = Some(Resource::Subnet(Arc::clone(subnet)));
+    let after = Resource::Subnet(Arc::new(after));
+    draft.change(Change::put(before, after, causes, Vec::new()));
 }

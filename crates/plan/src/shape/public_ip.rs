@@ -11,7 +11,7 @@ use crate::own::Whose;
 use crate::own::tags;
 use crate::tell::kubernetes;
 use model::azure::{Allocation, Provisioning, PublicIp, Rest, Sku};
-use model::plan::{Action, Change, Resource};
+use model::plan::{Change, Resource};
 use model::policy::BalancerSku;
 use model::report::{Until, Wait};
 use model::{Exposure, Family, Group, ResourceId, ServiceUid};
@@ -98,10 +98,8 @@ fn adopt(
     let ignored = wishes::ignored(intent, &after);
     // Whoever holds it first has all it wants on it: so has one that comes later.
     let rests = holding == Some(Holding::First) && ignored.is_empty() && !edited.contains_key(id);
-    if !ignored.is_empty()
-        && let Some(case) = draft.cases.get_mut(&intent.uid)
-    {
-        case.findings.extend(ignored);
+    if !ignored.is_empty() {
+        draft.note(&intent.uid, ignored);
     }
     if same && after.provisioning != Provisioning::Failed {
         return rests;
@@ -220,7 +218,7 @@ fn release_one(
             }
         }
     }
-    let known = |user: &&str| by_user(draft, user).is_some();
+    let known = |user: &&str| draft.by_user(user).is_some();
     let all = kept.len() == tags::users(ip).len();
     let needed = (all && kept.iter().any(known)) || is_on_a_balancer(draft, &ip.id);
     let failed = ip.provisioning == Provisioning::Failed;
@@ -273,12 +271,6 @@ fn unedited(ip: &Arc<PublicIp>) -> Edited {
     Edited { before: Some(Arc::clone(ip)), after: PublicIp::clone(ip), causes: BTreeSet::new() }
 }
 
-/// The Service that a public IP's tag names.
-fn by_user<'d>(draft: &'d Draft<'_>, user: &str) -> Option<&'d ServiceUid> {
-    let (namespace, name) = user.split_once('/')?;
-    draft.by_name.get(&model::ServiceName::new(namespace, name))
-}
-
 /// Whether a Service named on a public IP's tag still uses it.
 enum Claim {
     /// It does, or we cannot tell.
@@ -288,7 +280,7 @@ enum Claim {
 }
 
 fn claim(draft: &Draft<'_>, user: &str, ip: &PublicIp, chosen: &Chosen) -> Claim {
-    let Some(uid) = by_user(draft, user) else {
+    let Some(uid) = draft.by_user(user) else {
         let gone = draft.is_abandoned(user);
         return if gone { Claim::Ended(None) } else { Claim::Holds };
     };
@@ -325,13 +317,7 @@ pub(crate) fn delete(draft: &mut Draft<'_>, ip: &Arc<PublicIp>, causes: BTreeSet
             waits.push(Wait::Resource { id: id.clone(), until: Until::Released });
         }
     }
-    draft.change(Change {
-        target: ip.id.clone(),
-        action: Action::Delete { before: Resource::PublicIp(Arc::clone(ip)) },
-        guard: None,
-        causes,
-        waits,
-    });
+    draft.change(Change::delete(Resource::PublicIp(Arc::clone(ip)), causes, waits));
 }
 
 /// A security rule of ours that leads to its address goes first: Azure may give the address to
@@ -381,16 +367,9 @@ fn put(draft: &mut Draft<'_>, chosen: &Chosen, id: ResourceId, mut edit: Edited)
     if edit.before.is_none() && edit.after.family == Family::V6 {
         waits.extend(elder(draft, chosen, &edit.causes));
     }
-    draft.change(Change {
-        target: id,
-        guard: edit.before.as_ref().and_then(|ip| ip.etag.clone()),
-        action: Action::Put {
-            before: edit.before.map(Resource::PublicIp),
-            after: Resource::PublicIp(Arc::new(edit.after)),
-        },
-        causes: edit.causes,
-        waits,
-    });
+    let before = edit.before.map(Resource::PublicIp);
+    let after = Resource::PublicIp(Arc::new(edit.after));
+    draft.change(Change { target: id, ..Change::put(before, after, edit.causes, waits) });
 }
 
 /// A dual-stack Service's IPv6 address is asked for after its IPv4 address: the two come in a

@@ -24,7 +24,7 @@ use kept::{Kept, kept};
 use ledger::Book;
 pub(crate) use ledger::has_open;
 use model::azure::{Access, Provisioning, Rest, SecurityGroup, SecurityRule};
-use model::plan::{Action, Change, Resource};
+use model::plan::{Change, Resource};
 use model::report::Wait;
 use model::world::{Fact, Need};
 use model::{Family, ResourceId, ServiceUid};
@@ -149,16 +149,10 @@ fn edit(
     let failed = group.provisioning == Provisioning::Failed && book.knows_any();
     draft.ledger = book.write(draft, group, &after).map(Arc::new);
     if **group != after || failed {
-        draft.change(Change {
-            target: group.id.clone(),
-            guard: group.etag.clone(),
-            action: Action::Put {
-                before: Some(Resource::SecurityGroup(Arc::clone(group))),
-                after: Resource::SecurityGroup(Arc::new(after)),
-            },
-            causes,
-            waits: (others > 0).then_some(Wait::Gathering { others }).into_iter().collect(),
-        });
+        let before = Some(Resource::SecurityGroup(Arc::clone(group)));
+        let after = Resource::SecurityGroup(Arc::new(after));
+        let waits = (others > 0).then_some(Wait::Gathering { others }).into_iter().collect();
+        draft.change(Change::put(before, after, causes, waits));
     }
     Opening { closing }
 }
@@ -220,8 +214,7 @@ fn keep_moving(
             moving::addresses(draft, placement, chosen, intent, standing).into_values().collect();
         let written = intent.access.rules == SecurityRules::Written;
         if standing.is_empty() && written {
-            let told = case.service.ingress.iter();
-            let told: BTreeSet<IpAddr> = told.filter_map(|i| i.ip.as_ref()?.parse().ok()).collect();
+            let told: BTreeSet<IpAddr> = case.service.told().collect();
             all.extend(intent.additional.iter().filter(|a| told.contains(*a)));
         }
         if !all.is_empty() {

@@ -7,7 +7,7 @@ use crate::shape::pool;
 use model::ServiceUid;
 use model::azure::LoadBalancer;
 use model::kubernetes::{Membership, Node};
-use model::report::{Finding, Severity};
+use model::report::Finding;
 use std::sync::Arc;
 
 /// The finding's rule.
@@ -44,10 +44,7 @@ pub(crate) fn note(
         if nodes.is_none_or(served) {
             continue;
         }
-        let finding = finding(balancer.id.name(), own);
-        if let Some(case) = draft.cases.get_mut(uid) {
-            case.findings.push(finding);
-        }
+        draft.note(uid, [finding(balancer.id.name(), own)]);
     }
 }
 
@@ -59,13 +56,7 @@ fn finding(balancer: &str, own: bool) -> Finding {
         }
         false => NO_BACKENDS.message,
     };
-    Finding {
-        severity: Severity::Note,
-        rule: RULE,
-        key: Arc::from("nodes"),
-        value: Arc::from(balancer),
-        message: Arc::from(message),
-    }
+    Finding::note(RULE, "nodes", balancer, message)
 }
 
 #[cfg(test)]

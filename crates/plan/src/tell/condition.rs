@@ -14,7 +14,7 @@ use super::kubernetes;
 use crate::ask::annotation::PREFIX;
 use model::kubernetes::{Condition, Service, Truth};
 use model::obstacle::{Obstacle, Subject};
-use model::plan::{ConditionEdit, Edit, KubernetesWrite, MoveEdit, Object};
+use model::plan::{ConditionEdit, Edit, KubernetesWrite, Object};
 use model::report::{Finding, ServiceReport, State, Wait};
 use model::world::Need;
 use model::{Group, Plan, Policy, Report, ServiceUid, World};
@@ -29,12 +29,7 @@ pub(crate) fn write_all(
     writes: &mut Vec<KubernetesWrite>,
     services: &BTreeMap<ServiceUid, (&Service, ServiceReport)>,
 ) {
-    let mut statuses = BTreeMap::new();
-    for (at, write) in writes.iter().enumerate() {
-        if let (Object::Service { uid, .. }, Edit::Status { .. }) = (&write.object, &write.edit) {
-            statuses.insert(uid.clone(), at);
-        }
-    }
+    let statuses = statuses(writes);
     for (uid, (service, report)) in services {
         let status = statuses.get(uid);
         if status.is_none() && service.condition.is_none() && is_plain(report) {
@@ -47,10 +42,19 @@ pub(crate) fn write_all(
                 *condition = set;
             }
         } else {
-            let edit = Edit::Status { ingress: None, condition: set, moving: MoveEdit::Keep };
+            let edit = kubernetes::status(None, set);
             writes.push(KubernetesWrite { object: kubernetes::object(service), edit });
         }
     }
+}
+
+/// Where the status of each Service is written.
+fn statuses(writes: &[KubernetesWrite]) -> BTreeMap<ServiceUid, usize> {
+    let of = |(at, write): (usize, &KubernetesWrite)| match (&write.object, &write.edit) {
+        (Object::Service { uid, .. }, Edit::Status { .. }) => Some((uid.clone(), at)),
+        _ => None,
+    };
+    writes.iter().enumerate().filter_map(of).collect()
 }
 
 /// Adds to the plan the conditions of Services that these obstacles hold up or keep from being
@@ -79,12 +83,7 @@ pub fn note_obstacles<'o>(
     if told.is_empty() {
         return;
     }
-    let mut statuses = BTreeMap::new();
-    for (at, write) in plan.writes.iter().enumerate() {
-        if let (Object::Service { uid, .. }, Edit::Status { .. }) = (&write.object, &write.edit) {
-            statuses.insert(uid.clone(), at);
-        }
-    }
+    let statuses = statuses(&plan.writes);
     for (uid, obstacle) in told {
         let (Some(service), Some(own)) =
             (world.kubernetes.services.get(uid), report.services.get(uid))
@@ -105,13 +104,12 @@ pub fn note_obstacles<'o>(
             }
             Some(_) => {}
             None => {
-                let edit = Edit::Status { ingress: None, condition: set, moving: MoveEdit::Keep };
+                let edit = kubernetes::status(None, set);
                 plan.writes.push(KubernetesWrite { object: kubernetes::object(service), edit });
             }
         }
     }
-    let nothing =
-        Edit::Status { ingress: None, condition: ConditionEdit::Keep, moving: MoveEdit::Keep };
+    let nothing = kubernetes::status(None, ConditionEdit::Keep);
     plan.writes.retain(|write| write.edit != nothing);
 }
 

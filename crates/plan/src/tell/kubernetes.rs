@@ -68,6 +68,17 @@ pub(crate) fn status(ingress: Option<Vec<Ingress>>, condition: ConditionEdit) ->
     Edit::Status { ingress, condition, moving: MoveEdit::Keep }
 }
 
+/// The write of a Service's finalizers.
+fn finalizers_write(
+    service: &Service,
+    list: Vec<Arc<str>>,
+    purpose: FinalizerPurpose,
+) -> KubernetesWrite {
+    let revision = Arc::clone(&service.revision);
+    let edit = Edit::Finalizers { list, revision, purpose, marks: None };
+    KubernetesWrite { object: object(service), edit }
+}
+
 /// Asks for the finalizers of every Service that wants a load balancer and has none yet, or has
 /// them only as far as is seen.
 pub(crate) fn claim(draft: &mut Draft<'_>) {
@@ -84,15 +95,7 @@ pub(crate) fn claim(draft: &mut Draft<'_>) {
                 list.push(Arc::from(*finalizer));
             }
         }
-        writes.push(KubernetesWrite {
-            object: object(case.service),
-            edit: Edit::Finalizers {
-                list,
-                revision: Arc::clone(&case.service.revision),
-                purpose: FinalizerPurpose::Claim,
-                marks: None,
-            },
-        });
+        writes.push(finalizers_write(case.service, list, FinalizerPurpose::Claim));
     }
     draft.writes.extend(writes);
 }
@@ -106,9 +109,7 @@ pub(crate) fn shed(draft: &mut Draft<'_>) {
     let write = |service: &Service| {
         let mut list = service.finalizers.clone();
         list.retain(|f| **f != *GATEWAY_FINALIZER);
-        let (revision, purpose) = (Arc::clone(&service.revision), FinalizerPurpose::Moved);
-        let edit = Edit::Finalizers { list, revision, purpose, marks: None };
-        KubernetesWrite { object: object(service), edit }
+        finalizers_write(service, list, FinalizerPurpose::Moved)
     };
     let writes: Vec<KubernetesWrite> = moved.map(|case| write(case.service)).collect();
     draft.writes.extend(writes);
@@ -215,7 +216,7 @@ fn unsure(
     }
     let seats = placement.balancers.iter().filter(|(_, seats)| seats.has(&intent.uid));
     let seats: Vec<&ResourceId> = seats.map(|(id, _)| id).collect();
-    let balancers = seats.iter().filter_map(|id| draft.balancers()?.get(*id));
+    let balancers = seats.iter().filter_map(|id| draft.balancer(id));
     let states = balancers.map(|balancer| (&balancer.id, balancer.provisioning));
     let group = draft.world.azure.security_group.known().and_then(Option::as_ref);
     let states = states.chain(group.map(|group| (&group.id, group.provisioning)));
@@ -296,7 +297,6 @@ pub(crate) fn ip_lists<'w>(
 /// The next write to a Service of which nothing is left in Azure: its address and our condition
 /// go first, then our finalizers.
 pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
-    let object = object(service);
     if service.deletion == Deletion::None {
         let shows = service.load_balancer_type == LoadBalancerType::Other;
         let ingress = (shows && !service.ingress.is_empty()).then(Vec::new);
@@ -305,7 +305,8 @@ pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
             None => ConditionEdit::Keep,
         };
         if ingress.is_some() || condition != ConditionEdit::Keep {
-            return Some(KubernetesWrite { object, edit: status(ingress, condition) });
+            let edit = status(ingress, condition);
+            return Some(KubernetesWrite { object: object(service), edit });
         }
     }
     // The stock finalizer is every controller's: on another's Service it is that one's.
@@ -316,8 +317,5 @@ pub(crate) fn let_go(service: &Service) -> Option<KubernetesWrite> {
     let mut list = service.finalizers.clone();
     list.retain(|f| !ours.contains(&f.as_ref()));
     let changed = list != service.finalizers;
-    let revision = Arc::clone(&service.revision);
-    let purpose = FinalizerPurpose::Release;
-    let edit = Edit::Finalizers { list, revision, purpose, marks: None };
-    changed.then_some(KubernetesWrite { object, edit })
+    changed.then(|| finalizers_write(service, list, FinalizerPurpose::Release))
 }

@@ -26,7 +26,7 @@ impl Stage {
         })
     }
 
-    /// Whether a public IP that a Service has or leaves, and that has a DNS label, is another's, too.
+    /// Whether a public IP with a DNS label that a Service has or leaves is another's, too.
     fn is_kept_by_another(&self, name: &str) -> bool {
         self.azure.resources_of("Microsoft.Network/publicIPAddresses").iter().any(|ip| {
             let users = ip["tags"][SERVICE].as_str().unwrap_or("");

@@ -15,8 +15,8 @@ use crate::controller::Controller;
 use arm::error::ArmError;
 use cause::Causes;
 use model::plan::Change;
-use model::{ResourceId, ServiceName, ServiceUid};
-use std::collections::{BTreeSet, VecDeque};
+use model::{ResourceId, ServiceName};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Writes that are held at most.
@@ -144,7 +144,8 @@ impl Controller {
         let attempt = lane.map_or(0, |lane| lane.failures + lane.turned_away) + 1;
         let fields = fields::of_action(&change.action);
         let causes = self.causes_of(change, &fields.shown);
-        let services = self.names_of(&change.causes);
+        let mut services: Vec<ServiceName> = self.names_of(&change.causes).collect();
+        services.sort_unstable();
         self.observers.history.last += 1;
         let record = WriteRecord {
             number: self.observers.history.last,
@@ -155,7 +156,7 @@ impl Controller {
             sent_ms: now_ms,
             ended_ms: None,
             outcome: WriteOutcome::UnderWay,
-            services,
+            services: services.into(),
             fields,
             causes,
         };
@@ -176,17 +177,6 @@ impl Controller {
             message: Arc::from(message),
         };
         self.observers.history.end(correlation, outcome, now_ms);
-    }
-
-    /// Names of Services, of those that are gone as far as known.
-    fn names_of(&self, uids: &BTreeSet<ServiceUid>) -> Arc<[ServiceName]> {
-        let names = uids.iter().filter_map(|uid| {
-            let known = self.world.kubernetes.services.get(uid).map(|s| s.name.clone());
-            known.or_else(|| self.observers.events.said.get(uid).map(|s| s.name.clone()))
-        });
-        let mut names: Vec<ServiceName> = names.collect();
-        names.sort_unstable();
-        names.into()
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn control_plane(draft: &Draft<'_>, balancer: &ResourceId) -> Vec<Arc
 /// the same. What each may take now is for [`guard`] to say.
 pub(super) fn divide(draft: &Draft<'_>, configs: &[LoadBalancerConfig], placement: &mut Placement) {
     let policy = draft.policy;
-    let ids = |config| [Exposure::Public, Exposure::Internal].map(|e| id(policy, config, e));
+    let ids = |config| Exposure::ALL.map(|e| id(policy, config, e));
     let alive: Vec<bool> = configs
         .iter()
         .map(|config| ids(config).iter().any(|id| is_alive(draft, placement, id)))
@@ -132,7 +132,7 @@ fn fitting(configs: &[LoadBalancerConfig], alive: &[bool], node: &Node) -> Vec<u
 fn is_alive(draft: &Draft<'_>, placement: &Placement, id: &ResourceId) -> bool {
     let decided = |uid: &ServiceUid| !draft.undecided.contains(uid);
     let seated = placement.balancers.get(id).is_some_and(|s| s.services.iter().any(decided));
-    seated || draft.balancers().and_then(|all| all.get(id)).is_some_and(|b| stays(draft, b))
+    seated || draft.balancer(id).is_some_and(|b| stays(draft, b))
 }
 
 /// Whether a load balancer stays although no Service is to be on it.
@@ -164,7 +164,7 @@ pub fn pooled(policy: &Policy, balancer: &LoadBalancer) -> BTreeSet<IpAddr> {
 fn addresses(draft: &Draft<'_>, id: &ResourceId) -> BTreeSet<IpAddr> {
     let write = draft.world.in_flight.get(id);
     let mut found: BTreeSet<IpAddr> = write.map(|w| (*w.addresses).clone()).unwrap_or_default();
-    let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { return found };
+    let Some(balancer) = draft.balancer(id) else { return found };
     found.extend(pooled(draft.policy, balancer));
     for nic in pools(draft.policy, balancer).flat_map(|p| &p.nics) {
         let nodes = draft.world.kubernetes.nodes.values();
@@ -183,7 +183,7 @@ fn is_on(node: &Node, nic: &ResourceId) -> bool {
 /// Leaves the pools of load balancers that are about to go as they are, and keeps nodes apart.
 pub(super) fn guard(draft: &Draft<'_>, placement: &mut Placement) {
     for (id, seats) in &mut placement.balancers {
-        let there = draft.balancers().and_then(|all| all.get(id));
+        let there = draft.balancer(id);
         if seats.services.is_empty() {
             let kept = there.is_some_and(|b| {
                 let owners = b.frontends.iter().filter_map(|f| draft.owner_of(&f.name));

@@ -120,7 +120,7 @@ pub(crate) fn place(draft: &mut Draft<'_>, chosen: &Chosen) -> Placement {
 /// One public and one internal load balancer, each with every node.
 fn single(draft: &mut Draft<'_>) -> Placement {
     let mut placement = Placement::default();
-    for exposure in [Exposure::Public, Exposure::Internal] {
+    for exposure in Exposure::ALL {
         let id = draft.policy.balancer_id(&name::balancer(draft.policy, exposure));
         placement.balancers.insert(id, Assignment::empty(exposure));
     }
@@ -167,7 +167,7 @@ fn seat(draft: &mut Draft<'_>, placement: &mut Placement, id: &ResourceId, uid: 
 /// Load balancers outside the layout that hold a frontend of one of our Services: left by another
 /// layout, to be emptied.
 fn add_others(draft: &Draft<'_>, placement: &mut Placement) {
-    for balancer in draft.balancers().into_iter().flat_map(BTreeMap::values) {
+    for balancer in draft.each_balancer() {
         if balancer.frontends.iter().any(|f| draft.owner_of(&f.name).is_some()) {
             let internal = balancer.id.name().to_lowercase().ends_with(name::INTERNAL);
             let exposure = if internal { Exposure::Internal } else { Exposure::Public };
@@ -185,7 +185,7 @@ fn settle(draft: &Draft<'_>, placement: &mut Placement) {
     for (id, seats) in &mut placement.balancers {
         let name = |uid: &ServiceUid| draft.cases.get(uid).map(|case| &case.service.name);
         seats.services.sort_by_cached_key(name);
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        let Some(balancer) = draft.balancer(id) else { continue };
         let there: BTreeSet<&ServiceUid> =
             balancer.frontends.iter().filter_map(|f| draft.owner_of(&f.name)).collect();
         seats.services.sort_by_cached_key(|uid| !there.contains(uid));

@@ -3,7 +3,7 @@
 use super::capacity::Capacity;
 use super::{Assignment, Backends, Placement, add_others, backends, seat};
 use crate::ask::{Intent, PlacementMode};
-use crate::claim::{self, Refusal};
+use crate::claim::Refusal;
 use crate::draft::Draft;
 use crate::own::name;
 use model::policy::BalancerSku;
@@ -60,7 +60,7 @@ pub(super) fn place(draft: &mut Draft<'_>, without_own: &[Arc<str>]) -> Placemen
     }
     let mut placement = Placement::default();
     for home in &sets.homes {
-        for exposure in [Exposure::Public, Exposure::Internal] {
+        for exposure in Exposure::ALL {
             placement.balancers.insert(sets.id(home, exposure), Assignment::empty(exposure));
         }
     }
@@ -81,7 +81,7 @@ pub(super) fn place(draft: &mut Draft<'_>, without_own: &[Arc<str>]) -> Placemen
     }
     for (home, nodes) in members {
         let nodes: Arc<[_]> = nodes.into();
-        for exposure in [Exposure::Public, Exposure::Internal] {
+        for exposure in Exposure::ALL {
             if let Some(seats) = placement.balancers.get_mut(&sets.id(&home, exposure)) {
                 seats.backends = Backends::Nodes(Arc::clone(&nodes));
             }
@@ -146,7 +146,7 @@ impl Sets<'_> {
                 let home = self.home(set);
                 let exists = || {
                     let id = self.id(&home, exposure);
-                    let is_there = draft.balancers().is_some_and(|all| all.contains_key(&id));
+                    let is_there = draft.balancer(&id).is_some();
                     // `x-internal` may be the internal load balancer of `x`.
                     is_there && self.home_of(&id, exposure).is_some()
                 };
@@ -228,5 +228,5 @@ fn full_one(balancer: &ResourceId, limit: usize) -> Finding {
 
 fn refusal(rule: &'static str, value: &str, message: &str) -> Finding {
     let key = "service.beta.kubernetes.io/azure-load-balancer-mode";
-    claim::refusal(rule, key, value, message)
+    Finding::refusal(rule, key, value, message)
 }

@@ -3,8 +3,8 @@
 use super::capacity::Capacity;
 use super::{Assignment, Placement, add_others, backends, seat};
 use crate::ask::{Intent, PublicIpIntent};
+use crate::claim::Refusal;
 use crate::claim::holder::{self, Address};
-use crate::claim::{self, Refusal};
 use crate::draft::Draft;
 use crate::own::name;
 use crate::shape::frontend;
@@ -49,15 +49,13 @@ pub(super) fn place(
     let policy = draft.policy;
     let mut placement = Placement::default();
     for config in configs {
-        for exposure in [Exposure::Public, Exposure::Internal] {
+        for exposure in Exposure::ALL {
             placement.balancers.insert(id(policy, config, exposure), Assignment::empty(exposure));
         }
     }
     add_others(draft, &mut placement);
     let capacity = Capacity::of(draft);
-    let ids = configs.iter();
-    let ids =
-        ids.map(|c| [Exposure::Public, Exposure::Internal].map(|e| id(policy, c, e))).collect();
+    let ids = configs.iter().map(|c| Exposure::ALL.map(|e| id(policy, c, e))).collect();
     let mut choice = Choice { configs, capacity, ids, anchors: None };
     let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
         draft.cases.keys().cloned().partition(|uid| !choice.capacity.homes(uid).is_empty());
@@ -124,8 +122,8 @@ impl Choice<'_> {
     fn find_anchors(&self, draft: &Draft<'_>) -> Anchors {
         let mut anchors = Anchors::new();
         for at in 0..self.configs.len() {
-            for exposure in [Exposure::Public, Exposure::Internal] {
-                let balancer = draft.balancers().and_then(|all| all.get(self.id(at, exposure)));
+            for exposure in Exposure::ALL {
+                let balancer = draft.balancer(self.id(at, exposure));
                 for frontend in balancer.into_iter().flat_map(|b| &b.frontends) {
                     if let Some(anchor) = Address::of(frontend) {
                         let found = || (at, Holder::Frontend(Arc::clone(&frontend.name)));
@@ -147,15 +145,11 @@ impl Choice<'_> {
     ) -> Result<Index, Finding> {
         let homes = self.capacity.homes(&intent.uid);
         let is_on = |at: &Index, exposure: Exposure| homes.contains(self.id(*at, exposure));
-        let other = match intent.exposure {
-            Exposure::Public => Exposure::Internal,
-            Exposure::Internal => Exposure::Public,
-        };
         let all = 0..self.configs.len();
         let mut active: Vec<Index> = all.clone().filter(|at| is_on(at, intent.exposure)).collect();
         // It may be on two: a dead process's write came after its successor had placed it anew.
         active.sort_by_key(|at| !self.is_told(draft, intent, *at));
-        active.extend(all.filter(|at| is_on(at, other)));
+        active.extend(all.filter(|at| is_on(at, intent.exposure.other())));
         let eligible = self.eligible(draft, intent, &active)?;
         let anchor = |a: &Address| self.anchors.as_ref()?.get(&(intent.exposure, a.clone()));
         let held = shared.iter().find_map(anchor);
@@ -294,5 +288,5 @@ fn takes_namespace(draft: &Draft<'_>, config: &LoadBalancerConfig, service: &Ser
 }
 
 fn refusal(rule: &'static str, message: &str) -> Finding {
-    claim::refusal(rule, "multipleStandardLoadBalancerConfigurations", "", message)
+    Finding::refusal(rule, "multipleStandardLoadBalancerConfigurations", "", message)
 }

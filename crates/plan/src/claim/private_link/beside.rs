@@ -13,7 +13,7 @@ use crate::own::name;
 use crate::shape::pool;
 use model::azure::{Frontend, FrontendAddress};
 use model::policy::PoolKind;
-use model::report::{Finding, Severity, Until, Wait};
+use model::report::{Finding, Until, Wait};
 use model::{Family, ResourceId, ServiceUid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ fn wants_six(intent: &Intent) -> bool {
 }
 
 fn decide(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> Families {
-    let balancer = draft.balancers().and_then(|all| all.get(id));
+    let balancer = draft.balancer(id);
     let frontends = balancer.into_iter().flat_map(|b| &b.frontends);
     let sixes: Vec<&Frontend> = frontends.filter(|f| is_ipv6(draft, f)).collect();
     if let Some(six) = sixes.iter().find(|f| !is_leaving(draft, seats, f)) {
@@ -95,7 +95,7 @@ fn decide(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> Families {
 }
 
 fn pools(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> Pools {
-    let balancer = draft.balancers().and_then(|all| all.get(id));
+    let balancer = draft.balancer(id);
     let mut pools = balancer.into_iter().flat_map(|b| &b.pools);
     let Some(found) = pools.find(|p| !p.addresses.is_empty()) else { return Pools::Nics };
     let is_ours = draft.policy.pools == PoolKind::NodeNic
@@ -143,17 +143,12 @@ fn obstacle(
 }
 
 fn late_six(id: &ResourceId, link: &str) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule: "Ipv6BesidePrivateLink",
-        key: Arc::from("spec.ipFamilies"),
-        value: Arc::from(Family::V6.name()),
-        message: Arc::from(format!(
-            "{{value}} is not possible on load balancer {}, which has Private Link Service {link}; \
-             use IPv4",
-            id.name()
-        )),
-    }
+    let message = format!(
+        "{{value}} is not possible on load balancer {}, which has Private Link Service {link}; use \
+         IPv4",
+        id.name()
+    );
+    Finding::refusal("Ipv6BesidePrivateLink", "spec.ipFamilies", Family::V6.name(), &message)
 }
 
 fn is_ipv6(draft: &Draft<'_>, frontend: &Frontend) -> bool {
@@ -183,16 +178,12 @@ fn kept_pools(draft: &Draft<'_>, id: &ResourceId, seats: &Assignment) -> Option<
     let kept = pool::kind(draft, id) != draft.policy.pools
         && !pool::is_preconfigured(draft, seats.exposure);
     let link = before(draft, id).filter(|_| kept)?;
-    Some(Finding {
-        severity: Severity::Refusal,
-        rule: "AddressPoolsBehindPrivateLink",
-        key: Arc::from("loadBalancerBackendPoolConfigurationType"),
-        value: Arc::from("nodeIP"),
-        message: Arc::from(format!(
-            "{{value}} is not possible on load balancer {}, which has Private Link Service {}; \
-             remove it first (Azure: PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer)",
-            id.name(),
-            link.id.name()
-        )),
-    })
+    let message = format!(
+        "{{value}} is not possible on load balancer {}, which has Private Link Service {}; remove \
+         it first (Azure: PrivateLinkServiceIsNotSupportedForIPBasedLoadBalancer)",
+        id.name(),
+        link.id.name()
+    );
+    let key = "loadBalancerBackendPoolConfigurationType";
+    Some(Finding::refusal("AddressPoolsBehindPrivateLink", key, "nodeIP", &message))
 }

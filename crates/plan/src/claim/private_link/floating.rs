@@ -17,7 +17,7 @@ pub(super) enum Floating {
 
 /// The rule that is in the way.
 pub(super) fn find(draft: &Draft<'_>, frontend: &ResourceId, base: &str) -> Option<Floating> {
-    let balancer = frontend.parent().and_then(|id| draft.balancers()?.get(&id))?;
+    let balancer = frontend.parent().and_then(|id| draft.balancer(&id))?;
     let found = balancer.frontends.iter().find(|f| f.name.eq_ignore_ascii_case(frontend.name()))?;
     if !matches!(found.address, FrontendAddress::Public(_)) {
         return None;

@@ -1,7 +1,7 @@
 //! What a security group has room for.
 
 use crate::ask::limit::PREFIXES;
-use crate::claim::{Refusal, refusal};
+use crate::claim::Refusal;
 use crate::shape::security_group::{PRIORITIES, is_managed};
 use model::azure::{Access, SecurityGroup, SecurityRule};
 use model::report::Finding;
@@ -60,7 +60,7 @@ fn name_taken(rule: &SecurityRule, id: &model::ResourceId) -> Finding {
         id.name(),
         rule.priority
     );
-    refusal("SecurityRuleNameTaken", "spec.ports", &rule.name, &message)
+    Finding::refusal("SecurityRuleNameTaken", "spec.ports", &rule.name, &message)
 }
 
 /// The group is full.
@@ -70,7 +70,7 @@ pub(super) fn full(id: &model::ResourceId) -> Finding {
          source and {PREFIXES} destination prefixes",
         id.name()
     );
-    refusal("SecurityRuleLimit", "spec.ports", "", &message)
+    Finding::refusal("SecurityRuleLimit", "spec.ports", "", &message)
 }
 
 /// The lowest free priority for an allow rule, the highest for a deny rule. A priority that is

@@ -4,9 +4,8 @@ use super::{Aim, Card, Target, Verdict, is_in, serves, speaks};
 use crate::claim::limit;
 use crate::draft::Draft;
 use model::ResourceId;
-use model::report::{Finding, Severity};
+use model::report::Finding;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Backend resources of a load balancer: a scale set, an availability set or a VM in none of them
 /// counts as one each.
@@ -40,7 +39,7 @@ pub(super) fn unseated(
 ) -> BTreeSet<ResourceId> {
     let mut unseated = BTreeSet::new();
     for target in targets.iter().filter(|t| t.aim == Aim::Join) {
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(&target.balancer)) else {
+        let Some(balancer) = draft.balancer(&target.balancer) else {
             continue;
         };
         let there = cards.iter().filter(|card| is_in(&card.member, &target.pool)).count();
@@ -66,17 +65,12 @@ pub(super) fn is_left_out(card: &Card, left_out: &BTreeSet<ResourceId>) -> bool 
 pub(super) fn finding(left_out: &BTreeSet<ResourceId>) -> Option<Finding> {
     let first = left_out.first()?;
     let count = RESOURCES + left_out.len();
-    Some(Finding {
-        severity: Severity::Note,
-        rule: "BackendResourceLimit",
-        key: Arc::from("nodes"),
-        value: Arc::from(""),
-        message: Arc::from(format!(
-            "{} of {count} scale sets, availability sets and single VMs get no traffic, the first \
-             is {}; a load balancer whose pools contain network interfaces has at most \
-             {RESOURCES} behind it, pools of addresses (nodeIP) have no such limit",
-            left_out.len(),
-            first.name()
-        )),
-    })
+    let message = format!(
+        "{} of {count} scale sets, availability sets and single VMs get no traffic, the first is \
+         {}; a load balancer whose pools contain network interfaces has at most {RESOURCES} behind \
+         it, pools of addresses (nodeIP) have no such limit",
+        left_out.len(),
+        first.name()
+    );
+    Some(Finding::note("BackendResourceLimit", "nodes", "", &message))
 }

@@ -5,10 +5,9 @@ use crate::draft::Draft;
 use model::ResourceId;
 use model::azure::MemberKind;
 use model::policy::PoolKind;
-use model::report::{Finding, Severity};
+use model::report::Finding;
 use model::world::{Fact, Need};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 /// Where members are to be looked for.
 #[derive(Debug, Default)]
@@ -21,6 +20,15 @@ pub(super) struct Sources {
     /// pools and no node is there: its model is in them by itself, and Azure deletes none before
     /// it has left.
     pub models: bool,
+}
+
+impl Sources {
+    /// What is read of them, and these models of scale sets.
+    fn needs(&self, models: Option<Need>) -> impl Iterator<Item = Need> {
+        let sets = self.sets.iter().cloned().map(Need::ScaleSetVms);
+        let loose = [Need::NetworkInterfaces, Need::VirtualMachines].into_iter();
+        sets.chain(models).chain(loose.filter(move |_| self.loose))
+    }
 }
 
 /// Where members of these pools, and nodes that are to join them, are to be looked for.
@@ -62,58 +70,23 @@ pub(super) fn sources(draft: &Draft<'_>, targets: &[Target]) -> Sources {
 /// What of these sources has not been read yet.
 pub(super) fn unread(draft: &Draft<'_>, sources: &Sources) -> BTreeSet<Need> {
     let azure = &draft.world.azure;
-    let mut needs = BTreeSet::new();
-    for set in &sources.sets {
-        if matches!(azure.scale_set_vms.get(set), None | Some(Fact::Unknown)) {
-            needs.insert(Need::ScaleSetVms(set.clone()));
-        }
-    }
-    if sources.loose && azure.network_interfaces == Fact::Unknown {
-        needs.insert(Need::NetworkInterfaces);
-    }
-    if sources.loose && azure.virtual_machines == Fact::Unknown {
-        needs.insert(Need::VirtualMachines);
-    }
-    let machines = azure.virtual_machines.known().into_iter().flat_map(BTreeMap::values);
+    let machines = azure.virtual_machines.each();
     let mut sets = machines.filter_map(|vm| vm.set.as_ref());
     let flexible = sources.loose && sets.any(|set| set.folded().contains(SCALE_SETS));
-    if (flexible || sources.models || !sources.sets.is_empty()) && azure.scale_sets == Fact::Unknown
-    {
-        needs.insert(Need::ScaleSets);
-    }
-    needs
+    let models = flexible || sources.models || !sources.sets.is_empty();
+    let needs = sources.needs(models.then_some(Need::ScaleSets));
+    needs.filter(|need| azure.is_unread(need)).collect()
 }
 
 /// Says which nodes cannot join because Azure does not let us look.
 pub(super) fn say_unreadable(draft: &mut Draft<'_>, sources: &Sources) {
-    let azure = &draft.world.azure;
-    let mut found: Vec<(Need, Arc<str>)> = Vec::new();
-    let mut see = |need: Need, why: Option<Arc<str>>| found.extend(why.map(|why| (need, why)));
-    for set in &sources.sets {
-        see(Need::ScaleSetVms(set.clone()), azure.scale_set_vms.get(set).and_then(reason));
-    }
-    if !sources.sets.is_empty() {
-        see(Need::ScaleSets, reason(&azure.scale_sets));
-    }
-    if sources.loose {
-        see(Need::NetworkInterfaces, reason(&azure.network_interfaces));
-        see(Need::VirtualMachines, reason(&azure.virtual_machines));
-    }
-    draft.findings.extend(found.into_iter().map(|(need, why)| Finding {
-        severity: Severity::Note,
-        rule: "PoolMembersUnreadable",
-        key: Arc::from(need.to_string()),
-        value: why,
-        message: Arc::from(
-            "cannot be read, so nodes that join pools through them cannot join ({value}); the \
-             controller's identity must have the right to read them",
-        ),
-    }));
-}
-
-fn reason<T>(fact: &Fact<T>) -> Option<Arc<str>> {
-    match fact {
-        Fact::Unreadable(why) => Some(Arc::clone(why)),
-        Fact::Unknown | Fact::Known(_) => None,
+    let message = "cannot be read, so nodes that join pools through them cannot join ({value}); \
+                   the controller's identity must have the right to read them";
+    let models = (!sources.sets.is_empty()).then_some(Need::ScaleSets);
+    for need in sources.needs(models) {
+        if let Fact::Unreadable(why) = draft.world.azure.answered(&need) {
+            let key = need.to_string();
+            draft.findings.push(Finding::note("PoolMembersUnreadable", &key, &why, message));
+        }
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn doubts(draft: &Draft<'_>) -> Option<Need> {
     if draft.policy.pools != PoolKind::NodeIp || draft.world.azure.scale_sets != Fact::Unknown {
         return None;
     }
-    let mut balancers = draft.balancers().into_iter().flat_map(BTreeMap::values);
+    let mut balancers = draft.each_balancer();
     let is_empty = |pool: &Pool| pool.addresses.is_empty() && pool.nics.is_empty();
     let doubtful = |balancer: &Arc<LoadBalancer>| own_pools(draft, balancer).any(is_empty);
     balancers.any(doubtful).then_some(Need::ScaleSets)
@@ -108,7 +108,7 @@ pub(super) fn migrate(draft: &mut Draft<'_>, placement: &Placement) {
     }
     let mut found: BTreeMap<ResourceId, Vec<Arc<str>>> = BTreeMap::new();
     for (id, seats) in &placement.balancers {
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        let Some(balancer) = draft.balancer(id) else { continue };
         let fixed = pool::is_preconfigured(draft, seats.exposure) || balancer.sku == Sku::Basic;
         if fixed || is_deleted(draft, id) || pool::kind(draft, id) != PoolKind::NodeIp {
             continue;
@@ -123,6 +123,6 @@ pub(super) fn migrate(draft: &mut Draft<'_>, placement: &Placement) {
         // Whatever else changes on the load balancer follows once it has been read again.
         let causes = draft.changes.remove(&target).map(|c| c.causes).unwrap_or_default();
         let action = Action::MigratePools { pools };
-        draft.change(Change { target, action, guard: None, causes, waits: Vec::new() });
+        draft.change(Change::new(target, action, causes, Vec::new()));
     }
 }

@@ -173,7 +173,7 @@ pub(super) fn kept(draft: &Draft<'_>, placement: &Placement) -> Kept {
     });
     // A frontend on a public IP that lists do not show: they are old, for Azure deletes none that
     // is referred to. Until they show its address, what status tells stays open.
-    let unseen = placement.balancers.keys().filter_map(|id| draft.balancers()?.get(id));
+    let unseen = placement.balancers.keys().filter_map(|id| draft.balancer(id));
     let unseen = unseen.flat_map(|b| &b.frontends).filter(|f| is_unseen(draft, f));
     let unseen = unseen.filter_map(|f| draft.cases.get(draft.owner_of(&f.name)?));
     let told = unseen.flat_map(|case| &case.service.ingress).filter_map(|i| i.ip.clone());

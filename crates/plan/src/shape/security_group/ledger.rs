@@ -14,7 +14,7 @@ use crate::own::{self, Whose};
 use model::ServiceUid;
 use model::azure::{Provisioning, PublicIp, SecurityGroup, SecurityRule};
 use model::ledger::{Destinations, Holder, Ledger, LedgerWrite};
-use model::report::{Finding, Severity, Wait};
+use model::report::{Finding, Wait};
 use model::world::Fact;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,24 +36,15 @@ pub(super) fn read<'d>(draft: &mut Draft<'d>) -> Option<&'d Ledger> {
         Fact::Known(ledger) => Some(ledger),
         Fact::Unknown => None,
         Fact::Unreadable(why) => {
-            draft.findings.push(unreadable(why));
+            let message = "the ledger of open destinations cannot be read ({value}); correct it, \
+                           or delete it: it is then made again from what stands";
+            let finding = Finding::refusal("LedgerUnreadable", "ConfigMap", why, message);
+            draft.findings.push(finding);
             let wants = |uid: &&ServiceUid| draft.cases[*uid].intent().is_some();
             let uids: Vec<ServiceUid> = draft.cases.keys().filter(wants).cloned().collect();
             uids.iter().for_each(|uid| draft.wait(uid, Wait::Ledger));
             None
         }
-    }
-}
-
-fn unreadable(why: &Arc<str>) -> Finding {
-    Finding {
-        severity: Severity::Refusal,
-        rule: "LedgerUnreadable",
-        key: Arc::from("ConfigMap"),
-        value: Arc::clone(why),
-        message: "the ledger of open destinations cannot be read ({value}); correct it, or delete \
-                  it: it is then made again from what stands"
-            .into(),
     }
 }
 
@@ -237,7 +228,7 @@ fn cluster(draft: &Draft<'_>, placement: &Placement) -> Destinations {
         all.entry(address).or_default();
     }
     for id in placement.balancers.keys() {
-        let Some(balancer) = draft.balancers().and_then(|all| all.get(id)) else { continue };
+        let Some(balancer) = draft.balancer(id) else { continue };
         for own in &balancer.frontends {
             let Some(address) = frontend::address_of(draft, own) else { continue };
             let holder = draft.owner_of(&own.name).cloned().map(Holder::Service);
@@ -251,7 +242,7 @@ fn cluster(draft: &Draft<'_>, placement: &Placement) -> Destinations {
         all.entry(*address).or_default().insert(Holder::Node);
     }
     for (uid, case) in &draft.cases {
-        for ip in case.service.ingress.iter().filter_map(|i| i.ip.as_ref()?.parse().ok()) {
+        for ip in case.service.told() {
             all.entry(ip).or_default().insert(Holder::Service(uid.clone()));
         }
     }

@@ -25,7 +25,7 @@ fn node_addresses(
     let mut found = BTreeSet::new();
     for (id, seats) in placement.balancers.iter().filter(|(_, s)| s.has(&intent.uid)) {
         let name = pool::of(draft.policy, intent, family);
-        let balancer = draft.balancers().and_then(|all| all.get(id));
+        let balancer = draft.balancer(id);
         let pools = balancer.into_iter().flat_map(|b| &b.pools);
         let own = pools.filter(|p| p.name.eq_ignore_ascii_case(&name));
         let let_go = balancer.map(|b| pool::let_go(draft, b)).unwrap_or_default();
