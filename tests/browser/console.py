@@ -156,6 +156,13 @@ class Browser:
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if wide > 0:
             sys.exit(f"{what} is {wide} px wider than the window")
+        # A tile covers what runs out of the one before it.
+        over = page.evaluate(
+            "[...document.querySelectorAll('.tiles a, .tiles .badge')]"
+            ".filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.trim())"
+        )
+        if over:
+            sys.exit(f"{what}: text runs out of its box: {', '.join(over)}")
 
 
 def picture(page, name):
@@ -281,6 +288,13 @@ def every_page(browser, binary):
                 suffix = ("-dark" if scheme == "dark" else "") + ("-phone" if width < 600 else "")
                 picture(page, name + suffix)
             browser.close()
+        page = browser.open(up.console, width=390, height=844)
+        page.goto("/?q=app")
+        order = page.get_by_role("navigation", name="Order")
+        order.get_by_role("link", name="since").click()
+        page.wait_for_url("**/?q=app&sort=since")
+        expect(order.locator("[aria-current]")).to_have_text("since")
+        browser.check(page, "a sorted list")
         by_keyboard(browser.open(up.console))
         browser.close()
     print("ok: every page, light and dark, desk and phone")

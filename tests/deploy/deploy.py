@@ -108,6 +108,39 @@ def render(tools, name):
     return kustomized
 
 
+def places(tools, folder):
+    """Every overlay has a place for what each user sets; what is written there comes through."""
+    shutil.copytree(ROOT / "deploy/kustomize", folder / "kustomize")
+    digest = "sha256:" + "1" * 64
+    client = "11111111-2222-3333-4444-555555555555"
+    for name in names():
+        overlay = folder / "kustomize/overlays" / name
+        file = overlay / "kustomization.yaml"
+        text = file.read_text()
+        for old, new in [
+            ("newName: ballast\n", "newName: registry.example/ballast\n"),
+            ("# digest: sha256:…", f"digest: {digest}"),
+            ("- op: replace\n      path: /spec/template/spec/containers/0/args/1\n"
+             "      value: --cluster-name=kubernetes",
+             "- op: replace\n      path: /spec/template/spec/containers/0/args/1\n"
+             "      value: --cluster-name=shop"),
+        ]:
+            expect(f"{name}: one place for {new.split()[-1]}", text.count(old), 1)
+            text = text.replace(old, new)
+        nobody = "00000000-0000-0000-0000-000000000000"
+        expect(f"{name}: a place for the client id", text.count(nobody),
+               int("components/workload-identity" in text))
+        file.write_text(text.replace(nobody, client))
+        objects = documents(tools.good("kubectl", "kustomize", overlay))
+        container, = find(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
+        named = [arg for arg in container["args"] if arg.startswith("--cluster-name=")]
+        expect(f"{name}: image and load balancer", (container["image"], named),
+               (f"registry.example/ballast@{digest}", ["--cluster-name=shop"]))
+        account = find(objects, "ServiceAccount")["metadata"].get("annotations", {})
+        expect(f"{name}: client id", list(account.values()),
+               [client] if "components/workload-identity" in text else [])
+
+
 def check_hardening(name, objects):
     """What the Pod Security Standard `restricted` asks, and a little more."""
     pod = find(objects, "Deployment")["spec"]["template"]["spec"]
@@ -349,6 +382,7 @@ def wrong_values(tools):
         (["--set", "cloudConfig.HealthCheck=agent"], "nodeAgent.enabled is false"),
         (["--set", "cloudConfig.healthCheck=agent,nodeAgent.enabled=true,nodeAgent.port=10273"],
          "healthCheckAgentPort is 10272"),
+        (["--set", "nodeAgent.enabled=true,nodeAgent.external=true"], "both set"),
         (["--set", "topologySpread[0].maxSkew=1"], "topologyKey"),
         (["--set", "env[0].value=x"], "env"),
         (["--set", "monitoring.serviceMonitor.enabled=yes"], "enabled"),
@@ -364,6 +398,18 @@ def wrong_values(tools):
     agents = ["--set", f"cloudConfig.healthCheck=agent,nodeAgent.enabled=true,{port}"]
     code, _, err = tools.run("helm", "template", "ballast", CHART, *right, *agents)
     expect(f"helm with agents at one port: {err}", code, 0)
+    port = "cloudConfig.healthCheckAgentPort=10273,nodeAgent.external=true"
+    words = [CHART, "-n", "kube-system", *right, "--set", f"cloudConfig.healthCheck=agent,{port}"]
+    objects = documents(tools.good("helm", "template", "ballast", *words))
+    found = [(one["kind"], one["metadata"]["name"]) for one in objects
+             if one["metadata"].get("namespace") == "ballast-agents" or one["kind"] == "DaemonSet"]
+    expect("helm with agents from elsewhere", found,
+           [("Role", "ballast-agents"), ("RoleBinding", "ballast-agents")])
+    binding = find([one for one in objects if one["metadata"]["name"] == "ballast-agents"],
+                   "RoleBinding")
+    expect("helm: the controller counts reports of agents from elsewhere",
+           (binding["roleRef"]["name"], [one["name"] for one in binding["subjects"]]),
+           ("ballast-agents", ["ballast"]))
 
 
 def schema_finds_mistakes(deployment):
@@ -577,6 +623,9 @@ def check_containerfile():
     expect("Containerfile: nothing runs in the last stage",
            [line for line in last if line.startswith("RUN")], [])
 
+            overlays = work / "places"
+            overlays.mkdir()
+            places(tools, overlays)
 
 def main():
     parser = argparse.ArgumentParser()

@@ -3,7 +3,7 @@
 
 use crate::assumption::{Assumption, Section, Way};
 use crate::probes::{
-    echoes, etags, gateway, links, mistakes, operations, permissions, throttle, versions,
+    echoes, etags, gateway, links, metrics, mistakes, operations, permissions, throttle, versions,
 };
 use Way::{Probe, Refusal, Seen, Untried};
 
@@ -126,6 +126,10 @@ assumptions! {
         "`If-None-Match: *` refuses to replace a Private Link Service";
     "etag-of-pool", LoadBalancers, Probe(etags::pool_and_load_balancer),
         "the ETag of a pool and of its load balancer change together";
+    "health-probe-metric", LoadBalancers, Probe(metrics::probe_status),
+        "Azure Monitor answers 2018-01-01 for `DipAvailability` by frontend and backend";
+    "health-probe-metric-dimensions", LoadBalancers, Probe(metrics::unknown_dimension),
+        "a dimension that `DipAvailability` does not have is refused: 400";
     "echo-nic", Assumptions, Probe(echoes::nic),
         "a NIC may be sent back with its read-only fields";
     "echo-subnet", Assumptions, Probe(echoes::subnet),

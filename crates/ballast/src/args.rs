@@ -55,10 +55,10 @@ pub enum Command {
     Status(status::Args),
     /// Show each write to Azure: why it was made, what it changed, and what Azure answered
     History(history::Args),
-    /// Pause a Service: write none of its changes to Azure until `resume`
-    Pause(hold::Args),
-    /// Resume a paused Service
-    Resume(hold::Args),
+    /// Pause a Service, or with --all the whole cluster: write no changes to Azure until `resume`
+    Pause(hold::PauseArgs),
+    /// Resume a paused Service, or with --all the whole cluster
+    Resume(hold::ScopeArgs),
     /// Confirm the interruption for which a Service with `ballast.dev/confirm` waits
     Confirm(hold::Args),
     /// Retry at once the writes of a Service that Azure rejected

@@ -46,6 +46,10 @@ pub async fn read(
     let mut manifests = manifest::read(asked.manifests)?;
     let mut revisions = BTreeMap::new();
     for manifest in &mut manifests {
+        // As kubectl does where the manifest names none.
+        if let Some(Value::Object(metadata)) = manifest.object.pointer_mut("/metadata") {
+            metadata.entry("namespace").or_insert_with(|| json!(client.default_namespace()));
+        }
         let (name, path) = address(manifest)?;
         let live = cluster::find(client, &path).await?;
         let revision = live.as_ref().and_then(|s| s["metadata"]["resourceVersion"].as_str());
@@ -85,7 +89,7 @@ async fn deleted(
 ) -> Result<Vec<KubernetesFact>, Failure> {
     let mut facts = Vec::new();
     for name in names {
-        let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+        let (namespace, name) = name.split_once('/').unwrap_or((client.default_namespace(), name));
         let path = format!("/api/v1/namespaces/{namespace}/services/{name}");
         let Some(mut live) = cluster::find(client, &path).await? else {
             let text = format!(

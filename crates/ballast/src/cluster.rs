@@ -20,25 +20,32 @@ const KUBE_SYSTEM: &str = "/api/v1/namespaces/kube-system";
 /// Which cluster.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct ClusterArgs {
-    /// Use this kubeconfig; without it KUBECONFIG, else ~/.kube/config (not for `run` and
-    /// `node-agent`), else the Pod's service account
+    /// Use this kubeconfig; without it KUBECONFIG, else ~/.kube/config (for `run` and `node-agent`
+    /// only with --context), else the Pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// With --kubeconfig: use this context instead of the current one
-    #[arg(long, value_name = "NAME", requires = "kubeconfig")]
+    /// Use this context of the kubeconfig instead of the current one
+    #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
 }
 
 impl ClusterArgs {
-    /// Where the cluster's address comes from; `otherwise` is used without --kubeconfig.
+    /// Where the cluster's address comes from; `otherwise` is used where no flag says it.
     #[must_use]
     pub fn origin(&self, otherwise: ConnectFrom) -> ConnectFrom {
-        match &self.kubeconfig {
-            Some(path) => {
-                ConnectFrom::Kubeconfig { path: path.clone(), context: self.context.clone() }
+        match (&self.kubeconfig, &self.context) {
+            (Some(path), context) => {
+                ConnectFrom::Kubeconfig { path: path.clone(), context: context.clone() }
             }
-            None => otherwise,
+            (None, Some(context)) => ConnectFrom::Context(context.clone()),
+            (None, None) => otherwise,
         }
+    }
+
+    /// Whether a flag names a cluster.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some()
     }
 }
 
@@ -140,6 +147,18 @@ pub async fn rehearse(
     }
 }
 
+/// The path of a Lease.
+fn lease_path(lease: &ServiceName) -> String {
+    let ServiceName { namespace, name } = lease;
+    format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
+}
+
+/// An annotation of a Lease; `None` as well where the user may not read the Lease.
+pub async fn lease_annotation(client: &Client, lease: &ServiceName, key: &str) -> Option<String> {
+    let found = find(client, &lease_path(lease)).await.ok()??;
+    found["metadata"]["annotations"][key].as_str().map(str::to_owned)
+}
+
 /// The field manager of the edits that `ballast pause`, `resume` and `retry` make for a Service's
 /// owner. The controller's own manager would not do: its edits do not count as the owner's.
 const EDITOR: &str = "kubectl-ballast";
@@ -155,13 +174,8 @@ pub async fn annotate(
     value: Option<&str>,
 ) -> Result<(), Failure> {
     let path = format!("/api/v1/namespaces/{}/services/{}", service.namespace, service.name);
-    let body = json!({"metadata": {"annotations": {key: value}}}).to_string().into_bytes();
-    let request = Request::patch(format!("{path}?fieldManager={EDITOR}"))
-        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
-        .body(body)
-        .map_err(|e| Failure::new(Exit::Usage, format!("{service} is no name: {e}")))?;
-    match send(client, request, &path).await {
-        Ok(_) => Ok(()),
+    match patch_annotation(client, &path, key, value).await {
+        Ok(()) => Ok(()),
         Err((Some(404), ..)) => {
             let text = format!("there is no Service {service}. Check the name and -n");
             Err(Failure::new(Exit::Usage, text))
@@ -176,6 +190,55 @@ pub async fn annotate(
         }
         Err((None, failure, _)) => Err(failure),
     }
+}
+
+/// Sets an annotation of a Lease, or takes it off.
+///
+/// # Errors
+/// There is no such Lease, or the API server cannot be reached or refuses.
+pub async fn annotate_lease(
+    client: &Client,
+    lease: &ServiceName,
+    key: &str,
+    value: Option<&str>,
+) -> Result<(), Failure> {
+    match patch_annotation(client, &lease_path(lease), key, value).await {
+        Ok(()) => Ok(()),
+        Err((Some(404), ..)) => {
+            let text = format!(
+                "there is no Lease {lease}, by which a controller leads. Check \
+                 --leader-elect-resource-namespace and --leader-elect-resource-name"
+            );
+            Err(Failure::new(Exit::Usage, text))
+        }
+        Err((Some(status), failure, message)) => {
+            let text = format!(
+                "cannot annotate Lease {lease}: HTTP {status}: {message}. It needs the right to \
+                 patch leases in namespace {}",
+                lease.namespace
+            );
+            Err(Failure::new(failure.exit, text))
+        }
+        Err((None, failure, _)) => Err(failure),
+    }
+}
+
+/// Sets an annotation of an object, or takes it off; a failure comes with its HTTP status and the
+/// API server's message.
+async fn patch_annotation(
+    client: &Client,
+    path: &str,
+    key: &str,
+    value: Option<&str>,
+) -> Result<(), (Option<u16>, Failure, String)> {
+    let body = json!({"metadata": {"annotations": {key: value}}}).to_string().into_bytes();
+    let request = Request::patch(format!("{path}?fieldManager={EDITOR}"))
+        .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+        .body(body)
+        .map_err(|e| {
+            (None, Failure::new(Exit::Usage, format!("{path} is no path: {e}")), String::new())
+        })?;
+    send(client, request, path).await.map(|_| ())
 }
 
 /// Reads one path; a failure comes with its HTTP status, where the API server answered.

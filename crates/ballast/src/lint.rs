@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use crate::located::{Located, Place, objects};
-use crate::manifest::{self, Manifest};
+use crate::manifest::{self, Manifest, Unread};
 use model::report::{Finding, Severity};
 use model::{Policy, ServiceName, World};
 use plan::ask::annotation;
@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// An object that an API server would not take.
 pub const INVALID_MANIFEST: &str = "InvalidManifest";
+
+/// A file that is neither YAML nor JSON.
+pub const UNREADABLE_MANIFEST: &str = "UnreadableManifest";
 
 /// Rules about what stands in Azure and which nodes there are: no mistake of a manifest, and not
 /// known to a check without a cluster and without Azure.
@@ -66,8 +69,11 @@ pub struct Mistake {
 pub struct Lint {
     /// How many Services were checked.
     pub services: usize,
-    /// In the order of the files.
+    /// In the order of the files; those of files that cannot be read come last.
     pub mistakes: Vec<Mistake>,
+    /// Folders that were not looked into.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<PathBuf>,
 }
 
 impl Lint {
@@ -75,6 +81,22 @@ impl Lint {
     #[must_use]
     pub fn count(&self, level: Level) -> usize {
         self.mistakes.iter().filter(|m| m.level == level).count()
+    }
+
+    /// Adds what was not checked: each file that cannot be read is a mistake.
+    pub fn add_unchecked(&mut self, unread: Vec<Unread>, skipped: Vec<PathBuf>) {
+        self.mistakes.extend(unread.into_iter().map(|file| Mistake {
+            path: file.path,
+            line: file.line,
+            column: file.column,
+            level: Level::Error,
+            rule: UNREADABLE_MANIFEST.to_owned(),
+            object: "file".to_owned(),
+            key: String::new(),
+            value: String::new(),
+            message: file.why,
+        }));
+        self.skipped.extend(skipped);
     }
 }
 
@@ -125,7 +147,8 @@ pub fn lint(
     });
     mistakes.dedup();
     let is_service = |m: &&Manifest| text(&m.object, "/kind") == "Service";
-    Ok(Lint { services: manifests.iter().filter(is_service).count(), mistakes })
+    let services = manifests.iter().filter(is_service).count();
+    Ok(Lint { services, mistakes, skipped: Vec::new() })
 }
 
 fn level(finding: &Finding) -> Level {

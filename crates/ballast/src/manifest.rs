@@ -6,6 +6,7 @@
 //! a deletion timestamp (one that was read from a cluster) keeps it.
 
 use crate::exit::{Exit, Failure};
+use edge::terminal::one_line;
 use kube_emulator::{ObjectRef, Part, Patch, Store, StoreOptions};
 use model::Policy;
 use model::world::{Kind, Kubernetes};
@@ -77,15 +78,109 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-fn read_file(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Failure> {
+/// Folders in a folder, without hidden ones and links.
+fn folders(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries = std::fs::read_dir(folder);
+    let entries = entries.map_err(|e| unreadable(folder, e, "Check the path"))?;
+    let is_shown = |entry: &std::fs::DirEntry| {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        is_folder && !entry.file_name().as_encoded_bytes().starts_with(b".")
+    };
+    let entries = entries.filter_map(Result::ok).filter(is_shown);
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.sort();
+    Ok(found)
+}
+
+fn text_of(path: &Path) -> Result<String, Failure> {
     let text = if path.as_os_str() == "-" {
         std::io::read_to_string(std::io::stdin())
     } else {
         std::fs::read_to_string(path)
     };
-    let text = text.map_err(|e| unreadable(path, e, "Check the path"))?;
-    found.extend(parse(path, text)?);
+    text.map_err(|e| unreadable(path, e, "Check the path"))
+}
+
+fn read_file(path: &Path, found: &mut Vec<Manifest>) -> Result<(), Failure> {
+    found.extend(parse(path, text_of(path)?)?);
     Ok(())
+}
+
+/// What a check finds in files and folders.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Survey {
+    /// The objects of all files that can be read.
+    pub manifests: Vec<Manifest>,
+    /// Files that are neither YAML nor JSON.
+    pub unread: Vec<Unread>,
+    /// Folders that were not looked into.
+    pub skipped: Vec<PathBuf>,
+}
+
+/// A file that is neither YAML nor JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: u64,
+    /// The column, from 1.
+    pub column: u64,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+/// Reads files and folders as [`read`] does, and goes on after a file that is neither YAML nor
+/// JSON. Folders in folders are read if `recursive`, and named if not.
+///
+/// # Errors
+/// A path cannot be read at all.
+pub fn survey(paths: &[PathBuf], recursive: bool) -> Result<Survey, Failure> {
+    let mut survey = Survey::default();
+    // The last is looked at first.
+    let mut waiting: Vec<PathBuf> = paths.iter().rev().cloned().collect();
+    while let Some(path) = waiting.pop() {
+        if !path.is_dir() {
+            survey.add(&path)?;
+            continue;
+        }
+        for file in files(&path)? {
+            survey.add(&file)?;
+        }
+        let inner = folders(&path)?;
+        match recursive {
+            true => waiting.extend(inner.into_iter().rev()),
+            false => survey.skipped.extend(inner),
+        }
+    }
+    Ok(survey)
+}
+
+impl Survey {
+    fn add(&mut self, path: &Path) -> Result<(), Failure> {
+        let text = text_of(path)?;
+        let read: Result<Vec<Value>, _> = serde_saphyr::from_multiple(&text);
+        match read {
+            Ok(documents) => self.manifests.extend(of_documents(path, text, documents)),
+            Err(e) => {
+                let at = e.location();
+                let advice = match text.contains("{{") {
+                    true => {
+                        "it looks like a template: check what `helm template` makes of it, as in \
+                         `helm template CHART | ballast lint -f -`"
+                    }
+                    false => "it has to be YAML or JSON, documents separated by ---",
+                };
+                self.unread.push(Unread {
+                    path: path.to_owned(),
+                    line: at.map_or(1, |at| at.line()),
+                    column: at.map_or(1, |at| at.column()),
+                    why: format!("{}; {advice}", one_line(&e.without_snippet().to_string())),
+                });
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Reads the text of a file.
@@ -98,6 +193,10 @@ pub fn parse(path: &Path, text: String) -> Result<Vec<Manifest>, Failure> {
         let why = e.without_snippet();
         unreadable(path, why, "It has to be YAML or JSON, documents separated by ---")
     })?;
+    Ok(of_documents(path, text, documents))
+}
+
+fn of_documents(path: &Path, text: String, documents: Vec<Value>) -> Vec<Manifest> {
     let mut objects = Vec::new();
     for document in documents {
         flatten(document, &mut objects);
@@ -107,7 +206,7 @@ pub fn parse(path: &Path, text: String) -> Result<Vec<Manifest>, Failure> {
         let text = Arc::clone(&text);
         Manifest { path: path.to_owned(), text, number, object }
     };
-    Ok(objects.into_iter().enumerate().map(manifest).collect())
+    objects.into_iter().enumerate().map(manifest).collect()
 }
 
 /// A `List` is its items.

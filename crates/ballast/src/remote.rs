@@ -6,12 +6,14 @@ use crate::command::lease::LeaseName;
 use crate::exit::{Exit, Failure};
 use bytes::Bytes;
 use edge::kubernetes::ConnectFrom;
+use edge::kubernetes::connect::kubeconfig_names_cluster;
 use edge::kubernetes::forward::{Forward, ForwardError};
 use edge::web::Web;
 use http_body_util::Full;
 use model::ServiceName;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
+use tokio::net::TcpStream;
 
 /// Where a controller on this machine serves its documents.
 pub const SERVER: &str = "http://127.0.0.1:10270";
@@ -60,11 +62,44 @@ pub struct LeaderArgs {
     pub leader_port: u16,
 }
 
+/// Which running controller is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// The one at this URL.
+    Server(String),
+    /// The leading pod.
+    Leader,
+}
+
+impl Whom {
+    /// What flags name goes first. Without any the controller of this machine is asked; where none
+    /// runs here, the leading pod of the cluster that kubectl would ask.
+    pub async fn choose(server: Option<&str>, leader: LeaderArgs, cluster: &ClusterArgs) -> Self {
+        if let Some(server) = server {
+            return Self::Server(server.to_owned());
+        }
+        // Flags that name a cluster mean that cluster, and not whatever runs on this machine.
+        let is_named = leader.leader || cluster.is_named();
+        if is_named || (kubeconfig_names_cluster() && !runs_here().await) {
+            return Self::Leader;
+        }
+        Self::Server(SERVER.to_owned())
+    }
+}
+
+/// Whether anything listens where a controller of this machine would.
+async fn runs_here() -> bool {
+    let address = SERVER.trim_start_matches("http://");
+    TcpStream::connect(address).await.is_ok()
+}
+
 /// The leading pod, reached through a port-forward.
 #[derive(Debug)]
 pub struct Leader {
     /// Its namespace and name.
     pub pod: ServiceName,
+    /// The namespace of the kubeconfig's context.
+    pub namespace: String,
     /// The Lease and when its holder last renewed it, in words.
     lease: String,
     port: u16,
@@ -106,13 +141,14 @@ impl Leader {
         // A holder is called after its host, which is the pod, and a random number.
         let pod = holder.rsplit_once('_').map_or(holder, |(pod, _)| pod);
         let pod = ServiceName::new(namespace, pod);
+        let namespace = client.default_namespace().to_owned();
         let forward = Forward::start(client, &pod, port, local).await.map_err(|e| {
             let text = format!(
                 "cannot listen on port {local} of loopback: {e}. Choose another with --port"
             );
             Failure::new(Exit::Blocked, text)
         })?;
-        Ok(Self { pod, lease, port, forward })
+        Ok(Self { pod, namespace, lease, port, forward })
     }
 
     /// Where it is reached on this machine.

@@ -133,7 +133,8 @@ pub struct ServiceStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObstacleStatus {
-    /// `refused`, `rejected`, `unreadable`, `backed_off`, `throttled`, `no_answer` or `kubernetes`.
+    /// `refused`, `held`, `paused`, `rejected`, `unreadable`, `backed_off`, `throttled`,
+    /// `no_answer` or `kubernetes`.
     pub kind: String,
     /// What was attempted, as in `PUT publicIPAddresses/kubernetes-a00`.
     pub operation: String,
@@ -208,6 +209,7 @@ impl DriftStatus {
         let outcome = match outcome {
             DriftOutcome::Repairing => "repairing",
             DriftOutcome::Reported => "reported",
+            DriftOutcome::Paused => "paused",
             DriftOutcome::Over => "over",
         };
         Self {
@@ -263,7 +265,9 @@ impl StatusDocument {
         let obstacles = report.in_the_way();
         let obstacles: Vec<ObstacleStatus> =
             obstacles.map(|obstacle| ObstacleStatus::of(&obstacle, report)).collect();
-        let shared = report.obstacles.iter().filter(|obstacle| obstacle.services.len() != 1);
+        // A pause is the operator's, however many Services wait for its end.
+        let is_shared = |o: &&Obstacle| o.services.len() != 1 || o.kind == ObstacleKind::Paused;
+        let shared = report.obstacles.iter().filter(is_shared);
         let mut troubles: Vec<String> = shared.map(Obstacle::cause).collect();
         troubles.extend(report.findings.iter().map(ToString::to_string));
         Self {

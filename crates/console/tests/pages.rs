@@ -3,14 +3,14 @@
 
 use console::history::{Call, Entry, History, Kind, Limits, Outcome};
 use console::page::{
-    OverviewQuery, PlanQuery, ServiceView, TimelineQuery, TopologyQuery, explained, findings,
+    OverviewQuery, PlanQuery, ServiceView, Sort, TimelineQuery, TopologyQuery, explained, findings,
     overview, plan, service, timeline, topology,
 };
 use console::plan_view::{ChangeView, FieldView, PlanView, Verb, WriteView};
 use console::view::{Calls, DriftLine, Head, Snapshot};
 use model::azure::{
-    AdminState, Frontend, FrontendAddress, LoadBalancer, Pool, PoolAddress, Provisioning, Rest,
-    Rule, RuleProtocol, Sku,
+    Access, AdminState, Frontend, FrontendAddress, LoadBalancer, NatGateway, Pool, PoolAddress,
+    Provisioning, Rest, Rule, RuleProtocol, SecurityGroup, SecurityRule, Sku,
 };
 use model::kubernetes::{Service, ServicePort, TargetPort};
 use model::obstacle::{Obstacle, ObstacleKind, Subject};
@@ -303,7 +303,8 @@ fn turned_and_searched_lists_show_what_is_asked_for() {
     let beyond = of(&OverviewQuery { page: 99, ..OverviewQuery::default() });
     assert_eq!(beyond, second, "a page beyond the last is the last");
     let state = Some(State::Refused);
-    let refused = of(&OverviewQuery { state, wanted: "S05".to_owned(), page: 0 });
+    let wanted = "S05".to_owned();
+    let refused = of(&OverviewQuery { state, wanted, ..OverviewQuery::default() });
     assert_eq!(refused.matches("href=\"/services/").count(), 1);
     assert!(refused.contains("href=\"/services/default/s05\""));
     let query = TopologyQuery { wanted: "s07".to_owned(), ..TopologyQuery::default() };
@@ -312,6 +313,92 @@ fn turned_and_searched_lists_show_what_is_asked_for() {
         assert!(drawn.contains(part), "{part:?} is not drawn");
     }
     assert_eq!(drawn.matches("class=\"topology\"").count(), 1);
+}
+
+#[test]
+fn security_rules_and_nat_gateways_are_shown() {
+    let mut stage = stage(1, |n| format!("s{n:02}"));
+    let set = |text: &str| BTreeSet::from([Arc::from(text)]);
+    let rule = |name: &str, priority, access, to: &str| SecurityRule {
+        name: Arc::from(name),
+        access,
+        direction: Arc::from("Inbound"),
+        priority,
+        protocol: Arc::from("Tcp"),
+        sources: (0..7).map(|n| Arc::from(format!("203.0.113.{n}/32"))).collect(),
+        source_ports: set("*"),
+        destinations: set(to),
+        ports: set("8443"),
+        rest: Rest::default(),
+    };
+    let group = SecurityGroup {
+        id: ResourceId::new(BALANCER),
+        etag: None,
+        location: Arc::from("eastus"),
+        tags: None,
+        rules: vec![
+            rule("second", 501, Access::Deny, "20.0.0.1"),
+            rule(EVIL, 500, Access::Allow, "20.0.0.1"),
+            rule("elsewhere", 499, Access::Allow, "20.9.9.9"),
+        ],
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    };
+    stage.world.azure.security_group = Fact::Known(Some(Arc::new(group)));
+    let gateway = NatGateway {
+        id: ResourceId::new("/subscriptions/s/providers/Microsoft.Network/natGateways/way-out"),
+        etag: None,
+        location: Arc::from("eastus"),
+        tags: None,
+        sku: Sku::Standard,
+        gateway: None,
+        public_ips: vec![ResourceId::new(format!("{BALANCER}/publicIPAddresses/way-out-ip"))],
+        public_ips_v6: Vec::new(),
+        provisioning: Provisioning::Succeeded,
+        rest: Rest::default(),
+    };
+    let gateways = BTreeMap::from([(gateway.id.clone(), Arc::new(gateway))]);
+    stage.world.azure.nat_gateways = Fact::Known(gateways);
+    let all = pages(&stage);
+    let page = |name: &str| &all.iter().find(|(known, _)| *known == name).unwrap().1;
+    let service = page("service");
+    let order =
+        ["Security rules", "allow", "203.0.113.4/32 and 2 more", "8443", "&lt;script", "deny"];
+    let places: Vec<_> = order.map(|part| service.find(part)).into_iter().collect();
+    assert!(places.iter().all(Option::is_some), "{places:?} in {service}");
+    assert!(!service.contains("elsewhere"), "{service}");
+    let topology = page("topology");
+    assert!(topology.contains("way-out</code>") && topology.contains("way-out-ip"), "{topology}");
+}
+
+#[test]
+fn services_are_chosen_by_namespace_and_sorted() {
+    let mut stage = stage(6, |n| format!("s{n:02}"));
+    for (at, line) in stage.snapshot.services.iter_mut().enumerate() {
+        let namespace = if at % 2 == 1 { "shop" } else { "default" };
+        line.name = ServiceName::new(namespace, format!("s{at:02}"));
+        line.since_ms = Some(NOW_MS - 60_000 + at as u64);
+    }
+    stage.snapshot.services.sort_by(|a, b| a.name.cmp(&b.name));
+    let of = |query: &OverviewQuery| {
+        let page = overview(&stage.head, &stage.snapshot, (Calls::default(), &[]), query);
+        let links = page.split("href=\"/services/").skip(1);
+        let names = links.map(|rest| rest.split('"').next().unwrap_or_default().to_owned());
+        (names.collect::<Vec<String>>(), page)
+    };
+    let (all, page) = of(&OverviewQuery::default());
+    assert_eq!(all.len(), 6);
+    assert!(page.contains("<a href=\"/?namespace=shop\">shop (3)</a>"), "{page}");
+    assert!(page.contains("<a href=\"/?sort=since\">since</a>"), "{page}");
+    let namespace = "shop".to_owned();
+    let (shop, page) = of(&OverviewQuery { namespace, ..OverviewQuery::default() });
+    assert!(shop.len() == 3 && shop.iter().all(|name| name.starts_with("shop/")), "{shop:?}");
+    assert!(page.contains("<a href=\"/?namespace=shop\" aria-current=\"true\">"), "{page}");
+    let (by_name, _) = of(&OverviewQuery { sort: Sort::Name, ..OverviewQuery::default() });
+    assert!(by_name.is_sorted(), "{by_name:?}");
+    let (by_since, _) = of(&OverviewQuery { sort: Sort::Since, ..OverviewQuery::default() });
+    let last = ["shop/s05", "default/s04", "shop/s03", "default/s02", "shop/s01", "default/s00"];
+    assert_eq!(by_since, last);
 }
 
 #[test]

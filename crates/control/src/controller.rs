@@ -96,7 +96,8 @@ pub(crate) enum Caller {
 /// - One write at a time for each Azure resource and each Kubernetes object.
 /// - A wake-up is never lost: every event sets the same flag, and whatever has to be looked at
 ///   later is in [`Controller::next_wake_ms`].
-/// - Nothing is written while the right to write is not held.
+/// - Nothing is written while the right to write is not held, and to Azure nothing that an operator
+///   has paused.
 #[derive(Debug)]
 pub struct Controller {
     pub(crate) policy: Policy,
@@ -322,6 +323,7 @@ impl Controller {
                 self.forget_drift();
                 self.planning.dirty = true;
             }
+            Event::Pause(pause) => self.hear_of_pause(pause, now_ms),
             Event::Tick => self.planning.dirty = true,
         }
     }
@@ -433,7 +435,7 @@ impl Controller {
         self.lanes
             .all
             .iter()
-            .filter(|(_, lane)| may_write && lane.work.is_none())
+            .filter(|(id, lane)| may_write && lane.work.is_none() && !self.is_paused(id))
             // What is shut until later is not looked at before, or waiting would be spinning.
             .filter_map(|(id, lane)| {
                 let (since, until) = (lane.gathering_since_ms?, lane.wait_until_ms.unwrap_or(0));

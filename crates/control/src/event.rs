@@ -2,6 +2,7 @@
 
 use crate::effect::CallId;
 use arm::Answer;
+use model::Pause;
 use observe::KubernetesFact;
 use serde_json::Value;
 
@@ -27,6 +28,8 @@ pub enum Event {
     },
     /// The right to write was gained or lost.
     Leadership(Leadership),
+    /// What an operator has paused, as the Lease says; `None`: nothing.
+    Pause(Option<Pause>),
     /// Time passed; nothing else is known.
     Tick,
 }

@@ -266,7 +266,7 @@ impl Controller {
     /// Everything that stands in the way now, in a stable order.
     fn find_obstacles(&self, now_ms: u64) -> Vec<Obstacle> {
         let waiting = self.waiters();
-        let mut all = Vec::new();
+        let mut all = Vec::from_iter(self.pause_obstacle());
         self.find_limits(&mut all, now_ms);
         for (need, read) in &self.reads.store {
             let services = waiting.reads.get(need).cloned().unwrap_or_default();

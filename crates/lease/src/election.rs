@@ -89,6 +89,8 @@ pub struct Election {
     leading: bool,
     started_ms: u64,
     step: Step,
+    /// Annotations of the Lease as it was last read or written.
+    annotations: Value,
     /// Attempts to release the Lease that are left.
     tries: u32,
 }
@@ -106,6 +108,7 @@ impl Election {
             leading: false,
             started_ms: 0,
             step: Step::Reading,
+            annotations: Value::Null,
             tries: 0,
         }
     }
@@ -126,6 +129,16 @@ impl Election {
     #[must_use]
     pub fn deadline_ms(&self) -> u64 {
         self.deadline_ms
+    }
+
+    /// An annotation of the Lease, as it was last read or written.
+    ///
+    /// # Guarantees
+    /// Whoever leads has read the annotations that were there before it led. Later ones are seen at
+    /// the second renewal at the latest: the first one is refused, because the Lease has changed.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key)?.as_str()
     }
 
     /// Begins an attempt to take or renew the Lease. `now` is the time as `MicroTime`.
@@ -162,6 +175,7 @@ impl Election {
             },
             Step::Claiming => match written(answer) {
                 Ok(known) => {
+                    self.annotations = known.annotations();
                     self.known = Some(known);
                     self.leading = true;
                     // From before the first call: the Lease was ours by then at the latest.
@@ -197,6 +211,7 @@ impl Election {
     }
 
     fn claim(&mut self, known: Record, now_ms: u64, now: &str) -> Next {
+        self.annotations = known.annotations();
         let sighting = Sighting::of(&known, self.sighting.take(), now_ms);
         let LeaseSettings { identity, lease_ms, .. } = &self.settings;
         let verdict = rule::judge(&known, &sighting, identity, *lease_ms, now_ms);
@@ -347,6 +362,31 @@ mod tests {
         assert_eq!(next, Next::Done(Err(Miss::Taken("b".to_owned()))));
         assert_eq!((election.is_leading(), election.deadline_ms()), (false, 0));
         assert_eq!(election.pause_ms(4_010, |ms| ms), 1_000);
+    }
+
+    #[test]
+    fn an_annotation_is_known_before_the_process_leads_and_after_two_renewals() {
+        let mut election = election("a");
+        let free = |note: &str, revision: &str| {
+            json!({"metadata": {"resourceVersion": revision, "annotations": {"note": note}},
+                "spec": {"holderIdentity": ""}})
+        };
+        election.attempt(0, "t");
+        let next = election.answered(reply(200, &free("first", "1")), 10, "t");
+        assert_eq!((election.is_leading(), election.annotation("note")), (false, Some("first")));
+        assert_eq!(election.answered(stored(&next, "2"), 20, "t"), Next::Done(Ok(())));
+        assert_eq!((election.is_leading(), election.annotation("note")), (true, Some("first")));
+        // Another client annotates it.
+        election.attempt(2_000, "t");
+        election.answered(reply(409, &json!({})), 2_010, "t");
+        election.attempt(4_000, "t");
+        let mut ours = free("second", "3");
+        ours["spec"]["holderIdentity"] = json!("a");
+        let next = election.answered(reply(200, &ours), 4_010, "t");
+        assert_eq!(election.annotation("note"), Some("second"));
+        assert_eq!(election.answered(stored(&next, "4"), 4_020, "t"), Next::Done(Ok(())));
+        assert_eq!((election.is_leading(), election.annotation("note")), (true, Some("second")));
+        assert_eq!(election.annotation("other"), None);
     }
 
     #[test]

@@ -57,6 +57,12 @@ impl Record {
         self.text("/spec/holderIdentity")
     }
 
+    /// Its annotations as JSON; null if there are none.
+    #[must_use]
+    pub fn annotations(&self) -> Value {
+        self.object.pointer("/metadata/annotations").cloned().unwrap_or_default()
+    }
+
     /// The record with this holder. Taking it over counts as a transition.
     #[must_use]
     pub fn claimed(&self, claim: &Claim<'_>) -> Self {

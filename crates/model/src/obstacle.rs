@@ -68,6 +68,8 @@ pub enum ObstacleKind {
     Refused,
     /// The owner of a Service holds it back by an annotation.
     Held,
+    /// An operator has paused writes to Azure.
+    Paused,
     /// Azure rejects a write for a reason that does not pass by itself: a quota, a policy, a lock,
     /// a missing right.
     Rejected,
@@ -85,9 +87,10 @@ pub enum ObstacleKind {
 
 impl ObstacleKind {
     /// Every kind.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Refused,
         Self::Held,
+        Self::Paused,
         Self::Rejected,
         Self::Unreadable,
         Self::BackedOff,
@@ -102,6 +105,7 @@ impl ObstacleKind {
         match self {
             Self::Refused => "refused",
             Self::Held => "held",
+            Self::Paused => "paused",
             Self::Rejected => "rejected",
             Self::Unreadable => "unreadable",
             Self::BackedOff => "backed_off",
@@ -117,6 +121,7 @@ impl ObstacleKind {
         match self {
             Self::Refused => "Refused",
             Self::Held => "Held",
+            Self::Paused => "AzureWritesPaused",
             Self::Rejected => "AzureRejected",
             Self::Unreadable => "AzureUnreadable",
             Self::BackedOff => "AzureWriteFailed",
@@ -130,6 +135,7 @@ impl ObstacleKind {
         match self {
             Self::Refused => "refused",
             Self::Held => "held by its owner",
+            Self::Paused => "paused by an operator",
             Self::Rejected => "rejected by Azure",
             Self::Unreadable => "cannot be read",
             Self::BackedOff | Self::Kubernetes => "failed",
@@ -147,7 +153,9 @@ impl Obstacle {
         let Self { operation, kind, code, message, .. } = self;
         let happened = kind.happened();
         match kind {
-            ObstacleKind::Refused | ObstacleKind::Held => message.to_string(),
+            ObstacleKind::Refused | ObstacleKind::Held | ObstacleKind::Paused => {
+                message.to_string()
+            }
             ObstacleKind::NoAnswer => format!("{operation}: {happened}"),
             _ if message.is_empty() => format!("{operation}: {happened} ({code})"),
             _ => format!("{operation}: {happened} ({code}: {message})"),
@@ -158,7 +166,9 @@ impl Obstacle {
     #[must_use]
     pub fn standing(&self) -> String {
         let next = match self.kind {
-            ObstacleKind::Refused | ObstacleKind::Held => return self.cause(),
+            ObstacleKind::Refused | ObstacleKind::Held | ObstacleKind::Paused => {
+                return self.cause();
+            }
             ObstacleKind::NoAnswer => "it is attempted again once it counts as failed".to_owned(),
             ObstacleKind::Throttled => "next attempt as soon as Azure allows it".to_owned(),
             _ => format!("next attempt within {} s", LONGEST_RETRY_MS / 1_000),
@@ -178,7 +188,7 @@ impl Obstacle {
         match self.kind {
             ObstacleKind::Refused => format!("a Service is refused ({})", self.code),
             ObstacleKind::Held => format!("a Service is held by its owner ({})", self.code),
-            ObstacleKind::NoAnswer => self.cause(),
+            ObstacleKind::Paused | ObstacleKind::NoAnswer => self.cause(),
             kind => format!("{}: {} ({})", self.operation, kind.happened(), self.code),
         }
     }
@@ -283,12 +293,14 @@ mod tests {
         assert_eq!(silent.cause(), "PUT publicIPAddresses/a: no answer");
         let refused = Obstacle { attempt: 0, ..obstacle(ObstacleKind::Refused) };
         assert_eq!(refused.text(0), "no room");
+        let paused = Obstacle { attempt: 0, ..obstacle(ObstacleKind::Paused) };
+        assert_eq!((paused.text(0), paused.standing()), ("no room".into(), "no room".into()));
     }
 
     #[test]
     fn kinds_have_words_of_their_own() {
         let words: BTreeSet<&str> = ObstacleKind::ALL.iter().map(|kind| kind.word()).collect();
         let reasons: BTreeSet<&str> = ObstacleKind::ALL.iter().map(|kind| kind.reason()).collect();
-        assert_eq!((words.len(), reasons.len()), (8, 8));
+        assert_eq!((words.len(), reasons.len()), (9, 9));
     }
 }

@@ -1,5 +1,7 @@
 //! The controller, a cluster and a cloud in one value.
 
+mod pause;
+
 use crate::config::Config;
 use crate::judge::{self, Before};
 use crate::{fact, wire};

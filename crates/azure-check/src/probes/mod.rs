@@ -4,6 +4,7 @@ pub(crate) mod echoes;
 pub(crate) mod etags;
 pub(crate) mod gateway;
 pub(crate) mod links;
+pub(crate) mod metrics;
 pub(crate) mod mistakes;
 pub(crate) mod operations;
 pub(crate) mod permissions;

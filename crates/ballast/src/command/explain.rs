@@ -51,8 +51,8 @@ fn locations(update: &LocationsUpdate) -> Value {
 /// # Errors
 /// The Service is none of ours, the input cannot be used, or the cluster or Azure cannot be read.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
-    let name = args.service.name();
     let source = args.source.read().await?;
+    let name = args.service.name(&source.namespace);
     let explanation = explain(&source.world, &source.policy, &name, &WIRE)
         .map_err(|stranger| unexplained(&name, stranger, &source))?;
     match args.output {

@@ -1,12 +1,12 @@
 //! `ballast history`.
 
-use super::service::named;
+use super::service::{NAMESPACE, named};
 use crate::cluster::ClusterArgs;
 use crate::command::lease::LeaseName;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::history::{HistoryDocument, file};
 use crate::output::{self, ColorChoice, Format, Paint};
-use crate::remote::{self, Leader, LeaderArgs, SERVER};
+use crate::remote::{self, Leader, LeaderArgs, Whom};
 use crate::render::history::render;
 use edge::clock::Clock;
 use std::path::{Path, PathBuf};
@@ -17,18 +17,21 @@ pub struct Args {
     /// Show only the writes for this Service
     #[arg(value_name = "[NAMESPACE/]NAME")]
     pub service: Option<String>,
-    /// Namespace of the Service, where NAME has none
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
-    pub namespace: String,
+    /// Namespace of the Service, where NAME has none [default: that of the kubeconfig's context
+    /// where the leader's Pod is asked, else `default`]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
     /// Show only what happened within this time, as in 30s, 15m, 1h or 2d
     #[arg(long, value_name = "SPAN", value_parser = span_ms)]
     pub since: Option<u64>,
-    /// Ask the controller at this URL [default: http://127.0.0.1:10270]. Without --server, but with
-    /// --kubeconfig, ask the leader's Pod in that cluster
+    /// Ask the controller at this URL [default: http://127.0.0.1:10270, or where nothing listens
+    /// there the leader's Pod in the cluster of the kubeconfig]. Without --server, but with
+    /// --kubeconfig or --context, ask the leader's Pod in that cluster
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// Read this file of `ballast run --history-file` instead of asking a controller
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "leader", "kubeconfig"])]
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["server", "leader", "kubeconfig", "context"])]
     pub file: Option<PathBuf>,
     /// The leading pod.
     #[command(flatten)]
@@ -45,9 +48,20 @@ pub struct Args {
 }
 
 impl Args {
-    /// A flag that names a cluster means that cluster, and not whatever runs on this machine.
-    fn asks_leader(&self) -> bool {
-        self.server.is_none() && (self.leader.leader || self.cluster.kubeconfig.is_some())
+    /// What a running controller remembers, and the namespace of a name without one.
+    async fn ask(&self) -> Result<(HistoryDocument, String), Failure> {
+        match Whom::choose(self.server.as_deref(), self.leader, &self.cluster).await {
+            Whom::Leader => {
+                let port = self.leader.leader_port;
+                let leader = Leader::find(&self.cluster, &self.lease_name, port, 0).await?;
+                let document = leader.ask("/history", "history").await?;
+                Ok((document, leader.namespace))
+            }
+            Whom::Server(server) => {
+                let document = remote::ask(&server, "/history", "history").await?;
+                Ok((document, NAMESPACE.to_owned()))
+            }
+        }
     }
 }
 
@@ -71,20 +85,13 @@ fn span_ms(text: &str) -> Result<u64, String> {
 /// # Errors
 /// Neither a controller nor the file can be read.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
-    let mut document = match &args.file {
-        Some(path) => of_file(path)?,
-        None if args.asks_leader() => {
-            let port = args.leader.leader_port;
-            let leader = Leader::find(&args.cluster, &args.lease_name, port, 0).await?;
-            leader.ask("/history", "history").await?
-        }
-        None => {
-            let server = args.server.as_deref().unwrap_or(SERVER);
-            remote::ask(server, "/history", "history").await?
-        }
+    let (mut document, namespace) = match &args.file {
+        Some(path) => (of_file(path)?, NAMESPACE.to_owned()),
+        None => args.ask().await?,
     };
+    let namespace = args.namespace.as_ref().unwrap_or(&namespace);
     let service = args.service.as_ref();
-    let service = service.map(|service| named(service, &args.namespace).to_string());
+    let service = service.map(|service| named(service, namespace).to_string());
     let since_ms = args.since.map_or(0, |span| document.now_ms.saturating_sub(span));
     document.narrow(service.as_deref(), since_ms);
     match args.output {

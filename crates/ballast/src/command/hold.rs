@@ -1,18 +1,55 @@
-//! `ballast pause`, `resume`, `confirm` and `retry`: what an operator does about one Service, by
-//! its annotations.
+//! `ballast pause`, `resume`, `confirm` and `retry`: what an operator does about one Service by its
+//! annotations, or about all writes by an annotation of the Lease.
 
-use super::service::ServiceArgs;
+use super::lease::LeaseName;
+use super::service::{ServiceArgs, named};
 use crate::cluster::{self, ClusterArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
+use clap::builder::PossibleValuesParser;
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
 use kube::Client;
-use model::ServiceName;
+use model::pause::{self, KINDS};
+use model::{Pause, ServiceName};
 use plan::ask::annotation::{CONFIRMED, PAUSE, RETRY};
 use plan::ask::hold::to_confirm;
 
-/// Arguments of `pause`, `resume`, `confirm` and `retry`.
+/// One Service, or all writes.
+#[derive(Debug, clap::Args)]
+pub struct ScopeArgs {
+    /// The Service
+    #[arg(value_name = "[NAMESPACE/]NAME")]
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub service: Option<String>,
+    /// Namespace of the Service, where NAME has none [default: that of the kubeconfig's context]
+    #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all")]
+    pub namespace: Option<String>,
+    /// In place of one Service: all writes to Azure, of the whole cluster, by an annotation of the
+    /// Lease, which also holds over restarts
+    #[arg(long)]
+    pub all: bool,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// The lease of the controller.
+    #[command(flatten)]
+    pub lease_name: LeaseName,
+}
+
+/// Arguments of `pause`.
+#[derive(Debug, clap::Args)]
+pub struct PauseArgs {
+    /// What is paused.
+    #[command(flatten)]
+    pub scope: ScopeArgs,
+    /// With --all: pause only writes of resources of this kind (repeatable)
+    #[arg(long, value_name = "KIND", requires = "all", ignore_case = true)]
+    #[arg(value_parser = PossibleValuesParser::new(KINDS))]
+    pub kind: Vec<String>,
+}
+
+/// Arguments of `confirm` and `retry`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The Service.
@@ -36,17 +73,60 @@ pub enum Verb {
     Retry,
 }
 
+/// Pauses one Service, or all writes.
+///
+/// # Errors
+/// There is no such Service or Lease, or the cluster cannot be asked.
+pub async fn pause(args: PauseArgs) -> Outcome {
+    let value = match args.kind.as_slice() {
+        [] => "true".to_owned(),
+        kinds => kinds.join(","),
+    };
+    in_scope(&args.scope, Verb::Pause, Some(&value)).await
+}
+
+/// Ends a pause of one Service, or of all writes.
+///
+/// # Errors
+/// There is no such Service or Lease, or the cluster cannot be asked.
+pub async fn resume(args: ScopeArgs) -> Outcome {
+    in_scope(&args, Verb::Resume, None).await
+}
+
+/// `value` is that of the Lease's annotation.
+async fn in_scope(args: &ScopeArgs, verb: Verb, value: Option<&str>) -> Outcome {
+    let client = cluster::client(&args.cluster.origin(ConnectFrom::Environment)).await?;
+    if let Some(service) = &args.service {
+        let namespace = args.namespace.as_deref().unwrap_or(client.default_namespace());
+        return annotate(&named(service, namespace), &client, verb).await;
+    }
+    let lease = args.lease_name.lease();
+    cluster::annotate_lease(&client, &lease, pause::PAUSE, value).await?;
+    let text = match value.and_then(Pause::read) {
+        Some(pause) => format!(
+            "Paused from the next renewals of Lease {lease} on, within 6 s: {pause}. What is under \
+             way ends, and what stands stays. `resume --all` ends the pause."
+        ),
+        None => format!("Writes to Azure go on with the next renewals of Lease {lease}."),
+    };
+    output::print(&format!("{text}\n"))?;
+    Ok(Exit::Done)
+}
+
 /// Annotates the Service; the controller does the rest.
 ///
 /// # Errors
 /// There is no such Service, or the cluster cannot be asked.
 pub async fn run(args: Args, verb: Verb) -> Outcome {
-    let service = args.service.name();
     let client = cluster::client(&args.cluster.origin(ConnectFrom::Environment)).await?;
+    annotate(&args.service.name(client.default_namespace()), &client, verb).await
+}
+
+async fn annotate(service: &ServiceName, client: &Client, verb: Verb) -> Outcome {
     let now = Clock::start().now_ms().to_string();
     let mut confirmed = String::new();
     if verb == Verb::Confirm {
-        let (names, message) = waiting(&client, &service).await?;
+        let (names, message) = waiting(client, service).await?;
         output::print(&format!("{message}\n"))?;
         confirmed = names;
     }
@@ -65,7 +145,7 @@ pub async fn run(args: Args, verb: Verb) -> Outcome {
         ),
         Verb::Retry => (RETRY, Some(now.as_str()), "is attempted again at once"),
     };
-    cluster::annotate(&client, &service, key, value).await?;
+    cluster::annotate(client, service, key, value).await?;
     output::print(&format!("Service {service} {text}.\n"))?;
     Ok(Exit::Done)
 }

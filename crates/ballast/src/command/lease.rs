@@ -62,6 +62,12 @@ pub struct LeaseName {
 }
 
 impl LeaseName {
+    /// The Lease.
+    pub(crate) fn lease(&self) -> ServiceName {
+        let namespace = &self.leader_elect_resource_namespace;
+        ServiceName::new(namespace, &self.leader_elect_resource_name)
+    }
+
     /// The ledger beside the Lease.
     pub(crate) fn ledger(&self) -> ServiceName {
         let namespace = &self.leader_elect_resource_namespace;

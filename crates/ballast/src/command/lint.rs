@@ -39,6 +39,9 @@ pub struct Args {
     /// Check these manifests (YAML or JSON; files, directories, or - for standard input)
     #[arg(short = 'f', long = "filename", value_name = "PATH", required_unless_present = "policy")]
     pub files: Vec<PathBuf>,
+    /// Also check the files in subfolders
+    #[arg(short = 'R', long)]
+    pub recursive: bool,
     /// Read the cloud config from this file: that of the Go cloud provider, JSON or YAML [default:
     /// one Standard load balancer for all Services]
     #[arg(long, value_name = "FILE")]
@@ -71,7 +74,9 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     if args.policy {
         return print_policies(&policy, &classes);
     }
-    let found = lint(&manifest::read(&args.files)?, &policy, &classes)?;
+    let survey = manifest::survey(&args.files, args.recursive)?;
+    let mut found = lint(&survey.manifests, &policy, &classes)?;
+    found.add_unchecked(survey.unread, survey.skipped);
     match args.output {
         LintFormat::Text => output::print(&render(&found, Paint::choose(color)))?,
         LintFormat::Json => output::print_json(&found)?,

@@ -34,12 +34,13 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether what concerns a Service, by its printed name, is asked for.
-    fn concerns(&self, name: &str) -> bool {
+    /// Whether what concerns a Service, by its printed name, is asked for; `otherwise` is the
+    /// namespace of names without one.
+    fn concerns(&self, name: &str, otherwise: &str) -> bool {
         let namespace = self.namespace.as_deref();
         let service = self.service.as_ref().map(|service| match service.contains('/') {
             true => service.clone(),
-            false => format!("{}/{service}", namespace.unwrap_or("default")),
+            false => format!("{}/{service}", namespace.unwrap_or(otherwise)),
         });
         let own = name.split_once('/').map(|(namespace, _)| namespace);
         service.is_none_or(|service| service == name) && (namespace.is_none() || namespace == own)
@@ -62,9 +63,14 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     plan.limits_ms = pace::least_ms(&forecast, &source.policy);
     plan.obstacles = source.obstacles.iter().map(|obstacle| obstacle.cause()).collect();
     let assumption = args.source.assumption().map(str::to_owned);
-    plan.notes = assumption.into_iter().chain(manifest::stand_ins(&source.manifests)).collect();
+    let pause = source
+        .pause
+        .as_ref()
+        .map(|pause| format!("Paused by an operator until `ballast resume --all`: {pause}."));
+    let notes = pause.into_iter().chain(assumption);
+    plan.notes = notes.chain(manifest::stand_ins(&source.manifests)).collect();
     if args.is_narrow() {
-        plan.narrow(|name| args.concerns(name));
+        plan.narrow(|name| args.concerns(name, &source.namespace));
     }
     match args.output {
         Format::Json => output::print_json(&plan)?,

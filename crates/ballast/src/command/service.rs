@@ -2,22 +2,25 @@
 
 use model::ServiceName;
 
+/// The namespace where neither a flag nor a kubeconfig says one.
+pub const NAMESPACE: &str = "default";
+
 /// A Service by its name, with its namespace before it or beside it.
 #[derive(Debug, clap::Args)]
 pub struct ServiceArgs {
     /// The Service
     #[arg(value_name = "[NAMESPACE/]NAME")]
     pub service: String,
-    /// Namespace of the Service, where NAME has none
-    #[arg(short, long, value_name = "NAMESPACE", default_value = "default")]
-    pub namespace: String,
+    /// Namespace of the Service, where NAME has none [default: that of the kubeconfig's context]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
 }
 
 impl ServiceArgs {
-    /// Its whole name.
+    /// Its whole name; `otherwise` is the namespace where nothing names one.
     #[must_use]
-    pub fn name(&self) -> ServiceName {
-        named(&self.service, &self.namespace)
+    pub fn name(&self, otherwise: &str) -> ServiceName {
+        named(&self.service, self.namespace.as_deref().unwrap_or(otherwise))
     }
 }
 

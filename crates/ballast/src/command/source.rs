@@ -1,6 +1,7 @@
 //! What a command that only looks plans on: a cluster and its Azure, or files.
 
 use super::lease::LeaseName;
+use super::service::NAMESPACE;
 use crate::as_if::{self, AsIf, Asked};
 use crate::azure::AzureConnection;
 use crate::cloud_config::CloudConfigArgs;
@@ -14,7 +15,8 @@ use control::Controller;
 use edge::clock::Clock;
 use edge::kubernetes::ConnectFrom;
 use edge::notice::NoticeSink;
-use model::{Obstacle, Policy, World};
+use model::pause::PAUSE;
+use model::{Obstacle, Pause, Policy, World};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,7 +32,8 @@ pub struct SourceArgs {
     pub config: CloudConfigArgs,
     /// Read these manifests instead of a cluster (YAML or JSON; files, directories, or - for
     /// standard input)
-    #[arg(short = 'f', long = "filename", value_name = "PATH", conflicts_with = "kubeconfig")]
+    #[arg(short = 'f', long = "filename", value_name = "PATH")]
+    #[arg(conflicts_with_all = ["kubeconfig", "context"])]
     pub files: Vec<PathBuf>,
     /// With -f: read the Azure resources from this file, a JSON list; without it, assume only those
     /// that the cloud config names
@@ -65,6 +68,10 @@ pub struct Source {
     pub manifests: Vec<Manifest>,
     /// Reads that failed.
     pub obstacles: Vec<Obstacle>,
+    /// The namespace of names without one: that of the kubeconfig's context.
+    pub namespace: String,
+    /// What an operator has paused, where a cluster was read.
+    pub pause: Option<Pause>,
 }
 
 impl SourceArgs {
@@ -90,7 +97,8 @@ impl SourceArgs {
         let manifests = manifest::read(&self.files)?;
         let files = Files { manifests: &manifests, azure: self.azure.as_deref() };
         let (world, policy) = offline(&files, &self.config, &classes).await?;
-        Ok(Source { world, policy, manifests, obstacles: Vec::new() })
+        let (namespace, obstacles) = (NAMESPACE.to_owned(), Vec::new());
+        Ok(Source { world, policy, manifests, obstacles, namespace, pause: None })
     }
 
     async fn read_live(&self, classes: &BTreeSet<String>) -> Result<Source, Failure> {
@@ -106,7 +114,11 @@ impl SourceArgs {
         let controller = once::read(&engine, policy, &reading, facts).await?;
         let (world, policy) = (controller.world().clone(), controller.policy().clone());
         let obstacles = controller.obstacles().to_vec();
-        Ok(Source { world, policy, manifests, obstacles })
+        let lease = self.lease_name.lease();
+        let pause = cluster::lease_annotation(&engine.client, &lease, PAUSE).await;
+        let pause = pause.as_deref().and_then(Pause::read);
+        let namespace = engine.client.default_namespace().to_owned();
+        Ok(Source { world, policy, manifests, obstacles, namespace, pause })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::command::source::read_once;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::once::Reading;
 use crate::output::{self, ColorChoice, Format, Paint};
-use crate::remote::{self, Leader, LeaderArgs, SERVER};
+use crate::remote::{self, Leader, LeaderArgs, Whom};
 use crate::render::status::render;
 use crate::render::watch::Watch;
 use crate::signal;
@@ -24,9 +24,10 @@ const SLOW_PACE: Duration = Duration::from_secs(15);
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Ask the controller at this URL [default: http://127.0.0.1:10270]. Without --server, but with
-    /// --kubeconfig, --cloud-config or --cloud-config-secret-name, read the cluster and Azure
-    /// instead of asking a controller
+    /// Ask the controller at this URL [default: http://127.0.0.1:10270, or where nothing listens
+    /// there the leader's Pod in the cluster of the kubeconfig]. Without --server, but with
+    /// --kubeconfig or --context, ask the leader's Pod in that cluster; with --cloud-config or
+    /// --cloud-config-secret-name, read the cluster and Azure instead of asking a controller
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// The leading pod.
@@ -61,8 +62,8 @@ pub struct Args {
 /// Neither a controller nor the cluster can be asked.
 pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     let paint = Paint::choose(color);
-    let mut leader = None;
-    let document = look(&args, &mut leader).await?;
+    let (whom, mut leader) = (args.whom().await, None);
+    let document = look(&args, whom.as_ref(), &mut leader).await?;
     if !args.watch {
         match args.output {
             Format::Json => output::print_json(&document)?,
@@ -79,7 +80,7 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
         let pace = if watch.is_of_controller() { PACE } else { SLOW_PACE };
         let next = async {
             tokio::time::sleep(pace).await;
-            look(&args, &mut leader).await
+            look(&args, whom.as_ref(), &mut leader).await
         };
         let seen = tokio::select! {
             () = stop.cancelled() => break,
@@ -92,34 +93,53 @@ pub async fn run(args: Args, color: ColorChoice) -> Outcome {
     Ok(Exit::Done)
 }
 
+impl Args {
+    /// Which controller is asked; `None`: none, the cluster and Azure are read.
+    async fn whom(&self) -> Option<Whom> {
+        let server = self.server.as_deref();
+        let reads = self.config.cloud_config.is_some() || self.config.is_in_cluster();
+        if reads && server.is_none() && !self.leader.leader {
+            return None;
+        }
+        Some(Whom::choose(server, self.leader, &self.cluster).await)
+    }
+}
+
 /// `leader` is kept from one look to the next; one that is not reached is looked for anew.
-async fn look(args: &Args, leader: &mut Option<Leader>) -> Result<StatusDocument, Failure> {
-    let asked = args.server.as_deref();
-    if args.leader.leader && asked.is_none() {
-        let port = args.leader.leader_port;
-        let found = match leader.take() {
-            Some(found) => found,
-            None => Leader::find(&args.cluster, &args.lease_name, port, 0).await?,
-        };
-        let document = found.ask("/status", "status").await?;
-        *leader = Some(found);
-        return Ok(document);
+async fn look(
+    args: &Args,
+    whom: Option<&Whom>,
+    leader: &mut Option<Leader>,
+) -> Result<StatusDocument, Failure> {
+    match whom {
+        Some(Whom::Leader) => {
+            let port = args.leader.leader_port;
+            let found = match leader.take() {
+                Some(found) => found,
+                None => Leader::find(&args.cluster, &args.lease_name, port, 0).await?,
+            };
+            let document = found.ask("/status", "status").await?;
+            *leader = Some(found);
+            Ok(document)
+        }
+        Some(Whom::Server(server)) => {
+            let answer = remote::ask(server, "/status", "status").await;
+            answer.map_err(|failure| match args.server {
+                Some(_) => failure,
+                None => {
+                    let text = format!(
+                        "{failure}; or give --kubeconfig to ask the leader's Pod, with \
+                         --cloud-config to read the cluster and Azure directly"
+                    );
+                    Failure::new(failure.exit, text)
+                }
+            })
+        }
+        None => read_directly(args).await,
     }
-    // Flags that name a cluster mean that cluster, and not whatever runs on this machine.
-    if let Some(server) = asked {
-        return remote::ask(server, "/status", "status").await;
-    }
-    let names_config = args.config.cloud_config.is_some() || args.config.is_in_cluster();
-    if args.cluster.kubeconfig.is_none() && !names_config {
-        let answer = remote::ask(SERVER, "/status", "status").await;
-        return answer.map_err(|failure| {
-            let text = format!(
-                "{failure}; or give --kubeconfig and --cloud-config to read the cluster and Azure \
-                 directly"
-            );
-            Failure::new(failure.exit, text)
-        });
-    }
+}
+
+async fn read_directly(args: &Args) -> Result<StatusDocument, Failure> {
     let classes: BTreeSet<String> = args.load_balancer_class.iter().cloned().collect();
     let limit = Duration::from_secs(args.timeout);
     let reading = Reading { classes, ledger: args.lease_name.ledger(), limit };

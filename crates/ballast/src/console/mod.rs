@@ -8,7 +8,9 @@ mod views;
 use crate::engine::SharedController;
 use crate::history::Past;
 use ::console::history::{History, Limits};
-use ::console::page::{self, OverviewQuery, PlanQuery, ServiceView, TimelineQuery, TopologyQuery};
+use ::console::page::{
+    self, OverviewQuery, PlanQuery, ServiceView, Sort, TimelineQuery, TopologyQuery,
+};
 use ::console::view::Head;
 use axum::Router;
 use axum::extract::{Path, Query, State};
@@ -170,7 +172,14 @@ fn text(asked: &BTreeMap<String, String>, key: &str) -> String {
 async fn overview(State(console): State<Console>, Query(asked): Asked) -> Response {
     let state =
         asked.get("state").and_then(|s| ServiceState::ALL.into_iter().find(|i| i.word() == s));
-    let query = OverviewQuery { wanted: text(&asked, "q"), state, page: page_number(&asked) };
+    let sort = asked.get("sort").and_then(|s| Sort::ALL.into_iter().find(|i| i.word() == s));
+    let query = OverviewQuery {
+        wanted: text(&asked, "q"),
+        state,
+        namespace: text(&asked, "namespace"),
+        sort: sort.unwrap_or_default(),
+        page: page_number(&asked),
+    };
     let make = move |_: &Console, seen: &Arc<Seen>, head: &Head| {
         Some(page::overview(head, &seen.snapshot, (seen.calls, &seen.budget), &query))
     };

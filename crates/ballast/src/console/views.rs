@@ -56,6 +56,7 @@ pub(super) fn snapshot(
         outcome: match record.outcome {
             DriftOutcome::Repairing => "being repaired",
             DriftOutcome::Reported => "left so (driftPolicy is report)",
+            DriftOutcome::Paused => "left so (writes are paused)",
             DriftOutcome::Over => "drift repaired",
         },
         noticed_ms: record.noticed_ms,

@@ -272,6 +272,7 @@ impl DriftEntry {
             outcome: match outcome {
                 DriftOutcome::Repairing => "repairing",
                 DriftOutcome::Reported => "reported",
+                DriftOutcome::Paused => "paused",
                 DriftOutcome::Over => "over",
             }
             .to_owned(),

@@ -106,9 +106,10 @@ metrics! {
     SET_ASIDE Gauge "ballast_services_set_aside" []
         "Services rejected by Azure: retried apart, so that the others are written.";
     OBSTACLES Gauge "ballast_obstacles"
-        [kind "`refused`, `held`, `rejected`, `unreadable`, `backed_off`, `throttled`, \
+        [kind "`refused`, `held`, `paused`, `rejected`, `unreadable`, `backed_off`, `throttled`, \
                `no_answer`, `kubernetes`"]
-        "What stands in the way: calls that fail or are not answered, and refusals.";
+        "What stands in the way: calls that fail or are not answered, refusals, and a pause of \
+         writes.";
     FINDINGS Gauge "ballast_findings"
         [severity "`refusal`, `hold`, `note`"
          rule "the rule that is broken"]

@@ -102,6 +102,7 @@ fn render_drift(drift: &DriftEntry, paint: Paint) -> String {
     let outcome = match drift.outcome.as_str() {
         "over" => "repaired, or put back",
         "repairing" => "being repaired",
+        "paused" => "left as it is (writes are paused)",
         _ => "left as it is (driftPolicy is report)",
     };
     let (at, resource) = (utc_seconds(drift.noticed_ms), &drift.resource);

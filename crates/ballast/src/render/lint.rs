@@ -1,11 +1,14 @@
 //! Mistakes in manifests, for people and for SARIF readers.
 
-use crate::lint::{Level, Lint, Mistake};
+use crate::lint::{INVALID_MANIFEST, Level, Lint, Mistake, UNREADABLE_MANIFEST};
 use crate::output::{Ink, Paint};
 use plan::ask::rules::RULES;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+
+/// Folders that a line names.
+const NAMED: usize = 5;
 
 /// A line a mistake, `file:line:column: level: …` as compilers write it, and a sum.
 #[must_use]
@@ -19,6 +22,14 @@ pub fn render(lint: &Lint, paint: Paint) -> String {
         };
         let place = paint.ink(Ink::Bold, place);
         let _ = writeln!(out, "{place} {level}: {} [{}]", message(mistake), mistake.rule);
+    }
+    if !lint.skipped.is_empty() {
+        let names = lint.skipped.iter().take(NAMED).map(|path| path.display().to_string());
+        let names = names.collect::<Vec<_>>().join(", ");
+        let more = lint.skipped.len().saturating_sub(NAMED);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let line = format!("not checked: {names}{more}; --recursive checks subfolders, too");
+        let _ = writeln!(out, "{}", paint.ink(Ink::Yellow, line));
     }
     let (errors, warnings) = (lint.count(Level::Error), lint.count(Level::Warning));
     let _ = writeln!(
@@ -37,9 +48,10 @@ fn counted(count: usize, noun: &str) -> String {
 
 fn message(mistake: &Mistake) -> String {
     let Mistake { object, key, rule, message, .. } = mistake;
-    match rule == crate::lint::INVALID_MANIFEST {
-        true => format!("{object} would be refused by the API server: {message}"),
-        false => format!("{object}: {key}: {message}"),
+    match rule.as_str() {
+        INVALID_MANIFEST => format!("{object} would be refused by the API server: {message}"),
+        UNREADABLE_MANIFEST => format!("the file cannot be read: {message}"),
+        _ => format!("{object}: {key}: {message}"),
     }
 }
 
@@ -48,7 +60,8 @@ fn message(mistake: &Mistake) -> String {
 pub fn sarif(lint: &Lint) -> Value {
     let mut texts: BTreeMap<&str, String> =
         RULES.iter().map(|rule| (rule.name, rule.general())).collect();
-    texts.insert(crate::lint::INVALID_MANIFEST, "must be valid for the Kubernetes API".to_owned());
+    texts.insert(INVALID_MANIFEST, "must be valid for the Kubernetes API".to_owned());
+    texts.insert(UNREADABLE_MANIFEST, "must be YAML or JSON".to_owned());
     let text =
         |rule: &str| texts.get(rule).cloned().unwrap_or_else(|| "see the message".to_owned());
     let used: BTreeMap<&str, String> =

@@ -25,6 +25,7 @@ pub fn render(document: &StatusDocument, paint: Paint) -> String {
         let attempts = about.map(|obstacle| obstacle.attempts(document.now_ms));
         let held_up = match about.map_or(0, |obstacle| obstacle.services.len()) {
             0 => String::new(),
+            1 => "; 1 Service is held up".to_owned(),
             n => format!("; {n} Services are held up"),
         };
         let line = format!("! {trouble}{}{held_up}\n", attempts.unwrap_or_default());
@@ -140,6 +141,7 @@ pub fn drift_line(line: &DriftStatus) -> String {
     let outcome = match line.outcome.as_str() {
         "repairing" => "is being repaired",
         "over" => "drift repaired",
+        "paused" => "left so (writes are paused)",
         _ => "left so (driftPolicy is report)",
     };
     format!("{}: {}{whom}; {outcome}", line.resource, line.what)

@@ -36,6 +36,7 @@ fn permissions() -> Vec<String> {
         "Microsoft.Network/loadBalancers/backendAddressPools/read",
         "Microsoft.Network/loadBalancers/backendAddressPools/write",
         "Microsoft.Compute/virtualMachineScaleSets/delete",
+        "Microsoft.Insights/metrics/read",
     ];
     role.chain(own).chain(more.map(str::to_owned)).collect()
 }
@@ -361,6 +362,28 @@ fn other_versions_skus_and_rules_are_found() {
         |_, _| {},
     );
     assert_eq!(found, ["delete-absent"]);
+}
+
+#[test]
+fn another_metric_of_health_probes_is_found() {
+    let is_metric = |request: &Request| is(request, Method::Get, "Microsoft.Insights/metrics");
+    let found = with_alteration(
+        |request| is_metric(request).then(|| refusal(400, "BadRequest")).flatten(),
+        |_, _| {},
+    );
+    assert_eq!(found, ["health-probe-metric"]);
+    let found = with_alteration(
+        |request| is_metric(request).then(|| (200, json!({"value": []}))),
+        |_, _| {},
+    );
+    // The answer in Azure's place says nothing of the calls that are left.
+    let others = ["health-probe-metric", "health-probe-metric-dimensions"];
+    assert_eq!(found, [&others[..], &["remaining-of-subscription"]].concat());
+    let found = with_alteration(
+        |request| is_metric(request).then(|| refusal(403, "AuthorizationFailed")).flatten(),
+        |_, _| {},
+    );
+    assert_eq!(found, [""; 0], "without the right it is not tried");
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! An operator pauses a Service, resumes it, and has what Azure rejected attempted at once.
+//! An operator pauses a Service or all writes, resumes them, and has what Azure rejected attempted
+//! at once.
 
-use crate::support::{Emulators, ballast, http, outcome, run, wait_for};
+use crate::support::{Emulators, Process, ballast, http, http_text, outcome, run, wait_for};
 use serde_json::{Value, json};
 
 const TIMEOUT: &str = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
@@ -112,4 +113,109 @@ fn an_owner_confirms_an_interruption() {
     let (code, _, err) = told(&emulators, &["confirm", "nothing"]);
     assert!(code != 0 && err.contains("there is no Service default/nothing"), "{err}");
     assert_eq!(controller.terminate(), 0);
+}
+
+/// A controller that leads by a Lease, and where it serves its pages.
+fn leading(emulators: &Emulators) -> (Process, String) {
+    let words = ["run", "--port=0", "--check-interval=1"];
+    let words = emulators.words(&words);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut process = Process::start_logging(&words);
+    let pages = process.address();
+    (process, pages)
+}
+
+#[test]
+fn an_operator_pauses_all_writes_over_a_restart() {
+    const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/ballast";
+    let emulators = Emulators::start();
+    let (code, _, err) = told(&emulators, &["pause", "--all"]);
+    assert!(code == 64 && err.contains("there is no Lease kube-system/ballast"), "{code} {err}");
+    let (controller, pages) = leading(&emulators);
+    emulators.create_service("web");
+    emulators.address_of("web");
+    let (code, out, err) = told(&emulators, &["pause", "--all"]);
+    assert!(code == 0 && out.contains("within 6 s: all writes to Azure. What"), "{out}{err}");
+    let line = "! ballast.dev/pause: all writes to Azure are paused by an operator; `ballast \
+                resume --all` ends the pause";
+    status(&format!("http://{pages}"), line);
+    let metrics = http_text(&pages, "GET", "/metrics", None).1;
+    assert!(metrics.contains("\nballast_obstacles{kind=\"paused\"} 1\n"), "{metrics}");
+    for page in ["/", "/findings", "/plan"] {
+        let text = http_text(&pages, "GET", page, None).1;
+        assert!(text.contains("all writes to Azure are paused"), "{page}: {text}");
+    }
+    // Another client changes what a new process would repair at once.
+    let mut body = http(&emulators.azure, "GET", BALANCER, None).1;
+    body["properties"]["loadBalancingRules"] = json!([]);
+    assert!(http(&emulators.azure, "PUT", BALANCER, Some(&body)).0 < 300);
+    status(&format!("http://{pages}"), "left so (writes are paused)");
+    assert_eq!(controller.terminate(), 0);
+    let (controller, pages) = leading(&emulators);
+    let server = format!("http://{pages}");
+    let out = status(&server, "; 1 Service is held up");
+    assert!(out.contains(line) && minutes(&emulators).is_null(), "{out}");
+    let (code, out, err) = emulators.run(&["plan"]);
+    let note = "Paused by an operator until `ballast resume --all`: all writes to Azure.";
+    assert!(code == 0 && out.contains(note), "{out}{err}");
+    assert!(minutes(&emulators).is_null());
+    // What is no kind is refused, and one kind is as good as all for who needs another one.
+    let (code, _, err) = told(&emulators, &["pause", "--all", "--kind", "rules"]);
+    assert!(code == 64 && err.contains("loadBalancers"), "{err}");
+    let (code, out, err) = told(&emulators, &["pause", "--all", "--kind", "loadbalancers"]);
+    assert!(code == 0 && out.contains("within 6 s: writes of loadBalancers."), "{out}{err}");
+    let lease = http(&emulators.kube, "GET", LEASE, None).1;
+    assert_eq!(lease["metadata"]["annotations"]["ballast.dev/pause"], "loadbalancers");
+    status(&server, "writes of loadBalancers are paused by an operator");
+    let (code, out, err) = told(&emulators, &["resume", "--all"]);
+    assert!(code == 0 && out.starts_with("Writes to Azure go on"), "{out}{err}");
+    wait_for("the repair", || (minutes(&emulators) == 4).then_some(()));
+    for words in [&["pause"][..], &["pause", "web", "--all"], &["resume", "--all", "-n", "shop"]] {
+        assert_eq!(told(&emulators, words).0, 64, "{words:?}");
+    }
+    assert_eq!(controller.terminate(), 0);
+}
+
+/// As with kubectl: the context that a flag names, else the current one, says cluster and
+/// namespace.
+#[test]
+fn a_context_of_the_kubeconfig_says_cluster_and_namespace() {
+    let emulators = Emulators::start();
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+    assert_eq!(http(&emulators.kube, "POST", "/api/v1/namespaces", Some(&namespace)).0, 201);
+    let service = json!({"apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
+    let path = "/api/v1/namespaces/shop/services";
+    assert_eq!(http(&emulators.kube, "POST", path, Some(&service)).0, 201);
+    let text = std::fs::read_to_string(emulators.path("kubeconfig")).unwrap();
+    let two = text.replace(
+        "current-context: ballast\n",
+        "- name: shop\n  context: {cluster: ballast, user: ballast, namespace: shop}\n\
+         current-context: none\n",
+    );
+    assert_ne!(text, two);
+    std::fs::write(emulators.path("two"), two).unwrap();
+    let told = |words: &[&str]| {
+        let kubeconfig = emulators.path("two");
+        outcome(ballast().args(words).env("KUBECONFIG", kubeconfig).output().unwrap())
+    };
+    let config = emulators.path("azure.json").display().to_string();
+    for words in [["plan", "--service"], ["plan", "--as-if-deleted"]] {
+        let words = [&words[..], &["web", "--context", "shop", "--cloud-config", &config]].concat();
+        let (code, out, err) = told(&words);
+        assert!(code == 0 && out.contains("shop/web"), "{words:?}: {out}{err}");
+    }
+    let (code, out, err) = told(&["pause", "web", "--context", "shop"]);
+    assert!(code == 0 && out.contains("Service shop/web is paused"), "{out}{err}");
+    let (code, _, err) = told(&["resume", "web", "--context", "shop", "-n", "default"]);
+    assert!(code == 64 && err.contains("there is no Service default/web"), "{code} {err}");
+    let (code, _, err) = told(&["resume", "web", "--context", "nowhere"]);
+    assert!(code == 64 && err.contains("nowhere") && err.contains("KUBECONFIG"), "{code} {err}");
+    // A context means its cluster, and not the controller of this machine.
+    for command in ["status", "history"] {
+        let (code, _, err) = told(&[command, "--context", "shop"]);
+        let lease = "cannot find the leading pod: Lease kube-system/ballast does not exist";
+        assert!(code == 69 && err.contains(lease), "{command}: {code} {err}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Every rule that a Service can break has a manifest here that breaks it.
 
+use crate::support::run;
 use ballast::lint::{BEYOND_MANIFESTS, Level, Lint, lint};
 use ballast::manifest;
 use ballast::render::admission::{objects, yaml};
@@ -382,6 +383,42 @@ fn what_a_server_refuses_is_a_mistake_and_the_rest_is_still_checked() {
     assert_eq!(rules, ["InvalidManifest", "InvalidIdleTimeout"]);
     assert_eq!(found.mistakes[0].object, "Service default/web");
     assert_eq!(found.mistakes[1].object, "Service default/api");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_the_others_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir_all(path("charts/web")).unwrap();
+    fs::create_dir(path(".git")).unwrap();
+    let wrong = manifest_of("@azure-load-balancer-tcp-idle-timeout: 3");
+    fs::write(path("a.yaml"), "kind: Service\nmetadata: [web\n").unwrap();
+    fs::write(path("b.yaml"), "metadata:\n  name: {{ .Values.name }}\n  a: b: c\n").unwrap();
+    fs::write(path("c.yaml"), &wrong).unwrap();
+    fs::write(path("charts/web/d.yaml"), wrong.replace("web", "api")).unwrap();
+    let ask = |more: &[&str]| {
+        let words = ["lint", "-f", folder.path().to_str().unwrap()];
+        run(&[&words[..], more].concat())
+    };
+    let (code, out, err) = ask(&[]);
+    assert_eq!(code, 1, "{out}{err}");
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 5, "{out}");
+    assert!(lines[0].contains("c.yaml:7:5: error: Service default/web: "), "{out}");
+    assert!(lines[1].contains("a.yaml:") && lines[1].ends_with("[UnreadableManifest]"), "{out}");
+    let helm = "`helm template CHART | ballast lint -f -`";
+    assert!(lines[2].contains("b.yaml:") && lines[2].contains(helm), "{out}");
+    let skipped = format!("not checked: {}; --recursive checks", path("charts").display());
+    assert!(lines[3].starts_with(&skipped), "{out}");
+    assert_eq!(lines[4], "1 Service: 3 errors, 0 warnings");
+    let (code, out, _) = ask(&["-R"]);
+    assert!(code == 1 && out.contains("charts/web/d.yaml:7:5: error: "), "{out}");
+    assert!(out.ends_with("2 Services: 4 errors, 0 warnings\n"), "{out}");
+    assert!(!out.contains("not checked"), "{out}");
+    let (_, out, _) = ask(&["-o", "json"]);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(found["skipped"][0], path("charts").to_str().unwrap());
+    assert_eq!(found["mistakes"][1]["rule"], "UnreadableManifest");
 }
 
 #[test]

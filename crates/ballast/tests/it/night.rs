@@ -1,7 +1,7 @@
 //! The ten questions of docs/three-in-the-morning.md, each answered by one command within ten
 //! seconds.
 
-use crate::support::{Emulators, http, run, wait_for};
+use crate::support::{Emulators, Process, http, run, wait_for};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -111,13 +111,38 @@ fn ten_questions_have_one_command_each() {
     answer("What would my edit change?", Some(&emulators), &words, &parts[..2]);
     let words = ["plan", "--service", "web", "--as-if-deleted", "web"];
     answer("What will a deletion take away?", Some(&emulators), &words, &parts);
-    // How do I stop it? Without the controller nothing is written, and what works goes on.
+    let kubeconfig = emulators.path("kubeconfig").display().to_string();
+    let words = ["pause", "web", "--kubeconfig", &kubeconfig];
+    answer("How do I stop it?", None, &words, &["Service default/web is paused"]);
+    // Without the controller nothing is written, and what works goes on.
     assert_eq!(controller.terminate(), 0);
     assert_eq!(emulators.address_of("web"), web);
     assert_eq!(
         balancer(&emulators)["properties"]["loadBalancingRules"].as_array().unwrap().len(),
         2
     );
+    stops_everything(&emulators, &kubeconfig);
+}
+
+/// A controller that leads by a Lease writes nothing more, whatever it is.
+fn stops_everything(emulators: &Emulators, kubeconfig: &str) {
+    let words = emulators.words(&["run", "--port=0"]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut controller = Process::start_logging(&words);
+    let server = format!("http://{}", controller.address());
+    wait_for("a leader", || {
+        let (_, out, _) = run(&["status", "--server", &server]);
+        out.contains("Leader: this process").then_some(())
+    });
+    let words = ["pause", "--all", "--kubeconfig", kubeconfig];
+    answer("How do I stop everything?", None, &words, &["within 6 s: all writes to Azure"]);
+    let from = Instant::now();
+    wait_for("the pause", || {
+        let (_, out, _) = run(&["status", "--server", &server]);
+        out.contains("all writes to Azure are paused").then_some(())
+    });
+    assert!(from.elapsed() < PROMISED, "it took {:?}", from.elapsed());
+    assert_eq!(controller.terminate(), 0);
 }
 
 /// What will a deletion take away, where consumers are connected to it? The plan says beforehand

@@ -3,6 +3,7 @@
 mod backends;
 mod change;
 mod findings;
+mod network;
 mod overview;
 mod parts;
 mod plan;
@@ -11,7 +12,7 @@ mod timeline;
 mod topology;
 
 pub use findings::findings;
-pub use overview::{OverviewQuery, overview};
+pub use overview::{OverviewQuery, Sort, overview};
 pub use plan::{PlanQuery, plan};
 pub use service::{ServiceView, explained, service};
 pub use timeline::{TimelineQuery, timeline};

@@ -6,6 +6,8 @@ use crate::html::Html;
 use crate::span;
 use crate::view::{Budget, Calls, Head, ServiceLine, Snapshot, matches, rank};
 use model::report::State;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// The tiles, in their order.
 const TILES: [State; 7] = [
@@ -21,6 +23,41 @@ const TILES: [State; 7] = [
 /// Services on a page.
 const SIZE: usize = 50;
 
+/// Namespaces that can be chosen: those with the most Services.
+const NAMESPACES: usize = 12;
+
+/// What Services are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// By state: what needs attention comes first.
+    #[default]
+    State,
+    /// By namespace and name.
+    Name,
+    /// By the time since which the state holds: the last change comes first.
+    Since,
+}
+
+impl Sort {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::State, Self::Name, Self::Since];
+
+    /// The word in addresses of pages and for people.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::State => "state",
+            Self::Name => "name",
+            Self::Since => "since",
+        }
+    }
+
+    /// The same, empty where it need not be said.
+    fn asked(self) -> &'static str {
+        if self == Self::State { "" } else { self.word() }
+    }
+}
+
 /// What the reader wants to see.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OverviewQuery {
@@ -28,8 +65,21 @@ pub struct OverviewQuery {
     pub wanted: String,
     /// Only Services in this state.
     pub state: Option<State>,
+    /// Only Services of this namespace; empty: of all.
+    pub namespace: String,
+    /// In which order.
+    pub sort: Sort,
     /// Which page of the list, from 0.
     pub page: usize,
+}
+
+impl OverviewQuery {
+    /// What is asked for, but for the page, with this namespace in this order.
+    fn asked<'a>(&'a self, namespace: &'a str, sort: Sort) -> [(&'a str, &'a str); 4] {
+        let state = self.state.map(State::word).unwrap_or_default();
+        let sort = sort.asked();
+        [("q", self.wanted.as_str()), ("state", state), ("namespace", namespace), ("sort", sort)]
+    }
 }
 
 /// The page.
@@ -54,7 +104,9 @@ fn states(h: &mut Html, snapshot: &Snapshot, query: &OverviewQuery) {
             let count = snapshot.count(state);
             let chosen = query.state == Some(state);
             let to = if chosen { "" } else { state.word() };
-            let url = url("/", &[("q", &query.wanted), ("state", to)]);
+            let mut asked = query.asked(&query.namespace, query.sort);
+            asked[1] = ("state", to);
+            let url = url("/", &asked);
             let mut attributes = vec![("href", url.as_str())];
             if chosen {
                 attributes.push(("aria-current", "true"));
@@ -72,15 +124,24 @@ fn states(h: &mut Html, snapshot: &Snapshot, query: &OverviewQuery) {
 
 fn services(h: &mut Html, head: &Head, snapshot: &Snapshot, query: &OverviewQuery) {
     let of_state = |s: &&ServiceLine| query.state.is_none_or(|state| s.state == state);
-    let found = snapshot.services.iter().filter(of_state);
+    let namespace = query.namespace.as_str();
+    let of_namespace = |s: &&ServiceLine| namespace.is_empty() || *s.name.namespace == *namespace;
+    let found = snapshot.services.iter().filter(of_state).filter(of_namespace);
     let mut found: Vec<&ServiceLine> = found.filter(|s| matches(s, &query.wanted)).collect();
-    found.sort_by_key(|s| rank(s.state));
+    match query.sort {
+        Sort::State => found.sort_by_key(|s| rank(s.state)),
+        Sort::Since => found.sort_by_key(|s| Reverse(s.since_ms)),
+        // As they stand.
+        Sort::Name => {}
+    }
     h.tag("section", &[("aria-labelledby", "services")], |h| {
-        let state = query.state.map(State::word).unwrap_or_default();
+        let asked = query.asked(namespace, query.sort);
         h.tag("div", &[("class", "bar")], |h| {
             h.leaf("h2", &[("id", "services")], "Services");
-            parts::search(h, "/", &query.wanted, &[("state", state)]);
+            parts::search(h, "/", &query.wanted, &asked[1..]);
         });
+        namespaces(h, snapshot, query);
+        sorts(h, query);
         if found.is_empty() {
             let text = match snapshot.services.is_empty() {
                 true => "There is no Service of type LoadBalancer.",
@@ -89,7 +150,7 @@ fn services(h: &mut Html, head: &Head, snapshot: &Snapshot, query: &OverviewQuer
             h.leaf("p", &[("class", "empty")], text);
             return;
         }
-        let url = url_of_page("/", &[("q", &query.wanted), ("state", state)]);
+        let url = url_of_page("/", &asked);
         let turn =
             Turn { url: &url, page: query.page, size: SIZE, total: found.len(), noun: "Services" };
         let shown = found.get(turn.range()).unwrap_or_default();
@@ -105,6 +166,51 @@ fn services(h: &mut Html, head: &Head, snapshot: &Snapshot, query: &OverviewQuer
         table(h, "Services", &columns, shown, |h, service| row(h, service, probed, head.now_ms));
         turn.pager(h);
     });
+}
+
+/// The namespaces to choose from, where there are several.
+fn namespaces(h: &mut Html, snapshot: &Snapshot, query: &OverviewQuery) {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for service in &snapshot.services {
+        *counts.entry(&*service.name.namespace).or_default() += 1;
+    }
+    if counts.len() < 2 && query.namespace.is_empty() {
+        return;
+    }
+    let mut all: Vec<(&str, usize)> = counts.into_iter().collect();
+    all.sort_by_key(|(_, count)| Reverse(*count));
+    let hidden = all.split_off(all.len().min(NAMESPACES)).len();
+    all.sort_unstable();
+    h.tag("nav", &[("class", "choices"), ("aria-label", "Namespaces")], |h| {
+        h.leaf("span", &[], "Namespace:");
+        choice(h, "all", &url("/", &query.asked("", query.sort)), query);
+        for (name, count) in all {
+            let url = url("/", &query.asked(name, query.sort));
+            choice(h, &format!("{name} ({count})"), &url, query);
+        }
+        if hidden > 0 {
+            h.leaf("span", &[], &format!("and {hidden} more: search for them"));
+        }
+    });
+}
+
+fn sorts(h: &mut Html, query: &OverviewQuery) {
+    h.tag("nav", &[("class", "choices"), ("aria-label", "Order")], |h| {
+        h.leaf("span", &[], "Sorted by:");
+        for sort in Sort::ALL {
+            let url = url("/", &query.asked(&query.namespace, sort));
+            choice(h, sort.word(), &url, query);
+        }
+    });
+}
+
+/// A link to what may be asked for; the one that leads here is marked.
+fn choice(h: &mut Html, text: &str, to: &str, query: &OverviewQuery) {
+    let here = url("/", &query.asked(&query.namespace, query.sort));
+    match to == here {
+        true => h.leaf("a", &[("href", to), ("aria-current", "true")], text),
+        false => h.leaf("a", &[("href", to)], text),
+    }
 }
 
 /// Whether health probes are read.

@@ -3,7 +3,7 @@
 use super::parts::{self, cell, table};
 use super::topology::{drawing, zoom};
 use super::{Pace, Place, frame, frame_at};
-use super::{backends, change, timeline};
+use super::{backends, change, network, timeline};
 use crate::history::{Call, Entry, History, Kind};
 use crate::html::Html;
 use crate::plan_view::PlanView;
@@ -70,6 +70,7 @@ pub fn service(head: &Head, view: &ServiceView<'_>) -> String {
                 drawing(h, &tree);
             }
         });
+        network::security_rules(h, line, world);
         backends::section(h, head, line, world.kubernetes.services.get(&line.uid).map(|s| &**s));
         coming(h, line, &name, view.plan);
         writes(h, head, view);

@@ -1,7 +1,7 @@
 //! The topology, drawn.
 
 use super::parts::{self, Turn, cell, table, url, url_of_page};
-use super::{Place, frame};
+use super::{Place, frame, network};
 use crate::html::{Html, grouped};
 use crate::topology::{BalancerTree, draw, trees};
 use crate::view::{Head, ServiceLine, Snapshot, matches};
@@ -58,6 +58,7 @@ pub fn topology(head: &Head, snapshot: &Snapshot, world: &World, query: &Topolog
             balancer(h, &tree);
         }
         turn.pager(h);
+        network::nat_gateways(h, world);
     })
 }
 

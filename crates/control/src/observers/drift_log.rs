@@ -20,6 +20,8 @@ pub enum DriftOutcome {
     Repairing,
     /// It is left as others made it.
     Reported,
+    /// It is left until an operator ends the pause of writes.
+    Paused,
     /// The parts are as Ballast set them again.
     Over,
 }
@@ -66,9 +68,14 @@ impl Controller {
 
     /// Shows what differs, before anything is done about it.
     pub(crate) fn show_drift(&mut self, now: &[Drift], now_ms: u64) {
-        let outcome = match self.policy.drift {
-            DriftPolicy::Repair => DriftOutcome::Repairing,
+        let pause = self.pause().cloned();
+        let policy = self.policy.drift;
+        let outcome_of = |id: &ResourceId| match policy {
             DriftPolicy::Report => DriftOutcome::Reported,
+            DriftPolicy::Repair if pause.as_ref().is_some_and(|pause| pause.stops(id)) => {
+                DriftOutcome::Paused
+            }
+            DriftPolicy::Repair => DriftOutcome::Repairing,
         };
         let log = &mut self.observers.drift;
         let places: BTreeSet<(ResourceId, Part)> = now.iter().map(Drift::place).collect();
@@ -95,6 +102,7 @@ impl Controller {
                 new.push(drift.clone());
             }
             let drift = drift.clone();
+            let outcome = outcome_of(&drift.target);
             let record = DriftRecord { drift, noticed_ms, ended_ms: None, outcome };
             log.records.insert(record.drift.place(), record);
         }
@@ -107,11 +115,13 @@ impl Controller {
 
     /// One line a resource; one Event for each of its Services.
     fn say_drift(&mut self, new: &[Drift], now_ms: u64) {
-        let then = match self.policy.drift {
-            DriftPolicy::Repair => "it is written back (driftPolicy is repair)",
-            DriftPolicy::Report => "it is left so (driftPolicy is report)",
-        };
         for (resource, drifts) in by_resource(new) {
+            let paused = drifts.iter().any(|drift| self.is_paused(&drift.target));
+            let then = match self.policy.drift {
+                DriftPolicy::Report => "it is left so (driftPolicy is report)",
+                DriftPolicy::Repair if paused => "it is left so while writes are paused",
+                DriftPolicy::Repair => "it is written back (driftPolicy is repair)",
+            };
             let deeds = deeds(&drifts);
             let text = format!("another client changed {resource}: {deeds}; {then}");
             let uids = services(&drifts);

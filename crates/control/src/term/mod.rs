@@ -2,10 +2,12 @@
 
 mod barrier;
 mod custody;
+mod pause;
 
 use crate::event::Leadership;
 use model::ServiceUid;
 use model::plan::Object;
+use pause::Paused;
 use std::collections::BTreeSet;
 
 /// The right to write, and what is not certain since it was gained.
@@ -18,6 +20,8 @@ pub(crate) struct Term {
     pub claims: BTreeSet<Object>,
     /// Services of another process's that were not looked for in lists yet.
     pub unlooked: BTreeSet<ServiceUid>,
+    /// What an operator has paused.
+    pub paused: Option<Paused>,
 }
 
 /// How far lists have come that may be older than what another process wrote before us.
@@ -51,6 +55,7 @@ impl Term {
             inheritance: Inheritance::Open,
             claims: BTreeSet::new(),
             unlooked: BTreeSet::new(),
+            paused: None,
         }
     }
 

@@ -9,6 +9,15 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use std::path::PathBuf;
 
+/// The kubeconfig where nothing names another.
+const HOME: &str = "~/.kube/config";
+
+/// Whether `KUBECONFIG` or `~/.kube/config` names a cluster, as kubectl asks it.
+#[must_use]
+pub fn kubeconfig_names_cluster() -> bool {
+    Kubeconfig::read().is_ok_and(|file| file.current_context.is_some_and(|c| !c.is_empty()))
+}
+
 /// Where the cluster's address and credentials come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ConnectFrom {
@@ -25,6 +34,9 @@ pub enum ConnectFrom {
         /// A context other than the current one.
         context: Option<String>,
     },
+    /// A context of `KUBECONFIG`, without that of `~/.kube/config`: who names the context means one
+    /// cluster.
+    Context(String),
     /// A server without credentials: an emulator on loopback.
     Address(String),
 }
@@ -39,7 +51,10 @@ pub enum ConnectError {
     )]
     Nowhere(String),
     /// The file is of no use.
-    #[error("cannot use the kubeconfig {path}: {why}. Check --kubeconfig and its current context")]
+    #[error(
+        "cannot use the kubeconfig {path}: {why}. Check --kubeconfig, KUBECONFIG and the \
+         context"
+    )]
     Kubeconfig {
         /// The file.
         path: String,
@@ -81,6 +96,10 @@ pub async fn connect(from: &ConnectFrom, user_agent: &str) -> Result<Client, Con
         ConnectFrom::Kubeconfig { path, context } => {
             let file = Kubeconfig::read_from(path);
             read(file, &path.display().to_string(), context.clone()).await?
+        }
+        ConnectFrom::Context(context) => {
+            let path = std::env::var("KUBECONFIG").unwrap_or_else(|_| HOME.to_owned());
+            read(Kubeconfig::read(), &path, Some(context.clone())).await?
         }
         ConnectFrom::Address(url) => {
             let origin = Origin::parse("the API server", url)?;

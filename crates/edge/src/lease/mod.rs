@@ -25,6 +25,8 @@ use kube::Client;
 use kube::client::Body;
 use leader::{Leader, Standing};
 use lease::{Answer, Call, Miss, Next};
+use model::Pause;
+use model::pause::PAUSE;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -88,7 +90,8 @@ pub struct Election {
 }
 
 impl Election {
-    /// Starts to run for leader. `Event::Leadership` tells what comes of it.
+    /// Starts to run for leader. `Event::Leadership` tells what comes of it, and `Event::Pause`,
+    /// before the process leads, what an annotation of the Lease stops.
     ///
     /// # Errors
     /// The times do not fit together.
@@ -110,6 +113,7 @@ impl Election {
             events,
             held: held.clone(),
             told: false,
+            paused: None,
         };
         let task = tokio::spawn(candidate.run(stop.clone()));
         Ok(Self { held, leader, stop, task })
@@ -146,6 +150,8 @@ struct Candidate {
     leader: Leader,
     /// Whether the controller was told that it leads.
     told: bool,
+    /// What the controller was told that an operator has paused.
+    paused: Option<Pause>,
 }
 
 impl Candidate {
@@ -199,8 +205,13 @@ impl Candidate {
         }
     }
 
-    /// The controller learns whether it leads.
+    /// The controller learns what is paused, and after that whether it leads.
     async fn tell(&mut self) {
+        let pause = self.election.annotation(PAUSE).and_then(Pause::read);
+        if self.paused != pause {
+            self.paused.clone_from(&pause);
+            let _ = self.events.send(Event::Pause(pause)).await;
+        }
         let leading = self.election.is_leading();
         if self.told == leading {
             return;

@@ -48,6 +48,14 @@ impl Leases {
             "spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": "x"},
         }));
     }
+
+    /// An operator annotates the lease.
+    fn annotate(&self, value: &str) {
+        let mut object = self.object.lock().unwrap();
+        let object = object.as_mut().unwrap();
+        object["metadata"]["resourceVersion"] = json!("1000");
+        object["metadata"]["annotations"] = json!({PAUSE: value});
+    }
 }
 
 struct Place {
@@ -142,6 +150,22 @@ async fn a_deposed_leader_stops_and_leaves_the_lease_to_its_holder() {
     assert_eq!(leadership(&mut events).await, Leadership::Lost);
     election.release().await;
     assert_eq!(place.leases.spec("holderIdentity"), "usurper");
+}
+
+#[tokio::test]
+async fn a_pause_is_told_to_the_leader_and_to_its_successor_before_it_leads() {
+    let place = Place::new().await;
+    let (first, mut events) = place.run("a", PATIENT).await;
+    assert_eq!(leadership(&mut events).await, Leadership::Held);
+    place.leases.annotate("true");
+    assert_eq!(events.recv().await, Some(Event::Pause(Some(Pause::All))));
+    first.release().await;
+    let (second, mut events) = place.run("b", PATIENT).await;
+    assert_eq!(events.recv().await, Some(Event::Pause(Some(Pause::All))));
+    assert_eq!(leadership(&mut events).await, Leadership::Held);
+    place.leases.annotate("false");
+    assert_eq!(events.recv().await, Some(Event::Pause(None)));
+    second.release().await;
 }
 
 #[tokio::test]

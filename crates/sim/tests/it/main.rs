@@ -1,5 +1,6 @@
 //! The simulator, the controller in it, and what was promised.
 
+mod adopt;
 mod annotations_drawn;
 mod asked;
 mod budget;
@@ -30,6 +31,7 @@ mod nic_pools;
 mod order;
 mod orphans;
 mod ownership;
+mod pause;
 mod points;
 mod promises;
 mod properties;

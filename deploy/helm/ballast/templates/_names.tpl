@@ -48,21 +48,31 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- /* Agents from elsewhere may have brought a Role with the controller's name. */ -}}
+{{- define "ballast.agentrole" -}}
+{{- if .Values.nodeAgent.external -}}
+{{- printf "%s-agents" (include "ballast.name" . | trunc 56 | trimSuffix "-") -}}
+{{- else -}}
+{{- include "ballast.name" . -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* Probes of a port where no agent answers take every node out of rotation. */ -}}
 {{- define "ballast.agents" -}}
+{{- $ours := .Values.nodeAgent.enabled -}}
 {{- $config := dict -}}
 {{- range $key, $value := .Values.cloudConfig -}}
 {{- $_ := set $config (lower $key) $value -}}
 {{- end -}}
 {{- if eq (lower (toString (get $config "healthcheck"))) "agent" -}}
-{{- if not .Values.nodeAgent.enabled -}}
-{{- fail "cloudConfig.healthCheck is agent, and nodeAgent.enabled is false: set it to true first" -}}
+{{- if not (or $ours .Values.nodeAgent.external) -}}
+{{- $text := "cloudConfig.healthCheck is agent, and nodeAgent.enabled is false: set it to true first; %s" -}}
+{{- fail (printf $text "where agents are installed from elsewhere, set nodeAgent.external") -}}
 {{- end -}}
 {{- $port := int (default 10272 (get $config "healthcheckagentport")) -}}
-{{- if ne $port (int .Values.nodeAgent.port) -}}
-{{- $ours := int .Values.nodeAgent.port -}}
+{{- if and $ours (ne $port (int .Values.nodeAgent.port)) -}}
 {{- $text := "cloudConfig.healthCheckAgentPort is %d, nodeAgent.port is %d: set both to one port" -}}
-{{- fail (printf $text $port $ours) -}}
+{{- fail (printf $text $port (int .Values.nodeAgent.port)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -75,7 +75,7 @@ pub struct Args {
     /// With --dry-run: read these manifests instead of a cluster (YAML or JSON; files, directories,
     /// or - for standard input)
     #[arg(short = 'f', long = "filename", value_name = "PATH")]
-    #[arg(conflicts_with = "kubeconfig", requires = "dry_run")]
+    #[arg(conflicts_with_all = ["kubeconfig", "context"], requires = "dry_run")]
     pub files: Vec<PathBuf>,
     /// With -f: read the Azure resources from this file, a JSON list
     #[arg(long, value_name = "FILE", requires = "files")]

@@ -1,0 +1,39 @@
+//! What stands before Ballast: a public IP that a Service takes, and whose it is afterwards.
+
+use crate::support::*;
+use serde_json::json;
+use sim::Promises;
+
+const DAY_MS: u64 = 86_400_000;
+const INTERVAL_MS: u64 = 120_000;
+
+/// docs/operating.md, "Adopting what exists": with the tags a public IP goes with its Service.
+#[test]
+fn a_public_ip_is_deleted_with_its_service_once_its_tags_hand_it_over() {
+    for handed_over in [false, true] {
+        let mut lab = laboratory(&json!({}));
+        // A BYO public IP has no tag of ours, but what people put there.
+        lab.promises = Promises::NotJudged;
+        let mut web = service(0);
+        let key = "service.beta.kubernetes.io/azure-pip-name";
+        web["metadata"]["annotations"] = json!({key: "byo-pip"});
+        create(&mut lab, web);
+        assert!(lab.settle(DAY_MS));
+        let web = lab.kubernetes.list("services", None);
+        assert_eq!(web[0]["status"]["loadBalancer"]["ingress"][0]["ip"], "20.50.0.10");
+        if handed_over {
+            edit(&mut lab, "publicIPAddresses/byo-pip", |body| {
+                body["tags"] = json!({"k8s-azure-service": "default/web-0000",
+                    "k8s-azure-cluster-name": "kubernetes"});
+            });
+            lab.pass(INTERVAL_MS);
+            assert!(lab.settle(DAY_MS));
+            let web = lab.kubernetes.list("services", None);
+            assert_eq!(web[0]["status"]["loadBalancer"]["ingress"][0]["ip"], "20.50.0.10");
+        }
+        delete(&mut lab, "default", "web-0000");
+        assert!(lab.settle(DAY_MS));
+        let left = lab.azure.resource(&network("publicIPAddresses/byo-pip"));
+        assert_eq!(left.is_none(), handed_over);
+    }
+}
