@@ -370,10 +370,10 @@ impl<'w> Draft<'w> {
     /// Turns what was drafted into the plan and the report.
     pub fn finish(self) -> (Plan, Report) {
         let Self { needs, findings, pods, draining, holders, ledger, mut writes, .. } = self;
-        // It goes once lists are certain to show all that it has.
-        let leaves = |case: &Case<'_>| {
-            case.service.wish == Wish::Nothing && case.waits.contains(&Wait::Listing)
-        };
+        // It goes once lists are certain to show all that it has, and are read.
+        let lists = |wait: &Wait| matches!(wait, Wait::Listing | Wait::Reading(_));
+        let leaves =
+            |case: &Case<'_>| case.service.wish == Wish::Nothing && case.waits.iter().any(lists);
         let unread = self.world.azure.balancers.known().is_none();
         let reported = |(uid, case): (ServiceUid, Case<'w>)| {
             let has = |severity| case.findings.iter().any(|f| f.severity == severity);

@@ -1,6 +1,6 @@
 //! Plans load balancers whose backends are nodes.
 
-use crate::ask::public_ip::named_group;
+use crate::ask::hold::asks_first;
 use crate::ask::readings::Readings;
 use crate::claim;
 use crate::claim::placement;
@@ -15,13 +15,17 @@ use crate::shape::memory::Memory;
 use crate::shape::{balancer, member, private_link, public_ip, security_group};
 use crate::tell::kubernetes;
 use model::azure::{FrontendAddress, LoadBalancer};
-use model::kubernetes::SERVICE_FINALIZER;
 use model::policy::Layout;
 use model::report::{Finding, Wait};
 use model::world::{Fact, Need};
 use model::{Group, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Drafts after which what others are refused for is no longer found anew because a Service waits
+/// for its owner. Each takes as long as a plan, and an owner can have as many of them as Services:
+/// all of them ask for one port, each gets it once the one before waits, and would lose another.
+const ROUNDS: usize = 8;
 
 /// Drafts everything. A Service that stands and is refused only when its new place is drafted would
 /// have let go of its old one by then, and a new one would have got an address: all is drafted
@@ -35,6 +39,7 @@ pub(crate) fn settled<'w>(
 ) -> Draft<'w> {
     let mut held: BTreeMap<ServiceUid, Vec<Refusal>> = BTreeMap::new();
     let mut refused = held.clone();
+    let mut rounds = 0;
     loop {
         let mut draft = Draft::new(world, policy, index, readings);
         for (uid, refusals) in &refused {
@@ -51,8 +56,23 @@ pub(crate) fn settled<'w>(
         }
         let due = std::mem::take(&mut draft.interrupted).into_iter();
         held.extend(due.map(|(uid, refusal)| (uid, vec![refusal])));
-        refused.clone_from(&held);
+        rounds += 1;
+        if rounds < ROUNDS {
+            refused.clone_from(&held);
+        } else {
+            // What they are refused for may be what a Service would get that waits; they are looked
+            // at anew once it has it or no longer wants it.
+            refused.extend(contested(&draft));
+            refused.extend(held.clone());
+        }
     }
+}
+
+/// Services whose owners confirm interruptions, and that are refused what others have or get.
+fn contested(draft: &Draft<'_>) -> BTreeMap<ServiceUid, Vec<Refusal>> {
+    let asking = draft.cases.iter().filter(|(_, case)| asks_first(case.service));
+    let refused = asking.filter(|(_, case)| !case.refusals.is_empty());
+    refused.map(|(uid, case)| (uid.clone(), case.refusals.clone())).collect()
 }
 
 /// Services that were refused after others had been planned around them, or after something had
@@ -147,9 +167,10 @@ fn is_ledger_due(draft: &Draft<'_>) -> bool {
     grouped && draft.world.kubernetes.ledger == Fact::Unknown
 }
 
-/// Whether everything is known that any Service needs; what is not becomes a need.
+/// Whether everything is known that any Service needs; what is not becomes a need. Resource groups
+/// that Services name are not among it: who names them waits for them alone ([`unread::hold`]).
 fn is_read(draft: &mut Draft<'_>, left: &[Leftover]) -> bool {
-    let groups = frontend_groups(draft).into_iter().chain(claimed_groups(draft));
+    let groups = frontend_groups(draft).into_iter();
     let ips = groups.chain([draft.policy.group.clone()]).map(Need::PublicIps);
     let grouped = !draft.policy.security_group_name.is_empty();
     let asked = [Need::Balancers, Need::Zones].into_iter().chain(ips);
@@ -163,14 +184,6 @@ fn is_read(draft: &mut Draft<'_>, left: &[Leftover]) -> bool {
     needs.extend(other_layout::needs(draft, left));
     draft.needs.extend(needs);
     draft.needs.is_empty()
-}
-
-/// Resource groups that Services with our finalizer name. One that goes, or that is internal by
-/// now, asks for no public IP, and may have one there of before this process started.
-fn claimed_groups(draft: &Draft<'_>) -> BTreeSet<Group> {
-    let services = draft.cases.values().map(|case| &case.service);
-    let ours = services.filter(|service| service.has_finalizer(SERVICE_FINALIZER));
-    ours.filter_map(|service| named_group(service)).collect()
 }
 
 /// Resource groups of public IPs that our Services' frontends stand on.

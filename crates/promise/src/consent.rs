@@ -6,6 +6,7 @@
 //!   `ballast.dev/share-with-namespaces`, or the cloud config allows it for all; under `tenancy:
 //!   strict` nobody does. Who shares an address keeps it.
 //! - A Private Link Service stands before a frontend of another namespace with the same consent.
+//! - A public IP that was made for Services is theirs, and their namespaces', until it is gone.
 
 use crate::asks::{Asks, Family};
 use crate::case::{Case, Service};
@@ -33,12 +34,19 @@ pub(crate) fn lacks(case: &Case<'_>, service: &Service<'_>, asks: &Asks) -> Opti
     asks.families.iter().find_map(|family| {
         let named = named(case, service, asks, *family)?;
         let (on, frontends) = standing(case, &named);
+        let users = users(case, &named);
+        if let Some(first) = let_go(case, &on, &users)
+            && !users.iter().any(|user| namespace(user) == service.namespace)
+        {
+            return Some(format!("{named:?} was made for {first}"));
+        }
         let holder = holder(case, &on, &named)?;
         if holder.namespace == service.namespace || consents(case, holder, service) {
             return None;
         }
-        let shares =
-            on.iter().any(|base| same(base, &service.base)) || is_told(case, service, &named);
+        let tagged = users.is_empty() || users.iter().any(|user| same(user, &service.key));
+        let shares = on.iter().any(|base| same(base, &service.base))
+            || (tagged && is_told(case, service, &named));
         if !shares {
             return Some(format!("{} holds {named:?}", holder.key));
         }
@@ -89,6 +97,33 @@ fn standing(case: &Case<'_>, named: &Named) -> (Vec<String>, Vec<String>) {
         }
     }
     (on, ids)
+}
+
+/// The Services on the tag of a public IP of this cluster.
+fn users<'c>(case: &'c Case<'_>, named: &Named) -> Vec<&'c str> {
+    let Named::Public(ip) = named else { return Vec::new() };
+    let Some(ip) = case.estate.get(ip) else { return Vec::new() };
+    let cluster = tags::tag(ip, tags::CLUSTER);
+    if cluster.is_some_and(|cluster| !same(cluster, &case.site.cluster)) {
+        return Vec::new();
+    }
+    let users = tags::tag(ip, tags::SERVICE).unwrap_or("").split(',').map(str::trim);
+    users.filter(|user| !user.is_empty()).collect()
+}
+
+fn namespace(key: &str) -> &str {
+    key.split_once('/').map_or("", |(namespace, _)| namespace)
+}
+
+/// The Service that a public IP was made for, where nobody who stands on it wants a load balancer,
+/// nor that Service itself.
+fn let_go<'u>(case: &Case<'_>, on: &[String], users: &[&'u str]) -> Option<&'u str> {
+    let first = *users.first()?;
+    let mut wanting = case.services.iter().filter(|service| service.wants());
+    let kept = |service: &Service<'_>| {
+        same(&service.key, first) || on.iter().any(|base| same(base, &service.base))
+    };
+    (!wanting.any(kept)).then_some(first)
 }
 
 /// The Service that holds an address first.

@@ -4,7 +4,7 @@ use super::Refusal;
 use crate::ask::additional::{self, KEY};
 use crate::ask::annotation::PREFIX;
 use crate::ask::hold;
-use crate::draft::{Draft, Stance};
+use crate::draft::{Case, Draft, Stance};
 use crate::own::{self, name, tags};
 use crate::shape::frontend;
 use ipnet::IpNet;
@@ -39,7 +39,12 @@ struct Taken {
 /// status and the security rules of those that are refused.
 pub(super) fn settle(draft: &mut Draft<'_>) {
     let asks = |service: &Service| service.annotation(KEY).is_some_and(|text| !text.is_empty());
-    if !draft.cases.values().any(|case| asks(case.service)) {
+    // One that keeps what it has goes on showing what it asked for once, also where nobody asks for
+    // anything of the kind any more.
+    let shows = |case: &Case<'_>| {
+        matches!(case.stance, Stance::Frozen(_)) && !case.service.ingress.is_empty()
+    };
+    if !draft.cases.values().any(|case| asks(case.service) || shows(case)) {
         return;
     }
     let taken = Taken::of(draft);

@@ -11,6 +11,9 @@
 //! that one has gone, the first that rules lead there for. Before there is a frontend, it is the
 //! Service for which the public IP was made, then one whose status tells the address, then the
 //! first by name.
+//!
+//! A public IP that was made for Services is theirs until it is gone: who waits for it in another
+//! namespace does not get it from one that lets it go, nor by what a status tells.
 
 use super::Refusal;
 use super::holder::Address;
@@ -18,8 +21,8 @@ use super::public_ip::Known;
 use crate::ask::annotation::{self, SHARE};
 use crate::ask::{Intent, PublicIpIntent};
 use crate::draft::{Case, Draft, Stance};
-use crate::own::name;
 use crate::own::tags::{self, OWNER};
+use crate::own::{Whose, name};
 use model::kubernetes::Service;
 use model::policy::Sharing;
 use model::report::Finding;
@@ -34,6 +37,19 @@ struct Standing {
     /// Services of the frontends' names, then those whose rules lead there.
     on: Vec<ServiceUid>,
     frontends: BTreeSet<ResourceId>,
+}
+
+/// Who holds an address first.
+struct Holder<'d> {
+    name: ServiceName,
+    /// `None`: nothing is left of it but its name on the public IP.
+    service: Option<&'d Service>,
+}
+
+impl<'d> Holder<'d> {
+    fn of(service: &'d Service) -> Self {
+        Self { name: service.name.clone(), service: Some(service) }
+    }
 }
 
 /// Addresses that Services name, and who has them.
@@ -103,8 +119,10 @@ impl Addresses {
         address: &Address,
     ) -> Option<Finding> {
         let own = &intent.name.namespace;
-        let holder = self.holder(draft, address).filter(|holder| holder.name.namespace != *own)?;
-        if draft.policy.tenancy.sharing == Sharing::Consent && lets(holder, own) {
+        let holder = self.holder(draft, own, address);
+        let holder = holder.filter(|holder| holder.name.namespace != *own)?;
+        let consents = holder.service.is_some_and(|holder| lets(holder, own));
+        if draft.policy.tenancy.sharing == Sharing::Consent && consents {
             return None;
         }
         let cure = match draft.policy.tenancy.sharing {
@@ -126,23 +144,36 @@ impl Addresses {
         (!linked).then(|| Finding::refusal("PrivateLinkNotShared", &key, "", &message))
     }
 
-    /// The Service that holds an address first.
-    fn holder<'d>(&self, draft: &'d Draft<'_>, address: &Address) -> Option<&'d Service> {
+    /// The Service that holds an address first, seen from a namespace.
+    fn holder<'d>(&self, draft: &'d Draft<'_>, own: &str, address: &Address) -> Option<Holder<'d>> {
         let standing = self.standing.get(address).into_iter().flat_map(|standing| &standing.on);
         let standing = standing.filter(|uid| goes_on(draft, &draft.cases[*uid], address));
         let made = made_for(draft, address);
         let made = made.filter(|uid| goes_on(draft, &draft.cases[*uid], address));
+        if let Some(uid) = standing.chain(made).next() {
+            return Some(Holder::of(draft.cases[uid].service));
+        }
+        let users = users(draft, address);
+        if let Some(first) = users.first() {
+            // Its clients know the address and its label: it stays in the namespace, or goes.
+            let theirs = users.iter().all(|user| *user.namespace != *own);
+            let service = draft.by_name.get(first).map(|uid| draft.cases[uid].service);
+            return theirs.then(|| Holder { name: first.clone(), service });
+        }
         let named = self.named.get(address).into_iter().flatten();
         let told = named.clone().filter(|uid| is_told(draft, draft.cases[*uid].service, address));
-        let uid = standing.chain(made).chain(told).chain(named).next()?;
-        Some(draft.cases[uid].service)
+        let uid = told.chain(named).next()?;
+        Some(Holder::of(draft.cases[uid].service))
     }
 
-    /// Whether a Service has an address already, in Azure or by its status.
+    /// Whether a Service has an address already, in Azure or by its status. Who shares a public IP
+    /// of ours is on its tag: a status may tell an additional address of before that was made.
     fn is_on(&self, draft: &Draft<'_>, case: &Case<'_>, address: &Address) -> bool {
         let standing = self.standing.get(address);
+        let users = users(draft, address);
         standing.is_some_and(|standing| standing.on.contains(&case.service.uid))
-            || is_told(draft, case.service, address)
+            || (is_told(draft, case.service, address)
+                && (users.is_empty() || users.contains(&case.service.name)))
     }
 
     /// Whether a Private Link Service of a Service stands before a frontend with an address.
@@ -200,6 +231,15 @@ fn goes_on(draft: &Draft<'_>, case: &Case<'_>, address: &Address) -> bool {
 fn made_for<'d>(draft: &'d Draft<'_>, address: &Address) -> Option<&'d ServiceUid> {
     let Address::Public(id) = address else { return None };
     draft.by_user(tags::users(draft.public_ip(id)?).first()?)
+}
+
+/// The Services that a public IP of ours was made for, and those that share it with them.
+fn users(draft: &Draft<'_>, address: &Address) -> Vec<ServiceName> {
+    let Address::Public(id) = address else { return Vec::new() };
+    let ip = draft.public_ip(id).filter(|ip| draft.own.public_ip(ip) == Whose::Ours);
+    let users = ip.into_iter().flat_map(|ip| tags::users(ip));
+    let names = users.filter_map(|user| user.split_once('/'));
+    names.map(|(namespace, name)| ServiceName::new(namespace, name)).collect()
 }
 
 /// Whether a Service's status tells an address.

@@ -14,6 +14,7 @@ use crate::ask::{Intent, PrivateLinkIntent, PrivateLinkOwnership};
 use crate::draft::{Draft, Stance};
 use crate::own::tags::owner;
 use crate::own::{Whose, name};
+use crate::shape::private_link::unread_group;
 use crate::tell::kubernetes;
 use floating::Floating;
 use heir::{guests, inherit, is_guest, joins};
@@ -85,6 +86,16 @@ pub(crate) fn before<'w>(
 ) -> Option<&'w Arc<PrivateLinkService>> {
     let on = |f: &ResourceId| f.parent().as_ref() == Some(balancer);
     known(draft).find(|link| link.frontends.iter().any(on))
+}
+
+/// Whether one may stand before a load balancer that a Service there has in a resource group which
+/// has not been read.
+pub(crate) fn may_be_before(draft: &Draft<'_>, balancer: &ResourceId) -> bool {
+    let Some(balancer) = draft.view(balancer) else { return false };
+    draft.cases.values().any(|case| {
+        let is_there = balancer.count_of(name::base_number(&case.base)) != (0, 0);
+        is_there && unread_group(draft, case.service).is_some()
+    })
 }
 
 /// A Service that asks for a Private Link Service.

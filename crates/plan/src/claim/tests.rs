@@ -1,17 +1,20 @@
 //! Who is refused what another has.
 
-use crate::ask::annotation::SHARE;
+use crate::ask::annotation::{PAUSE, SHARE};
 use crate::check::check;
-use crate::shape::stage::{policy, settled, uid, world};
+use crate::shape::stage::{change, internal, policy, settled, uid, world};
 use explain::forecast::settle;
 use ipnet::IpNet;
 use model::azure::PublicIp;
-use model::kubernetes::{Ingress, Node, Service, ServicePort, TrafficPolicy};
-use model::policy::{Layout, LoadBalancerConfig, Placement, PoolKind};
-use model::report::Severity;
-use model::world::{Fact, Kind};
-use model::{Policy, ServiceName, World};
+use model::kubernetes::{Ingress, Node, Service, ServicePort, TrafficPolicy, Wish};
+use model::ledger::encode;
+use model::plan::{Edit, Object};
+use model::policy::{Layout, LoadBalancerConfig, Placement, PoolKind, Tenancy};
+use model::report::{Finding, Severity, Wait};
+use model::world::{Fact, Kind, Need};
+use model::{Group, Policy, ServiceName, World};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 const MORE: &str = "azure-additional-public-ips";
@@ -225,4 +228,86 @@ fn no_two_services_have_one_pool() {
     let world = divided(vec![local(1, "prod", "eu")]);
     let single = Policy { layout: Layout::Single, ..several() };
     assert_eq!(refusals(&world, &single, 1), []);
+}
+
+/// With each edit an owner may name a resource group that nobody has read: the others go on, and so
+/// does the departure of others. Whoever names it keeps what it has until it is read.
+#[test]
+fn nobody_waits_for_a_resource_group_that_another_names() {
+    let far = || Group::new("far");
+    let ips = public(2, "b", &[("azure-load-balancer-resource-group", "far")]);
+    let link = [("azure-pls-create", "true"), ("azure-pls-resource-group", "far")];
+    let gone = Service { wish: Wish::Nothing, ..ips.clone() };
+    let strict =
+        Policy { tenancy: Tenancy { groups: Some(Vec::new()), ..Tenancy::default() }, ..policy() };
+    for (policy, before, after, need) in [
+        (policy(), public(2, "b", &[]), ips.clone(), Some(Need::PublicIps(far()))),
+        (policy(), public(2, "b", &[]), gone, Some(Need::PublicIps(far()))),
+        (policy(), internal(2, 82, &[]), internal(2, 82, &link), Some(Need::PrivateLinks(far()))),
+        (strict, public(2, "b", &[]), ips, None),
+    ] {
+        let mut world = settled(world(vec![before, public(3, "c", &[])]));
+        change(&mut world, after);
+        let goes = world.kubernetes.services.get_mut(&uid(3)).expect("there");
+        Arc::make_mut(goes).wish = Wish::Nothing;
+        add(&mut world, public(1, "a", &[]));
+        let (plan, report) = crate::plan(&world, &policy);
+        assert_eq!(check(&world, &policy, &plan), []);
+        let is_for = |n: u16| plan.changes.iter().any(|c| c.causes.contains(&uid(n)));
+        assert_eq!((is_for(1), is_for(2), is_for(3)), (true, false, true), "{report:#?}");
+        let reading = need.clone().map(Wait::Reading);
+        let others = [1, 3].map(|n| &report.services[&uid(n)].waits);
+        assert!(others.iter().all(|w| !w.iter().any(|w| Some(w) == reading.as_ref())));
+        assert!(need.is_none_or(|need| report.needs.contains(&need)), "{:?}", report.needs);
+    }
+}
+
+/// Services of one namespace claim the same addresses at the same port: that is one rule of the
+/// group, and in the ledger each has all of them. A ConfigMap takes a megabyte; were it full
+/// nothing of anybody's would be opened.
+#[test]
+fn one_namespace_does_not_fill_the_ledger() {
+    let first = u32::from(Ipv4Addr::new(20, 100, 0, 0));
+    let more: Vec<String> = (0..3_000).map(|n| Ipv4Addr::from(first + n).to_string()).collect();
+    let more = more.join(",");
+    let greedy = |n: u16| {
+        let service = public(n, "b", &[(MORE, &more)]);
+        let ports = vec![ServicePort { port: 443, ..service.ports[0].clone() }];
+        Service { ports, ..service }
+    };
+    let mut all: Vec<Service> = (1..=30).map(greedy).collect();
+    all.push(public(31, "a", &[]));
+    let (world, report) = settle(world(all), &policy());
+    let ledger = world.kubernetes.ledger.known().expect("it is made");
+    assert!(encode(&ledger.destinations).len() <= 1 << 20);
+    let small = &report.services[&uid(31)];
+    let [address] = &small.addresses[..] else { panic!("{small:#?}") };
+    assert!(ledger.has(address.parse().expect("an address")), "{small:#?}");
+    let refused = (1..=30).flat_map(|n| &report.services[&uid(n)].findings);
+    let refused: Vec<_> = refused.filter(|f| f.severity == Severity::Refusal).collect();
+    assert!(!refused.is_empty());
+    let told = |f: &&Finding| f.rule == "SecurityRuleLimit" && f.value.ends_with("of the ledger");
+    assert!(refused.iter().all(told), "{refused:#?}");
+}
+
+/// Its owner took the annotation off while the Service was paused, so nobody asks for an additional
+/// address any more; what the status still tells is another's frontend by now, and kube-proxy would
+/// lead what is sent there to the wrong Service.
+#[test]
+fn a_paused_service_stops_telling_what_is_anothers_by_now() {
+    let mut world = settled(world(vec![public(1, "a", &[]), public(2, "b", &[])]));
+    let theirs = world.kubernetes.services[&uid(1)].ingress.clone();
+    let own = world.kubernetes.services[&uid(2)].ingress.clone();
+    assert_ne!(own, theirs);
+    let ingress = own.iter().chain(&theirs).cloned().collect();
+    add(&mut world, Service { ingress, ..public(2, "b", &[(PAUSE, "true")]) });
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(check(&world, &policy(), &plan), []);
+    let told = plan.writes.iter().find_map(|write| match (&write.object, &write.edit) {
+        (Object::Service { uid: of, .. }, Edit::Status { ingress, .. }) if *of == uid(2) => {
+            ingress.as_ref()
+        }
+        _ => None,
+    });
+    assert_eq!(told, Some(&own));
 }

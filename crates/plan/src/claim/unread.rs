@@ -3,12 +3,17 @@
 //! What is read may refuse a Service, which then keeps all that it has. So one that stands keeps it
 //! until that is known: half an edit, or a move to another load balancer, is not begun. The same of
 //! what a watch has yet to tell: a Service may be seen before its namespace.
+//!
+//! Only who names a resource group has to wait for it: an owner may name another one with each
+//! edit.
 
 use super::verdict::Frozen;
 use crate::ask::Intent;
+use crate::ask::public_ip::named_group;
 use crate::draft::{Draft, Stance};
 use crate::own::name;
-use crate::shape::frontend;
+use crate::shape::{frontend, private_link};
+use model::kubernetes::SERVICE_FINALIZER;
 use model::policy::Layout;
 use model::report::Wait;
 use model::world::Need;
@@ -35,12 +40,55 @@ pub(crate) fn hold(draft: &mut Draft<'_>) {
         draft.needs.insert(need.clone());
         draft.wait(&uid, Wait::Reading(need));
     }
+    for (uid, need, stands) in of_named_groups(draft) {
+        if let Some(case) = draft.cases.get_mut(&uid).filter(|_| stands) {
+            case.stance = Stance::Frozen(Frozen::new());
+        }
+        draft.needs.insert(need.clone());
+        draft.wait(&uid, Wait::Reading(need));
+    }
+    let kept = of_kept(draft);
+    draft.needs.extend(kept);
     for uid in of_unseen_namespaces(draft) {
         if let Some(case) = draft.cases.get_mut(&uid) {
             case.stance = Stance::Frozen(Frozen::new());
         }
         draft.wait(&uid, Wait::Listing);
     }
+}
+
+/// Services that name a resource group which has not been read, and whether they stand or go: one
+/// that goes, or that asks for nothing there by now, may have something there of before this
+/// process started. Who keeps what it has needs not know.
+fn of_named_groups(draft: &Draft<'_>) -> Vec<(ServiceUid, Need, bool)> {
+    let azure = &draft.world.azure;
+    let mut found = Vec::new();
+    for (uid, case) in &draft.cases {
+        let stands = match &case.stance {
+            Stance::Wanted(intent) => is_there(draft, intent),
+            Stance::Leaving => true,
+            Stance::Frozen(_) | Stance::Container(_) => continue,
+        };
+        let claimed = case.service.has_finalizer(SERVICE_FINALIZER);
+        let ips = named_group(case.service).filter(|_| claimed);
+        let asked = case.intent().and_then(|intent| intent.private_link.as_ref());
+        // Somebody may have taken the finalizer off; Azure keeps a frontend with one before it.
+        let had = || private_link::named_group(draft, case.service);
+        let links = asked.map(|link| link.group.clone()).or_else(had);
+        let needs = ips.map(Need::PublicIps).into_iter().chain(links.map(Need::PrivateLinks));
+        let unread = needs.filter(|need| azure.is_unread(need));
+        found.extend(unread.map(|need| (uid.clone(), need, stands)));
+    }
+    found
+}
+
+/// Where Services that stay as they are may have a Private Link Service of before this process
+/// started. Nobody waits for it, but the pools of their load balancers stay so long as they are:
+/// one may be refused for nothing but the kind of these pools.
+fn of_kept(draft: &Draft<'_>) -> Vec<Need> {
+    let kept = draft.cases.values().filter(|case| case.intent().is_none());
+    let groups = kept.filter_map(|case| private_link::unread_group(draft, case.service));
+    groups.map(Need::PrivateLinks).collect()
 }
 
 /// Services whose load balancer depends on labels of a namespace that has not been seen.

@@ -24,16 +24,19 @@ pub(crate) fn is_preconfigured(draft: &Draft<'_>, exposure: Exposure) -> bool {
 }
 
 /// The kind of pools that a load balancer is to have: the policy's. Where a Private Link Service
-/// stands before it, Azure turns no pool of NICs into one of addresses, and nodes go on joining.
+/// stands before it, Azure turns no pool of NICs into one of addresses, and nodes go on joining;
+/// the same until it is read whether one does.
 pub(crate) fn kind(draft: &Draft<'_>, balancer: &ResourceId) -> PoolKind {
     let on_nics = || {
         let there = draft.balancer(balancer);
         there.is_some_and(|b| b.pools.iter().all(|pool| pool.addresses.is_empty()))
     };
+    let is_linked = || {
+        private_link::before(draft, balancer).is_some()
+            || private_link::may_be_before(draft, balancer)
+    };
     match draft.policy.pools {
-        PoolKind::NodeIp if private_link::before(draft, balancer).is_some() && on_nics() => {
-            PoolKind::NodeNic
-        }
+        PoolKind::NodeIp if on_nics() && is_linked() => PoolKind::NodeNic,
         kind => kind,
     }
 }

@@ -10,7 +10,7 @@ use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
 use model::plan::{Action, Change, Resource};
 use model::report::{Until, Wait};
 use model::{ResourceId, ServiceUid};
-pub(crate) use reading::needs;
+pub(crate) use reading::{named_group, needs, unread_group};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ use crate::own::name::{self, SECURITY_RULE};
 use crate::own::tags;
 use kept::{Kept, kept};
 use ledger::Book;
-pub(crate) use ledger::has_open;
+pub(crate) use ledger::{has_open, holder};
 use model::azure::{Access, Provisioning, Rest, SecurityGroup, SecurityRule};
 use model::plan::{Change, Resource};
 use model::report::Wait;

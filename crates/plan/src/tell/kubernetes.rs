@@ -8,7 +8,7 @@ use crate::order::moving;
 use crate::shape::public_ip::{Chosen, is_unaddressed};
 use crate::shape::security_group::Standings;
 use crate::shape::security_group::standing::Standing;
-use crate::shape::{frontend, member, security_group};
+use crate::shape::{frontend, member, private_link, security_group};
 use model::azure::{Provisioning, PublicIp};
 use model::kubernetes::{
     Custody, Deletion, GATEWAY_FINALIZER, Ingress, LoadBalancerType, SERVICE_FINALIZER, Service,
@@ -16,7 +16,7 @@ use model::kubernetes::{
 use model::plan::{ConditionEdit, Edit, FinalizerPurpose, KubernetesWrite, MoveEdit, Object};
 use model::policy::Layout;
 use model::report::{Until, Wait};
-use model::world::{ById, Fact};
+use model::world::{ById, Fact, Need};
 use model::{Family, Policy, ResourceId, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -264,13 +264,31 @@ fn release(draft: &mut Draft<'_>, placement: &Placement, uid: &ServiceUid) {
     });
     let sent = draft.world.in_flight.values().any(|f| f.causes.contains(uid));
     let writing = sent || draft.changes.values().any(|c| c.causes.contains(uid));
-    let blind = draft.balancers().is_none() || !draft.needs.is_empty() || is_hidden(draft, uid);
+    let unread = draft.needs.iter().any(|need| may_hold(draft, uid, need));
+    let blind = draft.balancers().is_none() || unread || is_hidden(draft, uid);
     let open = security_group::has_open(draft, uid);
     if on_balancer || writing || blind || open || case.traces == Traces::Some {
         return;
     }
     let write = let_go(case.service);
     draft.writes.extend(write);
+}
+
+/// Whether what has yet to be read may hold a part of the Service: a subnet holds none, nor does a
+/// resource group that only others name.
+fn may_hold(draft: &Draft<'_>, uid: &ServiceUid, need: &Need) -> bool {
+    let (policy, service) = (draft.policy, draft.cases[uid].service);
+    match need {
+        Need::Subnet(_) => false,
+        Need::PublicIps(group) => {
+            *group == policy.group || named_group(service).as_ref() == Some(group)
+        }
+        Need::PrivateLinks(group) => {
+            let named = private_link::named_group(draft, service);
+            *group == policy.private_link_group || named.as_ref() == Some(group)
+        }
+        _ => true,
+    }
 }
 
 /// Whether something that may hold a part of the Service cannot be read.

@@ -127,6 +127,44 @@ fn a_public_ip_is_that_of_the_service_it_was_made_for() {
     assert_eq!(refusals(&world, &policy(), 2), []);
 }
 
+/// Its holder goes, or moves to another one: it goes with its label, and to nobody who waits for it
+/// in another namespace, also where the config lists what may be named.
+#[test]
+fn a_public_ip_that_is_let_go_passes_to_no_other_namespace() {
+    let world = settled(world(vec![public(1, "a", &[])]));
+    let made = format!("kubernetes-{}", uid(1).base_name());
+    let gone = Service { wish: Wish::Nothing, ..public(1, "a", &[]) };
+    for after in [gone.clone(), inside(1, "a", &[])] {
+        let mut world = world.clone();
+        add(&mut world, public(2, "b", &[("azure-pip-name", &made)]));
+        edit(&mut world, after);
+        for policy in [policy(), strict()] {
+            assert_eq!(refusals(&world, &policy, 2), not_shared(&made));
+        }
+        let world = settled(world);
+        assert_eq!(refusals(&world, &policy(), 2), [("PublicIpNotFound".to_owned(), made.clone())]);
+    }
+    // Within the namespace it goes on, and elsewhere with consent.
+    let mut world = world;
+    add(&mut world, public(2, "a", &[("azure-pip-name", &made)]));
+    edit(&mut world, gone);
+    assert_eq!(refusals(&world, &policy(), 2), []);
+    let lets = public(1, "a", &[(SHARE, "b")]);
+    edit(&mut world, Service { wish: Wish::Nothing, ..lets });
+    add(&mut world, public(2, "b", &[("azure-pip-name", &made)]));
+    assert_eq!(refusals(&world, &policy(), 2), []);
+}
+
+/// Its status tells an additional address of before, which Azure has given to another since.
+#[test]
+fn who_told_an_address_before_it_was_made_shares_nothing() {
+    let mut world = settled(world(vec![public(1, "a", &[])]));
+    let told = world.kubernetes.services[&uid(1)].ingress.clone();
+    let address = told[0].ip.clone().expect("it has one");
+    add(&mut world, Service { ingress: told, ..public(2, "b", &[(PINNED, &address)]) });
+    assert_eq!(refusals(&world, &policy(), 2), not_shared(&address));
+}
+
 /// An internal Service of a namespace.
 fn inside(n: u16, namespace: &str, annotations: &[(&str, &str)]) -> Service {
     let name = ServiceName::new(namespace, format!("web-{n}"));

@@ -540,6 +540,23 @@ fn pools_behind_one_are_not_turned_into_addresses() {
     assert_eq!(way.last.findings, []);
 }
 
+/// A refused Service may have one in a resource group that nobody has read yet.
+#[test]
+fn pools_stay_until_it_is_known_what_is_before_them() {
+    let mut world = programmed(vec![service(1, &[INTERNAL]), service(2, &[INTERNAL])]);
+    let asks = [INTERNAL, ASKED, (GROUP, "far")];
+    edit(&mut world, 1, |s| s.annotations = service(1, &asks).annotations);
+    let addresses = Policy { pools: PoolKind::NodeIp, ..policy() };
+    let (plan, report) = crate::plan(&world, &addresses);
+    assert!(plan.changes.is_empty(), "{plan:?}");
+    let far = Need::PrivateLinks(Group::new("far"));
+    assert!(report.needs.contains(&far), "{:?}", report.needs);
+    assert!(!report.services[&uid(2)].waits.contains(&Wait::Reading(far)));
+    world.azure.private_links.insert(Group::new("far"), Fact::Known(BTreeMap::new()));
+    let turned = verbs(&forecast(&world, &addresses));
+    assert!(turned.iter().any(|verb| verb == "PUT loadBalancers"), "{turned:?}");
+}
+
 /// One Service whose Private Link Service has a private endpoint in such a state.
 fn connected(state: ConnectionState) -> World {
     let mut world = programmed(vec![service(1, &[INTERNAL, ASKED])]);

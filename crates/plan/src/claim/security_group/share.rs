@@ -1,33 +1,43 @@
-//! Who gets what a security group has room for.
+//! Who gets what a security group, and the ledger of what is open in it, have room for.
 
 use super::room::{RULES, full};
 use crate::ask::limit::PREFIXES;
 use crate::claim::Refusal;
 use crate::claim::share::{Scarce, Shortage, namespace, namespaces, turns};
 use crate::draft::Draft;
-use crate::shape::security_group::WantedRule;
+use crate::shape::security_group::{WantedRule, holder};
 use model::ServiceUid;
 use model::azure::SecurityGroup;
+use model::ledger::{Holder, encode};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Rules, source prefixes and destination prefixes, in this order.
-type Amounts = [usize; 3];
+/// Bytes of the ledger: those of a ConfigMap (`MaxSecretSize` of Kubernetes), without what else is
+/// in it. Of a rule that Services share each has its destinations there. The API server takes no
+/// larger one, and then nothing of anybody's is opened.
+const LEDGER: usize = (1 << 20) - 1_024;
 
-const LIMITS: Amounts = [RULES, PREFIXES, PREFIXES];
-const WORDS: [&str; 3] = ["rules", "source prefixes", "destination prefixes"];
+/// Rules, source prefixes, destination prefixes and bytes of the ledger, in this order.
+type Amounts = [usize; 4];
+
+const LIMITS: Amounts = [RULES, PREFIXES, PREFIXES, LEDGER];
+const WORDS: [&str; 4] = ["rules", "source prefixes", "destination prefixes", BYTES];
+const BYTES: &str = "bytes of the ledger";
 
 /// What the group holds while Services are admitted.
-struct Room<'w> {
+struct Room<'w, 'd> {
     wanted: &'w [WantedRule],
     names: Vec<String>,
     /// Destinations by name of the rule, in lower case.
     rules: BTreeMap<String, BTreeSet<Arc<str>>>,
-    scarce: [Scarce; 3],
+    /// Addresses that the ledger has on Services' accounts.
+    recorded: BTreeMap<&'d ServiceUid, BTreeSet<IpAddr>>,
+    scarce: [Scarce; 4],
 }
 
-impl<'w> Room<'w> {
-    fn of(draft: &Draft<'_>, group: &SecurityGroup, wanted: &'w [WantedRule]) -> Self {
+impl<'w, 'd> Room<'w, 'd> {
+    fn of(draft: &Draft<'d>, group: &SecurityGroup, wanted: &'w [WantedRule]) -> Self {
         let names: Vec<String> = wanted.iter().map(|w| w.name.to_lowercase()).collect();
         let causes: BTreeMap<&str, &WantedRule> =
             names.iter().map(String::as_str).zip(wanted).collect();
@@ -57,12 +67,30 @@ impl<'w> Room<'w> {
             }
             rules.insert(name, rule.destinations.clone());
         }
-        Self { wanted, names, rules, scarce }
+        let recorded = recorded(draft);
+        let [_, _, _, bytes] = &mut scarce;
+        let ledger = draft.world.kubernetes.ledger.known();
+        bytes.used = ledger.map_or(0, |ledger| encode(&ledger.destinations).len());
+        for (uid, addresses) in &recorded {
+            let words: usize = addresses.iter().map(word).sum();
+            bytes.count(&namespace(draft, uid), line(uid) + words);
+        }
+        Self { wanted, names, rules, recorded, scarce }
     }
 
-    /// What the group has to hold more for a Service that wants these rules.
-    fn more(&self, uid: &ServiceUid, rules: &[usize]) -> Amounts {
-        let mut more = [0; 3];
+    /// What the group and the ledger have to hold more for a Service that wants these rules.
+    fn more(&self, draft: &Draft<'_>, uid: &ServiceUid, rules: &[usize]) -> Amounts {
+        let mut more = [0; 4];
+        let own = rules.iter().filter_map(|at| self.wanted[*at].causes.get(uid)).flatten();
+        let own: BTreeSet<IpAddr> = own.filter_map(|text| text.parse().ok()).collect();
+        let recorded = self.recorded.get(uid);
+        let new = own.iter().filter(|address| {
+            // What leads to nodes is recorded once, for all.
+            holder(draft, uid, **address) != Holder::Node
+                && recorded.is_none_or(|recorded| !recorded.contains(*address))
+        });
+        let words: usize = new.map(word).sum();
+        more[3] = if words > 0 && recorded.is_none() { line(uid) + words } else { words };
         for at in rules {
             let wanted = &self.wanted[*at];
             let held = self.rules.get(&self.names[*at]);
@@ -94,6 +122,29 @@ impl<'w> Room<'w> {
     }
 }
 
+fn recorded<'d>(draft: &Draft<'d>) -> BTreeMap<&'d ServiceUid, BTreeSet<IpAddr>> {
+    let mut recorded: BTreeMap<&ServiceUid, BTreeSet<IpAddr>> = BTreeMap::new();
+    let ledger = draft.world.kubernetes.ledger.known();
+    for (address, holders) in ledger.into_iter().flat_map(|ledger| &ledger.destinations) {
+        for holder in holders {
+            if let Holder::Service(uid) = holder {
+                recorded.entry(uid).or_default().insert(*address);
+            }
+        }
+    }
+    recorded
+}
+
+/// Bytes that a Service's line takes in the ledger, without its addresses.
+fn line(uid: &ServiceUid) -> usize {
+    uid.as_str().len() + 1
+}
+
+/// Bytes that an address takes in a line.
+fn word(address: &IpAddr) -> usize {
+    address.to_string().len() + 1
+}
+
 /// Namespaces by the addresses that their Services show.
 fn owners(draft: &Draft<'_>) -> BTreeMap<Arc<str>, Arc<str>> {
     let services = draft.cases.values().map(|case| case.service);
@@ -116,11 +167,11 @@ pub(crate) fn admit(
         rule.causes.keys().for_each(|uid| by_service.entry(uid).or_default().push(at));
     }
     let mut asks = Vec::new();
-    let mut total = [0; 3];
+    let mut total = [0; 4];
     for (uid, rules) in &by_service {
-        let more = room.more(uid, rules);
+        let more = room.more(draft, uid, rules);
         total.iter_mut().zip(more).for_each(|(total, more)| *total += more);
-        if more != [0; 3] {
+        if more != [0; 4] {
             let parts = more.iter().zip(LIMITS).map(|(more, limit)| more * PREFIXES / limit);
             let part = parts.max().unwrap_or(0);
             asks.push((namespace(draft, uid), part, *uid));
@@ -136,7 +187,7 @@ pub(crate) fn admit(
     let mut refused = BTreeMap::new();
     for uid in order {
         let (rules, namespace) = (&by_service[uid], namespace(draft, uid));
-        let more = room.more(uid, rules);
+        let more = room.more(draft, uid, rules);
         let all = room.scarce.iter().zip(more).zip(WORDS);
         let ask = |((scarce, more), word): ((&'_ Scarce, usize), &'static str)| {
             let shortage = scarce.ask(&namespace, more, count).err()?;
@@ -147,6 +198,9 @@ pub(crate) fn admit(
             None => room.admit(uid, &namespace, rules, more),
             Some((scarce, more, word, shortage)) => {
                 let mut finding = full(&group.id);
+                if word == BYTES {
+                    finding.message = no_more_bytes().into();
+                }
                 finding.value = format!("{more} more {word}").into();
                 let reserved = match shortage {
                     Shortage::Full => String::new(),
@@ -165,6 +219,14 @@ pub(crate) fn admit(
     let wanted = without(wanted, &refused.keys().cloned().collect());
     refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, Refusal::new(finding)));
     wanted
+}
+
+/// The ledger is full.
+fn no_more_bytes() -> String {
+    format!(
+        "the ledger of open destinations has no room for another address of the Service; it has at \
+         most {LEDGER} bytes"
+    )
 }
 
 /// The same without what these Services want.

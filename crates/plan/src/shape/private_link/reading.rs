@@ -5,27 +5,18 @@ use crate::draft::Draft;
 use crate::own::name::base_of;
 use model::Group;
 use model::azure::{Frontend, FrontendAddress, Rule};
+use model::kubernetes::{SERVICE_FINALIZER, Service};
 use model::policy::BalancerSku;
 use model::world::{Fact, Need};
-use std::collections::BTreeSet;
 
-/// What has to be read: nothing where no Service asks for a Private Link Service and no frontend
-/// of ours can have one. One that can may have kept it from before this process started.
-pub(crate) fn needs(draft: &Draft<'_>) -> BTreeSet<Need> {
-    let facts = &draft.world.azure.private_links;
-    let mut groups: BTreeSet<Group> = facts.keys().cloned().collect();
-    for case in draft.cases.values() {
-        if let Some(link) = case.intent().and_then(|i| i.private_link.as_ref()) {
-            groups.insert(link.group.clone());
-        } else if let Some(group) = annotated(draft, case.service) {
-            groups.insert(group);
-        }
-    }
-    if may_be_linked(draft) {
-        groups.insert(draft.policy.private_link_group.clone());
-    }
-    let is_unread = |group: &Group| matches!(facts.get(group), None | Some(Fact::Unknown));
-    groups.into_iter().filter(is_unread).map(Need::PrivateLinks).collect()
+/// What has to be read before anything is planned: the cloud config's group, where a frontend of
+/// ours can have a Private Link Service. It may have kept it from before this process started. For
+/// groups that Services name these alone wait.
+pub(crate) fn needs(draft: &Draft<'_>) -> Option<Need> {
+    let group = &draft.policy.private_link_group;
+    let fact = draft.world.azure.private_links.get(group);
+    let unread = matches!(fact, None | Some(Fact::Unknown));
+    (unread && may_be_linked(draft)).then(|| Need::PrivateLinks(group.clone()))
 }
 
 /// Whether a frontend of ours is internal, or has a rule without floating IP.
@@ -46,11 +37,22 @@ fn may_be_linked(draft: &Draft<'_>) -> bool {
         })
 }
 
-/// Where a Service that is not planned as it asks may have one.
-fn annotated(draft: &Draft<'_>, service: &model::kubernetes::Service) -> Option<Group> {
+/// Where a Service may have one, whether it is planned as it asks or not.
+pub(crate) fn named_group(draft: &Draft<'_>, service: &Service) -> Option<Group> {
     if !service.annotation(CREATE)?.trim().eq_ignore_ascii_case("true") {
         return None;
     }
     let group = service.annotation(GROUP).map(str::trim).filter(|name| !name.is_empty());
     Some(group.map_or_else(|| draft.policy.private_link_group.clone(), Group::new))
+}
+
+/// The same, where that has not been read. What the cloud config does not allow is not read for a
+/// Service that is refused.
+pub(crate) fn unread_group(draft: &Draft<'_>, service: &Service) -> Option<Group> {
+    let claimed = service.has_finalizer(SERVICE_FINALIZER);
+    let group = named_group(draft, service).filter(|_| claimed)?;
+    let (own, listed) = (&draft.policy.private_link_group, &draft.policy.tenancy.groups);
+    let allowed = group == *own || listed.as_ref().is_none_or(|listed| listed.contains(&group));
+    let fact = draft.world.azure.private_links.get(&group);
+    (allowed && matches!(fact, None | Some(Fact::Unknown))).then_some(group)
 }

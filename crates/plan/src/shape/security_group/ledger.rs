@@ -204,7 +204,7 @@ impl<'d> Book<'d> {
 
 /// On whose account a Service has an address open: nodes are many, and every Service that leads to
 /// them has the same ones open.
-fn holder(draft: &Draft<'_>, uid: &ServiceUid, address: IpAddr) -> Holder {
+pub(crate) fn holder(draft: &Draft<'_>, uid: &ServiceUid, address: IpAddr) -> Holder {
     let intent = draft.cases.get(uid).and_then(|case| case.intent());
     let to_nodes = intent.is_some_and(|intent| {
         let translated = intent.rule_options.floating_ip == FloatingIp::Disabled;

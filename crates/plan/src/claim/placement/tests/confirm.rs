@@ -260,3 +260,26 @@ fn what_is_confirmed_and_stays_is_noted() {
     let [finding] = &service.findings[..] else { panic!("{service:#?}") };
     assert_eq!((finding.rule, &*finding.value), ("ConfirmationLeft", "20.0.0.1, TCP/443"));
 }
+
+/// Each would give up its port for one that all of them want. One gets it and waits for its owner,
+/// so that the next one gets it: with as many drafts as Services one owner would hold up everybody.
+#[test]
+fn who_wait_for_their_owners_cost_no_draft_each() {
+    const ALL: u8 = 40;
+    let policy = policy(Layout::Single);
+    let inside =
+        |n: u8, port: u16| asking(n, &[port], &[(INTERNAL, "true"), (PINNED, "10.0.200.9")]);
+    let own = |n: u8| 1_000 + u16::from(n);
+    let mut world = with_subnet((1..=ALL).map(|n| inside(n, own(n))).collect());
+    settle(&mut world, &policy);
+    (1..=ALL).for_each(|n| change(&mut world, inside(n, 80)));
+    let (plan, report) = crate::plan(&world, &policy);
+    assert_eq!(plan.changes, []);
+    let found = |rule: &str| {
+        let all = report.services.values().flat_map(|service| &service.findings);
+        all.filter(|finding| finding.rule == rule).count()
+    };
+    let (held, taken) = (found("ConfirmationDue"), found("PortTaken"));
+    assert_eq!(held + taken, usize::from(ALL), "{report:#?}");
+    assert!((1..=8).contains(&held), "{held}");
+}
