@@ -17,7 +17,6 @@ use model::obstacle::ObstacleKind;
 use model::report::Wait;
 use model::world::Fact;
 use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON, ledger_from_value};
-use plan::drift::Kept;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -25,8 +24,6 @@ use std::sync::Arc;
 
 /// The wait after a first failure: a conflict is over once the ledger is read.
 const FIRST_MS: u64 = 100;
-/// The key of the drift that is left.
-const DRIFT: &str = "drift";
 /// A write was answered with success, and the ledger shows other data.
 const NOT_KEPT: (&str, &str) =
     ("NotKept", "the API server acknowledged the write and did not keep it");
@@ -44,8 +41,6 @@ pub(crate) struct LedgerLane {
     writes: Failed,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
-    /// Drift that is left, as the ledger has it.
-    pub kept: Kept,
 }
 
 /// Calls of one kind that failed in a row. A read that succeeds between two writes that fail is no
@@ -64,8 +59,6 @@ pub(crate) enum LedgerCall {
     Read,
     /// It is written.
     Write(Arc<LedgerWrite>),
-    /// The drift that is left is noted in it.
-    Note(Kept),
 }
 
 impl LedgerLane {
@@ -148,13 +141,10 @@ impl Controller {
                 LedgerCall::Read
             }
             Some(write) => LedgerCall::Write(write),
-            None => match self.due_note().filter(|_| leads) {
-                Some(kept) => LedgerCall::Note(kept),
-                None => {
-                    self.kubernetes.ledger.writes = Failed::default();
-                    return;
-                }
-            },
+            None => {
+                self.kubernetes.ledger.writes = Failed::default();
+                return;
+            }
         };
         if let LedgerCall::Write(write) = &call {
             self.doubt_forgotten(write);
@@ -183,32 +173,12 @@ impl Controller {
         });
     }
 
-    /// The drift that is left, where the ledger has it otherwise.
-    fn due_note(&self) -> Option<Kept> {
-        let ledger = self.world.kubernetes.ledger.known().filter(|ledger| !ledger.is_absent());
-        let kept = ledger.and(self.drift.kept())?;
-        (*kept != self.kubernetes.ledger.kept).then(|| kept.clone())
-    }
-
-    fn note_request(&self, path: String, kept: &Kept) -> KubernetesCall {
-        let ledger = self.world.kubernetes.ledger.known();
-        let revision = ledger.and_then(|ledger| ledger.revision.as_deref());
-        let text = Some(kept.encode()).filter(|text| !text.is_empty());
-        KubernetesCall {
-            method: "PATCH",
-            path,
-            content_type: "application/merge-patch+json",
-            body: json!({ "metadata": { "resourceVersion": revision }, "data": { DRIFT: text } }),
-        }
-    }
-
     fn ledger_request(&self, call: &LedgerCall) -> KubernetesCall {
         let name = &self.options.ledger;
         let all = format!("/api/v1/namespaces/{}/configmaps", name.namespace);
         let one = format!("{all}/{}", name.name);
         let write = match call {
             LedgerCall::Read => return get(one),
-            LedgerCall::Note(kept) => return self.note_request(one, kept),
             LedgerCall::Write(write) => write,
         };
         let etag = write.planned_on.as_ref().map_or("", |etag| etag.as_str());
@@ -255,11 +225,6 @@ impl Controller {
         match (answer, call) {
             (KubernetesAnswer::Reply { status: 200..300, body: Some(body), .. }, _) => {
                 self.take_ledger(&body, now_ms);
-                self.kubernetes.ledger.kept = match call {
-                    // What the API server makes of it is seen at the next read.
-                    LedgerCall::Note(kept) => kept.clone(),
-                    _ => body["data"][DRIFT].as_str().map(Kept::read).unwrap_or_default(),
-                };
                 if self.is_kept(call) {
                     self.kubernetes.ledger.rest(call, now_ms);
                     self.tell_adoption(call, now_ms);
@@ -352,7 +317,7 @@ impl Controller {
         lane.read_ms = lane.read_ms.filter(|_| *call == LedgerCall::Read);
         let failed = match call {
             LedgerCall::Read => &mut lane.reads,
-            LedgerCall::Write(_) | LedgerCall::Note(_) => &mut lane.writes,
+            LedgerCall::Write(_) => &mut lane.writes,
         };
         failed.times += 1;
         let wait_ms = match failed.times {

@@ -2,10 +2,6 @@
 
 use super::stage::{Stage, Stages, Way, ips};
 use super::{MOVING, Sides};
-use crate::ask::rules::{
-    GATEWAY_ADDRESS_TAKEN, GATEWAY_FOREIGN_POD, GATEWAY_INVALID_ADDRESS, GATEWAY_NO_NODE,
-    GATEWAY_TORN_SLICE, GATEWAY_UNKNOWN_NODE, TARGET_PORT_SHARED, TARGET_PORTS_DIFFER,
-};
 use crate::shape::unserved;
 use crate::tell::condition;
 use crate::tell::kubernetes::drops;
@@ -123,32 +119,14 @@ enum Readiness {
     Idle,
 }
 
-/// Findings on endpoints that nodes pass connections on to, and container load balancers do not.
-const LEFT_OUT: [&str; 6] = [
-    GATEWAY_ADDRESS_TAKEN.name,
-    GATEWAY_FOREIGN_POD.name,
-    GATEWAY_INVALID_ADDRESS.name,
-    GATEWAY_NO_NODE.name,
-    GATEWAY_TORN_SLICE.name,
-    GATEWAY_UNKNOWN_NODE.name,
-];
-
-/// Findings on ports that nodes serve, and for which container load balancers have no rule.
-const WITHOUT_RULE: [&str; 2] = [TARGET_PORTS_DIFFER.name, TARGET_PORT_SHARED.name];
-
-/// Whether only the former load balancer leads to backends, wholly or at a port. Where no Pod is
-/// ready neither does, as nodes pass connections on to Pods. What else they pass them on to is no
-/// Pod that a container load balancer knows.
+/// Whether only the former load balancer leads to backends. Where no Pod is ready neither does, as
+/// nodes pass connections on to Pods.
 fn is_idle(way: &Way, [here, there]: [Option<&Arc<ServiceReport>>; 2]) -> bool {
-    let has = |report: Option<&Arc<ServiceReport>>, rules: &[&str]| {
+    let lacks = |report: Option<&Arc<ServiceReport>>| {
         let mut findings = report.into_iter().flat_map(|report| &report.findings);
-        findings.any(|finding| rules.contains(&finding.rule))
+        findings.any(|finding| finding.rule == unserved::RULE)
     };
-    let lacks = |report: Option<&Arc<ServiceReport>>| has(report, &[unserved::RULE]);
-    match way.home {
-        Backends::Nodes => lacks(here) && !lacks(there),
-        Backends::Pods => has(here, &WITHOUT_RULE) || (lacks(here) && has(here, &LEFT_OUT)),
-    }
+    way.home == Backends::Nodes && lacks(here) && !lacks(there)
 }
 
 /// What a plan writes to each Service.
@@ -366,7 +344,6 @@ fn duration(seconds: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::rules::{FindingRule, NO_BACKENDS, TARGET_PORT_UNKNOWN};
 
     /// Its public IP over nodes is in a group that has not been read: nothing says whose its
     /// address is, and the container load balancer tells of its own alone.
@@ -385,29 +362,5 @@ mod tests {
             write(&Way { unlisted: false, ..way.clone() }).is_some(),
             "the list does not have it"
         );
-    }
-
-    /// Endpoints outside of the cluster, ports of several numbers: kube-proxy leads there.
-    #[test]
-    fn who_is_served_over_nodes_alone_does_not_move_to_pods() {
-        let (nodes, pods) = (Vec::new(), Vec::new());
-        let way =
-            Way { home: Backends::Pods, stage: Stage::Arriving, nodes, pods, unlisted: false };
-        let idle = |rules: &[&FindingRule]| {
-            let report = ServiceReport {
-                name: fixture::service(&[]).name,
-                balancer: None,
-                addresses: Vec::new(),
-                state: State::Programmed,
-                waits: Vec::new(),
-                findings: rules.iter().map(|rule| rule.found("key", "")).collect(),
-            };
-            is_idle(&way, [Some(&Arc::new(report)), None])
-        };
-        assert!(!idle(&[]) && !idle(&[&NO_BACKENDS]), "nodes lead nowhere, either");
-        assert!(!idle(&[&GATEWAY_NO_NODE]), "others take the traffic");
-        assert!(idle(&[&NO_BACKENDS, &GATEWAY_NO_NODE]));
-        assert!(idle(&[&TARGET_PORTS_DIFFER]) && idle(&[&TARGET_PORT_SHARED]));
-        assert!(!idle(&[&TARGET_PORT_UNKNOWN]), "nobody serves it");
     }
 }
