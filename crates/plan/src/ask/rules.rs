@@ -451,8 +451,8 @@ rules! {
         "during the switch to {value}, rules use a temporary pool; they return when it is complete";
     IP_TAGS_OF_SHARED_PUBLIC_IP Note "IpTagsOfSharedPublicIp"
         "azure-pip-ip-tags: RoutingPreference=Internet"
-        "{value} is not applied, because other Services use the public IP, too; use the IP tags \
-         that it has";
+        "{value} is not applied, because other Services use the public IP, too, or the Service \
+         names it itself; use the IP tags that it has";
     BASIC_PUBLIC_IP_IN_USE Refusal "BasicPublicIpInUse"
         "loadBalancerSku: web"
         "Basic public IP {value} cannot be upgraded while something else uses it; use a Standard \

@@ -354,11 +354,17 @@ fn is_retagged(draft: &mut Draft<'_>, intent: &Intent, ip: &PublicIp) -> bool {
         return false;
     }
     let key = intent.name.to_string();
-    if !tags::users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key)) {
+    let shared = !tags::users(ip).iter().all(|user| user.eq_ignore_ascii_case(&key));
+    // The Service names this one: another would have another address, or none could be made.
+    let wish = intent.public_ips.get(&ip.family);
+    let named = matches!(wish, Some(PublicIpIntent::Named(_) | PublicIpIntent::Pinned));
+    if shared || named {
         let tags: Vec<String> = wanted.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let reason = if shared { "other Services use" } else { "the Service itself names" };
+        let also = if shared { ", too" } else { "" };
         let message = format!(
-            "{{value}} is not applied, because other Services use public IP {}, too; use the IP \
-             tags that it has",
+            "{{value}} is not applied, because {reason} public IP {}{also}; use the IP tags that \
+             it has",
             ip.id.name()
         );
         let key = "service.beta.kubernetes.io/azure-pip-ip-tags";
