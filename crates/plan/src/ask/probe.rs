@@ -109,6 +109,16 @@ fn shared(policy: &Policy, port: u16, path: Arc<str>) -> ProbeIntent {
     ProbeIntent { name, protocol, port, path: Some(path), interval_s, threshold }
 }
 
+/// The probe of a node as a whole: a load balancer has one of this name, so that it is as the
+/// cloud config has it, where it has one.
+fn of_node(policy: &Policy) -> ProbeIntent {
+    let (port, path) = match &policy.cluster_probe {
+        ClusterProbe::Shared { port, path } => (*port, Arc::clone(path)),
+        ClusterProbe::NodePort => (KUBE_PROXY_PORT, Arc::from(HEALTHZ)),
+    };
+    shared(policy, port, path)
+}
+
 fn health_check(r: &mut Reader<'_>, port: u16) -> ProbeIntent {
     let (interval_s, threshold) = timing(r, port);
     let (name, protocol) = (ProbeName::HealthCheck(port), ProbeProtocol::Http);
@@ -245,7 +255,7 @@ fn own(r: &mut Reader<'_>, port: &ServicePort) -> Option<ProbeIntent> {
         Some(text) => target(r, &key, text)?,
         None => match port.node_port {
             Some(node_port) => node_port,
-            None => return Some(shared(r.policy, KUBE_PROXY_PORT, Arc::from(HEALTHZ))),
+            None => return Some(of_node(r.policy)),
         },
     };
     let protocol = protocol(r, port);

@@ -103,9 +103,11 @@ fn probe(words: &Words<'_>, entry: &Value, number: u64, node_port: u64) -> Resul
         Some(value) => probed_port(words, &key, value)?,
         // Nothing answers on the nodes for this port alone: kube-proxy or the agent is asked.
         None if node_port == 0 => {
+            // A load balancer has one probe of that name: the one of the cloud config.
             let at_proxy = || SharedProbe { port: KUBE_PROXY, path: "/healthz".to_owned() };
+            let of_node = || words.site.agent.map_or_else(at_proxy, SharedProbe::of_agent);
             let SharedProbe { port, path } =
-                words.site.agent.map_or_else(at_proxy, SharedProbe::of_agent);
+                words.site.shared_probe.clone().unwrap_or_else(of_node);
             let protocol = ProbeProtocol::Http;
             return Ok(Probe { protocol, port, path: Some(path), seconds: 5, count: 2 });
         }

@@ -3,6 +3,7 @@
 
 use super::api::{OURS, has_finalizer};
 use super::budget::{Call, End, Heard, Key, Purpose};
+use super::tenants::is_refused;
 use crate::scene::Layout;
 use crate::stage::Stage;
 use crate::tally::count;
@@ -303,7 +304,13 @@ impl Stage {
                 // A finalizer that is there is confirmed for a write that follows; Azure's answers
                 // since may have made that write needless.
                 let confirmed = seen.news != was.news && self.is_claimed(target);
-                waived || confirmed || (seen.inputs, &seen.version) != (was.inputs, &was.version)
+                // Who is refused by what Azure has answered since gets none.
+                let refused = || self.object_at(target).is_some_and(|object| is_refused(&object));
+                let refused = seen.news != was.news && refused();
+                waived
+                    || confirmed
+                    || refused
+                    || (seen.inputs, &seen.version) != (was.inputs, &was.version)
             }
             // What a condition says changes with what Azure answers.
             Purpose::Status => {

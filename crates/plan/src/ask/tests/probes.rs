@@ -218,6 +218,20 @@ fn without_node_ports_the_node_is_probed() {
     assert_eq!(names(&read(&six, &policy()).findings), ["NodePortsRequired"]);
 }
 
+/// Both probes have one name: one load balancer cannot have them at two ports.
+#[test]
+fn a_node_is_probed_where_the_cloud_config_says() {
+    let path: Arc<str> = Arc::from("/alive");
+    let cluster_probe = ClusterProbe::Shared { port: 10300, path };
+    let policy = Policy { cluster_probe, ..policy() };
+    let mut web = local(&[]);
+    web.health_check_node_port = None;
+    web.ports.truncate(2);
+    web.ports.iter_mut().for_each(|p| p.node_port = None);
+    let shared = Some((ProbeName::Shared, 10300));
+    assert_eq!(probes(&web, &policy), [shared.clone(), shared]);
+}
+
 #[test]
 fn sctp_is_for_internal_standard_load_balancers() {
     let sctp = |annotations: &[(&str, &str)], sku| {
