@@ -20,6 +20,9 @@ fn name_of(node: &Value) -> String {
     node["metadata"]["name"].as_str().unwrap_or("").to_owned()
 }
 
+/// A node with this label is behind no load balancer.
+const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+
 impl Company {
     pub(super) fn node(&mut self, random: &mut Random, stage: &mut Stage) -> &'static str {
         let index = u32::try_from(random.below(u64::from(MACHINES))).unwrap_or(0);
@@ -46,7 +49,6 @@ impl Company {
         };
         let name = name_of(&node);
         let object = ObjectRef::new("nodes", "", &name);
-        let exclude = "node.kubernetes.io/exclude-from-external-load-balancers";
         let (what, patch) = match random.below(6) {
             0 if self.nodes.len() > 1 => {
                 self.nodes.remove(&index);
@@ -58,7 +60,7 @@ impl Company {
                 // That the label is there counts, whatever it says.
                 let says = if index.is_multiple_of(2) { "true" } else { "false" };
                 let label = if random.permille(500) { json!(says) } else { Value::Null };
-                ("exclude a node", json!({"metadata": {"labels": {exclude: label}}}))
+                ("exclude a node", json!({"metadata": {"labels": {EXCLUDE: label}}}))
             }
             2 if index % 3 == 2 => {
                 let label = if random.permille(500) { json!("") } else { Value::Null };
@@ -87,6 +89,17 @@ impl Company {
         self.change_node(index, &name, patch, stage);
         stage.trace.say(now, || format!("node {name}: {what}"));
         what
+    }
+
+    /// Whether a node is there that stays and takes traffic.
+    pub(super) fn has_joining_nodes(&self) -> bool {
+        let joins = |node: &&Value| {
+            let labels = &node["metadata"]["labels"];
+            let stays = node["spec"]["taints"].is_null() && labels["ballast.dev/drain"].is_null();
+            let whole = node["spec"]["providerID"].is_string();
+            stays && whole && labels[EXCLUDE].is_null()
+        };
+        self.nodes.values().any(|node| joins(&node))
     }
 
     fn change_node(&mut self, index: u32, name: &str, patch: Value, stage: &mut Stage) {

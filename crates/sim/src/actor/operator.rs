@@ -134,7 +134,8 @@ impl Company {
             let annotations = &service["metadata"]["annotations"];
             keys.iter().any(|key| !annotations[key].is_null())
         };
-        if self.services.values().any(wants) {
+        // Where no node can join, rules stay on the pool that they go over meanwhile: not drawn.
+        if self.services.values().any(wants) || !self.has_joining_nodes() {
             return false;
         }
         self.scene.other_pools = !self.scene.other_pools;
