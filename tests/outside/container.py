@@ -493,6 +493,8 @@ def pairs(p, n):
     p.delete("pods", g)
     wait("the gateway to go", lambda: not p.exists("natgateways", g) and not p.exists("publicipaddresses", g + "-pip-v6"))
     expect("the other stays", p.exists("natgateways", n + "-b"))
+    # The finalizer goes after the gateway.
+    wait("the Pod to go", lambda: p.get("pods", g) is None)
     ip = p.pod(g, egress=g)
     wait("its way out again", lambda: p.places(ip))
 

@@ -8,6 +8,8 @@ use crate::actor::movers::is_mover;
 use crate::stage::Stage;
 use crate::tally::count;
 use crate::weather::Weather;
+use plan::ask::annotation::full;
+use serde_json::Value;
 
 /// The tag that names who uses a public IP.
 const SERVICE: &str = "k8s-azure-service";
@@ -21,18 +23,19 @@ impl Stage {
         services.iter().find_map(|service| {
             let text = |key: &str| service["metadata"][key].as_str().unwrap_or("");
             let name = format!("{}/{}", text("namespace"), text("name"));
-            let stuck = is_mover(&name) && is_refused(service) && !self.is_kept_by_another(&name);
+            let stuck =
+                is_mover(&name) && is_refused(service) && !self.is_kept_by_another(service, &name);
             stuck.then(|| format!("{name} is refused what it leaves itself"))
         })
     }
 
-    /// Whether a public IP with a DNS label that a Service has or leaves is another's, too.
-    fn is_kept_by_another(&self, name: &str) -> bool {
+    /// Whether a public IP with the DNS label that a Service asks for is another's, too.
+    fn is_kept_by_another(&self, service: &Value, name: &str) -> bool {
+        let label = &service["metadata"]["annotations"][full("azure-dns-label-name")];
         self.azure.resources_of("Microsoft.Network/publicIPAddresses").iter().any(|ip| {
             let users = ip["tags"][SERVICE].as_str().unwrap_or("");
-            let labelled = ip["properties"]["dnsSettings"]["domainNameLabel"].is_string();
-            let others = users.split(',').any(|user| user != name);
-            labelled && others && users.split(',').any(|user| user == name)
+            let has = &ip["properties"]["dnsSettings"]["domainNameLabel"];
+            has.is_string() && has == label && users.split(',').any(|user| user != name)
         })
     }
 

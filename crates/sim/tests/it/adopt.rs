@@ -1,11 +1,17 @@
 //! What stands before Ballast: a public IP that a Service takes, and whose it is afterwards.
 
 use crate::support::*;
-use serde_json::json;
-use sim::Promises;
+use serde_json::{Value, json};
+use sim::{Laboratory, Promises};
 
 const DAY_MS: u64 = 86_400_000;
 const INTERVAL_MS: u64 = 120_000;
+
+fn address(lab: &Laboratory) -> Value {
+    let all = lab.kubernetes.list("services", None);
+    let web = all.iter().find(|service| service["metadata"]["name"] == "web-0000");
+    web.expect("the Service")["status"]["loadBalancer"]["ingress"][0]["ip"].clone()
+}
 
 /// docs/operating.md, "Adopting what exists": with the tags a public IP goes with its Service.
 #[test]
@@ -18,9 +24,8 @@ fn a_public_ip_is_deleted_with_its_service_once_its_tags_hand_it_over() {
         let key = "service.beta.kubernetes.io/azure-pip-name";
         web["metadata"]["annotations"] = json!({key: "byo-pip"});
         create(&mut lab, web);
-        assert!(lab.settle(DAY_MS));
-        let web = lab.kubernetes.list("services", None);
-        assert_eq!(web[0]["status"]["loadBalancer"]["ingress"][0]["ip"], "20.50.0.10");
+        assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+        assert_eq!(address(&lab), "20.50.0.10");
         if handed_over {
             edit(&mut lab, "publicIPAddresses/byo-pip", |body| {
                 body["tags"] = json!({"k8s-azure-service": "default/web-0000",
@@ -28,8 +33,7 @@ fn a_public_ip_is_deleted_with_its_service_once_its_tags_hand_it_over() {
             });
             lab.pass(INTERVAL_MS);
             assert!(lab.settle(DAY_MS));
-            let web = lab.kubernetes.list("services", None);
-            assert_eq!(web[0]["status"]["loadBalancer"]["ingress"][0]["ip"], "20.50.0.10");
+            assert_eq!(address(&lab), "20.50.0.10");
         }
         delete(&mut lab, "default", "web-0000");
         assert!(lab.settle(DAY_MS));
