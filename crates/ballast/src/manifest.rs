@@ -130,7 +130,7 @@ pub struct Unread {
     pub why: String,
 }
 
-/// Reads files and folders as [`read`] does, and goes on after a file that is neither YAML nor
+/// Reads files and folders as [`read()`] does, and goes on after a file that is neither YAML nor
 /// JSON. Folders in folders are read if `recursive`, and named if not.
 ///
 /// # Errors

@@ -73,7 +73,10 @@ fn of_named_groups(draft: &Draft<'_>) -> Vec<(ServiceUid, Need, bool)> {
         let ips = named_group(case.service).filter(|_| claimed);
         let asked = case.intent().and_then(|intent| intent.private_link.as_ref());
         // Somebody may have taken the finalizer off; Azure keeps a frontend with one before it.
-        let had = || private_link::named_group(draft, case.service);
+        let had = || {
+            let group = private_link::named_group(draft, case.service)?;
+            (claimed || has_parts(draft, &case.base)).then_some(group)
+        };
         let links = asked.map(|link| link.group.clone()).or_else(had);
         let needs = ips.map(Need::PublicIps).into_iter().chain(links.map(Need::PrivateLinks));
         let unread = needs.filter(|need| azure.is_unread(need));
@@ -105,7 +108,12 @@ fn of_unseen_namespaces(draft: &Draft<'_>) -> Vec<ServiceUid> {
 
 /// Whether anything of a Service is on a load balancer; one that shares an address has rules only.
 fn is_there(draft: &Draft<'_>, intent: &Intent) -> bool {
-    let base = name::base_number(&intent.base);
+    has_parts(draft, &intent.base)
+}
+
+/// Whether anything of a base name is on a load balancer.
+fn has_parts(draft: &Draft<'_>, base: &str) -> bool {
+    let base = name::base_number(base);
     draft.views().any(|balancer| balancer.count_of(base) != (0, 0))
 }
 

@@ -178,9 +178,34 @@ fn nothing_is_read_for_services_that_do_not_ask() {
     let needs = forecast(&world, &policy()).report.needs;
     assert_eq!(needs, [Need::PrivateLinks(Group::new("links"))].into());
     // Also for one that is leaving: it may have one.
-    edit(&mut world, 1, |s| s.wish = Wish::Nothing);
+    edit(&mut world, 1, |s| {
+        s.wish = Wish::Nothing;
+        s.finalizers = vec![SERVICE_FINALIZER.into()];
+    });
     let needs = forecast(&world, &policy()).report.needs;
     assert_eq!(needs, [Need::PrivateLinks(Group::new("links"))].into());
+}
+
+/// The annotation's text becomes a part of a path that is read with the controller's rights, and a
+/// list that Azure can never give would be due for ever. Whoever may create a Service of any type
+/// can write the annotation.
+#[test]
+fn no_path_is_read_that_a_tenant_writes() {
+    let reads = |world: &World| {
+        let (_, report) = crate::plan(world, &policy());
+        report.needs.into_iter().filter(|need| matches!(need, Need::PrivateLinks(_))).count()
+    };
+    for name in ["../theirs", "far/providers/Microsoft.Storage/x", "far?x=", "far#", "far."] {
+        let mut world = programmed(vec![service(1, &[INTERNAL])]);
+        let asks = service(1, &[INTERNAL, ASKED, (GROUP, name)]);
+        edit(&mut world, 1, |s| s.annotations = asks.annotations);
+        assert_eq!(reads(&world), 0, "{name}, refused");
+        edit(&mut world, 1, |s| s.wish = Wish::Nothing);
+        assert_eq!(reads(&world), 0, "{name}, leaving");
+    }
+    let mut world = programmed(vec![service(1, &[INTERNAL])]);
+    add(&mut world, Service { wish: Wish::Nothing, ..service(2, &[ASKED, (GROUP, "far")]) });
+    assert_eq!(reads(&world), 0, "it never had a load balancer");
 }
 
 #[test]

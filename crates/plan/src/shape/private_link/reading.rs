@@ -1,5 +1,6 @@
 //! Which resource groups are read for Private Link Services.
 
+use crate::ask::reader::is_group_name;
 use crate::claim::private_link::{CREATE, GROUP};
 use crate::draft::Draft;
 use crate::own::name::base_of;
@@ -37,13 +38,17 @@ fn may_be_linked(draft: &Draft<'_>) -> bool {
         })
 }
 
-/// Where a Service may have one, whether it is planned as it asks or not.
+/// Where a Service may have one, whether it is planned as it asks or not. What is no name of a
+/// resource group is nowhere: the text becomes a part of the path that is read.
 pub(crate) fn named_group(draft: &Draft<'_>, service: &Service) -> Option<Group> {
     if !service.annotation(CREATE)?.trim().eq_ignore_ascii_case("true") {
         return None;
     }
-    let group = service.annotation(GROUP).map(str::trim).filter(|name| !name.is_empty());
-    Some(group.map_or_else(|| draft.policy.private_link_group.clone(), Group::new))
+    let name = service.annotation(GROUP).map(str::trim).filter(|name| !name.is_empty());
+    match name {
+        Some(name) => is_group_name(name).then(|| Group::new(name)),
+        None => Some(draft.policy.private_link_group.clone()),
+    }
 }
 
 /// The same, where that has not been read. What the cloud config does not allow is not read for a
