@@ -623,9 +623,6 @@ def check_containerfile():
     expect("Containerfile: nothing runs in the last stage",
            [line for line in last if line.startswith("RUN")], [])
 
-            overlays = work / "places"
-            overlays.mkdir()
-            places(tools, overlays)
 
 def main():
     parser = argparse.ArgumentParser()
@@ -653,6 +650,9 @@ def main():
                 folder = work / part.__name__
                 folder.mkdir()
                 part(tools, binary, folder)
+            overlays = work / "places"
+            overlays.mkdir()
+            places(tools, overlays)
             folder = work / "everything"
             folder.mkdir()
             everything(tools, binary, folder, args.kubeconfig)
