@@ -127,10 +127,10 @@ def places(tools, folder):
         ]:
             expect(f"{name}: one place for {new.split()[-1]}", text.count(old), 1)
             text = text.replace(old, new)
-        nobody = "00000000-0000-0000-0000-000000000000"
-        expect(f"{name}: a place for the client id", text.count(nobody),
+        empty = "00000000-0000-0000-0000-000000000000"
+        expect(f"{name}: a place for the client id", text.count(empty),
                int("components/workload-identity" in text))
-        file.write_text(text.replace(nobody, client))
+        file.write_text(text.replace(empty, client))
         objects = documents(tools.good("kubectl", "kustomize", overlay))
         container, = find(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
         named = [arg for arg in container["args"] if arg.startswith("--cluster-name=")]

@@ -211,7 +211,7 @@ impl Azure {
         self.shelf(need).map_or(Fact::Unknown, |shelf| shelf.answered())
     }
 
-    /// Whether a read has brought something.
+    /// Whether something has been read.
     #[must_use]
     pub fn is_known(&self, need: &Need) -> bool {
         self.answered(need).known().is_some()

@@ -115,7 +115,7 @@ fn namespace(key: &str) -> &str {
     key.split_once('/').map_or("", |(namespace, _)| namespace)
 }
 
-/// The Service that a public IP was made for, where nobody who stands on it wants a load balancer,
+/// The Service that a public IP was made for, where no Service on it wants a load balancer,
 /// nor that Service itself.
 fn let_go<'u>(case: &Case<'_>, on: &[String], users: &[&'u str]) -> Option<&'u str> {
     let first = *users.first()?;

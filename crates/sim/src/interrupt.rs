@@ -11,7 +11,7 @@ pub(crate) const LATE_MS: u64 = 20_000;
 /// What takes the place of a watch that breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interruption {
-    /// A list of now: what went meanwhile is named by nobody.
+    /// A list of now: what went meanwhile is not named.
     Missed,
     /// A list of this revision, as a server's cache may give it, and a watch that goes on there
     /// late.

@@ -24,7 +24,7 @@ pub struct Poison {
     /// `namespace/name`.
     pub service: String,
     part: Refused,
-    /// The call that is refused: one that makes it, or one that deletes it.
+    /// The call that is refused: to make it, or to delete it.
     method: Method,
     status: u16,
     code: &'static str,

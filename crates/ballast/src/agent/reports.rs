@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(due(&mut reports), None, "a healthy node writes nothing");
     }
 
-    /// Nobody else takes a report back, and it has no end: its node would count as ill for ever.
+    /// No other agent takes a report back, and it has no end: its node would count as ill for ever.
     #[tokio::test]
     async fn a_report_whose_answer_is_lost_is_taken_back() {
         let mut reports = ill().await;

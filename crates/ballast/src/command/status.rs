@@ -105,7 +105,7 @@ impl Args {
     }
 }
 
-/// `leader` is kept from one look to the next; one that is not reached is looked for anew.
+/// `leader` is kept from one look to the next; a leader that is not reached is looked for anew.
 async fn look(
     args: &Args,
     whom: Option<&Whom>,

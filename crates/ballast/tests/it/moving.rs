@@ -55,7 +55,7 @@ impl Sight {
 struct Tally {
     /// Connections that were answered.
     served: AtomicUsize,
-    /// Connections that nobody took or answered.
+    /// Connections that were not taken or answered.
     refused: AtomicUsize,
     /// Times at which a status told no address.
     untold: AtomicUsize,

@@ -2,7 +2,7 @@
 //!
 //! It is read at the start, when the right to write is gained, after every write of it that was
 //! not answered with success or not kept, and at the interval of the drift check. Nothing is
-//! watched: who leads is the only one that writes it, and a hand that deletes it is seen at the
+//! watched: only the leader writes it, and a hand that deletes it is seen at the
 //! next read.
 
 use crate::backoff;

@@ -238,7 +238,7 @@ impl<F: Told> Watch<F> {
     }
 
     /// Hands on each object as it comes: there may be no room for all of them. A server that cuts
-    /// the list up all the same says so: what has not come yet must not pass for gone.
+    /// the list up says so nevertheless: what has not come yet must not pass for gone.
     async fn list_whole(&mut self) -> Result<String, ListFailure> {
         let failed = |why: String| ListFailure::Failed { why, wait_ms: 0 };
         let mut next: Option<String> = None;

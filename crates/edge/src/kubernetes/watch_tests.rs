@@ -50,13 +50,26 @@ async fn watch_for(
     script: impl Fn(&Seen, usize) -> Act + Send + Sync + 'static,
 ) -> (Vec<String>, Vec<Seen>) {
     let fake = Fake::start(script).await;
-    let client = connect(&ConnectFrom::Address(fake.url.clone()), "t").await.unwrap();
+    let words = words(&fake, namespaces(), (silence, 4), count).await;
+    (words, fake.seen())
+}
+
+fn namespaces() -> Source {
     let settings = SourceSettings { classes: BTreeSet::new(), group: Group::new("rg") };
-    let source = sources(&[Kind::Namespaces], &settings).remove(0);
-    let (sender, mut receiver) = mpsc::channel(4);
+    sources(&[Kind::Namespaces], &settings).remove(0)
+}
+
+/// The first words of a watch, with so much patience and so much room for events.
+async fn words<F: Told<Event = Event> + Send + 'static>(
+    fake: &Fake,
+    source: Source<F>,
+    (silence, room): (Duration, usize),
+    count: usize,
+) -> Vec<String> {
+    let client = connect(&ConnectFrom::Address(fake.url.clone()), "t").await.unwrap();
+    let (sender, mut receiver) = mpsc::channel(room);
     let stop = CancellationToken::new();
-    let pace = Pace { first_ms: 1, cap_ms: 5 };
-    let mut watch = Watch::new(client, source, sender, pace);
+    let mut watch = Watch::new(client, source, sender, Pace { first_ms: 1, cap_ms: 5 });
     watch.silence = silence;
     let task = tokio::spawn(watch.run(stop.clone()));
     let mut words = Vec::new();
@@ -65,7 +78,7 @@ async fn watch_for(
     }
     stop.cancel();
     task.await.unwrap();
-    (words, fake.seen())
+    words
 }
 
 #[tokio::test]
@@ -198,22 +211,10 @@ async fn watch_of_node(
     script: impl Fn(&Seen, usize) -> Act + Send + Sync + 'static,
 ) -> (Vec<String>, Vec<Seen>) {
     let fake = Fake::start(script).await;
-    let client = connect(&ConnectFrom::Address(fake.url.clone()), "t").await.unwrap();
-    let settings = SourceSettings { classes: BTreeSet::new(), group: Group::new("rg") };
-    let Source { kind, path, selector, fields, read } =
-        sources(&[Kind::Namespaces], &settings).remove(0);
+    let Source { kind, path, selector, fields, read } = namespaces();
     let read: Read<OfNode> = Arc::new(move |change, json| read(change, json).map(OfNode));
     let source = Source { kind, path, selector, fields, read };
-    let (sender, mut receiver) = mpsc::channel(1);
-    let stop = CancellationToken::new();
-    let pace = Pace { first_ms: 1, cap_ms: 5 };
-    let task = tokio::spawn(Watch::new(client, source, sender, pace).run(stop.clone()));
-    let mut words = Vec::new();
-    while words.len() < count {
-        words.push(word(receiver.recv().await.expect("the watch goes on")));
-    }
-    stop.cancel();
-    task.await.unwrap();
+    let words = words(&fake, source, (SILENCE, 1), count).await;
     (words, fake.seen())
 }
 

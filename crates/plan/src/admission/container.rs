@@ -51,8 +51,8 @@ pub fn validations() -> Vec<Validation> {
     ]
 }
 
-/// Whether nothing limits who may connect, or one of the sources is everybody. An annotation
-/// without an entry lets nobody in.
+/// Whether nothing limits who may connect, or one of the sources is every address. An annotation
+/// without an entry admits no source.
 fn is_open() -> String {
     let annotated: Vec<String> = SOURCES.iter().map(|key| list(key)).collect();
     let absent: Vec<String> = SOURCES.iter().map(|key| format!("!{}", present(key))).collect();

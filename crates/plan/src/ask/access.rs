@@ -59,7 +59,7 @@ pub(super) fn read(r: &mut Reader<'_>) -> AccessIntent {
 }
 
 /// What limits who may connect, as the key and the value of each wish that does; nothing where one
-/// of them lets everybody in. An annotation without an entry lets nobody in: a list that a template
+/// of them admits all. An annotation without an entry admits none: a list that a template
 /// has left empty was to limit the sources.
 pub(super) fn limits(r: &Reader<'_>, family: Family) -> Vec<(Cow<'static, str>, String)> {
     let everybody = match family {

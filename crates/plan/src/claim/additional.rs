@@ -39,8 +39,8 @@ struct Taken {
 /// status and the security rules of those that are refused.
 pub(super) fn settle(draft: &mut Draft<'_>) {
     let asks = |service: &Service| service.annotation(KEY).is_some_and(|text| !text.is_empty());
-    // One that keeps what it has goes on showing what it asked for once, also where nobody asks for
-    // anything of the kind any more.
+    // A Service that keeps what it has goes on showing what it asked for once, also where none asks
+    // for anything of the kind any more.
     let shows = |case: &Case<'_>| {
         matches!(case.stance, Stance::Frozen(_)) && !case.service.ingress.is_empty()
     };

@@ -13,7 +13,7 @@
 //! first by name.
 //!
 //! A public IP that was made for Services is theirs until it is gone: who waits for it in another
-//! namespace does not get it from one that lets it go, nor by what a status tells.
+//! namespace does not get it from a Service that gives it up, nor by what a status tells.
 
 use super::Refusal;
 use super::holder::Address;

@@ -230,8 +230,8 @@ fn no_two_services_have_one_pool() {
     assert_eq!(refusals(&world, &single, 1), []);
 }
 
-/// With each edit an owner may name a resource group that nobody has read: the others go on, and so
-/// does the departure of others. Whoever names it keeps what it has until it is read.
+/// With each edit an owner may name a resource group that has not been read: the others go on, and
+/// so does the departure of others. Whoever names it keeps what it has until it is read.
 #[test]
 fn nobody_waits_for_a_resource_group_that_another_names() {
     let far = || Group::new("far");
@@ -264,7 +264,7 @@ fn nobody_waits_for_a_resource_group_that_another_names() {
 
 /// Services of one namespace claim the same addresses at the same port: that is one rule of the
 /// group, and in the ledger each has all of them. A ConfigMap takes a megabyte; were it full
-/// nothing of anybody's would be opened.
+/// nothing would be opened for any Service.
 #[test]
 fn one_namespace_does_not_fill_the_ledger() {
     let first = u32::from(Ipv4Addr::new(20, 100, 0, 0));
@@ -290,7 +290,7 @@ fn one_namespace_does_not_fill_the_ledger() {
     assert!(refused.iter().all(told), "{refused:#?}");
 }
 
-/// Its owner took the annotation off while the Service was paused, so nobody asks for an additional
+/// Its owner took the annotation off while the Service was paused, so none asks for an additional
 /// address any more; what the status still tells is another's frontend by now, and kube-proxy would
 /// lead what is sent there to the wrong Service.
 #[test]

@@ -72,7 +72,7 @@ fn of_named_groups(draft: &Draft<'_>) -> Vec<(ServiceUid, Need, bool)> {
         let claimed = case.service.has_finalizer(SERVICE_FINALIZER);
         let ips = named_group(case.service).filter(|_| claimed);
         let asked = case.intent().and_then(|intent| intent.private_link.as_ref());
-        // Somebody may have taken the finalizer off; Azure keeps a frontend with one before it.
+        // The finalizer may have been taken off; Azure keeps a frontend with one before it.
         let had = || {
             let group = private_link::named_group(draft, case.service)?;
             (claimed || has_parts(draft, &case.base)).then_some(group)
@@ -86,8 +86,8 @@ fn of_named_groups(draft: &Draft<'_>) -> Vec<(ServiceUid, Need, bool)> {
 }
 
 /// Where Services that stay as they are may have a Private Link Service of before this process
-/// started. Nobody waits for it, but the pools of their load balancers stay so long as they are:
-/// one may be refused for nothing but the kind of these pools.
+/// started. No Service waits for it, but the pools of their load balancers stay so long as they
+/// are: one may be refused for nothing but the kind of these pools.
 fn of_kept(draft: &Draft<'_>) -> Vec<Need> {
     let kept = draft.cases.values().filter(|case| case.intent().is_none());
     let groups = kept.filter_map(|case| private_link::unread_group(draft, case.service));

@@ -1,8 +1,8 @@
 //! A Service that loses its container load balancer, known or not.
 //!
 //! Its addresses are drained, its pool is detached, load balancer and public IP are deleted, and
-//! its registration, the mark of what is ours, goes last. One that comes back with another family
-//! loses load balancer and public IP, and gets others under its registration.
+//! its registration, the mark of what is ours, goes last. A Service that comes back with another
+//! family loses load balancer and public IP, and gets others under its registration.
 
 use super::registry::Registry;
 use super::{obstacles, public_ip, until};
@@ -30,7 +30,7 @@ pub(super) fn plan(
     if draft.world.inherited.contains(&uid)
         && let Some(case) = draft.cases.get_mut(&uid).filter(comes_back)
     {
-        // Another process may have replaced them already: lists may show them all the same.
+        // Another process may have replaced them already: lists may still show them.
         case.traces = Traces::Some;
         case.waits.insert(Wait::Listing);
         return;

@@ -49,7 +49,7 @@ struct Seat {
 }
 
 impl Memory {
-    /// Begins a plan: lets go of what another policy led to, and of Services that are gone.
+    /// Begins a plan: forgets what another policy led to, and Services that are gone.
     pub fn renew(&mut self, draft: &Draft<'_>) {
         self.plans += 1;
         if self.policy.as_ref() != Some(draft.policy) {
@@ -87,7 +87,7 @@ impl Memory {
         (held.found == self.plans && Arc::ptr_eq(&held.intent, intent)).then_some(held)
     }
 
-    /// The same of one that had all its parts on a load balancer.
+    /// The same of a Service that had all its parts on a load balancer.
     pub fn seated(&self, intent: &Arc<Intent>, on: &Arc<LoadBalancer>) -> Option<&Held> {
         let there = |held: &&Held| held.seat.as_ref().is_some_and(|at| Arc::ptr_eq(&at.on, on));
         self.found(intent).filter(there)
@@ -120,7 +120,7 @@ impl Memory {
 }
 
 impl Held {
-    /// The frontends of one that is seated: each with its family, its place, its address and the
+    /// The frontends of a seated Service: each with its family, its place, its address and the
     /// text of it.
     pub fn frontends(&self) -> impl Iterator<Item = (Family, usize, IpAddr, &Arc<str>)> {
         let families = self.ips.iter().map(|(family, _, _)| *family);

@@ -75,8 +75,8 @@ pub(crate) fn plan(draft: &mut Draft<'_>, memory: &mut Memory) -> Chosen {
     chosen
 }
 
-/// Edits a public IP as a Service asks. One that is so already, as most are, is not edited. Whether
-/// that is all there is to do, as long as neither changes.
+/// Edits a public IP as a Service asks. A public IP that is so already, as most are, is not edited.
+/// Whether that is all there is to do, as long as neither changes.
 fn adopt(
     draft: &mut Draft<'_>,
     intent: &Intent,
@@ -96,7 +96,7 @@ fn adopt(
     }
     let same = before.is_some() && past == Some(&after);
     let ignored = wishes::ignored(intent, &after);
-    // Whoever holds it first has all it wants on it: so has one that comes later.
+    // Whoever holds it first has all it wants on it: so has who comes later.
     let rests = holding == Some(Holding::First) && ignored.is_empty() && !edited.contains_key(id);
     if !ignored.is_empty() {
         draft.note(&intent.uid, ignored);

@@ -58,7 +58,7 @@ fn limits(words: &Words<'_>, family: Option<&Family>) -> Result<(), Invalid> {
     let field = items(&words.service["spec"]["loadBalancerSourceRanges"]);
     sources.extend(field.map(|range| text(range).trim()));
     let open = |source: &&str| [everybody, "Internet", "*"].contains(source);
-    // A list without an entry lets nobody in.
+    // A list without an entry admits no source.
     let empty = || keys.iter().any(|key| words.whole(key).is_some());
     if sources.iter().any(open) || (sources.is_empty() && !empty()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Small mishaps while all is right: the API server refuses a few calls, and meanwhile somebody
+//! Small mishaps while all is right: the API server refuses a few calls, and meanwhile a user
 //! takes something away.
 
 use super::{Company, living};
@@ -10,7 +10,7 @@ use model::world::Kind;
 use serde_json::{Value, json};
 
 const NAMESPACE: &str = "default";
-/// Whose finalizer is taken off: a Service that nobody else changes.
+/// Whose finalizer is taken off: a Service that no other user changes.
 const BARED: &str = "bared";
 const BARED_NUMBER: u64 = 730;
 /// A Pod with our gate that goes while its gate is being written.
@@ -39,7 +39,7 @@ fn set_ready(stage: &mut Stage, ready: bool) {
 }
 
 impl Company {
-    /// A Service comes whose finalizer somebody will take off.
+    /// A Service comes whose finalizer will be taken off.
     pub(crate) fn bring_bared(&mut self, stage: &mut Stage) {
         let mut service = objects::service(NAMESPACE, BARED_NUMBER);
         service["metadata"]["name"] = json!(BARED);

@@ -13,7 +13,7 @@ use azure_emulator::Request;
 use std::ops::Range;
 
 const BALANCERS: &str = "Microsoft.Network/loadBalancers";
-/// Public IPs of somebody else's, which stand before ours in every list.
+/// Public IPs of another client's, which stand before ours in every list.
 const SPARES: Range<u64> = 0..3;
 /// From this item of a list on there are ours.
 const OURS_FROM: usize = 7;
@@ -43,7 +43,7 @@ impl Stage {
 }
 
 impl Company {
-    /// Somebody else has public IPs.
+    /// Another client has public IPs.
     pub(crate) fn hoard(stage: &mut Stage) {
         for body in SPARES.map(spare) {
             let id = body["id"].as_str().unwrap_or("").to_owned();
@@ -66,8 +66,8 @@ impl Company {
         }
     }
 
-    /// Somebody deletes a load balancer of ours or, where Azure does not let them, a public IP with
-    /// what stands on it.
+    /// Another client deletes a load balancer of ours or, where Azure does not let them, a public
+    /// IP with what stands on it.
     pub(crate) fn rob(&mut self, random: &mut Random, stage: &mut Stage) {
         let all = stage.azure.resources_of(BALANCERS);
         let ids = all.iter().filter_map(|balancer| balancer["id"].as_str());

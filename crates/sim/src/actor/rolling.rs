@@ -18,7 +18,7 @@ const PLAIN: u16 = 8_081;
 fn service() -> Value {
     let mut service = objects::service(NAMESPACE, NUMBER);
     service["metadata"]["name"] = json!(NAME);
-    // Nobody else fills its slices.
+    // No other actor fills its slices.
     let spec = json!({"selector": null, "ports": [
         {"name": "http", "port": 820, "targetPort": "http", "protocol": "TCP", "nodePort": 32_700},
         {"name": "plain", "port": 821, "targetPort": PLAIN, "protocol": "TCP",

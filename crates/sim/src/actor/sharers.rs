@@ -42,8 +42,8 @@ fn address(stage: &Stage) -> Option<String> {
     addresses.into_iter().find(|address| !address.contains(':'))
 }
 
-/// One that comes to their address with the port of another of them. Its node port is its own: the
-/// API server gives none twice.
+/// A Service that comes to their address with the port of another of them. Its node port is its
+/// own: the API server gives none twice.
 fn rival(address: &str) -> Value {
     let mut service = service(1, Some(address));
     service["metadata"]["name"] = json!(RIVAL);
@@ -53,7 +53,7 @@ fn rival(address: &str) -> Value {
 
 impl Company {
     /// Who wants a port that another has on the frontend which both share comes, or goes: who has
-    /// it keeps it, and nobody else on the load balancer notices.
+    /// it keeps it, and no other Service on the load balancer notices.
     pub(crate) fn contest(&mut self, random: &mut Random, stage: &mut Stage) {
         let stays = random.permille(700);
         let place = (NAMESPACE.to_owned(), RIVAL.to_owned());

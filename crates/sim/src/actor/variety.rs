@@ -175,8 +175,8 @@ impl Company {
         }
     }
 
-    /// Another client's write of a NIC that is in a pool of ours fails: one that is in none is left
-    /// to whoever wrote it, this one is not.
+    /// Another client's write of a NIC that is in a pool of ours fails: a NIC that is in none is
+    /// left to whoever wrote it, this one is not.
     pub(crate) fn fail_member(random: &mut Random, stage: &mut Stage) {
         let all = stage.azure.resources_of("Microsoft.Network/networkInterfaces");
         let joined = all.iter().filter(|nic| !memberships(nic).is_empty());

@@ -40,8 +40,9 @@ impl Round {
         match answer.status {
             // What is gone already is deleted.
             404 if method == Method::Delete => {}
-            // A load balancer changes with its members, which are others' to write, too. But nobody
-            // else makes what is ours: who is told that it stands has made it, and forgotten that.
+            // A load balancer changes with its members, which are others' to write, too. But no
+            // other client makes what is ours: a process that hears that it stands has made it and
+            // forgotten.
             412 if !made => {}
             400.. => {
                 let (status, code) = (answer.status, answer.code().unwrap_or("without a code"));

@@ -56,7 +56,7 @@ impl Stage {
         }
         count(&mut self.tally.checks, "S4");
         let path = write.path.strip_suffix("-IPv6")?;
-        // One that people deleted counts as there until the next look for drift shows it.
+        // A public IP that people deleted counts as there until the next look for drift shows it.
         let lacks = self.azure.shown_by_id(path).is_none() && !self.was_deleted(path);
         lacks.then(|| format!("{first}-IPv6 is asked for before {first}"))
     }

@@ -39,9 +39,10 @@ impl Stage {
         })
     }
 
-    /// A write that takes a rule off a load balancer, while nothing goes wrong and nobody has
-    /// edited anything by hand. Judged of Services whose owners change nothing else: theirs is the
-    /// same rule before and after.
+    /// A write that takes a rule off a load balancer, while nothing goes wrong and people have not
+    /// edited anything: a write that Azure loses, or a hand, takes rules off with no write of ours.
+    /// Judged of Services whose owners change nothing else: theirs is the same rule before and
+    /// after.
     pub(super) fn check_steadiness(&mut self, write: &Write<'_>) {
         let (Some(before), Some(after)) = (write.before, write.after) else { return };
         if !matches!(self.weather, Weather::Fair) || self.may_be_unseen() {

@@ -1,5 +1,5 @@
-//! Locks on what is one guest's: another operation's, which nobody else waits for, and a management
-//! lock, of which its owner is told.
+//! Locks on what is one guest's: another operation's, for which no other guest waits, and a
+//! management lock, which its owner learns of.
 
 use super::Play;
 use crate::check::tenants::is_refused;
@@ -18,7 +18,7 @@ const OTHERS_MS: u64 = 15_000;
 const FREED_MS: u64 = 15 * 60_000;
 /// How soon it is looked at again.
 const LOOK_MS: u64 = 1_000;
-/// Within so long after the first refusal an owner is told what keeps a Service from going.
+/// Within so long after the first refusal its owner learns what keeps a Service from going.
 const TOLD_MS: u64 = 20_000;
 
 impl Play {

@@ -74,7 +74,7 @@ fn public_ip(name: &str, sku: &str, address: &str, tags: &Value) -> Value {
             "ipAddress": address, "idleTimeoutInMinutes": 4}})
 }
 
-/// A public IP that somebody else has for a while: it stands before ours in every list.
+/// A public IP that another client has for a while: it stands before ours in every list.
 #[must_use]
 pub fn spare(number: u64) -> Value {
     let id = network(&format!("publicIPAddresses/byo-pip-spare-{number}"));

@@ -78,7 +78,7 @@ impl Drawn {
 
     /// A fault befalls a call on an object: the next ones of the same object may have it, too. A
     /// Pod that does not get its finalizer in four tries is published without, and what is made for
-    /// it then names no Pod: who dies then leaves what nobody can know to be ours.
+    /// it then names no Pod: a process that dies then leaves what cannot be known to be ours.
     pub(super) fn begin_api_spell(&mut self, path: &str, fault: Fault) {
         if self.api_spell.is_none() && self.api_spells.permille(SPELLS) {
             let most = if path.contains("/pods/") { 2 } else { 7 };
@@ -88,9 +88,9 @@ impl Drawn {
     }
 
     /// Whether the region's zones are not shown, where rights are missing now and then. A few times
-    /// in a whole run: a right that nobody has is another thing. Failures in a row count, whatever
-    /// they are for: what else befalls such a read leaves one time less, and where Azure's buckets
-    /// may refuse one as well, nobody counts that here.
+    /// in a whole run: a right that is missing for good is another thing. Failures in a row count,
+    /// whatever they are for: what else befalls such a read leaves one time less, and where Azure's
+    /// buckets may refuse one as well, that is not counted here.
     pub(super) fn hides_zones(&mut self, request: &Request) -> bool {
         let rights = self.strength(Fault::Forbidden) > 0 && self.strength(Fault::Buckets) == 0;
         let may = rights && reads_zones(request);

@@ -48,7 +48,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{- /* Agents from elsewhere may have brought a Role with the controller's name. */ -}}
+{{- /* Agents from elsewhere may come with a Role with the controller's name. */ -}}
 {{- define "ballast.agentrole" -}}
 {{- if .Values.nodeAgent.external -}}
 {{- printf "%s-agents" (include "ballast.name" . | trunc 56 | trimSuffix "-") -}}

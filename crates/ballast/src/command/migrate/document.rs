@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(found.kept, 1);
     }
 
-    /// One that is refused from the start stays, and its own condition has said so for long.
+    /// A Service that is refused from the start stays, and its own condition has said so for long.
     #[test]
     fn who_is_held_up_on_the_way_is_told_of_beforehand() {
         let (world, policy) = (world(), policy());

@@ -92,8 +92,8 @@ fn who_asks_to_keep_somebody_out_is_refused() {
     for key in access::SOURCES {
         assert_eq!(annotated(key, "10.0.0.0/8, 0.0.0.0/0"), [NOTED], "{key}");
         // A list without an entry opens nothing on the other load balancers, either.
-        for nobody in ["", " , "] {
-            assert_eq!(annotated(key, nobody), [REFUSED], "{key}");
+        for none in ["", " , "] {
+            assert_eq!(annotated(key, none), [REFUSED], "{key}");
         }
         assert_eq!(annotated(key, "10.0.0.0/8, ::/0"), [REFUSED], "{key}");
         assert_eq!(annotated(key, "Storage"), [REFUSED], "{key}");

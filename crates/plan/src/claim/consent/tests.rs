@@ -127,8 +127,8 @@ fn a_public_ip_is_that_of_the_service_it_was_made_for() {
     assert_eq!(refusals(&world, &policy(), 2), []);
 }
 
-/// Its holder goes, or moves to another one: it goes with its label, and to nobody who waits for it
-/// in another namespace, also where the config lists what may be named.
+/// Its holder goes, or moves to another one: it goes with its label, and not to a Service that
+/// waits for it in another namespace, also where the config lists what may be named.
 #[test]
 fn a_public_ip_that_is_let_go_passes_to_no_other_namespace() {
     let world = settled(world(vec![public(1, "a", &[])]));

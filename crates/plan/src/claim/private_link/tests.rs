@@ -565,7 +565,7 @@ fn pools_behind_one_are_not_turned_into_addresses() {
     assert_eq!(way.last.findings, []);
 }
 
-/// A refused Service may have one in a resource group that nobody has read yet.
+/// A refused Service may have one in a resource group that has not been read yet.
 #[test]
 fn pools_stay_until_it_is_known_what_is_before_them() {
     let mut world = programmed(vec![service(1, &[INTERNAL]), service(2, &[INTERNAL])]);
@@ -618,8 +618,8 @@ fn what_others_are_connected_to_stays_until_the_owner_agrees() {
     }
 }
 
-/// Its owner's finalizers were stripped, or its tag names somebody else: the Service whose frontend
-/// goes is asked.
+/// Its owner's finalizers were stripped, or its tag names another Service: the Service whose
+/// frontend goes is asked.
 #[test]
 fn where_the_owner_is_not_known_the_service_of_the_frontend_is_asked() {
     let mut world = connected(ConnectionState::Connected);

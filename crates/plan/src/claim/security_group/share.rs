@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Bytes of the ledger: those of a ConfigMap (`MaxSecretSize` of Kubernetes), without what else is
 /// in it. Of a rule that Services share each has its destinations there. The API server takes no
-/// larger one, and then nothing of anybody's is opened.
+/// larger one, and then nothing is opened for any Service.
 const LEDGER: usize = (1 << 20) - 1_024;
 
 /// Rules, source prefixes, destination prefixes and bytes of the ledger, in this order.

@@ -262,7 +262,7 @@ fn what_is_confirmed_and_stays_is_noted() {
 }
 
 /// Each would give up its port for one that all of them want. One gets it and waits for its owner,
-/// so that the next one gets it: with as many drafts as Services one owner would hold up everybody.
+/// so that the next one gets it: with as many drafts as Services one owner would hold up all.
 #[test]
 fn who_wait_for_their_owners_cost_no_draft_each() {
     const ALL: u8 = 40;
