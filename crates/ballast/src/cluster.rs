@@ -5,8 +5,9 @@ use edge::kubernetes::{ConnectError, ConnectFrom, connect};
 use edge::web::chain;
 use http::Request;
 use kube::Client;
-use model::ServiceName;
 use model::kubernetes::FIELD_MANAGER;
+use model::pause::PAUSE;
+use model::{Pause, ServiceName};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -157,6 +158,21 @@ fn lease_path(lease: &ServiceName) -> String {
 pub async fn lease_annotation(client: &Client, lease: &ServiceName, key: &str) -> Option<String> {
     let found = find(client, &lease_path(lease)).await.ok()??;
     found["metadata"]["annotations"][key].as_str().map(str::to_owned)
+}
+
+/// Whether a command that takes no Lease may begin to write to Azure: a process that takes the
+/// Lease hears of a pause by itself.
+///
+/// # Errors
+/// An operator has paused writes.
+pub async fn refuse_if_paused(client: &Client, lease: &ServiceName) -> Result<(), Failure> {
+    let value = lease_annotation(client, lease, PAUSE).await;
+    let Some(pause) = value.as_deref().and_then(Pause::read) else { return Ok(()) };
+    let text = format!(
+        "nothing was written: {pause} are paused by an operator. `ballast resume --all` ends the \
+         pause"
+    );
+    Err(Failure::new(Exit::Failed, text))
 }
 
 /// The field manager of the edits that `ballast pause`, `resume` and `retry` make for a Service's

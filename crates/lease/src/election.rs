@@ -136,6 +136,8 @@ impl Election {
     /// # Guarantees
     /// Whoever leads has read the annotations that were there before it led. Later ones are seen at
     /// the second renewal at the latest: the first one is refused, because the Lease has changed.
+    /// Where another client has deleted the Lease, it is made again with the annotations that this
+    /// process has seen on it.
     #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key)?.as_str()
@@ -252,7 +254,8 @@ impl Election {
     fn read(&self, answer: Answer) -> Result<Record, Miss> {
         match answer {
             Answer::Reply { status: 404, .. } => {
-                Ok(Record::absent(&self.settings.namespace, &self.settings.name))
+                let absent = Record::absent(&self.settings.namespace, &self.settings.name);
+                Ok(absent.annotated(&self.annotations))
             }
             other => written(other),
         }
@@ -387,6 +390,28 @@ mod tests {
         assert_eq!(election.answered(stored(&next, "4"), 4_020, "t"), Next::Done(Ok(())));
         assert_eq!((election.is_leading(), election.annotation("note")), (true, Some("second")));
         assert_eq!(election.annotation("other"), None);
+    }
+
+    /// Who deletes the Lease, to have another process lead, does not end what its annotations stop.
+    #[test]
+    fn a_lease_that_was_deleted_is_made_again_with_its_annotations() {
+        let mut election = election("a");
+        let free = json!({"metadata": {"resourceVersion": "1", "annotations": {"note": "first"}},
+            "spec": {"holderIdentity": ""}});
+        election.attempt(0, "t");
+        let next = election.answered(reply(200, &free), 10, "t");
+        assert_eq!(election.answered(stored(&next, "2"), 20, "t"), Next::Done(Ok(())));
+        election.attempt(2_000, "t");
+        let gone = Answer::Reply { status: 404, body: None, says: "gone".to_owned() };
+        election.answered(gone, 2_010, "t");
+        election.attempt(4_000, "t");
+        let next = election.answered(reply(404, &json!({})), 4_010, "t");
+        let Next::Call(call) = &next else { panic!("{next:?}") };
+        let body = call.body.clone().expect("it has a body");
+        assert_eq!(call.method, "POST");
+        assert_eq!(body["metadata"]["annotations"]["note"], "first");
+        assert_eq!(election.answered(stored(&next, "3"), 4_020, "t"), Next::Done(Ok(())));
+        assert_eq!(election.annotation("note"), Some("first"));
     }
 
     #[test]

@@ -63,6 +63,15 @@ impl Record {
         self.object.pointer("/metadata/annotations").cloned().unwrap_or_default()
     }
 
+    /// The record with these annotations, if it is an object that has any.
+    #[must_use]
+    pub fn annotated(mut self, annotations: &Value) -> Self {
+        if annotations.is_object() {
+            self.object["metadata"]["annotations"] = annotations.clone();
+        }
+        self
+    }
+
     /// The record with this holder. Taking it over counts as a transition.
     #[must_use]
     pub fn claimed(&self, claim: &Claim<'_>) -> Self {

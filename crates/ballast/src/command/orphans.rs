@@ -166,6 +166,9 @@ async fn delete(
     options.cluster_uid = cluster::uid(&engine.client).await?;
     options.ledger = args.source.lease_name.ledger();
     let lease = args.lease.settings(&args.source.lease_name);
+    if lease.is_none() {
+        cluster::refuse_if_paused(&engine.client, &args.source.lease_name.lease()).await?;
+    }
     options.leadership = if lease.is_some() { Leadership::Lost } else { Leadership::Held };
     let done = signal::stop().child_token();
     let mut controller = Controller::new(policy.clone(), options);

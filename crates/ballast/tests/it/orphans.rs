@@ -113,3 +113,19 @@ fn nothing_is_deleted_while_something_else_is_due() {
     assert!(err.contains("other changes are due"), "{err}");
     assert_eq!(emulators.run(&["orphans"]).0, 2, "it is all there");
 }
+
+/// Without the Lease nothing tells the command of a pause: it has to look by itself.
+#[test]
+fn nothing_is_deleted_while_writes_are_paused() {
+    let emulators = Emulators::start();
+    one_is_left_over(&emulators);
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {
+        "name": "ballast", "namespace": "kube-system",
+        "annotations": {"ballast.dev/pause": "true"}}, "spec": {}});
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+    assert_eq!(http(&emulators.kube, "POST", leases, Some(&lease)).0, 201);
+    let (code, _, err) = emulators.run(&["orphans", "--delete", "--yes", "--leader-elect=false"]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("all writes to Azure are paused by an operator"), "{err}");
+    assert_eq!(emulators.run(&["orphans"]).0, 2, "it is all there");
+}

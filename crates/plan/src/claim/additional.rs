@@ -41,9 +41,8 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
     let asks = |service: &Service| service.annotation(KEY).is_some_and(|text| !text.is_empty());
     // A Service that keeps what it has goes on showing what it asked for once, also where none asks
     // for anything of the kind any more.
-    let shows = |case: &Case<'_>| {
-        matches!(case.stance, Stance::Frozen(_)) && !case.service.ingress.is_empty()
-    };
+    let shows =
+        |case: &Case<'_>| matches!(case.stance, Stance::Frozen(_)) && shows_more(draft, case);
     if !draft.cases.values().any(|case| asks(case.service) || shows(case)) {
         return;
     }
@@ -66,6 +65,17 @@ pub(super) fn settle(draft: &mut Draft<'_>) {
     }
     refused.into_iter().for_each(|(uid, finding)| draft.refuse(&uid, Refusal::new(finding)));
     draft.withheld = withheld(draft, &taken);
+}
+
+/// Whether a Service's status tells an address that none of its frontends has. Most that keep what
+/// they have tell no other, and to look at the whole cluster for them takes as long as a plan.
+fn shows_more(draft: &Draft<'_>, case: &Case<'_>) -> bool {
+    let mut own: BTreeSet<IpAddr> = BTreeSet::new();
+    for view in draft.views() {
+        let frontends = view.frontends_of(&case.base).into_iter().chain(view.led_by(&case.base));
+        own.extend(frontends.filter_map(|found| frontend::address_of(draft, found)));
+    }
+    case.service.told().any(|address| !own.contains(&address))
 }
 
 /// What Services that keep what they have show, or have open, and that is another's.

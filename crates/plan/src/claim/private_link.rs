@@ -16,6 +16,7 @@ use crate::own::tags::owner;
 use crate::own::{Whose, name};
 use crate::shape::private_link::unread_group;
 use crate::tell::kubernetes;
+pub(crate) use beside::unsure;
 use floating::Floating;
 use heir::{guests, inherit, is_guest, joins};
 use model::azure::{PrivateLinkPolicy, PrivateLinkService, Provisioning, Subnet};
@@ -91,11 +92,28 @@ pub(crate) fn before<'w>(
 /// Whether one may stand before a load balancer that a Service there has in a resource group which
 /// has not been read.
 pub(crate) fn may_be_before(draft: &Draft<'_>, balancer: &ResourceId) -> bool {
-    let Some(balancer) = draft.view(balancer) else { return false };
-    draft.cases.values().any(|case| {
+    unread_beside(draft, balancer).is_some()
+}
+
+/// The resource group of such a Service, which has to be read.
+fn unread_beside(draft: &Draft<'_>, balancer: &ResourceId) -> Option<Need> {
+    let balancer = draft.view(balancer)?;
+    let group = draft.cases.values().find_map(|case| {
         let is_there = balancer.count_of(name::base_number(&case.base)) != (0, 0);
-        is_there && unread_group(draft, case.service).is_some()
-    })
+        if is_there { unread_group(draft, case.service) } else { None }
+    })?;
+    Some(Need::PrivateLinks(group))
+}
+
+/// What has to be read before it is known whether one stands before a frontend: a Service on it may
+/// have one in a resource group that only that Service names.
+fn unread_before(draft: &Draft<'_>, frontend: &ResourceId) -> Option<Need> {
+    let balancer = draft.view(&frontend.parent()?)?;
+    let rules = balancer.rules_to(frontend.name());
+    let led = rules.iter().filter_map(|rule| draft.owner_of(&rule.name));
+    let mut on_it = draft.owner_of(frontend.name()).into_iter().chain(led);
+    let group = on_it.find_map(|uid| unread_group(draft, draft.cases.get(uid)?.service))?;
+    Some(Need::PrivateLinks(group))
 }
 
 /// A Service that asks for a Private Link Service.
@@ -221,6 +239,14 @@ fn is_leaving(draft: &Draft<'_>, base: &str) -> bool {
 /// Decides about the one before a frontend.
 fn decide(draft: &mut Draft<'_>, frontend: &ResourceId, askers: &[Asker<'_>], links: &mut Links) {
     let there = known(draft).find(|link| link.frontends.contains(frontend));
+    if there.is_none()
+        && let Some(need) = unread_before(draft, frontend)
+    {
+        // A frontend has one, and Azure refuses a second one.
+        let wait = Wait::Reading(need);
+        askers.iter().for_each(|asker| draft.wait(&asker.intent.uid, wait.clone()));
+        return;
+    }
     if let Some(there) = there.filter(|there| !is_ours(draft, there)) {
         for asker in askers {
             let (name, other) = (frontend.name(), there.id.name());

@@ -5,8 +5,9 @@
 //! what a watch has yet to tell: a Service may be seen before its namespace.
 //!
 //! Only who names a resource group has to wait for it: an owner may name another one with each
-//! edit.
+//! edit. The exception is who would bring IPv6 beside a Private Link Service that may be there.
 
+use super::private_link::unsure;
 use super::verdict::Frozen;
 use crate::ask::Intent;
 use crate::ask::public_ip::named_group;
@@ -49,6 +50,13 @@ pub(crate) fn hold(draft: &mut Draft<'_>) {
     }
     let kept = of_kept(draft);
     draft.needs.extend(kept);
+    for (uid, need) in unsure(draft) {
+        if let Some(case) = draft.cases.get_mut(&uid) {
+            case.stance = Stance::Frozen(Frozen::new());
+        }
+        draft.needs.insert(need.clone());
+        draft.wait(&uid, Wait::Reading(need));
+    }
     for uid in of_unseen_namespaces(draft) {
         if let Some(case) = draft.cases.get_mut(&uid) {
             case.stance = Stance::Frozen(Frozen::new());

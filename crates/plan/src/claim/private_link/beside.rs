@@ -4,7 +4,7 @@
 //! What stands first stays, and what comes later is refused; of Services that come together, the
 //! one with the first seat decides.
 
-use super::{CREATE, before, known, refusal, standing};
+use super::{CREATE, before, known, refusal, standing, unread_beside};
 use crate::ask::Intent;
 use crate::claim::Refusal;
 use crate::claim::placement::{Assignment, Placement};
@@ -14,7 +14,8 @@ use crate::shape::pool;
 use model::azure::{Frontend, FrontendAddress};
 use model::policy::PoolKind;
 use model::report::{Finding, Until, Wait};
-use model::{Family, ResourceId, ServiceUid};
+use model::world::Need;
+use model::{Exposure, Family, ResourceId, ServiceUid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -39,6 +40,37 @@ pub(super) fn settle(draft: &mut Draft<'_>, placement: &Placement) -> BTreeSet<S
         }
     }
     waiting
+}
+
+/// Services that would bring the first IPv6 frontend to a load balancer before which a Private Link
+/// Service may stand, and what has to be read before that is known: Azure refuses the whole write.
+pub(crate) fn unsure(draft: &Draft<'_>) -> Vec<(ServiceUid, Need)> {
+    let has_six = |intent: &Intent| {
+        let name = name::frontend(intent, Family::V6);
+        draft.views().any(|balancer| balancer.frontend(&name).is_some())
+    };
+    let intents = draft.cases.values().filter_map(|case| case.intent());
+    let coming: Vec<&Intent> =
+        intents.filter(|intent| wants_six(intent) && !has_six(intent)).collect();
+    let mut unsure = Vec::new();
+    if coming.is_empty() {
+        return unsure;
+    }
+    for exposure in Exposure::ALL {
+        let is_of = |id: &ResourceId| {
+            let internal = id.name().to_lowercase().ends_with(name::INTERNAL);
+            internal == (exposure == Exposure::Internal)
+        };
+        let mut all = draft.each_balancer().filter(|balancer| {
+            is_of(&balancer.id) && !balancer.frontends.iter().any(|f| is_ipv6(draft, f))
+        });
+        let Some(need) = all.find_map(|balancer| unread_beside(draft, &balancer.id)) else {
+            continue;
+        };
+        let own = coming.iter().filter(|intent| intent.exposure == exposure);
+        unsure.extend(own.map(|intent| (intent.uid.clone(), need.clone())));
+    }
+    unsure
 }
 
 /// What is in the way of a Service that wants a Private Link Service, or an IPv6 frontend.

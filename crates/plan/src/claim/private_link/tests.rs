@@ -336,6 +336,31 @@ fn a_service_without_a_configuration_shares_it_and_takes_it_over() {
     assert!(!way.last.services.contains_key(&uid(1)), "{:?}", way.last);
 }
 
+/// The maker of a frontend may have one in a resource group that only it names, from before this
+/// process started. Who shares the frontend does not get a second one until that has been read.
+#[test]
+fn nothing_is_made_before_a_frontend_that_may_have_one() {
+    let pinned = ("azure-load-balancer-ipv4", "10.0.0.9");
+    let mut world = programmed(vec![service(1, &[INTERNAL, pinned])]);
+    add(&mut world, service(2, &[INTERNAL, pinned]));
+    let way = forecast(&world, &policy());
+    carry_out(&mut world, &way);
+    let maker = service(1, &[INTERNAL, pinned, ASKED, (GROUP, "far")]);
+    edit(&mut world, 1, |s| s.annotations = maker.annotations);
+    let guest = service(2, &[INTERNAL, pinned, ASKED]);
+    edit(&mut world, 2, |s| s.annotations = guest.annotations);
+    let (plan, report) = crate::plan(&world, &policy());
+    assert!(plan.changes.is_empty(), "{plan:?}");
+    let far = Need::PrivateLinks(Group::new("far"));
+    assert!(report.needs.contains(&far), "{:?}", report.needs);
+    assert!(report.services[&uid(2)].waits.contains(&Wait::Reading(far)), "{report:?}");
+    world.azure.private_links.insert(Group::new("far"), Fact::Known(BTreeMap::new()));
+    let way = forecast(&world, &policy());
+    let made = way.changes.iter().filter(|c| c.target.as_str().contains("/privateLinkServices/"));
+    let groups: Vec<Option<Group>> = made.map(|change| change.target.group()).collect();
+    assert_eq!(groups, [Some(Group::new("far"))]);
+}
+
 /// Two Services on one frontend, both programmed; the first one brings a Private Link Service with
 /// a configuration and an endpoint that is connected.
 fn connected_pair(second: &[(&str, &str)]) -> World {
@@ -481,6 +506,29 @@ fn beside_ipv6_who_stands_first_stays() {
             Wish::Nothing;
         let way = forecast(&world, &policy());
         assert_eq!(way.last.services[&late].state, State::Programmed);
+    }
+}
+
+/// A Private Link Service of before this process started may stand there, in a resource group that
+/// only its Service names: until that has been read no IPv6 comes to its load balancer, be it of a
+/// Service that stands or of a new one.
+#[test]
+fn no_ipv6_comes_beside_what_has_not_been_read() {
+    let mut world = programmed(vec![service(1, &[INTERNAL]), service(2, &[INTERNAL])]);
+    let asks = service(1, &[INTERNAL, ASKED, (GROUP, "far")]);
+    edit(&mut world, 1, |s| s.annotations = asks.annotations);
+    edit(&mut world, 2, |s| s.families = Family::ALL.into());
+    add(&mut world, dual(3));
+    let (plan, report) = crate::plan(&world, &policy());
+    assert!(plan.changes.is_empty(), "{plan:?}");
+    let far = Wait::Reading(Need::PrivateLinks(Group::new("far")));
+    for n in [2, 3] {
+        assert!(report.services[&uid(n)].waits.contains(&far), "{report:?}");
+    }
+    world.azure.private_links.insert(Group::new("far"), Fact::Known(BTreeMap::new()));
+    let way = forecast(&world, &policy());
+    for n in [2, 3] {
+        assert_eq!(rules(&way, n), ["Ipv6BesidePrivateLink"]);
     }
 }
 
