@@ -7,7 +7,7 @@ use model::drift::Drift;
 use model::plan::{Action, Change};
 use model::policy::DriftPolicy;
 use plan::Planner;
-use plan::drift::Confirmed;
+use plan::drift::{Confirmed, Kept};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -24,6 +24,10 @@ pub(crate) struct DriftCheck {
     /// Resources that have lost the tags by which we know them.
     unmarked: BTreeSet<ResourceId>,
     marks_due: bool,
+    /// What is left, for the next process.
+    kept: Kept,
+    /// The last look was at all there is: what it found to be left can be noted.
+    seen: bool,
 }
 
 impl DriftCheck {
@@ -36,6 +40,17 @@ impl DriftCheck {
     /// How many times a Service was read to plan around drift.
     pub fn services_read(&self) -> u64 {
         self.planner.services_read()
+    }
+
+    /// What is to be noted of the drift that is left; `None` until all has been looked at.
+    pub fn kept(&self) -> Option<&Kept> {
+        self.seen.then_some(&self.kept)
+    }
+
+    /// This is left, as if a look had found it.
+    #[cfg(test)]
+    pub fn keep(&mut self, kept: Kept) {
+        (self.kept, self.seen) = (kept, true);
     }
 
     /// Whether another plan of the same World would find nothing that the last one did not.
@@ -60,6 +75,7 @@ impl Controller {
     pub(crate) fn forget_drift(&mut self) {
         self.drift.confirmed = Confirmed::default();
         self.observers.drift.forget();
+        (self.drift.kept, self.drift.seen) = (Kept::default(), false);
         self.drift.now.clear();
         self.drift.unmarked.clear();
     }
@@ -82,6 +98,7 @@ impl Controller {
     /// Compares what the plan is about to change with what we left.
     pub(crate) fn look_for_drift(&mut self, before: &[Arc<Change>], now_ms: u64) {
         self.drift.noted = false;
+        self.drift.seen = false;
         if !self.term.is_held() {
             return;
         }
@@ -99,6 +116,8 @@ impl Controller {
             &log.unmarked,
             &mut self.planning.plan,
         );
+        self.recall_left();
+        let log = &mut self.drift;
         let mut now = if log.now.is_empty() {
             // What was planned before was looked at then, and what is left of it is as it was.
             let changes = &self.planning.plan.changes;
@@ -119,6 +138,10 @@ impl Controller {
             log.settled_due = false;
             log.confirmed.note_settled(&self.world, &self.planning.plan);
         }
+        let wanted = match now.is_empty() {
+            true => Vec::new(),
+            false => self.planning.plan.changes.clone(),
+        };
         if self.policy.drift == DriftPolicy::Report && !now.is_empty() {
             let (world, policy) = (&mut self.world, &self.policy);
             let (plan, report) =
@@ -126,7 +149,22 @@ impl Controller {
             self.planning.plan = plan;
             self.planning.report = report;
         }
+        let reports = self.policy.drift == DriftPolicy::Report;
+        let left = now.iter().filter(|drift| reports || self.is_paused(&drift.target));
+        let kept = self.drift.kept.noted(left, &wanted);
+        self.drift.kept = kept;
+        self.drift.seen = is_quiet;
         self.drift.now.clone_from(&now);
         self.show_drift(&now, now_ms);
+    }
+
+    /// What a process before this one has left is left.
+    fn recall_left(&mut self) {
+        if self.policy.drift == DriftPolicy::Report
+            && self.world.kubernetes.ledger.known().is_some()
+        {
+            let (kept, changes) = (&self.kubernetes.ledger.kept, &self.planning.plan.changes);
+            plan::drift::recall(&mut self.drift.confirmed, kept, changes);
+        }
     }
 }

@@ -17,6 +17,7 @@ use model::obstacle::ObstacleKind;
 use model::report::Wait;
 use model::world::Fact;
 use observe::kubernetes::{LEDGER_DESTINATIONS, LEDGER_PLANNED_ON, ledger_from_value};
+use plan::drift::Kept;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 
 /// The wait after a first failure: a conflict is over once the ledger is read.
 const FIRST_MS: u64 = 100;
+/// The key of the drift that is left.
+const DRIFT: &str = "drift";
 /// A write was answered with success, and the ledger shows other data.
 const NOT_KEPT: (&str, &str) =
     ("NotKept", "the API server acknowledged the write and did not keep it");
@@ -41,6 +44,12 @@ pub(crate) struct LedgerLane {
     writes: Failed,
     /// Nothing is sent before.
     pub wait_until_ms: Option<u64>,
+    /// Drift that is left, as the ledger had it when it was last read or written.
+    pub kept: Kept,
+    /// Notes of drift that failed: no write of destinations waits for them.
+    notes: Failed,
+    /// No note is sent before.
+    note_until_ms: Option<u64>,
 }
 
 /// Calls of one kind that failed in a row. A read that succeeds between two writes that fail is no
@@ -59,6 +68,8 @@ pub(crate) enum LedgerCall {
     Read,
     /// It is written.
     Write(Arc<LedgerWrite>),
+    /// The drift that is left is noted in it.
+    Note(Kept),
 }
 
 impl LedgerLane {
@@ -67,12 +78,16 @@ impl LedgerLane {
         self.call.is_none() && self.read_ms.is_some()
     }
 
-    /// A call succeeded. How often writes have failed is kept until one succeeds, or none is due.
+    /// A call succeeded. How often writes have failed is kept until one succeeds, or none is due;
+    /// so it is with notes. What the ledger has stays known.
     fn rest(&mut self, call: &LedgerCall, now_ms: u64) {
-        let writes = std::mem::take(self).writes;
-        self.read_ms = Some(now_ms);
-        if *call == LedgerCall::Read {
+        let Self { writes, kept, notes, note_until_ms, .. } = std::mem::take(self);
+        (self.read_ms, self.kept) = (Some(now_ms), kept);
+        if !matches!(call, LedgerCall::Write(_)) {
             self.writes = writes;
+        }
+        if !matches!(call, LedgerCall::Note(_)) {
+            (self.notes, self.note_until_ms) = (notes, note_until_ms);
         }
     }
 
@@ -80,7 +95,8 @@ impl LedgerLane {
         if self.call.is_some() {
             return None;
         }
-        self.wait_until_ms.or_else(|| self.read_ms.map(|at| at + interval_ms))
+        let read_ms = self.read_ms.map(|at| at + interval_ms);
+        self.wait_until_ms.or_else(|| read_ms.into_iter().chain(self.note_until_ms).min())
     }
 
     fn is_old(&self, interval_ms: u64, now_ms: u64) -> bool {
@@ -131,6 +147,9 @@ impl Controller {
         if lane.wait_until_ms.is_some_and(|at| at <= now_ms) {
             lane.wait_until_ms = None;
         }
+        if lane.note_until_ms.is_some_and(|at| at <= now_ms) {
+            lane.note_until_ms = None;
+        }
         if lane.call.is_some() || lane.wait_until_ms.is_some() || !self.has_ledger() {
             return;
         }
@@ -143,7 +162,14 @@ impl Controller {
             Some(write) => LedgerCall::Write(write),
             None => {
                 self.kubernetes.ledger.writes = Failed::default();
-                return;
+                let Some(kept) = self.due_note().filter(|_| leads) else {
+                    self.kubernetes.ledger.notes = Failed::default();
+                    return;
+                };
+                if self.kubernetes.ledger.note_until_ms.is_some() {
+                    return;
+                }
+                LedgerCall::Note(kept)
             }
         };
         if let LedgerCall::Write(write) = &call {
@@ -173,12 +199,33 @@ impl Controller {
         });
     }
 
+    /// The drift that is left, where the ledger has it otherwise. A note that changes nothing is
+    /// none: the API server keeps the revision of what is written as it stands.
+    fn due_note(&self) -> Option<Kept> {
+        let ledger = self.world.kubernetes.ledger.known().filter(|ledger| !ledger.is_absent());
+        let kept = ledger.and(self.drift.kept())?;
+        (*kept != self.kubernetes.ledger.kept).then(|| kept.clone())
+    }
+
+    fn note_request(&self, path: String, kept: &Kept) -> KubernetesCall {
+        let ledger = self.world.kubernetes.ledger.known();
+        let revision = ledger.and_then(|ledger| ledger.revision.as_deref());
+        let text = Some(kept.encode()).filter(|text| !text.is_empty());
+        KubernetesCall {
+            method: "PATCH",
+            path,
+            content_type: "application/merge-patch+json",
+            body: json!({ "metadata": { "resourceVersion": revision }, "data": { DRIFT: text } }),
+        }
+    }
+
     fn ledger_request(&self, call: &LedgerCall) -> KubernetesCall {
         let name = &self.options.ledger;
         let all = format!("/api/v1/namespaces/{}/configmaps", name.namespace);
         let one = format!("{all}/{}", name.name);
         let write = match call {
             LedgerCall::Read => return get(one),
+            LedgerCall::Note(kept) => return self.note_request(one, kept),
             LedgerCall::Write(write) => write,
         };
         let etag = write.planned_on.as_ref().map_or("", |etag| etag.as_str());
@@ -252,6 +299,8 @@ impl Controller {
     }
 
     fn take_ledger(&mut self, body: &Value, now_ms: u64) {
+        let kept = body.get("data").and_then(|data| data.get(DRIFT)?.as_str());
+        self.kubernetes.ledger.kept = kept.map(Kept::read).unwrap_or_default();
         let held = &mut self.world.kubernetes.ledger;
         let read = match ledger_from_value(body) {
             Ok(ledger) => Fact::Known(Arc::new(ledger)),
@@ -269,7 +318,11 @@ impl Controller {
 
     /// Whether the ledger shows what a write has put there.
     fn is_kept(&self, call: &LedgerCall) -> bool {
-        let LedgerCall::Write(write) = call else { return true };
+        let write = match call {
+            LedgerCall::Read => return true,
+            LedgerCall::Note(kept) => return *kept == self.kubernetes.ledger.kept,
+            LedgerCall::Write(write) => write,
+        };
         self.world.kubernetes.ledger.known().is_some_and(|ledger| {
             ledger.destinations == write.destinations && ledger.planned_on == write.planned_on
         })
@@ -277,6 +330,7 @@ impl Controller {
 
     /// There is no ledger. What this process knows of it stays.
     fn note_absence(&mut self, now_ms: u64) {
+        self.kubernetes.ledger.kept = Kept::default();
         let held = self.world.kubernetes.ledger.known();
         let gone = held.is_some_and(|ledger| !ledger.is_absent());
         let known = held.map(|ledger| Ledger { revision: None, ..Ledger::clone(ledger) });
@@ -318,14 +372,19 @@ impl Controller {
         let failed = match call {
             LedgerCall::Read => &mut lane.reads,
             LedgerCall::Write(_) => &mut lane.writes,
+            LedgerCall::Note(_) => &mut lane.notes,
         };
         failed.times += 1;
         let wait_ms = match failed.times {
             1 => asked_ms.unwrap_or(0).max(FIRST_MS),
             more => backoff::after(more - 1, asked_ms),
         };
-        let until_ms = lane.wait_until_ms.unwrap_or(0).max(now_ms + wait_ms);
-        lane.wait_until_ms = Some(until_ms);
+        let until = match call {
+            LedgerCall::Read | LedgerCall::Write(_) => &mut lane.wait_until_ms,
+            LedgerCall::Note(_) => &mut lane.note_until_ms,
+        };
+        let until_ms = until.unwrap_or(0).max(now_ms + wait_ms);
+        *until = Some(until_ms);
         let failure = Failure { kind, operation, code, message };
         let before = failed.trouble.take();
         failed.trouble = Some(Trouble::after(before, failure, &BTreeSet::new(), now_ms));
@@ -340,9 +399,11 @@ impl Controller {
 
     /// Why calls about the ledger fail, while one is due.
     pub(crate) fn ledger_trouble(&self) -> Option<&Trouble> {
-        let due = !self.kubernetes.ledger.is_idle() || self.planning.plan.ledger.is_some();
+        let planned = self.planning.plan.ledger.is_some() || self.due_note().is_some();
+        let due = !self.kubernetes.ledger.is_idle() || planned;
         let lane = &self.kubernetes.ledger;
-        lane.reads.trouble.as_ref().or(lane.writes.trouble.as_ref()).filter(|_| due)
+        let all = [&lane.reads, &lane.writes, &lane.notes];
+        all.into_iter().find_map(|failed| failed.trouble.as_ref()).filter(|_| due)
     }
 
     /// The Services that wait for the ledger.
@@ -447,6 +508,85 @@ mod tests {
         assert_eq!(waits(&write, ""), (Some(1_000), false));
         assert_eq!(waits(&write, "node 20.0.0.1\n"), (None, true));
         assert_eq!(waits(&write, "no ledger"), (Some(FIRST_MS), false));
+    }
+
+    /// A controller that leads, whose ledger has been read, with one part that is left.
+    fn leaving() -> (Controller, Kept) {
+        let mut controller = Controller::new(policy(), crate::Options::default());
+        controller.term.leadership = Leadership::Held;
+        controller.kubernetes.ledger.read_ms = Some(0);
+        let ledger = Ledger { revision: Some("7".into()), ..Ledger::default() };
+        controller.world.kubernetes.ledger = Fact::Known(Arc::new(ledger));
+        let kept = Kept::read(r#"{"/subscriptions/s":{"rule a-TCP-80":"00"}}"#);
+        controller.drift.keep(kept.clone());
+        (controller, kept)
+    }
+
+    /// The note that is sent now.
+    fn note(controller: &mut Controller, now_ms: u64) -> Option<CallId> {
+        controller.go_on_with_ledger(now_ms);
+        let sent = controller.kubernetes.ledger.call?;
+        let caller = controller.calls.callers.get(&sent).map(|call| &call.caller);
+        matches!(caller, Some(Caller::Ledger(LedgerCall::Note(_)))).then_some(sent)
+    }
+
+    /// As the API server answers a write or a read, with this text for the drift.
+    fn shown(drift: Option<&str>) -> KubernetesAnswer {
+        let body = json!({ "metadata": { "resourceVersion": "7" },
+            "data": { LEDGER_DESTINATIONS: "", DRIFT: drift } });
+        KubernetesAnswer::Reply { status: 200, retry_after_ms: None, body: Some(body) }
+    }
+
+    /// A patch that changes nothing leaves the revision as it is: nothing but what the ledger has
+    /// says that the note stands.
+    #[test]
+    fn drift_is_noted_once() {
+        let (mut controller, kept) = leaving();
+        let id = note(&mut controller, 1).expect("it is noted");
+        let call = LedgerCall::Note(kept.clone());
+        controller.heard_of_ledger(id, &call, shown(Some(&kept.encode())), 1);
+        assert_eq!(note(&mut controller, 2), None);
+        // It is read again at the interval.
+        controller.kubernetes.ledger.call = Some(id);
+        controller.heard_of_ledger(id, &LedgerCall::Read, shown(Some(&kept.encode())), 2);
+        assert_eq!(note(&mut controller, 3), None);
+        // Somebody has taken it out.
+        controller.kubernetes.ledger.call = Some(id);
+        controller.heard_of_ledger(id, &LedgerCall::Read, shown(None), 3);
+        assert!(note(&mut controller, 4).is_some());
+    }
+
+    /// Whether the note was carried out is seen in the ledger.
+    #[test]
+    fn after_a_lost_answer_drift_is_noted_where_the_ledger_lacks_it() {
+        for carried_out in [true, false] {
+            let (mut controller, kept) = leaving();
+            let id = note(&mut controller, 1).expect("it is noted");
+            let lost = KubernetesAnswer::Fault("closed".to_owned());
+            controller.heard_of_ledger(id, &LedgerCall::Note(kept.clone()), lost, 1);
+            assert_eq!(note(&mut controller, 2), None, "it is read first");
+            let read = controller.kubernetes.ledger.call.expect("a read");
+            let text = kept.encode();
+            let answer = shown(carried_out.then_some(&*text));
+            controller.heard_of_ledger(read, &LedgerCall::Read, answer, 2);
+            assert_eq!(note(&mut controller, 1 + FIRST_MS).is_none(), carried_out);
+        }
+    }
+
+    /// A webhook takes the note out: it is tried later and later, and destinations do not wait.
+    #[test]
+    fn a_note_that_is_not_kept_holds_nothing_up() {
+        let (mut controller, kept) = leaving();
+        let call = LedgerCall::Note(kept);
+        let mut waits = || {
+            let id = controller.calls.begin(Caller::Ledger(call.clone()));
+            controller.kubernetes.ledger.call = Some(id);
+            controller.kubernetes.ledger.note_until_ms = None;
+            controller.heard_of_ledger(id, &call, shown(None), 0);
+            (controller.kubernetes.ledger.wait_until_ms, controller.kubernetes.ledger.note_until_ms)
+        };
+        assert_eq!(waits(), (None, Some(FIRST_MS)));
+        assert_eq!(waits(), (None, Some(1_000)));
     }
 
     /// The lease was won while a read was under way: what that read finds is of no use, but that

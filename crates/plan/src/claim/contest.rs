@@ -19,6 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// What a rule for all ports takes of its pool.
+const ALL_PORTS: (RuleProtocol, u16) = (RuleProtocol::All, 0);
+
 /// What the frontend that has an address is to another Service that wants it.
 pub(crate) enum Tenancy {
     /// It can stand on it as well.
@@ -185,9 +188,10 @@ fn give_back<T: Clone>(base: &str, before: &[T], after: &mut Vec<T>, name: fn(&T
 }
 
 /// Services whose new frontend has what another frontend has, whose rule has lost the frontend
-/// that it leads to, or whose frontend is no longer what rules that were given back, or are those
-/// of Services that keep what they have, lead to. Each is followed by the Service at the other end,
-/// should the first have been given back already. `before` is there where anything was edited.
+/// that it leads to, whose frontend is no longer what rules that were given back, or are those
+/// of Services that keep what they have, lead to, or whose new rule takes the ports of another.
+/// Each is followed by the Service at the other end, should the first have been given back already.
+/// `before` is there where anything was edited.
 fn intruders(
     draft: &Draft<'_>,
     before: Option<View<'_>>,
@@ -222,7 +226,39 @@ fn intruders(
         let stands = given_back || (led == Some(id) && stays(draft, &rule.name));
         found.extend(base(id.name()).filter(|_| stands));
     }
+    if before.is_some() {
+        found.extend(port_intruders(then, after));
+    }
     found
+}
+
+/// Services whose new rule takes all ports of a pool while the rule that has them stays: its
+/// Service leaves the load balancer, or gives the ports up, and cannot yet. A node port is another
+/// matter, see [`drop_lost_ports`].
+fn port_intruders(then: View<'_>, after: View<'_>) -> Vec<String> {
+    let base = |rule: &Rule| name::base_of(&rule.name).map(str::to_lowercase);
+    let before = then.rules_at(&[ALL_PORTS]);
+    let had = |rule: &Rule| {
+        let mut before = before.iter();
+        before.any(|b| pool_taken(b) == pool_taken(rule) && base(b) == base(rule))
+    };
+    let mut found = Vec::new();
+    let mut first: BTreeMap<&ResourceId, &Rule> = BTreeMap::new();
+    for one in after.rules_at(&[ALL_PORTS]) {
+        let Some(pool) = pool_taken(one) else { continue };
+        let Some(other) = first.insert(pool, one) else { continue };
+        if base(one) == base(other) {
+            continue;
+        }
+        let (new, old) = if had(one) { (other, one) } else { (one, other) };
+        found.extend([base(new), base(old)].into_iter().flatten());
+    }
+    found
+}
+
+/// The pool of which a rule has its backend port to itself.
+fn pool_taken(rule: &Rule) -> Option<&ResourceId> {
+    rule.pool.as_ref().filter(|_| rule.floating_ip != Some(true))
 }
 
 /// Whether two frontends have the same address.
@@ -235,7 +271,7 @@ fn is_same(one: &Frontend, other: &Frontend) -> bool {
 pub(crate) fn drop_lost_ports(draft: &Draft<'_>, balancer: &mut LoadBalancer) {
     let mut taken: BTreeMap<(ResourceId, RuleProtocol, u16), BTreeSet<String>> = BTreeMap::new();
     let place = |rule: &Rule| {
-        let pool = rule.pool.as_ref().filter(|_| rule.floating_ip != Some(true))?.clone();
+        let pool = pool_taken(rule)?.clone();
         let base = name::base_of(&rule.name)?.to_lowercase();
         Some(((pool, rule.protocol, rule.backend_port), base))
     };
@@ -268,7 +304,8 @@ fn is_rightful(draft: &Draft<'_>, rule: &Rule) -> bool {
 
 /// The rule of another in a pool of this name that has the backend port of a wanted rule. Azure
 /// takes one rule for each where floating IP is off. A node port is the Service's that Kubernetes
-/// gave it to: another of ours with a rule for it has lost it. All ports stay with who has them.
+/// gave it to: another of ours with a rule for it has lost it. All ports stay with who has them; of
+/// who gives them up [`settle`] sees whether that is done by the same write.
 pub(crate) fn backend_port_taken<'b>(
     draft: &Draft<'_>,
     balancer: View<'b>,
@@ -284,16 +321,13 @@ pub(crate) fn backend_port_taken<'b>(
     let goes_on = |rule: &Rule| match draft.owner_of(&rule.name) {
         None => !draft.is_orphaned(&rule.name),
         Some(uid) => {
-            let all = (RuleProtocol::All, 0);
-            let asks = |other: &Intent| backend_ports(other, family).contains(&all);
+            let asks = |other: &Intent| backend_ports(other, family).contains(&ALL_PORTS);
             rule.protocol == RuleProtocol::All && draft.cases[uid].intent().is_none_or(asks)
         }
     };
     let all = balancer.rules_at(&wanted).into_iter();
     let mut others = all.filter(|rule| !is_of(&rule.name, &intent.base));
-    others.find(|rule| {
-        rule.floating_ip != Some(true) && rule.pool.as_ref() == Some(&pool) && goes_on(rule)
-    })
+    others.find(|rule| pool_taken(rule) == Some(&pool) && goes_on(rule))
 }
 
 /// Backend ports of a Service's rules without floating IP. The annotation that switches it off does
@@ -305,7 +339,7 @@ pub(crate) fn backend_ports(intent: &Intent, family: Family) -> Vec<(RuleProtoco
         RuleKind::Port { protocol, node_port, .. } if translated => {
             Some((rule_protocol(protocol), node_port?))
         }
-        RuleKind::AllPorts { .. } if inside => Some((RuleProtocol::All, 0)),
+        RuleKind::AllPorts { .. } if inside => Some(ALL_PORTS),
         RuleKind::Port { .. } | RuleKind::AllPorts { .. } => None,
     };
     intent.rules.iter().filter_map(port).collect()

@@ -13,15 +13,18 @@
 //!
 //! # Assumptions
 //! [`Confirmed`] holds what was read after a write, or what a plan left alone. A process that has
-//! just begun knows nothing of that kind: what its first plan changes has not drifted.
+//! just begun knows nothing of that kind: what its first plan changes has not drifted, unless a
+//! process before it has noted it ([`Kept`]).
 
 mod around;
+mod kept;
 mod marks;
 mod parts;
 mod sent;
 mod tables;
 
 pub use around::plan_around;
+pub use kept::{Kept, recall};
 pub use parts::{Parts, parts};
 
 pub use marks::{restore_marks, unmarked};
@@ -44,6 +47,8 @@ pub struct Confirmed {
     resources: BTreeMap<ResourceId, Resource>,
     /// Those of which others' parts are remembered as we left them: Azure never had them so.
     composed: BTreeSet<ResourceId>,
+    /// Those of which nothing is known but what another process has noted.
+    recalled: BTreeSet<ResourceId>,
     tables: Tables,
     sent: Sent,
 }
@@ -86,6 +91,7 @@ impl Confirmed {
     }
 
     fn note(&mut self, found: Resource, now: &[Drift]) {
+        self.recalled.remove(found.id());
         let held = now.iter().filter(|drift| drift.target == *found.id());
         let held: BTreeSet<Part> = held.map(|drift| drift.part.clone()).collect();
         let kept = match self.resources.get(found.id()) {
@@ -120,6 +126,7 @@ impl Confirmed {
             }
         }
         self.composed.retain(|id| busy.contains(id));
+        self.recalled.retain(|id| busy.contains(id));
         self.resources = settled;
         let is_free = |is_it: fn(&Action) -> bool| !plan.changes.iter().any(|c| is_it(&c.action));
         let services = is_free(|action| matches!(action, Action::UpdateServices(_)));

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// The rule of the note on Services that have both addresses.
 const BOTH: &str = "HasBothAddresses";
+/// The rule of the finding on Services that only nodes can serve.
+const OUTSIDE: &str = "EndpointsOutsideCluster";
 
 /// What was planned of each kind of load balancers.
 pub(super) struct Planned {
@@ -67,8 +69,8 @@ pub(super) fn join(
         let report = report(service, way, reports);
         let frozen = report.as_ref().is_some_and(|report| report.state.is_frozen());
         let readiness = match (frozen, is_idle(way, reports)) {
-            (true, _) => Readiness::Held,
-            (false, true) => Readiness::Idle,
+            (_, true) => Readiness::Idle,
+            (true, false) => Readiness::Held,
             (false, false) => Readiness::Ready,
         };
         writes.extend(status(service, way, here, there, readiness));
@@ -115,18 +117,18 @@ enum Readiness {
     Ready,
     /// Its owner holds it back, or the new load balancer refuses it.
     Held,
-    /// The new load balancer leads to no backend yet, the former does.
+    /// The new load balancer leads to no backend yet, the former does: nothing more is told.
     Idle,
 }
 
 /// Whether only the former load balancer leads to backends. Where no Pod is ready neither does, as
-/// nodes pass connections on to Pods.
+/// nodes pass connections on to Pods; to what is outside of the cluster only nodes do.
 fn is_idle(way: &Way, [here, there]: [Option<&Arc<ServiceReport>>; 2]) -> bool {
     let lacks = |report: Option<&Arc<ServiceReport>>| {
         let mut findings = report.into_iter().flat_map(|report| &report.findings);
         findings.any(|finding| finding.rule == unserved::RULE)
     };
-    way.home == Backends::Nodes && lacks(here) && !lacks(there)
+    way.outside || (way.home == Backends::Nodes && lacks(here) && !lacks(there))
 }
 
 /// What a plan writes to each Service.
@@ -190,7 +192,8 @@ fn status(
     }
     let former = way.home.other();
     let own = match (way.stage, readiness) {
-        (Stage::Arriving, Readiness::Idle) => &[],
+        // What clients have been told stays, as after a config that was turned back.
+        (Stage::Arriving, Readiness::Idle) => way.part(way.home),
         _ => here.ingress.unwrap_or_else(|| way.part(way.home)),
     };
     let others = there.ingress.unwrap_or_else(|| way.part(former));
@@ -282,7 +285,26 @@ fn report(
         report.state = State::Held;
     }
     report.findings.extend(due);
+    if way.outside && !report.state.is_frozen() {
+        stay(&mut report, way, there);
+    }
     Some(report)
+}
+
+/// A Service that only nodes can serve does not go on, as one that the new load balancers refuse.
+/// What its new load balancer would have told is not waited for.
+fn stay(report: &mut ServiceReport, way: &Way, former: &ServiceReport) {
+    if !matches!(way.stage, Stage::Arriving | Stage::Both | Stage::Withdrawing) {
+        return;
+    }
+    report.state = State::RefusedServing;
+    report.waits.clone_from(&former.waits);
+    if way.part(way.home).is_empty() {
+        report.addresses.clone_from(&former.addresses);
+    }
+    let message = "none is on a node of the cluster, and container load balancers lead to no \
+                   others; the Service keeps its load balancer over nodes until one is";
+    report.findings.push(Finding::refusal(OUTSIDE, "endpoints", "", message));
 }
 
 /// Where the former load balancer has to stay, although the Service has moved, its owner learns
@@ -345,16 +367,22 @@ fn duration(seconds: u32) -> String {
 mod tests {
     use super::*;
 
+    fn entry(ip: &str) -> Ingress {
+        Ingress { ip: Some(Arc::from(ip)), hostname: None }
+    }
+
+    fn arriving(home: Backends, [nodes, pods]: [Vec<Ingress>; 2]) -> Way {
+        Way { home, stage: Stage::Arriving, nodes, pods, unlisted: false, outside: false }
+    }
+
     /// Its public IP over nodes is in a group that has not been read: nothing says whose its
     /// address is, and the container load balancer tells of its own alone.
     #[test]
     fn an_address_stays_in_the_status_until_the_list_that_shows_it_is_read() {
-        let entry = |ip: &str| Ingress { ip: Some(Arc::from(ip)), hostname: None };
         let told = [entry("20.0.0.16"), entry("20.0.0.2")];
         let service = Service { ingress: told.to_vec(), ..fixture::service(&[]) };
         let (nodes, pods) = (Vec::new(), told.to_vec());
-        let way =
-            Way { home: Backends::Nodes, stage: Stage::Arriving, nodes, pods, unlisted: true };
+        let way = Way { unlisted: true, ..arriving(Backends::Nodes, [nodes, pods]) };
         let there = Written { ingress: Some(&told[1..]), ..Written::default() };
         let write = |way| status(&service, way, &Written::default(), &there, Readiness::Ready);
         assert!(write(&way).is_none());
@@ -362,5 +390,54 @@ mod tests {
             write(&Way { unlisted: false, ..way.clone() }).is_some(),
             "the list does not have it"
         );
+    }
+
+    /// The new load balancer leads to no backend: its address is not told, and one that has been
+    /// told is not taken back, as where a config is turned back while the status has both.
+    #[test]
+    fn who_has_no_backend_yet_tells_nothing_more_and_takes_nothing_back() {
+        let (node, pod) = (entry("20.0.0.1"), entry("20.0.0.9"));
+        let written = |told: &[&Ingress], idle| {
+            let told: Vec<Ingress> = told.iter().map(|entry| (*entry).clone()).collect();
+            let part = |of: &Ingress| told.iter().filter(|entry| *entry == of).cloned().collect();
+            let way = arriving(Backends::Pods, [part(&node), part(&pod)]);
+            let service = Service { ingress: told.clone(), ..fixture::service(&[]) };
+            let pods = [pod.clone()];
+            let here = Written { ingress: Some(&pods), ..Written::default() };
+            status(&service, &way, &here, &Written::default(), idle).is_some()
+        };
+        assert!(written(&[&node], Readiness::Ready), "it is told");
+        assert!(!written(&[&node], Readiness::Idle), "it is not told");
+        assert!(written(&[&pod, &node], Readiness::Ready), "the condition says so");
+        assert!(!written(&[&pod, &node], Readiness::Idle), "it stays told");
+    }
+
+    #[test]
+    fn who_only_nodes_can_serve_stays_and_says_why() {
+        let reported = |addresses: &[&str], waits| ServiceReport {
+            name: fixture::service(&[]).name,
+            balancer: None,
+            addresses: addresses.iter().map(|address| Arc::from(*address)).collect(),
+            state: State::Programmed,
+            waits,
+            findings: Vec::new(),
+        };
+        let here = Arc::new(reported(&["20.0.0.9"], vec![Wait::Status]));
+        let there = Arc::new(reported(&["20.0.0.1"], Vec::new()));
+        let service = fixture::service(&[]);
+        let way = arriving(Backends::Pods, [vec![entry("20.0.0.1")], Vec::new()]);
+        let of = |way: &Way| {
+            let reports = [Some(&here), Some(&there)];
+            (report(&service, way, reports).expect("there is one"), is_idle(way, reports))
+        };
+        let (moving, idle) = of(&way);
+        assert_eq!((moving.state, moving.findings.len(), idle), (State::Programmed, 0, false));
+        let (staying, idle) = of(&Way { outside: true, ..way.clone() });
+        assert_eq!((staying.state, staying.findings[0].rule), (State::RefusedServing, OUTSIDE));
+        assert_eq!((staying.addresses, staying.waits), (there.addresses.clone(), Vec::new()));
+        assert!(idle);
+        // Who has left does not come back.
+        let gone = Way { stage: Stage::Gone, outside: true, ..way };
+        assert_eq!(of(&gone).0.findings, []);
     }
 }

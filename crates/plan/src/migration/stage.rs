@@ -10,10 +10,10 @@ use crate::claim::confirm;
 use crate::own::{self, pod_names};
 use crate::tell::kubernetes::ip_lists;
 use model::azure::{FrontendAddress, PublicIp, Sku};
-use model::kubernetes::{Backends, Ingress, MoveStage, Service, Wish};
+use model::kubernetes::{Backends, Ingress, MoveStage, Service, Target, Wish};
 use model::report::Finding;
 use model::world::Fact;
-use model::{Policy, ServiceUid, World};
+use model::{Policy, ServiceName, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -60,6 +60,8 @@ pub(super) struct Way {
     pub pods: Vec<Ingress>,
     /// Whether a list that may show whose its addresses are has not been read yet.
     pub unlisted: bool,
+    /// Whether it is to lead to Pods, and only nodes can serve it.
+    pub outside: bool,
 }
 
 impl Way {
@@ -102,8 +104,12 @@ pub(super) struct Stages {
 impl Stages {
     pub fn of(world: &World, sides: &Sides) -> Self {
         let services = world.kubernetes.services.values();
-        let over_nodes = over_nodes(world);
-        let way = |service: &Service| way(world, sides, &over_nodes, service);
+        let (over_nodes, outside) = (over_nodes(world), outside(world));
+        let way = |service: &Service| {
+            let mut way = way(world, sides, &over_nodes, service);
+            way.outside = way.home == Backends::Pods && outside.contains(&service.uid);
+            way
+        };
         Self { all: services.map(|service| (service.uid.clone(), way(service))).collect() }
     }
 
@@ -129,7 +135,7 @@ fn way(world: &World, sides: &Sides, over_nodes: &BTreeSet<IpAddr>, service: &Se
     let whole = |part: Vec<&Ingress>| part.into_iter().cloned().collect();
     let (nodes, pods) = (whole(nodes), whole(pods));
     let unlisted = is_unlisted(world, &sides.target, service);
-    let way = Way { home, stage: Stage::Still, nodes, pods, unlisted };
+    let way = Way { home, stage: Stage::Still, nodes, pods, unlisted, outside: false };
     Way { stage: stage(world, service, &way), ..way }
 }
 
@@ -180,6 +186,33 @@ fn has_container(world: &World, policy: &Policy, uid: &ServiceUid) -> bool {
 fn is_unlisted(world: &World, policy: &Policy, service: &Service) -> bool {
     let lists = ip_lists(world, policy, service);
     lists.into_iter().any(|list| matches!(list, None | Some(Fact::Unknown)))
+}
+
+/// Services whose EndpointSlices list endpoints outside of the cluster, and none on a node of which
+/// a container load balancer could know. kube-proxy leads there, the address table does not.
+/// Whether an endpoint is ready has no say: that comes and goes, and a Pod that is not ready will
+/// be.
+fn outside(world: &World) -> BTreeSet<ServiceUid> {
+    let services = &world.kubernetes.services;
+    let by_name: BTreeMap<&ServiceName, &Arc<Service>> =
+        services.values().map(|service| (&service.name, service)).collect();
+    let (mut outside, mut within) = (BTreeSet::new(), BTreeSet::new());
+    for slice in world.kubernetes.slices.values() {
+        let named = || by_name.get(slice.service.as_ref()?).copied();
+        let service = match &slice.owner {
+            Some(uid) => services.get(uid),
+            None => named(),
+        };
+        let Some(service) = service.filter(|service| slice.is_of(service)) else { continue };
+        for endpoint in &slice.endpoints {
+            if endpoint.node.is_none() {
+                outside.insert(service.uid.clone());
+            } else if endpoint.target == Target::Own {
+                within.insert(service.uid.clone());
+            }
+        }
+    }
+    outside.difference(&within).cloned().collect()
 }
 
 /// The addresses of load balancers over nodes.

@@ -7,12 +7,12 @@ use crate::ask::hold;
 use crate::own::pod_names;
 use model::gateway::{DefaultService, Direction, GatewayService};
 use model::kubernetes::{
-    Backends, Deletion, GATEWAY_FINALIZER, Ingress, Move, MoveStage, SERVICE_FINALIZER, Service,
-    Wish,
+    Backends, Deletion, Endpoint, EndpointSlice, GATEWAY_FINALIZER, Ingress, Move, MoveStage,
+    Readiness, SERVICE_FINALIZER, Service, Target, Wish,
 };
 use model::policy::{BalancerSku, Chosen, KeepBoth, Layout, Migration, PoolKind};
 use model::world::{Fact, Hold};
-use model::{Policy, ServiceUid, World};
+use model::{NodeName, Policy, ServiceName, ServiceUid, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -97,6 +97,47 @@ fn the_stage_follows_from_what_the_service_tells() {
     for (told, moving, elapsed, expected) in cases {
         assert_eq!(stage(told, moving, elapsed), expected, "{told:?} {moving:?} {elapsed}");
     }
+}
+
+/// kube-proxy leads to endpoints outside of the cluster, and no container load balancer does. A Pod
+/// that is not ready will be.
+#[test]
+fn only_nodes_serve_who_has_nothing_but_endpoints_outside_of_the_cluster() {
+    let mut sides = sides();
+    let service = fixture::service(&[]);
+    let uid = service.uid.clone();
+    let mut world = world_of(&sides, service);
+    let endpoint = |node: Option<&str>, target, readiness| Endpoint {
+        address: "10.99.0.1".parse().expect("an address"),
+        node: node.map(NodeName::new),
+        readiness,
+        target,
+    };
+    let (ready, not) = (Readiness::Ready, Readiness::NotReady);
+    let out = |readiness| endpoint(None, Target::Own, readiness);
+    let pod = |readiness| endpoint(Some("vmss000000"), Target::Own, readiness);
+    let theirs = || endpoint(Some("vmss000000"), Target::Foreign, ready);
+    let mut set = |sides: &Sides, endpoints: Vec<Endpoint>| {
+        let name = ServiceName::new("default", "web-1");
+        let slice = EndpointSlice {
+            name: name.clone(),
+            revision: "1".into(),
+            owner: None,
+            service: Some(ServiceName::new("default", "web")),
+            ports: Vec::new(),
+            endpoints,
+            unready: Vec::new(),
+        };
+        world.kubernetes.slices.insert(name, Arc::new(slice));
+        Stages::of(&world, sides).all[&uid].outside
+    };
+    assert!(set(&sides, vec![out(ready)]) && set(&sides, vec![out(not)]));
+    assert!(set(&sides, vec![out(ready), theirs()]), "a Pod of another namespace is none of its");
+    assert!(!set(&sides, vec![out(ready), pod(ready)]));
+    assert!(!set(&sides, vec![out(ready), pod(not)]));
+    assert!(!set(&sides, Vec::new()) && !set(&sides, vec![theirs()]));
+    std::mem::swap(&mut sides.target, &mut sides.former);
+    assert!(!set(&sides, vec![out(ready)]), "it is on its way to nodes");
 }
 
 #[test]

@@ -50,7 +50,9 @@ pub(crate) fn transition_pools(
                 draft.policy.migrate_api == MigrateApi::Unused
                     && member::is_held(draft, &balancer.id, main)
             }
-            PoolKind::NodeNic if !main.addresses.is_empty() => true,
+            PoolKind::NodeNic if !main.addresses.is_empty() => {
+                member::is_joinable(draft, &balancer.id)
+            }
             PoolKind::NodeNic => {
                 there.is_some() && !member::has_joined(draft, &balancer.id, main, family)
             }

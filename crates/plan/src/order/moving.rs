@@ -66,22 +66,33 @@ pub(crate) fn addresses(
     intent: &Intent,
     standing: &BTreeMap<Family, Standing<'_>>,
 ) -> BTreeMap<Family, IpAddr> {
+    let mut coming = coming(draft, placement, chosen, intent, standing);
+    let told = draft.cases.get(&intent.uid).map(|case| case.service.told().collect());
+    let told: BTreeSet<IpAddr> = told.unwrap_or_default();
+    coming.retain(|_, address| told.contains(address));
+    coming
+}
+
+/// The same, whether its status has them or not: one that wants a load balancer again before all
+/// that it had has gone is open at its address, and Kubernetes has emptied its status.
+pub(crate) fn coming(
+    draft: &Draft<'_>,
+    placement: &Placement,
+    chosen: &Chosen,
+    intent: &Intent,
+    standing: &BTreeMap<Family, Standing<'_>>,
+) -> BTreeMap<Family, IpAddr> {
     let mut missing = intent.families.iter().filter(|f| !standing.contains_key(*f)).peekable();
     if missing.peek().is_none() || !placement.balancers.values().any(|s| s.has(&intent.uid)) {
         return BTreeMap::new();
     }
-    missing
-        .filter_map(|&family| {
-            let address = match intent.exposure {
-                Exposure::Public => public(draft, chosen, intent, family),
-                Exposure::Internal => internal(draft, intent, family),
-            }?;
-            let ingress = &draft.cases.get(&intent.uid)?.service.ingress;
-            let text = address.to_string();
-            let shown = ingress.iter().any(|i| i.ip.as_deref() == Some(text.as_str()));
-            shown.then_some((family, address))
-        })
-        .collect()
+    let address = |family| match intent.exposure {
+        Exposure::Public => public(draft, chosen, intent, family),
+        Exposure::Internal => {
+            internal(draft, intent, family).or_else(|| intent.pinned.get(&family).copied())
+        }
+    };
+    missing.filter_map(|&family| Some((family, address(family)?))).collect()
 }
 
 fn public(draft: &Draft<'_>, chosen: &Chosen, intent: &Intent, family: Family) -> Option<IpAddr> {

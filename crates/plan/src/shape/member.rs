@@ -22,7 +22,7 @@ use model::{Family, Policy, ResourceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub(crate) use switching::{doubts, has_joined, is_held};
+pub(crate) use switching::{doubts, has_joined, is_held, is_joinable};
 pub(crate) use unjoined::is_filled;
 
 use sources::{Sources, say_unreadable, sources, unread};

@@ -8,7 +8,7 @@ use crate::claim::private_link;
 use crate::draft::Draft;
 use crate::order::drain;
 use crate::own::name;
-use model::azure::{AdminState, LoadBalancer, Pool, PoolAddress, Rest};
+use model::azure::{AdminState, LoadBalancer, Pool, PoolAddress, Rest, Sku};
 use model::drain::Drainer;
 use model::kubernetes::{Membership, Node, NodeRole};
 use model::policy::{Layout, PoolKind};
@@ -130,20 +130,25 @@ fn ensure_one(
     let leaving = drain::leaving(draft, &balancer.id, &balancer.pools[at], site.homes);
     let kind = kind(draft, &balancer.id);
     let pool = &mut balancer.pools[at];
-    match kind {
-        PoolKind::NodeIp if !member::is_held(draft, &balancer.id, pool) => {
-            let draining = drain::draining(draft, pool, site.homes);
-            let draining = draining.into_iter().map(Drainer::from).collect();
-            let most = limit::pool_members(balancer.sku);
-            fill(draft, pool, family, nodes, Room { most, leaving: &leaving });
-            return draining;
+    let holds_addresses = match kind {
+        PoolKind::NodeIp => !member::is_held(draft, &balancer.id, pool),
+        // Addresses go before NICs can join, and stay as long as none can.
+        PoolKind::NodeNic => {
+            let stays = balancer.sku != Sku::Basic && !member::is_joinable(draft, &balancer.id);
+            !pool.addresses.is_empty() && stays
         }
-        // Addresses go before NICs can join.
-        PoolKind::NodeNic if !pool.addresses.is_empty() => {
-            pool.addresses.clear();
-            pool.network = None;
-        }
-        PoolKind::NodeIp | PoolKind::NodeNic | PoolKind::PodIp => {}
+        PoolKind::PodIp => false,
+    };
+    if holds_addresses {
+        let draining = drain::draining(draft, pool, site.homes);
+        let draining = draining.into_iter().map(Drainer::from).collect();
+        let most = limit::pool_members(balancer.sku);
+        fill(draft, pool, family, nodes, Room { most, leaving: &leaving });
+        return draining;
+    }
+    if kind == PoolKind::NodeNic && !pool.addresses.is_empty() {
+        pool.addresses.clear();
+        pool.network = None;
     }
     Vec::new()
 }

@@ -211,7 +211,7 @@ fn keep_moving(
         let Some(intent) = case.intent() else { continue };
         let Some(standing) = standings.get(&intent.uid) else { continue };
         let mut all: Vec<IpAddr> =
-            moving::addresses(draft, placement, chosen, intent, standing).into_values().collect();
+            moving::coming(draft, placement, chosen, intent, standing).into_values().collect();
         let written = intent.access.rules == SecurityRules::Written;
         if standing.is_empty() && written {
             let told: BTreeSet<IpAddr> = case.service.told().collect();
@@ -253,8 +253,11 @@ fn close(
         // One that is about to get others goes on as the same rule.
         wanted.is_some() || !rule.destinations.is_empty()
     });
+    // Kubernetes empties the status of a Service that wants no load balancer any more: the ledger
+    // knows whose an address is.
     let had = |case: &&Case<'_>| {
         case.service.ingress.iter().any(|i| i.ip.as_ref().is_some_and(|ip| closed.contains(ip)))
+            || closed.iter().any(|destination| book.is_of(destination, &case.service.uid))
     };
     draft.cases.values().filter(had).map(|case| case.service.uid.clone()).collect()
 }

@@ -91,17 +91,6 @@ impl Company {
         what
     }
 
-    /// Whether a node is there that stays and takes traffic.
-    pub(super) fn has_joining_nodes(&self) -> bool {
-        let joins = |node: &&Value| {
-            let labels = &node["metadata"]["labels"];
-            let stays = node["spec"]["taints"].is_null() && labels["ballast.dev/drain"].is_null();
-            let whole = node["spec"]["providerID"].is_string();
-            stays && whole && labels[EXCLUDE].is_null()
-        };
-        self.nodes.values().any(|node| joins(&node))
-    }
-
     fn change_node(&mut self, index: u32, name: &str, patch: Value, stage: &mut Stage) {
         if let Some(node) = self.nodes.get_mut(&index) {
             super::merge(node, &patch);

@@ -134,8 +134,7 @@ impl Company {
             let annotations = &service["metadata"]["annotations"];
             keys.iter().any(|key| !annotations[key].is_null())
         };
-        // Where no node can join, rules stay on the pool that they go over meanwhile: not drawn.
-        if self.services.values().any(wants) || !self.has_joining_nodes() {
+        if self.services.values().any(wants) {
             return false;
         }
         self.scene.other_pools = !self.scene.other_pools;

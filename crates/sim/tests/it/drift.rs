@@ -5,6 +5,7 @@ use crate::support::container::*;
 use crate::support::*;
 use azure_emulator::{FaultKind, Request};
 use control::{DriftOutcome, NoticeKind};
+use kube_emulator::ObjectRef;
 use serde_json::{Value, json};
 use sim::Laboratory;
 
@@ -309,6 +310,43 @@ fn the_first_plan_of_a_process_is_a_takeover() {
     assert!(lab.settle(DAY_MS));
     assert!(names(&balancer(&lab), "loadBalancingRules").contains(&rule), "it is written");
     assert_eq!(said(&lab), Vec::<String>::new(), "nobody can know that it was there");
+}
+
+fn noted(lab: &Laboratory) -> Value {
+    let ledger = ObjectRef::new("configmaps", "kube-system", "ballast-ledger");
+    lab.kubernetes.get(ledger).expect("it is there")["data"]["drift"].clone()
+}
+
+#[test]
+fn with_report_what_was_left_is_left_by_the_next_process() {
+    let mut lab = two("report");
+    let rule = format!("{}-TCP-80", base_of(&lab, "web-0001"));
+    lab.excuse("rule", &rule, "what somebody else took away is only shown");
+    remove_rule(&mut lab, &rule);
+    lab.pass(INTERVAL_MS);
+    assert_eq!(lab.controller().drift_fields(), 1);
+    assert!(noted(&lab).as_str().is_some_and(|text| text.contains(&rule)), "{}", noted(&lab));
+    lab.notices.clear();
+    lab.azure.clear_calls();
+    lab.restart();
+    lab.pass(2 * INTERVAL_MS);
+    assert_eq!(lab.calls().0, 0, "nothing is written");
+    assert_eq!((lab.controller().drift_fields(), said(&lab).len()), (1, 1));
+    // Everything else goes on.
+    create(&mut lab, service(2));
+    create(&mut lab, node(7));
+    assert!(lab.settle(DAY_MS));
+    assert_eq!(addressed(&lab), (3, 0));
+    assert!(!names(&balancer(&lab), "loadBalancingRules").contains(&rule));
+    // Its owner wishes something else while no process runs.
+    let key = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout";
+    let body = json!({"metadata": {"annotations": {key: "10"}}});
+    patch(&mut lab, "services", "default", "web-0001", body);
+    lab.restart();
+    assert!(lab.settle(DAY_MS));
+    lab.pass(INTERVAL_MS);
+    assert!(names(&balancer(&lab), "loadBalancingRules").contains(&rule));
+    assert_eq!((lab.controller().drift_fields(), noted(&lab)), (0, Value::Null));
 }
 
 #[test]

@@ -290,6 +290,29 @@ fn whose_owner_confirms_interruptions_keeps_both_addresses_until_then() {
     assert_eq!(*seen.borrow(), Vec::<String>::new());
 }
 
+/// kube-proxy leads to an endpoint outside of the cluster, and no container load balancer does.
+#[test]
+fn a_service_that_only_nodes_can_serve_stays_until_pods_do() {
+    let mut lab = over_nodes(2);
+    let mut outside = endpoint("10.99.0.1", 0, true);
+    outside.as_object_mut().expect("it is an object").remove("nodeName");
+    set_slice(&mut lab, &web_name(0), 0, vec![outside]);
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    let before = addresses(&lab);
+    let seen = watched(&mut lab);
+    lab.restart_with(pods());
+    lab.pass(DAY_MS);
+    let now = addresses(&lab);
+    assert_eq!(now[0], before[0]);
+    assert!(now[1].len() == 1 && now[1] != before[1], "{now:?}");
+    let stays = |text: &String| text.contains("Programmed") && text.contains("False");
+    assert!(conditions(&lab).iter().any(stays), "{:?}", conditions(&lab));
+    set_slice(&mut lab, &web_name(0), 0, ready(&[(9, 0)]));
+    assert!(lab.settle(DAY_MS), "{:#?}", lab.controller().report());
+    assert_moved(&lab, "Service", "in the end");
+    assert_eq!(*seen.borrow(), Vec::<String>::new());
+}
+
 /// Half-way the config is turned back: each Service returns to the address that it had.
 #[test]
 fn a_move_turns_around() {

@@ -1,4 +1,4 @@
-//! Services that want each other's addresses while one of them cannot let go yet.
+//! Services that want each other's addresses, or ports, while one of them cannot let go yet.
 
 use crate::check::check;
 use crate::shape::stage::{ADDRESS, PINNED, SUBNET, change, internal, parts, policy, report};
@@ -6,8 +6,10 @@ use crate::shape::stage::{settled, uid, world};
 use model::azure::LoadBalancer;
 use model::kubernetes::{Service, Wish};
 use model::plan::{Action, KubernetesWrite, Object, Resource};
-use model::report::{Until, Wait};
+use model::report::{State, Until, Wait};
+use model::world::InFlight;
 use model::{Family, World};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn balancers(world: &World) -> impl Iterator<Item = &Arc<LoadBalancer>> {
@@ -16,6 +18,7 @@ fn balancers(world: &World) -> impl Iterator<Item = &Arc<LoadBalancer>> {
 
 const ANOTHER: &str = "10.224.9.10";
 const THIRD: &str = "10.224.9.11";
+const ALL_PORTS: (&str, &str) = ("azure-load-balancer-enable-high-availability-ports", "true");
 
 fn pinned(n: u16, address: &str) -> Service {
     internal(n, 80 + n, &[(PINNED, address)])
@@ -239,4 +242,29 @@ fn who_stays_on_a_frontend_whose_maker_joined_a_refused_service_goes_on() {
         parts(&settled(world)),
         ["1 10.224.9.9", "1-TCP-81 -> 3", "2-TCP-8082 -> 1", "3 10.224.9.10", "3-TCP-83 -> 3",]
     );
+}
+
+/// Azure takes one rule for all ports of a pool where there is no floating IP. The Service that has
+/// it is to have a public IP, and what opens its private address may be under way: until that is
+/// known its rule stays.
+#[test]
+fn all_ports_are_taken_only_when_the_one_who_has_them_can_let_go() {
+    let six = |n| Service { families: vec![Family::V6], ..internal(n, 80 + n, &[ALL_PORTS]) };
+    let mut world = settled(world(vec![six(1)]));
+    let causes = BTreeSet::from([uid(1)]);
+    let opening = InFlight { attempt: 1, causes, addresses: Arc::default() };
+    world.in_flight.insert(policy().security_group_id(), opening);
+    change(&mut world, Service { annotations: Arc::default(), ..six(1) });
+    change(&mut world, six(2));
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(check(&world, &policy(), &plan), []);
+    let id = policy().balancer_id("kubernetes-internal");
+    assert!(plan.changes.iter().all(|change| change.target != id), "{:#?}", plan.changes);
+    let report = report(&world, 2);
+    let wait = Wait::Resource { id, until: Until::Released };
+    assert_eq!((report.state, report.waits.contains(&wait)), (State::Waiting, true), "{report:#?}");
+    world.in_flight.clear();
+    let parts = parts(&settled(world));
+    assert!(parts.iter().all(|part| part.starts_with('2')), "{parts:?}");
+    assert!(parts.contains(&"2-TCP-82 -> 2".to_owned()), "{parts:?}");
 }

@@ -4,16 +4,18 @@ use super::capacity::Capacity;
 use super::{Assignment, Placement, add_others, backends, seat};
 use crate::ask::{Intent, PublicIpIntent};
 use crate::claim::Refusal;
+use crate::claim::contest;
 use crate::claim::holder::{self, Address};
 use crate::draft::Draft;
 use crate::own::name;
-use crate::shape::frontend;
 use crate::shape::public_ip::Chosen;
+use crate::shape::{frontend, pool};
+use model::azure::RuleProtocol;
 use model::kubernetes::Service;
 use model::policy::{LoadBalancerConfig, Placement as Admission};
 use model::report::Finding;
-use model::{Exposure, Policy, ResourceId, ServiceUid};
-use std::collections::BTreeMap;
+use model::{Exposure, Family, Policy, ResourceId, ServiceUid};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Rules from which on a load balancer takes no new Service.
@@ -38,6 +40,8 @@ struct Choice<'a> {
     ids: Vec<[ResourceId; 2]>,
     /// Where shared addresses are, or are to be; once a Service comes that may share one.
     anchors: Option<Anchors>,
+    /// Pools of which a Service that was placed takes all ports.
+    whole: BTreeSet<ResourceId>,
 }
 
 /// Places Services, then nodes.
@@ -56,7 +60,7 @@ pub(super) fn place(
     add_others(draft, &mut placement);
     let capacity = Capacity::of(draft);
     let ids = configs.iter().map(|c| Exposure::ALL.map(|e| id(policy, c, e))).collect();
-    let mut choice = Choice { configs, capacity, ids, anchors: None };
+    let mut choice = Choice { configs, capacity, ids, anchors: None, whole: BTreeSet::new() };
     let (there, new): (Vec<ServiceUid>, Vec<ServiceUid>) =
         draft.cases.keys().cloned().partition(|uid| !choice.capacity.homes(uid).is_empty());
     for uid in there.into_iter().chain(new) {
@@ -69,6 +73,9 @@ pub(super) fn place(
             Ok(at) => {
                 let id = choice.id(at, intent.exposure).clone();
                 choice.capacity.seat(&id, &intent);
+                if !choice.is_taken(draft, &intent, at) {
+                    choice.whole.extend(whole_pools(draft, &intent, &id));
+                }
                 for anchor in shared {
                     let all = choice.anchors.get_or_insert_default();
                     let fresh = || (at, Holder::Service(uid.clone()));
@@ -87,6 +94,15 @@ pub(super) fn place(
 
 pub(super) fn id(policy: &Policy, config: &LoadBalancerConfig, exposure: Exposure) -> ResourceId {
     policy.balancer_id(&name::balancer_of(&config.name, exposure))
+}
+
+/// Pools of a load balancer of which a Service takes all ports.
+fn whole_pools(draft: &Draft<'_>, intent: &Intent, balancer: &ResourceId) -> Vec<ResourceId> {
+    let all = (RuleProtocol::All, 0);
+    let whole = |family: &&Family| contest::backend_ports(intent, **family).contains(&all);
+    let families = intent.families.iter().filter(whole);
+    let pools = families.map(|family| pool::of(draft.policy, intent, *family));
+    pools.map(|name| balancer.child("backendAddressPools", &name)).collect()
 }
 
 /// Addresses that a Service brings along, and that others may have brought along, too.
@@ -157,7 +173,8 @@ impl Choice<'_> {
         // On a load balancer of its own the address may move with the Service, unless others stay
         // on it: on its way to them it is on two.
         let held = held.filter(|(at, _)| firm || !is_on(at, intent.exposure));
-        if let Some(current) = active.into_iter().find(|at| !firm && eligible.contains(at)) {
+        let free = self.free(draft, intent, &eligible);
+        if let Some(current) = active.into_iter().find(|at| !firm && free.contains(at)) {
             return Ok(current);
         }
         if let Some(&(at, _)) = held {
@@ -175,7 +192,32 @@ impl Choice<'_> {
                 ))
             };
         }
-        self.choose(&eligible, intent.exposure)
+        self.choose(&free, intent.exposure)
+    }
+
+    /// The configurations where no other has the backend ports of a Service. Where others have them
+    /// everywhere it is all of them: the Service stays where it is, and is refused there.
+    fn free(&self, draft: &Draft<'_>, intent: &Intent, eligible: &[Index]) -> Vec<Index> {
+        let all = eligible.iter().copied();
+        let free: Vec<Index> = all.filter(|at| !self.is_taken(draft, intent, *at)).collect();
+        if free.is_empty() { eligible.to_vec() } else { free }
+    }
+
+    /// Whether another has a backend port of a Service on a load balancer, or is to have it there.
+    fn is_taken(&self, draft: &Draft<'_>, intent: &Intent, at: Index) -> bool {
+        let id = self.id(at, intent.exposure);
+        let translated = |family: &&Family| !contest::backend_ports(intent, **family).is_empty();
+        let mut families = intent.families.iter().filter(translated).peekable();
+        if families.peek().is_none() {
+            return false;
+        }
+        let there = draft.view(id).is_some_and(|balancer| {
+            families.any(|family| {
+                let pool = pool::of(draft.policy, intent, *family);
+                contest::backend_port_taken(draft, balancer, intent, *family, &pool).is_some()
+            })
+        });
+        there || whole_pools(draft, intent, id).iter().any(|pool| self.whole.contains(pool))
     }
 
     /// Whether a Service's status tells the address of a frontend that it has on a load balancer.

@@ -17,7 +17,7 @@ use model::policy::{
 };
 use model::report::{State, Wait};
 use model::world::{Fact, Kind, Need, VirtualMachine};
-use model::{Group, NodeName, Policy, ResourceId, ServiceName, World};
+use model::{Family, Group, NodeName, Policy, ResourceId, ServiceName, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -240,6 +240,39 @@ fn nodes_move_to_their_own_balancer_once_there_is_one() {
     settle(&mut world, &policy);
     assert!(balancer(&world, "lb2").is_none());
     assert_eq!(pool(&world, "kubernetes", "kubernetes").len(), 4);
+}
+
+/// Azure takes one rule for all ports of a pool where there is no floating IP, which internal IPv6
+/// frontends do not have.
+#[test]
+fn a_service_goes_where_its_backend_ports_are_free() {
+    let policy = policy(Layout::Several(two()));
+    let internal = ("azure-load-balancer-internal", "true");
+    let all_ports = ("azure-load-balancer-enable-high-availability-ports", "true");
+    let inner = |n| fixture::claimed(fixture::numbered(n, &[internal]));
+    let whole = |n| {
+        let service = fixture::numbered(n, &[internal, all_ports]);
+        fixture::claimed(Service { families: vec![Family::V6], ..service })
+    };
+    let placed = |world: &World| {
+        let (_, report) = crate::plan(world, &policy);
+        report.services[&uid(3)].balancer.clone()
+    };
+    let second: Option<Arc<str>> = Some("lb2-internal".into());
+    // They come together, and both load balancers have one rule by then.
+    assert_eq!(placed(&with_subnet(vec![whole(1), inner(2), whole(3)])), second);
+    // It stands beside the other, and wants all ports from now on.
+    let world = with_subnet(vec![whole(1), inner(2), inner(3)]);
+    assert_eq!(placed(&world).as_deref(), Some("kubernetes-internal"));
+    let (mut world, _) = explain::forecast::settle(world, &policy);
+    change(&mut world, whole(3));
+    assert_eq!(placed(&world), second);
+    // No load balancer is free.
+    let world = with_subnet(vec![whole(1), whole(2), whole(3)]);
+    let (_, last) = explain::forecast::settle(world, &policy);
+    let last = &last.services[&uid(3)];
+    let taken = last.findings.iter().any(|finding| finding.rule == "NodePortTaken");
+    assert!(last.state == State::Refused && taken, "{last:#?}");
 }
 
 #[test]

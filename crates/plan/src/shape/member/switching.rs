@@ -1,16 +1,19 @@
 //! Pools that change between NICs and addresses.
 
 use super::sources::{sources, unread};
-use super::{Aim, Target, cards, changes, is_deleted, is_in, models};
+use super::{
+    Aim, Target, cards, changes, is_deleted, is_for, is_in, is_kept_out, machine, models, set_of,
+};
 use crate::claim::placement::Placement;
 use crate::draft::{Draft, PATIENCE};
 use crate::order::bridge;
 use crate::own::name;
 use crate::shape::pool;
-use model::azure::{LoadBalancer, Pool, Sku};
+use model::azure::{LoadBalancer, MemberState, Pool, PoolMember, Sku};
+use model::kubernetes::Membership;
 use model::plan::{Action, Change};
 use model::policy::{MigrateApi, PoolKind};
-use model::world::{Fact, Need};
+use model::world::{ById, Fact, Need};
 use model::{Family, ResourceId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,6 +62,34 @@ pub(crate) fn has_joined(
     needs.is_empty()
         && cards(draft, &sources).iter().any(|c| is_in(&c.member, &id))
         && changes(draft, &targets, &sources, &needs).iter().all(|c| fails(&c.target))
+}
+
+/// Whether a node can join the pools of a load balancer through its NIC, as far as machines have
+/// been read. As long as none can, a pool of addresses stays one: its rules would go over another
+/// pool of the same addresses, and nothing would ever bring them back. So it is where all nodes are
+/// gone, excluded or about to go, and where no machine is known of those that are left.
+pub(crate) fn is_joinable(draft: &Draft<'_>, balancer: &ResourceId) -> bool {
+    let azure = &draft.world.azure;
+    let is_usable = |all: Option<&Fact<ById<PoolMember>>>, id: &ResourceId| {
+        let member = all.and_then(Fact::known).and_then(|all| all.get(id));
+        member.is_some_and(|member| member.state == MemberState::Usable)
+    };
+    let joins = |id: ResourceId| {
+        if let Some(set) = set_of(&id) {
+            let is_its = is_for(draft.policy, balancer, Some(set.name()));
+            return is_its && is_usable(azure.scale_set_vms.get(&set), &id);
+        }
+        let machine = azure.virtual_machines.known().and_then(|all| all.get(&id));
+        machine.is_some_and(|machine| {
+            let set = machine.set.as_ref().map(ResourceId::name);
+            let nics = Some(&azure.network_interfaces);
+            let is_its = is_for(draft.policy, balancer, set);
+            is_its && machine.nic.as_ref().is_some_and(|nic| is_usable(nics, nic))
+        })
+    };
+    let nodes = draft.world.kubernetes.nodes.values();
+    let nodes = nodes.filter(|n| n.membership == Membership::Member && !is_kept_out(draft, n));
+    nodes.filter_map(|n| machine(n)).any(joins)
 }
 
 /// Whether NICs are in a pool. It shows those of instances; the model of a scale set is in it by

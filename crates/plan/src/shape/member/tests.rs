@@ -412,6 +412,45 @@ fn addresses_leave_a_pool_before_nics_join_it() {
     assert_eq!(last.pools.len(), 1);
 }
 
+/// All nodes are excluded, then the machine of the one that is left is not known: rules over
+/// another pool would stay there.
+#[test]
+fn a_pool_of_addresses_stays_one_until_a_node_can_join_through_its_nic() {
+    let mut world = world();
+    settle(&mut world, &policy(PoolKind::NodeIp));
+    for n in [0, 1] {
+        edit_node(&mut world, n, |node| node.membership = Membership::Excluded);
+    }
+    let to = policy(PoolKind::NodeNic);
+    let (plan, _) = crate::plan(&world, &to);
+    assert!(change(&plan.changes, &balancer()).is_none(), "{:#?}", plan.changes);
+    let written = |world: &World| {
+        let (plan, _) = crate::plan(world, &to);
+        match change(&plan.changes, &balancer()).map(|change| change.action.clone()) {
+            Some(Action::Put { after: Resource::LoadBalancer(after), .. }) => after,
+            other => panic!("the load balancer is written: {other:?}"),
+        }
+    };
+    edit_node(&mut world, 0, |n| {
+        n.membership = Membership::Member;
+        n.provider_id = None;
+    });
+    let after = written(&world);
+    assert_eq!(after.rules[0].pool, Some(pool()));
+    let names: Vec<&str> = after.pools[0].addresses.iter().map(|a| &*a.name).collect();
+    assert_eq!((names, after.pools.len()), (vec!["vmss000000"], 1));
+    edit_node(&mut world, 0, |n| n.provider_id = node(0).provider_id);
+    let over = balancer().child("backendAddressPools", "kubernetes_switch");
+    assert_eq!(written(&world).rules[0].pool, Some(over));
+    let found = forecast(&world, &to);
+    let mut puts = found.steps.iter().filter_map(|step| match &step.change.action {
+        Action::Put { after: Resource::LoadBalancer(after), .. } => Some(after),
+        _ => None,
+    });
+    let last = puts.next_back().expect("the load balancer is written");
+    assert_eq!((last.rules[0].pool.clone(), last.pools.len()), (Some(pool()), 1));
+}
+
 fn steps(found: &Forecast) -> Vec<&str> {
     found.steps.iter().map(|s| s.change.target.name()).collect()
 }

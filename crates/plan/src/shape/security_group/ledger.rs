@@ -73,6 +73,12 @@ impl<'d> Book<'d> {
         destination.parse().is_ok_and(|address| self.known.contains_key(&address))
     }
 
+    /// Whether a destination of a rule of ours is recorded on a Service's account.
+    pub fn is_of(&self, destination: &str, uid: &ServiceUid) -> bool {
+        let holders = destination.parse().ok().and_then(|address: IpAddr| self.known.get(&address));
+        holders.is_some_and(|holders| holders.contains(&Holder::Service(uid.clone())))
+    }
+
     /// Whether anything of the group is this cluster's, or was until it is known to be closed.
     pub fn knows_any(&self) -> bool {
         !self.known.is_empty()

@@ -476,3 +476,42 @@ fn a_frontend_stays_until_the_write_that_opens_its_address_has_ended() {
     world.in_flight.insert(id, flight(2));
     assert!(targets(&world).is_empty());
 }
+
+/// A Service becomes ClusterIP, for which Kubernetes empties its status, and wants a load balancer
+/// again: Azure has closed nothing yet, and its frontend has gone.
+#[test]
+fn what_comes_back_before_it_is_closed_stays_open() {
+    let mut world = settled(world(vec![closed(1, 80, &[])]));
+    let frontend = balancer(&world).frontends[0].clone();
+    for balancer in world.azure.balancers.known_mut().into_iter().flat_map(|all| all.values_mut()) {
+        let balancer = Arc::make_mut(balancer);
+        balancer.frontends.retain(|f| f.name != frontend.name);
+        balancer.rules.clear();
+    }
+    change(&mut world, Service { ingress: Vec::new(), ..closed(1, 80, &[]) });
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(check(&world, &policy(), &plan), []);
+    let targets: Vec<&str> = plan.changes.iter().map(|change| change.target.name()).collect();
+    assert_eq!(targets, ["kubernetes-internal"], "its address is on the way");
+}
+
+/// Until such a write has ended the Service is not told an address that it closes.
+#[test]
+fn a_write_that_closes_an_address_is_on_its_services_account() {
+    let mut world = settled(world(vec![closed(1, 80, &[])]));
+    let gone = Service { wish: Wish::Nothing, ingress: Vec::new(), ..closed(1, 80, &[]) };
+    change(&mut world, gone);
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(check(&world, &policy(), &plan), []);
+    let [closing] = &plan.changes[..] else { panic!("{:?}", plan.changes) };
+    assert_eq!(closing.target, policy().security_group_id());
+    assert_eq!(closing.causes, BTreeSet::from([uid(1)]));
+    world.in_flight.insert(
+        closing.target.clone(),
+        InFlight { attempt: 1, causes: closing.causes.clone(), addresses: Arc::default() },
+    );
+    change(&mut world, Service { ingress: Vec::new(), ..closed(1, 80, &[]) });
+    let (plan, _) = crate::plan(&world, &policy());
+    assert_eq!(check(&world, &policy(), &plan), []);
+    assert_eq!(plan.writes, [], "its address is told once it is open");
+}
